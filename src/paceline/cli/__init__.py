@@ -1,0 +1,1 @@
+"""The command line: arguments in, tables and JSON out; no logic of its own."""

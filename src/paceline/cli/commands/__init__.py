@@ -1,0 +1,1 @@
+"""One module per command; `paceline.cli.main` loads each when it is called."""

@@ -1,0 +1,93 @@
+"""The ``paceline`` command: a group that imports each command only when it is called."""
+
+import importlib
+import sys
+
+import click
+
+from paceline import __version__
+from paceline.errors import PacelineError
+from paceline.naming import nearest
+
+COMMANDS = {
+    "demo": "Measure, predict and compare on this machine, and write a report.",
+    "doctor": "Say what works on this machine and what to install for the rest.",
+    "explain": "Say where the time of a measured step goes, from ideal to real.",
+    "export": "Write launches as tidy CSV or Parquet tables.",
+    "list": "List recorded launches.",
+    "measure": "Train for some steps, several times, and record how fast it went.",
+    "predict": "Predict step time, throughput and memory of a plan on a cluster.",
+    "probe": "Measure this machine: arithmetic, memory, collectives, co-location.",
+    "report": "Write one self-contained HTML page about what was measured.",
+    "show": "Show one launch with everything that was recorded about it.",
+}
+"""Name and one-line help of each command; ``paceline.cli.commands.<name>`` holds ``command``."""
+
+
+class LazyGroup(click.Group):
+    """Lists commands from `COMMANDS` and imports a command's module when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command, in alphabetical order."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command's object, imported now; None if there is no such command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"paceline.cli.commands.{cmd_name}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Click's own, with the nearest commands named when there is none."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = nearest(args[0], COMMANDS)
+            raise PacelineError(
+                f"no command named '{args[0]}'." + (f" Near: {', '.join(near)}" if near else ""),
+                "'paceline --help' lists all",
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with: paceline demo",
+)
+@click.version_option(__version__, prog_name="paceline")
+def cli() -> None:
+    """Measure, model and explain distributed deep-learning training."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends with one line, a hint and exit code 2."""
+    try:
+        cli(standalone_mode=False)
+    except PacelineError as error:
+        _fail(error.message, error.hint)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        hint = f"'{context.command_path} --help' shows the options" if context else ""
+        _fail(error.format_message(), hint)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("\ninterrupted; what was finished is kept", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+
+
+def _fail(message: str, hint: str) -> None:
+    click.echo(f"error: {message}", err=True)
+    if hint:
+        click.echo(f"hint: {hint}", err=True)
+    sys.exit(2)

@@ -1,0 +1,92 @@
+"""Where the time of a step goes: seconds by phase, exposed and hidden communication."""
+
+from dataclasses import dataclass
+
+from paceline.step.task import Phase, Step
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Seconds of one rank's step by phase; the exposed parts sum to ``step_seconds``.
+
+    ``exposed`` gives each moment to exactly one phase: computing phases first (forward,
+    backward, update, copy, input, other), communication where nothing computes, and ``wait``
+    where nothing happens at all. ``busy`` is the time each phase's tasks occupy, overlapping
+    or not; ``hidden_communication_seconds`` is communication that ran under computation.
+    """
+
+    step_seconds: float
+    exposed: dict[Phase, float]
+    busy: dict[Phase, float]
+
+    @property
+    def exposed_communication_seconds(self) -> float:
+        """Communication that lengthens the step."""
+        return self.exposed.get(Phase.COMMUNICATE, 0.0)
+
+    @property
+    def hidden_communication_seconds(self) -> float:
+        """Communication that ran while something was computed."""
+        return max(0.0, self.busy.get(Phase.COMMUNICATE, 0.0) - self.exposed_communication_seconds)
+
+
+_PRECEDENCE = (
+    Phase.FORWARD,
+    Phase.BACKWARD,
+    Phase.UPDATE,
+    Phase.COPY,
+    Phase.INPUT,
+    Phase.OTHER,
+    Phase.COMMUNICATE,
+)
+
+
+def breakdown(step: Step, rank: int | None = None) -> Breakdown:
+    """Break one rank's step down by phase; by default the rank that ends last."""
+    if rank is None:
+        rank = _slowest_rank(step)
+    intervals: dict[Phase, list[Interval]] = {}
+    for task, start in zip(step.tasks, step.starts, strict=True):
+        if task.rank == rank and task.seconds > 0:
+            intervals.setdefault(task.phase, []).append((start, start + task.seconds))
+    total = step.seconds
+    exposed: dict[Phase, float] = {}
+    busy: dict[Phase, float] = {}
+    covered: list[Interval] = []
+    for phase in _PRECEDENCE:
+        own = merge(intervals.get(phase, []))
+        if not own:
+            continue
+        busy[phase] = length(own)
+        union = merge([*covered, *own])
+        exposed[phase] = length(union) - length(covered)
+        covered = union
+    idle = total - length(covered)
+    if idle > 1e-12 * max(total, 1.0):
+        exposed[Phase.WAIT] = idle
+    return Breakdown(total, exposed, busy)
+
+
+def merge(intervals: list[Interval]) -> list[Interval]:
+    """Union of intervals as disjoint intervals in order."""
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def length(disjoint: list[Interval]) -> float:
+    """Total length of disjoint intervals, seconds."""
+    return sum(end - start for start, end in disjoint)
+
+
+def _slowest_rank(step: Step) -> int:
+    ends: dict[int, float] = {}
+    for task, end in zip(step.tasks, step.ends, strict=True):
+        ends[task.rank] = max(ends.get(task.rank, 0.0), end)
+    return max(ends, key=lambda rank: ends[rank], default=0)

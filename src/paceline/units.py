@@ -1,0 +1,137 @@
+"""Quantities as people write them (``10gbit``, ``25MiB``, ``200us``); SI inside.
+
+Parsers return SI floats (bytes, seconds, bytes per second, FLOP per second); formatters
+return short text for tables. Nothing else in the package converts units.
+"""
+
+import math
+import re
+
+from paceline.errors import InputError
+
+_NUMBER = re.compile(r"^\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-zµ/]*)\s*$")
+_DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
+_BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40, "pi": 2.0**50}
+_SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_SECONDS |= {"min": 60.0, "h": 3600.0}
+
+
+def parse_bytes(text: str | float) -> float:
+    """Bytes of ``25MiB``, ``2.6 MB``, ``1e6``; a bare number is bytes."""
+    number, unit = _split(text, "size", "25MiB")
+    scale = _prefix(unit.lower().removesuffix("b") if unit.lower().endswith("b") else unit.lower())
+    if scale is None:
+        raise _bad(text, "size", "25MiB")
+    return _not_negative(number * scale, text, "size")
+
+
+def parse_seconds(text: str | float) -> float:
+    """Seconds of ``200us``, ``1.5 ms``, ``2min``; a bare number is seconds."""
+    number, unit = _split(text, "duration", "200us")
+    scale = _SECONDS.get(unit)
+    if scale is None:
+        raise _bad(text, "duration", "200us")
+    return _not_negative(number * scale, text, "duration")
+
+
+def parse_bandwidth(text: str | float) -> float:
+    """Bytes per second of ``10gbit``, ``12.5GB/s``, ``100Gb/s``; a bare number is B/s."""
+    number, unit = _split(text, "bandwidth", "10gbit")
+    stem = re.sub(r"(/s|ps)$", "", unit)
+    if re.search(r"bits?$", stem.lower()):
+        scale, factor = _prefix(re.sub(r"bits?$", "", stem.lower())), 1 / 8
+    elif stem.endswith("b") and stem != "b":
+        scale, factor = _prefix(stem[:-1].lower()), 1 / 8
+    else:
+        scale, factor = _prefix(stem.lower().removesuffix("b")), 1.0
+    if scale is None:
+        raise _bad(text, "bandwidth", "10gbit")
+    return _positive(number * scale * factor, text, "bandwidth")
+
+
+def parse_flops(text: str | float) -> float:
+    """FLOP per second of ``15.7TFLOP/s``, ``96 gflops``; a bare number is FLOP/s."""
+    number, unit = _split(text, "rate", "15.7TFLOP/s")
+    scale = _prefix(re.sub(r"(flop/s|flops|flop)$", "", unit.lower()))
+    if scale is None:
+        raise _bad(text, "rate", "15.7TFLOP/s")
+    return _positive(number * scale, text, "rate")
+
+
+def format_seconds(seconds: float) -> str:
+    """``683 ms``, ``41.2 s``, ``160 us``: three significant digits."""
+    if not math.isfinite(seconds):
+        return str(seconds)
+    for limit, scale, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
+        if abs(seconds) < limit:
+            return f"{_digits(seconds * scale)} {unit}"
+    if abs(seconds) < 7200:
+        return f"{_digits(seconds)} s"
+    return f"{_digits(seconds / 3600)} h"
+
+
+def format_bytes(size: float) -> str:
+    """``2.64 MB``: decimal prefixes, three significant digits."""
+    return f"{_scaled(size)}B"
+
+
+def format_bandwidth(bytes_per_second: float) -> str:
+    """``1.90 GB/s``."""
+    return f"{_scaled(bytes_per_second)}B/s"
+
+
+def format_flops(flops: float) -> str:
+    """``96.1 GFLOP``: a count, not a rate."""
+    return f"{_scaled(flops)}FLOP"
+
+
+def format_count(count: float) -> str:
+    """``25.6 M``: parameters and other counts."""
+    return _scaled(count).strip()
+
+
+def _digits(value: float) -> str:
+    magnitude = abs(value)
+    if magnitude >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if magnitude >= 9.995 else f"{value:.2f}"
+
+
+def _scaled(value: float) -> str:
+    for scale, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= scale * 0.9995:
+            return f"{_digits(value / scale)} {prefix}"
+    return f"{value:.0f} "
+
+
+def _split(text: str | float, kind: str, example: str) -> tuple[float, str]:
+    if isinstance(text, int | float):
+        return float(text), ""
+    match = _NUMBER.match(text)
+    if match is None:
+        raise _bad(text, kind, example)
+    try:
+        number = float(match[1])
+    except ValueError:
+        raise _bad(text, kind, example) from None
+    return number, match[2]
+
+
+def _prefix(letters: str) -> float | None:
+    return _DECIMAL.get(letters, _BINARY.get(letters))
+
+
+def _bad(text: str | float, kind: str, example: str) -> InputError:
+    return InputError(f"'{text}' is not a {kind}", f"write it like {example}")
+
+
+def _not_negative(value: float, text: str | float, kind: str) -> float:
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(f"a {kind} of '{text}' is impossible", "give a finite number, not negative")
+    return value
+
+
+def _positive(value: float, text: str | float, kind: str) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(f"a {kind} of '{text}' is impossible", "give a finite number above zero")
+    return value

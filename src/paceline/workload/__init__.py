@@ -1,0 +1,1 @@
+"""(package docstring follows with its first module)"""
