@@ -127,7 +127,9 @@ def _bad(text: str | float, kind: str, example: str) -> InputError:
 
 def _not_negative(value: float, text: str | float, kind: str) -> float:
     if not (math.isfinite(value) and value >= 0):
-        raise InputError(f"a {kind} of '{text}' is impossible", "give a finite number, not negative")
+        raise InputError(
+            f"a {kind} of '{text}' is impossible", "give a finite number of at least 0"
+        )
     return value
 
 

@@ -22,7 +22,7 @@ def schedule(tasks: Sequence[Task], label: str = "") -> Step:
         for predecessor in task.after:
             if not 0 <= predecessor < index:
                 raise InputError(
-                    f"task {index} ('{task.name}') waits for task {predecessor}, which is not before",
+                    f"task {index} ('{task.name}') waits for {predecessor}, which is not before it",
                     "list the tasks in the order in which they are issued",
                 )
             start = max(start, ends[predecessor])
