@@ -70,6 +70,17 @@ def format_seconds(seconds: float) -> str:
     return f"{_digits(seconds / 3600)} h"
 
 
+def seconds_unit(largest_seconds: float) -> tuple[float, str]:
+    """Factor and name of the one unit for a column or axis that reaches ``largest_seconds``.
+
+    A duration in seconds times the factor is a number in that unit: ``(1e3, "ms")``.
+    """
+    for limit, scale, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "us"), (10.0, 1e3, "ms")):
+        if 0 < abs(largest_seconds) < limit:
+            return scale, unit
+    return (1 / 3600, "h") if 36000 <= abs(largest_seconds) < math.inf else (1.0, "s")
+
+
 def format_bytes(size: float) -> str:
     """``2.64 MB``: decimal prefixes, three significant digits."""
     return f"{_scaled(size)}B"

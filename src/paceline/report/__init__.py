@@ -1,1 +1,1 @@
-"""(package docstring follows with its first module)"""
+"""What people see: figures, one self-contained page, and tables for the terminal."""

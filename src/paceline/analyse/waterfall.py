@@ -1,0 +1,89 @@
+"""The way from an ideal step to a real one, cause by cause."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from paceline.errors import InputError
+
+
+class ItemKind(StrEnum):
+    """What an item stands for: where one starts, a cause that is understood, or the rest."""
+
+    IDEAL = "ideal"
+    CAUSE = "cause"
+    UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True, slots=True)
+class WaterfallItem:
+    """One bar of a waterfall.
+
+    ``seconds`` is the length of the ideal step, or what the cause adds to it; a cause that
+    makes the step shorter is negative. ``note`` says why, in a few words.
+    """
+
+    label: str
+    seconds: float
+    kind: ItemKind = ItemKind.CAUSE
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Waterfall:
+    """Items whose seconds sum to the step that was measured (or predicted)."""
+
+    items: tuple[WaterfallItem, ...]
+
+    @classmethod
+    def between(
+        cls,
+        ideal: WaterfallItem,
+        real_seconds: float,
+        causes: Sequence[WaterfallItem],
+        *,
+        rest_label: str = "unexplained",
+    ) -> "Waterfall":
+        """The waterfall from ``ideal`` to ``real_seconds``.
+
+        What ``causes`` leave over becomes the last item, ``rest_label``: nothing is spread
+        over the causes to make the sum fit.
+        """
+        numbers = [ideal.seconds, real_seconds, *(cause.seconds for cause in causes)]
+        if not all(map(math.isfinite, numbers)):
+            raise InputError(
+                "a waterfall needs finite times", "leave out causes whose time is not known"
+            )
+        rest = real_seconds - math.fsum([ideal.seconds, *(cause.seconds for cause in causes)])
+        return cls((ideal, *causes, WaterfallItem(rest_label, rest, ItemKind.UNEXPLAINED)))
+
+    @property
+    def total_seconds(self) -> float:
+        """Length of the step at the end of the waterfall."""
+        return math.fsum(item.seconds for item in self.items)
+
+    @property
+    def ideal_seconds(self) -> float:
+        """Length of the step at its start."""
+        return math.fsum(item.seconds for item in self.items if item.kind is ItemKind.IDEAL)
+
+    @property
+    def unexplained_seconds(self) -> float:
+        """What no cause accounts for; negative where the causes claim too much."""
+        return math.fsum(item.seconds for item in self.items if item.kind is ItemKind.UNEXPLAINED)
+
+    @property
+    def spans(self) -> list[tuple[float, float]]:
+        """Start and end of each item's bar, seconds; each starts where the one before ends."""
+        spans: list[tuple[float, float]] = []
+        reached = 0.0
+        for item in self.items:
+            spans.append((reached, reached + item.seconds))
+            reached += item.seconds
+        return spans
+
+    def largest_causes(self, count: int = 3) -> list[WaterfallItem]:
+        """The causes that lengthen the step most, longest first."""
+        causes = [i for i in self.items if i.kind is ItemKind.CAUSE and i.seconds > 0]
+        return sorted(causes, key=lambda item: -item.seconds)[:count]

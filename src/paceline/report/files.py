@@ -1,0 +1,50 @@
+"""Files that are there whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from paceline.errors import InputError
+
+
+def write_text(path: Path | str, text: str) -> Path:
+    """Write ``text`` as UTF-8 to ``path`` in one move and return the path.
+
+    The text goes to a temporary file in the same directory, is flushed to the disk and renamed
+    over ``path``: whoever reads it, or whatever kills us, finds the old file or the new one.
+    Missing directories are made.
+    """
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir():
+            raise IsADirectoryError(21, "Is a directory")
+        _replace(target, text.encode("utf-8", errors="replace"))
+    except OSError as error:
+        raise InputError(
+            f"cannot write '{target}': {error.strerror or error}",
+            "give a path in a directory you may write to, on a disk with room",
+        ) from None
+    return target
+
+
+def _replace(target: Path, content: bytes) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """Permissions the user takes from new files; reading it means setting it for a moment."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,51 @@
+"""Text that comes from outside (layer names, host names, labels), made safe to lay out."""
+
+import unicodedata
+
+MISSING = "–"
+"""Stands where a number is not known."""
+
+
+def printable(text: str) -> str:
+    """``text`` on one line without control characters, which terminals and XML both obey."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(" " if c in "\n\r\t" else c for c in text if _is_shown(c))
+
+
+def display_width(text: str) -> int:
+    """Terminal columns that ``text`` takes: wide characters two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(character) for character in text)
+
+
+def pad(text: str, width: int, *, right: bool = False, fill: str = " ") -> str:
+    """``text`` filled up to ``width`` terminal columns; ``right`` moves it to the right edge."""
+    filling = fill * max(0, width - display_width(text))
+    return filling + text if right else text + filling
+
+
+def shorten(text: str, width: int) -> str:
+    """``text`` cut to ``width`` terminal columns; an ellipsis says that it was."""
+    if display_width(text) <= width:
+        return text
+    kept, used = "", 1
+    for character in text:
+        used += _columns(character)
+        if used > width:
+            break
+        kept += character
+    return kept.rstrip() + "…" if width > 0 else ""
+
+
+def _is_shown(character: str) -> bool:
+    if character in "\n\r\t":
+        return True
+    return unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
