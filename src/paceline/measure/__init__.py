@@ -1,1 +1,1 @@
-"""(package docstring follows with its first module)"""
+"""From a study to launches: jobs, launchers, framework workers, probes."""

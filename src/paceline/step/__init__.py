@@ -4,6 +4,7 @@ from paceline.step.breakdown import Breakdown, breakdown
 from paceline.step.chrome_trace import chrome_trace
 from paceline.step.critical_path import critical_path
 from paceline.step.schedule import schedule
+from paceline.step.serialise import step_from_json, step_to_json
 from paceline.step.task import Origin, Phase, Step, Task
 
 __all__ = [
@@ -16,4 +17,6 @@ __all__ = [
     "chrome_trace",
     "critical_path",
     "schedule",
+    "step_from_json",
+    "step_to_json",
 ]

@@ -1,0 +1,115 @@
+"""Reads what the ranks of a launch wrote: events as JSON lines, one file per rank."""
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from paceline.step import Origin, Phase, Step, Task
+from paceline.store import LayerTiming, RankSteps
+
+Event = dict[str, Any]
+
+
+def read_events(path: Path) -> list[Event]:
+    """Every whole event of a file; a line cut off by a kill is left out."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    events = []
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and isinstance(event.get("event"), str):
+            events.append(event)
+    return events
+
+
+def only(events: list[Event], kind: str) -> Event | None:
+    """The last event of a kind, if there is one."""
+    found = [event for event in events if event["event"] == kind]
+    return found[-1] if found else None
+
+
+def rank_steps(events: list[Event]) -> RankSteps | None:
+    """Step times of the rank that wrote these events."""
+    steps = only(events, "steps")
+    if steps is None:
+        return None
+    return RankSteps(
+        steps["rank"],
+        tuple(steps["wall_seconds"]),
+        tuple(steps["cpu_seconds"]),
+        tuple(steps["losses"]),
+    )
+
+
+def layer_timings(events: list[Event]) -> tuple[LayerTiming, ...]:
+    """Per-layer times, where the job asked for them."""
+    layers = only(events, "layers")
+    return tuple(LayerTiming(**layer) for layer in layers["layers"]) if layers else ()
+
+
+def measured_step(ranks: list[list[Event]]) -> Step | None:
+    """The median instrumented step of a launch, all ranks on one time axis.
+
+    The step chosen is the one whose slowest rank has the median duration, so the timeline shown
+    is one that happened. Ranks are aligned at the beginning of their step.
+    """
+    timelines = [only(events, "timelines") for events in ranks]
+    if not timelines or any(timeline is None or not timeline["steps"] for timeline in timelines):
+        return None
+    steps = [timeline["steps"] for timeline in timelines if timeline is not None]
+    count = min(len(rank) for rank in steps)
+    slowest = [max(rank[index]["step_seconds"] for rank in steps) for index in range(count)]
+    median = statistics.median_low(slowest)
+    chosen = slowest.index(median)
+    tasks: list[Task] = []
+    starts: list[float] = []
+    for rank, timeline in enumerate(steps):
+        for task, start in _rank_tasks(timeline[chosen], rank):
+            tasks.append(task)
+            starts.append(start)
+    return Step(tuple(tasks), tuple(starts), Origin.MEASURED, "median instrumented step")
+
+
+def _rank_tasks(timeline: Event, rank: int) -> list[tuple[Task, float]]:
+    """Tasks of one rank: the backward pass computes until its last bucket is handed over."""
+    forward_start = timeline["input_seconds"]
+    backward_start = forward_start + timeline["forward_seconds"]
+    backward_end = backward_start + timeline["backward_seconds"]
+    buckets = timeline["buckets"]
+    computed = max((bucket["start_seconds"] for bucket in buckets), default=backward_end)
+    placed = [
+        (Task("input", Phase.INPUT, "input", timeline["input_seconds"], rank=rank), 0.0),
+        (
+            Task("forward", Phase.FORWARD, "compute", timeline["forward_seconds"], rank=rank),
+            forward_start,
+        ),
+        (
+            Task("backward", Phase.BACKWARD, "compute", computed - backward_start, rank=rank),
+            backward_start,
+        ),
+    ]
+    for number, bucket in enumerate(buckets):
+        seconds = bucket["end_seconds"] - bucket["start_seconds"]
+        task = Task(
+            f"all-reduce {number}",
+            Phase.COMMUNICATE,
+            "network",
+            seconds,
+            rank=rank,
+            layer=f"bucket {number}",
+            size_bytes=bucket["bytes"],
+        )
+        placed.append((task, bucket["start_seconds"]))
+    placed.append(
+        (
+            Task("update", Phase.UPDATE, "compute", timeline["update_seconds"], rank=rank),
+            backward_end,
+        )
+    )
+    return placed

@@ -1,0 +1,90 @@
+"""The launch: one start of a training job, the unit of replication of everything Paceline says."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from paceline.step import Step
+
+
+class Status(StrEnum):
+    """How a launch stands; only a finished one has figures that count."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class RankSteps:
+    """Step times of one rank, warm-up included, in the order in which they ran (seconds)."""
+
+    rank: int
+    wall_seconds: tuple[float, ...]
+    cpu_seconds: tuple[float, ...] = ()
+    losses: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class LayerTiming:
+    """Median forward and backward seconds of one layer, and the bytes of its gradient."""
+
+    name: str
+    forward_seconds: float
+    backward_seconds: float
+    gradient_bytes: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a launch ended, and what it left: times, timelines, layers, logs.
+
+    ``reason`` is one line for a person when the status is not finished. ``facts`` holds what the
+    ranks said of themselves (versions, exit codes, load average before and after).
+    """
+
+    status: Status
+    ended_at: str
+    reason: str = ""
+    ranks: tuple[RankSteps, ...] = ()
+    layers: tuple[LayerTiming, ...] = ()
+    timeline: Step | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: what was asked for (``job``), where (``environment``) and how it ended.
+
+    ``batch_per_rank`` counts samples per rank and step; ``world_size`` ranks in all.
+    ``instrument`` is ``none`` for plain launches, whose times count as throughput, else what was
+    observed inside the step. ``provenance`` is ``measured`` or ``imported``.
+    """
+
+    id: str
+    study: str
+    created_at: str
+    framework: str
+    model: str
+    world_size: int
+    nodes: int
+    batch_per_rank: int
+    precision: str
+    instrument: str
+    synchronised: bool
+    warmup_steps: int
+    job: dict[str, Any]
+    environment: dict[str, Any]
+    outcome: Outcome
+    provenance: str = "measured"
+
+    @property
+    def status(self) -> Status:
+        """How the launch stands."""
+        return self.outcome.status
+
+    @property
+    def samples_per_step(self) -> int:
+        """Samples of all ranks in one step."""
+        return self.batch_per_rank * self.world_size
