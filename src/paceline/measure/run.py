@@ -31,10 +31,12 @@ def run_job(
     study: str,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     port: int | None = None,
+    position: int = 0,
 ) -> Launch:
     """Run ``job`` on this machine and record the launch; a failure is recorded, not raised.
 
     What the ranks print and the events they write stay in ``launches/<id>`` beside the store.
+    ``position`` is the launch's place in its study's order.
     """
     chosen = framework(job.framework)
     python = interpreter(chosen)
@@ -55,7 +57,7 @@ def run_job(
         instrument=job.instrument,
         synchronised=job.synchronise,
         warmup_steps=job.warmup_steps,
-        job=job.to_json(),
+        job={**job.to_json(), "position": position},
         environment=describe_environment(),
         outcome=Outcome(Status.RUNNING, ""),
     )
