@@ -1,0 +1,157 @@
+"""The catalogue: every known device, link and cluster by name, with the user's own on top.
+
+Names are matched without regard to case, ``-``, ``_``, ``.`` and spaces. A name of the form
+``lab.toml:name`` is read from that file; files listed in the environment variable
+``PACELINE_HARDWARE`` (separated as in PATH) are always part of the catalogue.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+
+from paceline.errors import InputError
+from paceline.hardware.cluster import Cluster
+from paceline.hardware.device import Device
+from paceline.hardware.link import Link
+from paceline.hardware.provenance import Provenance
+from paceline.hardware.toml_lines import read_toml
+from paceline.hardware.toml_reader import HardwareFile, Table, build_cluster, read_hardware
+from paceline.naming import unknown_name
+
+ENVIRONMENT_VARIABLE = "PACELINE_HARDWARE"
+T = TypeVar("T")
+
+
+def fold(name: str) -> str:
+    """The spelling under which names are compared: ``A100-SXM4 80GB`` -> ``a100sxm480gb``."""
+    return re.sub(r"[\s_.\-/]+", "", name.lower())
+
+
+class Catalogue:
+    """Devices, links and clusters of some files; later files win over earlier ones."""
+
+    def __init__(self, files: Iterable[HardwareFile]) -> None:
+        self.devices: dict[str, Device] = {}
+        self.links: dict[str, Link] = {}
+        self._cluster_tables: dict[str, Table] = {}
+        self._sources: dict[str, Provenance] = {}
+        self._spellings: dict[str, dict[str, str]] = {"device": {}, "link": {}, "cluster": {}}
+        for file in files:
+            self._add(file)
+
+    def device(self, name: str) -> Device:
+        """The device of that name or spelling."""
+        return self._find("device", name, self.devices)
+
+    def link(self, name: str) -> Link:
+        """The link of that name or spelling."""
+        return self._find("link", name, self.links)
+
+    def cluster(self, name: str) -> Cluster:
+        """The cluster of that name or spelling, as one node unless its file says more."""
+        table = self._find("cluster", name, self._cluster_tables)
+        return build_cluster(table, self.device, self.link, self._sources)
+
+    @property
+    def clusters(self) -> dict[str, Cluster]:
+        """Every cluster by name."""
+        return {name: self.cluster(name) for name in self._cluster_tables}
+
+    def extended_with(self, path: Path) -> "Catalogue":
+        """This catalogue with the user's file ``path`` on top."""
+        text, _ = read_toml(path)
+        extended = Catalogue([])
+        extended.devices = dict(self.devices)
+        extended.links = dict(self.links)
+        extended._cluster_tables = dict(self._cluster_tables)
+        extended._sources = dict(self._sources)
+        extended._spellings = {kind: dict(names) for kind, names in self._spellings.items()}
+        added = read_hardware(text, str(path), self._sources)
+        extended._add(added)
+        for name in added.cluster_tables:
+            extended.cluster(name)
+        return extended
+
+    def _add(self, file: HardwareFile) -> None:
+        self.devices |= file.devices
+        self.links |= file.links
+        self._cluster_tables |= file.cluster_tables
+        self._sources |= file.sources
+        defined: dict[str, Mapping[str, object]] = {
+            "device": file.devices,
+            "link": file.links,
+            "cluster": file.cluster_tables,
+        }
+        for kind, names in defined.items():
+            spellings = self._spellings[kind]
+            spellings |= {fold(alias): name for alias, name in file.aliases[kind].items()}
+            spellings |= {fold(name): name for name in names}
+
+    def _find(self, kind: str, name: str, table: Mapping[str, T]) -> T:
+        canonical = self._spellings[kind].get(fold(name))
+        if canonical is None:
+            raise unknown_name(
+                kind,
+                name,
+                table,
+                f"'paceline hardware {kind}s' lists all; one of yours goes into a TOML file: "
+                f"{kind} FILE.toml:NAME",
+            )
+        return table[canonical]
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Catalogue:
+    """The catalogue that comes with the package."""
+    folder = resources.files("paceline") / "data" / "hardware"
+    sources: dict[str, Provenance] = {}
+    files = []
+    for name in ("sources.toml", "devices.toml", "processors.toml", "links.toml", "clusters.toml"):
+        file = read_hardware((folder / name).read_text(encoding="utf-8"), name, sources)
+        sources |= file.sources
+        files.append(file)
+    return Catalogue(files)
+
+
+def catalogue() -> Catalogue:
+    """The shipped catalogue with the files of ``PACELINE_HARDWARE`` on top."""
+    listed = os.environ.get(ENVIRONMENT_VARIABLE, "")
+    result = shipped()
+    for path in filter(None, listed.split(os.pathsep)):
+        result = result.extended_with(Path(path))
+    return result
+
+
+def device(name: str) -> Device:
+    """The device called ``name`` (``a100_sxm_80gb``, ``A100-80GB``, ``lab.toml:my_gpu``)."""
+    source, own_name = _split(name)
+    return source.device(own_name)
+
+
+def link(name: str) -> Link:
+    """The link called ``name`` (``eth_10g``, ``10GbE``, ``lab.toml:my_net``)."""
+    source, own_name = _split(name)
+    return source.link(own_name)
+
+
+def cluster(name: str) -> Cluster:
+    """The cluster called ``name`` (``dgx-a100``, ``lab.toml:lab``, or a file with just one)."""
+    if name.endswith(".toml"):
+        _, document = read_toml(Path(name))
+        names = list(document.get("cluster", {}))
+        if len(names) != 1:
+            raise InputError(f"{name} defines {len(names)} clusters", f"say which: {name}:NAME")
+        name = f"{name}:{names[0]}"
+    source, own_name = _split(name)
+    return source.cluster(own_name)
+
+
+def _split(name: str) -> tuple[Catalogue, str]:
+    path, separator, own_name = name.rpartition(":")
+    if separator and path.endswith(".toml"):
+        return catalogue().extended_with(Path(path)), own_name
+    return catalogue(), name

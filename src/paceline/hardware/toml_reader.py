@@ -1,0 +1,297 @@
+"""TOML text -> devices, links and clusters, each value checked and each mistake located.
+
+The catalogue's own files and a user's file have the same form (docs/hardware.md)::
+
+    [device.my_gpu]
+    vendor = "ACME"
+    peak_flops = { fp32 = "15TFLOP/s" }
+    source = "my data sheet"
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from paceline import units
+from paceline.errors import InputError, PacelineError
+from paceline.hardware.cluster import Cluster
+from paceline.hardware.device import PRECISIONS, Device
+from paceline.hardware.link import SCOPES, SHARES, TECHNOLOGIES, Link
+from paceline.hardware.provenance import Confidence, Provenance
+from paceline.hardware.toml_lines import line_of, parse_toml
+from paceline.naming import nearest
+
+KINDS = ("device", "link", "cluster", "source")
+_COMMON = ("aliases", "source", "sources", "notes")
+_DEVICE_KEYS = (
+    *("vendor", "kind", "peak_flops", "attainable_flops", "matrix_precisions", "memory"),
+    *("memory_bandwidth", "compute_units", "launch_overhead", "power_watts", "year"),
+)
+_LINK_KEYS = ("scope", "bandwidth", "per", "latency", "technology", "transport")
+_CLUSTER_KEYS = (
+    *("device", "devices_per_node", "nodes", "intra", "inter", "host", "nics_per_node"),
+    *("oversubscription", "price_per_device_hour"),
+)
+_SOURCE_KEYS = ("text", "date", "confidence")
+_DEVICE_KINDS = ("gpu", "cpu", "cpu_socket", "manycore", "ipu", "npu")
+
+
+@dataclass
+class HardwareFile:
+    """What one file defines; ``aliases`` maps other spellings to names, by kind."""
+
+    devices: dict[str, Device] = field(default_factory=dict)
+    links: dict[str, Link] = field(default_factory=dict)
+    cluster_tables: dict[str, "Table"] = field(default_factory=dict)
+    aliases: dict[str, dict[str, str]] = field(
+        default_factory=lambda: {"device": {}, "link": {}, "cluster": {}}
+    )
+    sources: dict[str, Provenance] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One ``[kind.name]`` table with what is needed to point at a mistake in it."""
+
+    file: str
+    text: str
+    path: tuple[str, ...]
+    values: Mapping[str, Any]
+
+    def fail(self, key: str | None, message: str, hint: str) -> NoReturn:
+        """Raise an error that names the file and the line of ``key``."""
+        line = line_of(self.text, self.path, key)
+        where = f"{self.file}, line {line}" if line else self.file
+        raise InputError(f"{where}: {message}", hint)
+
+    def check_keys(self, known: Sequence[str]) -> None:
+        """Refuse a key that is not in ``known``, naming the nearest."""
+        for key in self.values:
+            if key not in known:
+                near = nearest(key, known, 1)
+                self.fail(
+                    key,
+                    f"unknown key '{key}' in [{'.'.join(self.path)}]",
+                    f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}",
+                )
+
+    def parsed(self, key: str, parse: Callable[[Any], float]) -> float | None:
+        """A quantity in SI units, None where the key is absent."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            self.fail(key, f"{key} is {value!r}, not a quantity", "write a number or a text")
+        try:
+            quantity = parse(value)
+        except PacelineError as error:
+            self.fail(key, f"{key}: {error.message}", error.hint)
+        if quantity <= 0 and key not in {"latency", "launch_overhead"}:
+            self.fail(key, f"a {key} of {value!r} is impossible", "give a number above zero")
+        return quantity
+
+    def text_of(self, key: str, default: str = "", allowed: Sequence[str] = ()) -> str:
+        """A text, one of ``allowed`` where these are given."""
+        value = self.values.get(key, default)
+        if not isinstance(value, str):
+            self.fail(key, f"{key} is {value!r}, not a text", 'write it in "quotes"')
+        if allowed and value not in allowed:
+            self.fail(key, f"{key} is '{value}'", f"one of {', '.join(allowed)}")
+        return value
+
+    def count(self, key: str, default: int | None = None) -> int | None:
+        """A whole number of at least one."""
+        value = self.values.get(key, default)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            self.fail(key, f"{key} is {value!r}", "give a whole number of at least 1")
+        return value
+
+    def names(self, key: str) -> list[str]:
+        """A list of texts."""
+        value = self.values.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.fail(key, f"{key} is {value!r}, not a list of texts", 'write ["one", "two"]')
+        return value
+
+
+def read_hardware(text: str, file: str, sources: Mapping[str, Provenance]) -> HardwareFile:
+    """Everything that ``text`` defines; ``sources`` are those known from other files.
+
+    Clusters are left as tables, since they name devices and links of other files.
+    """
+    document = parse_toml(text, file)
+    found = HardwareFile(sources=dict(sources))
+    for kind in document:
+        if kind not in KINDS:
+            near = nearest(kind, KINDS, 1) or ["device"]
+            Table(file, text, (), document).fail(
+                kind, f"unknown table '{kind}'", f"did you mean [{near[0]}.NAME]?"
+            )
+    for table in _tables(document, "source", file, text):
+        found.sources[table.path[1]] = _source(table)
+    for table in _tables(document, "device", file, text):
+        found.devices[table.path[1]] = _device(table, found.sources)
+        _collect_aliases(table, found)
+    for table in _tables(document, "link", file, text):
+        found.links[table.path[1]] = _link(table, found.sources)
+        _collect_aliases(table, found)
+    for table in _tables(document, "cluster", file, text):
+        table.check_keys((*_CLUSTER_KEYS, *_COMMON))
+        found.cluster_tables[table.path[1]] = table
+        _collect_aliases(table, found)
+    return found
+
+
+def build_cluster(
+    table: Table,
+    device: Callable[[str], Device],
+    link: Callable[[str], Link],
+    sources: Mapping[str, Provenance],
+) -> Cluster:
+    """The cluster of a table; ``device`` and ``link`` look names up."""
+
+    def named_link(key: str) -> Link | None:
+        name = table.text_of(key)
+        if not name:
+            return None
+        try:
+            return link(name)
+        except PacelineError as error:
+            table.fail(key, error.message, error.hint)
+
+    if "device" not in table.values:
+        table.fail(None, f"[{'.'.join(table.path)}] names no device", 'add device = "a100_80gb"')
+    try:
+        its_device = device(table.text_of("device"))
+    except PacelineError as error:
+        table.fail("device", error.message, error.hint)
+    devices_per_node = table.count("devices_per_node")
+    if devices_per_node is None:
+        table.fail(None, f"[{'.'.join(table.path)}] has no devices_per_node", "add it, e.g. 8")
+    try:
+        return Cluster(
+            name=table.path[1],
+            device=its_device,
+            devices_per_node=devices_per_node,
+            nodes=table.count("nodes", 1) or 1,
+            intra=named_link("intra"),
+            inter=named_link("inter"),
+            host=named_link("host"),
+            nics_per_node=table.count("nics_per_node", 1) or 1,
+            oversubscription=table.parsed("oversubscription", float) or 1.0,
+            price_per_device_hour=table.parsed("price_per_device_hour", float),
+            notes=table.text_of("notes"),
+            provenance=_provenance(table, sources, _CLUSTER_KEYS),
+        )
+    except InputError as error:
+        if str(table.file) in error.message:
+            raise
+        table.fail(None, error.message, error.hint)
+
+
+def _tables(document: Mapping[str, Any], kind: str, file: str, text: str) -> list[Table]:
+    tables = document.get(kind, {})
+    root = Table(file, text, (), document)
+    if not isinstance(tables, dict):
+        root.fail(kind, f"'{kind}' is not a table", f"write [{kind}.NAME]")
+    result = []
+    for name, values in tables.items():
+        if not isinstance(values, dict):
+            Table(file, text, (kind,), tables).fail(
+                name, f"'{name}' stands directly in [{kind}]", f"write [{kind}.NAME] above it"
+            )
+        result.append(Table(file, text, (kind, name), values))
+    return result
+
+
+def _collect_aliases(table: Table, found: HardwareFile) -> None:
+    kind, name = table.path
+    for alias in table.names("aliases"):
+        found.aliases[kind][alias] = name
+
+
+def _source(table: Table) -> Provenance:
+    table.check_keys(_SOURCE_KEYS)
+    confidence = table.text_of("confidence", "user", tuple(Confidence))
+    return Provenance(table.text_of("text"), table.text_of("date"), Confidence(confidence))
+
+
+def _rates(table: Table, key: str) -> dict[str, float]:
+    rates = table.values.get(key, {})
+    if not isinstance(rates, dict):
+        table.fail(key, f"{key} is {rates!r}", 'write { fp32 = "15TFLOP/s", fp16 = "120TFLOP/s" }')
+    inner = Table(table.file, table.text, (*table.path, key), rates)
+    inner.check_keys(PRECISIONS)
+    parsed = {precision: inner.parsed(precision, units.parse_flops) for precision in rates}
+    return {precision: rate for precision, rate in parsed.items() if rate is not None}
+
+
+def _device(table: Table, sources: Mapping[str, Provenance]) -> Device:
+    table.check_keys((*_DEVICE_KEYS, *_COMMON))
+    try:
+        return Device(
+            name=table.path[1],
+            vendor=table.text_of("vendor"),
+            kind=table.text_of("kind", "gpu", _DEVICE_KINDS),
+            peak_flops=_rates(table, "peak_flops"),
+            attainable_flops=_rates(table, "attainable_flops"),
+            matrix_precisions=frozenset(table.names("matrix_precisions")),
+            memory_bytes=table.parsed("memory", units.parse_bytes),
+            memory_bandwidth=table.parsed("memory_bandwidth", units.parse_bandwidth),
+            compute_units=table.count("compute_units"),
+            launch_overhead_seconds=table.parsed("launch_overhead", units.parse_seconds),
+            power_watts=table.parsed("power_watts", float),
+            year=table.count("year"),
+            notes=table.text_of("notes"),
+            provenance=_provenance(table, sources, _DEVICE_KEYS),
+        )
+    except InputError as error:
+        if str(table.file) in error.message:
+            raise
+        table.fail("attainable_flops", error.message, error.hint)
+
+
+def _link(table: Table, sources: Mapping[str, Provenance]) -> Link:
+    table.check_keys((*_LINK_KEYS, *_COMMON))
+    if "scope" not in table.values:
+        table.fail(None, f"[{'.'.join(table.path)}] has no scope", f"one of {', '.join(SCOPES)}")
+    scope = table.text_of("scope", allowed=SCOPES)
+    return Link(
+        name=table.path[1],
+        scope=scope,
+        bandwidth=table.parsed("bandwidth", units.parse_bandwidth),
+        per=table.text_of("per", "nic" if scope == "inter" else "device", SHARES),
+        latency_seconds=table.parsed("latency", units.parse_seconds),
+        technology=table.text_of("technology", "other", TECHNOLOGIES),
+        transport=table.text_of("transport", "", ("", "rdma", "tcp")),
+        notes=table.text_of("notes"),
+        provenance=_provenance(table, sources, _LINK_KEYS),
+    )
+
+
+def _provenance(
+    table: Table, sources: Mapping[str, Provenance], keys: Sequence[str]
+) -> dict[str, Provenance]:
+    """Source of each number: the entry of ``sources`` that lists it, else ``source``."""
+    exceptions = table.values.get("sources", {})
+    if not isinstance(exceptions, dict):
+        table.fail("sources", f"sources is {exceptions!r}", 'write { SOURCE = ["memory"] }')
+    default = _resolve(table, table.text_of("source", "your file"), sources)
+    result = {key: default for key in table.values if key in keys}
+    inner = Table(table.file, table.text, (*table.path, "sources"), exceptions)
+    for source in exceptions:
+        for key in inner.names(source):
+            if key.split(".")[0] not in table.values:
+                table.fail("sources", f"sources names '{key}', which is not here", "remove it")
+            result[key] = _resolve(table, source, sources)
+    return result
+
+
+def _resolve(table: Table, source: str, sources: Mapping[str, Provenance]) -> Provenance:
+    known = sources.get(source)
+    if known is None:
+        return Provenance(source, "", Confidence.USER)
+    return dataclasses.replace(known, source=known.source.replace("{name}", table.path[1]))
