@@ -1,1 +1,16 @@
-"""(package docstring follows with its first module)"""
+"""What is trained: a layer graph that no framework owns, its costs, and a zoo of networks."""
+
+from paceline.workload.cost import Gemm, GraphCost, LayerCost
+from paceline.workload.graph import Graph, InputSpec, Node
+from paceline.workload.precision import Precision, precision
+
+__all__ = [
+    "Gemm",
+    "Graph",
+    "GraphCost",
+    "InputSpec",
+    "LayerCost",
+    "Node",
+    "Precision",
+    "precision",
+]

@@ -1,0 +1,283 @@
+"""What training a layer costs, as functions of the batch that are evaluated only when asked.
+
+Everything here is affine in the batch: a part per step (weights, their gradients) and a part
+per sample. A sweep over batch sizes therefore evaluates ``fixed + per_sample * batch`` and
+rebuilds nothing; with a NumPy array of batches every number is an array.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Number: TypeAlias = int | float | NDArray[np.float64]
+"""A count: an exact int, or a float array when the batch or the sequence is an array."""
+
+Shape: TypeAlias = tuple[Number, ...]
+"""Dimensions of one sample, without the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """``fixed + per_sample * batch``."""
+
+    fixed: Number = 0
+    per_sample: Number = 0
+
+    def at(self, batch: Number) -> Number:
+        """The value for ``batch`` samples."""
+        return self.fixed + self.per_sample * batch
+
+    def __add__(self, other: "Affine") -> "Affine":
+        return Affine(self.fixed + other.fixed, self.per_sample + other.per_sample)
+
+
+NOTHING = Affine()
+
+
+@dataclass(frozen=True, slots=True)
+class Gemm:
+    """``count`` matrix products (m x k) (k x n) of one sample.
+
+    ``grows`` names the dimension that is multiplied by the batch: the pixels or tokens of a
+    layer with weights, the number of products in attention.
+    """
+
+    m: Number
+    n: Number
+    k: Number
+    count: Number = 1
+    grows: Literal["m", "n", "k", "count"] = "n"
+
+    @property
+    def flops(self) -> Number:
+        """FLOP per sample, two for each multiplication with its addition."""
+        return 2 * self.m * self.n * self.k * self.count
+
+    def at(self, batch: Number) -> "Gemm":
+        """The product as it is executed for ``batch`` samples together."""
+        sizes: dict[str, Any] = {"m": self.m, "n": self.n, "k": self.k, "count": self.count}
+        sizes[self.grows] = sizes[self.grows] * batch
+        return Gemm(**sizes, grows=self.grows)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerProfile:
+    """Costs of one layer as functions of the batch, at a given sequence and precision."""
+
+    name: str
+    kind: str
+    tensors: tuple[tuple[str, int], ...]
+    gradient_bytes: int
+    output_shape: Shape
+    forward_flops: Affine
+    weight_gradient_flops: Affine
+    input_gradient_flops: Affine
+    forward_bytes: Affine
+    backward_bytes: Affine
+    activation_bytes: Affine
+    forward_gemms: tuple[Gemm, ...]
+    weight_gradient_gemms: tuple[Gemm, ...]
+    input_gradient_gemms: tuple[Gemm, ...]
+
+    @property
+    def parameters(self) -> int:
+        """Trainable numbers that this layer owns; 0 where it shares another layer's."""
+        return sum(size for _, size in self.tensors)
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """Costs of one layer for one training step of ``batch`` samples.
+
+    FLOP count matrix products only, two per multiply-add, bias and pointwise work excluded
+    (it is in the bytes). ``activation_bytes`` is what this layer makes the backward pass keep;
+    a tensor kept by several layers is charged to the first of them.
+    """
+
+    profile: LayerProfile
+    batch: Number
+
+    @property
+    def name(self) -> str:
+        """Name of the node."""
+        return self.profile.name
+
+    @property
+    def kind(self) -> str:
+        """Kind of operation, as in the JSON form of the graph."""
+        return self.profile.kind
+
+    @property
+    def parameters(self) -> int:
+        """Trainable numbers that this layer owns."""
+        return self.profile.parameters
+
+    @property
+    def tensors(self) -> tuple[tuple[str, int], ...]:
+        """Name and number of elements of each parameter tensor that this layer owns."""
+        return self.profile.tensors
+
+    @property
+    def output_shape(self) -> Shape:
+        """Dimensions of one sample's output."""
+        return self.profile.output_shape
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Bytes of parameter gradient to exchange."""
+        return self.profile.gradient_bytes
+
+    @cached_property
+    def forward_flops(self) -> Number:
+        """FLOP of the forward pass."""
+        return self.profile.forward_flops.at(self.batch)
+
+    @cached_property
+    def weight_gradient_flops(self) -> Number:
+        """FLOP of the gradient of the parameters."""
+        return self.profile.weight_gradient_flops.at(self.batch)
+
+    @cached_property
+    def input_gradient_flops(self) -> Number:
+        """FLOP of the gradient of the inputs; 0 for a layer fed by data."""
+        return self.profile.input_gradient_flops.at(self.batch)
+
+    @property
+    def backward_flops(self) -> Number:
+        """FLOP of the backward pass."""
+        return self.weight_gradient_flops + self.input_gradient_flops
+
+    @property
+    def training_flops(self) -> Number:
+        """FLOP of the forward and backward pass."""
+        return self.forward_flops + self.backward_flops
+
+    @cached_property
+    def forward_bytes(self) -> Number:
+        """Bytes read and written in the forward pass if nothing stays in a cache."""
+        return self.profile.forward_bytes.at(self.batch)
+
+    @cached_property
+    def backward_bytes(self) -> Number:
+        """Bytes read and written in the backward pass if nothing stays in a cache."""
+        return self.profile.backward_bytes.at(self.batch)
+
+    @cached_property
+    def activation_bytes(self) -> Number:
+        """Bytes kept from the forward to the backward pass."""
+        return self.profile.activation_bytes.at(self.batch)
+
+    @property
+    def forward_gemms(self) -> tuple[Gemm, ...]:
+        """Matrix products of the forward pass."""
+        return self._gemms(self.profile.forward_gemms)
+
+    @property
+    def weight_gradient_gemms(self) -> tuple[Gemm, ...]:
+        """Matrix products of the gradient of the parameters."""
+        return self._gemms(self.profile.weight_gradient_gemms)
+
+    @property
+    def input_gradient_gemms(self) -> tuple[Gemm, ...]:
+        """Matrix products of the gradient of the inputs."""
+        return self._gemms(self.profile.input_gradient_gemms)
+
+    def _gemms(self, of_one_sample: Sequence[Gemm]) -> tuple[Gemm, ...]:
+        return tuple(gemm.at(self.batch) for gemm in of_one_sample)
+
+
+@dataclass(frozen=True)
+class GraphProfile:
+    """Costs of every layer of a graph as functions of the batch."""
+
+    layers: tuple[LayerProfile, ...]
+
+    @cached_property
+    def parameters(self) -> int:
+        """Trainable numbers, shared ones once."""
+        return sum(layer.parameters for layer in self.layers)
+
+    @cached_property
+    def gradient_bytes(self) -> int:
+        """Bytes of parameter gradient to exchange per step."""
+        return sum(layer.gradient_bytes for layer in self.layers)
+
+    @cached_property
+    def totals(self) -> dict[str, Affine]:
+        """Sum over the layers of each quantity that grows with the batch, by its name."""
+        names = (
+            "forward_flops",
+            "weight_gradient_flops",
+            "input_gradient_flops",
+            "forward_bytes",
+            "backward_bytes",
+            "activation_bytes",
+        )
+        return {name: _total([getattr(layer, name) for layer in self.layers]) for name in names}
+
+
+@dataclass(frozen=True)
+class GraphCost:
+    """Costs of one training step of a whole graph, and of each of its layers."""
+
+    profile: GraphProfile
+    batch: Number
+
+    @cached_property
+    def layers(self) -> tuple[LayerCost, ...]:
+        """One entry per node, in the order of the graph."""
+        return tuple(LayerCost(layer, self.batch) for layer in self.profile.layers)
+
+    @property
+    def parameters(self) -> int:
+        """Trainable numbers, shared ones once."""
+        return self.profile.parameters
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Bytes of parameter gradient to exchange per step."""
+        return self.profile.gradient_bytes
+
+    @cached_property
+    def forward_flops(self) -> Number:
+        """FLOP of the forward pass."""
+        return self._total("forward_flops")
+
+    @cached_property
+    def backward_flops(self) -> Number:
+        """FLOP of the backward pass."""
+        return self._total("weight_gradient_flops") + self._total("input_gradient_flops")
+
+    @property
+    def training_flops(self) -> Number:
+        """FLOP of the forward and backward pass."""
+        return self.forward_flops + self.backward_flops
+
+    @cached_property
+    def forward_bytes(self) -> Number:
+        """Bytes read and written in the forward pass if nothing stays in a cache."""
+        return self._total("forward_bytes")
+
+    @cached_property
+    def backward_bytes(self) -> Number:
+        """Bytes read and written in the backward pass if nothing stays in a cache."""
+        return self._total("backward_bytes")
+
+    @cached_property
+    def activation_bytes(self) -> Number:
+        """Bytes kept from the forward to the backward pass, each tensor once."""
+        return self._total("activation_bytes")
+
+    def _total(self, name: str) -> Number:
+        return self.profile.totals[name].at(self.batch)
+
+
+def _total(parts: Sequence[Affine]) -> Affine:
+    total = NOTHING
+    for part in parts:
+        total = total + part
+    return total

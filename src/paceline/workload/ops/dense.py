@@ -1,0 +1,144 @@
+"""Layers whose weights meet every token: linear maps, embeddings, learned positions."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paceline.errors import InputError
+from paceline.workload.cost import Gemm, Shape
+from paceline.workload.ops.base import (
+    INDEX_BYTES,
+    Kept,
+    Op,
+    Parameters,
+    Shapes,
+    Traffic,
+    Work,
+    count_parameters,
+    describe,
+    elements,
+    exceeds,
+    fixed_dimension,
+    register,
+    require_positive,
+    require_rank,
+)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Linear(Op):
+    """A matrix applied to the last dimension of every row."""
+
+    kind: ClassVar[str] = "linear"
+
+    out_features: int
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        require_positive(out_features=self.out_features)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The input's shape with the last dimension replaced."""
+        (shape,) = inputs
+        require_rank(shape, 1, "features in the last dimension")
+        return (*shape[:-1], self.out_features)
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """Matrix of out x in features, and a bias where there is one."""
+        weight = (self.out_features, fixed_dimension(inputs[0], -1))
+        return {"weight": weight} | ({"bias": (self.out_features,)} if self.bias else {})
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Three matrix products over all rows; keeps the input."""
+        (shape,) = inputs
+        rows, features = elements(shape[:-1]), fixed_dimension(shape, -1)
+        weights = count_parameters(self.parameters(inputs))
+        moved = elements(shape) + rows * self.out_features
+        backward = Traffic(moved, weight_gradients=weights)
+        if needs_input_gradient:
+            backward += Traffic(moved, weights=weights)
+        return Work(
+            forward=(Gemm(self.out_features, rows, features, grows="n"),),
+            weight_gradient=(Gemm(self.out_features, features, rows, grows="k"),),
+            input_gradient=(
+                (Gemm(features, rows, self.out_features, grows="n"),)
+                if needs_input_gradient
+                else ()
+            ),
+            forward_traffic=Traffic(moved, weights=weights),
+            backward_traffic=backward,
+            kept=Kept(inputs=(0,)),
+        )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Embedding(Op):
+    """A row of a table for each index. Its gradient is dense: the whole table is written."""
+
+    kind: ClassVar[str] = "embedding"
+
+    vocabulary: int
+    width: int
+
+    def __post_init__(self) -> None:
+        require_positive(vocabulary=self.vocabulary, width=self.width)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The shape of the indices with the width appended."""
+        return (*inputs[0], self.width)
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """The table."""
+        return {"weight": (self.vocabulary, self.width)}
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Moves rows, computes nothing; keeps the indices."""
+        indices = elements(inputs[0])
+        rows = indices * self.width
+        return Work(
+            forward_traffic=Traffic(2 * rows, other_bytes=indices * INDEX_BYTES),
+            backward_traffic=Traffic(
+                2 * rows,
+                weight_gradients=self.vocabulary * self.width,
+                other_bytes=indices * INDEX_BYTES,
+            ),
+            kept=Kept(inputs=(0,)),
+        )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class PositionEmbedding(Op):
+    """Adds one learned row per position to each token, for at most ``length`` positions."""
+
+    kind: ClassVar[str] = "position_embedding"
+
+    length: int
+
+    def __post_init__(self) -> None:
+        require_positive(length=self.length)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The shape of the tokens, positions x width."""
+        (shape,) = inputs
+        require_rank(shape, 2, "positions x width")
+        if exceeds(shape[-2], self.length):
+            raise InputError(
+                f"{describe(shape[-2:-1])} positions, but only {self.length} were learned",
+                f"use a sequence of at most {self.length}",
+            )
+        return shape
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """One row per position."""
+        return {"weight": (self.length, fixed_dimension(inputs[0], -1))}
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """An addition; keeps nothing."""
+        size = elements(inputs[0])
+        weights = count_parameters(self.parameters(inputs))
+        return Work(
+            forward_traffic=Traffic(2 * size, weights=weights),
+            backward_traffic=Traffic(size, weight_gradients=weights),
+        )

@@ -1,0 +1,78 @@
+"""Losses: what a network is trained on, reduced to one number."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paceline.errors import InputError
+from paceline.workload.cost import Shape
+from paceline.workload.ops.base import (
+    FLOAT32_BYTES,
+    INDEX_BYTES,
+    Kept,
+    Op,
+    Shapes,
+    Traffic,
+    Work,
+    describe,
+    elements,
+    register,
+    require_rank,
+    same_shape,
+)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class CrossEntropy(Op):
+    """Mean cross entropy of scores (classes in the last dimension) against integer targets.
+
+    Runs in 32 bits whatever the precision.
+    """
+
+    kind: ClassVar[str] = "cross_entropy"
+    least_inputs: ClassVar[int] = 2
+    most_inputs: ClassVar[int | None] = 2
+
+    def output(self, inputs: Shapes) -> Shape:
+        """A single number."""
+        scores, targets = inputs
+        require_rank(scores, 1, "classes in the last dimension")
+        if not same_shape(scores[:-1], targets):
+            raise InputError(
+                f"scores {describe(scores)} need targets {describe(scores[:-1])}, "
+                f"got {describe(targets)}"
+            )
+        return ()
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps the log-probabilities and the targets."""
+        scores, targets = elements(inputs[0]), elements(inputs[1])
+        wide = scores * FLOAT32_BYTES
+        return Work(
+            forward_traffic=Traffic(scores, other_bytes=wide + targets * INDEX_BYTES),
+            backward_traffic=Traffic(scores, other_bytes=wide + targets * INDEX_BYTES),
+            kept=Kept(inputs=(1,), other_bytes=wide),
+        )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class WeightedSum(Op):
+    """Weighted sum of single numbers: the losses of a network with auxiliary heads."""
+
+    kind: ClassVar[str] = "weighted_sum"
+    most_inputs: ClassVar[int | None] = None
+
+    weights: tuple[float, ...]
+
+    def output(self, inputs: Shapes) -> Shape:
+        """A single number."""
+        if len(inputs) != len(self.weights):
+            raise InputError(f"{len(self.weights)} weights for {len(inputs)} inputs")
+        if any(inputs):
+            raise InputError("adds single numbers only, such as losses")
+        return ()
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Nothing worth counting."""
+        return Work()

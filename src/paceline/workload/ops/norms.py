@@ -1,0 +1,168 @@
+"""Normalisations: memory-bound layers that read their input twice."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paceline.errors import InputError
+from paceline.workload.cost import Number, Shape
+from paceline.workload.ops.base import (
+    FLOAT32_BYTES,
+    Kept,
+    Op,
+    Parameters,
+    Shapes,
+    Traffic,
+    Work,
+    count_parameters,
+    describe,
+    elements,
+    fixed_dimension,
+    register,
+    require_positive,
+    require_rank,
+)
+
+# Statistics first, then the values: x twice in, y out. Backward needs two reductions over x
+# and the gradient before it can write: both twice in, one out.
+_FORWARD_PASSES = 3
+_BACKWARD_PASSES = 5
+
+
+def _norm_work(size: Number, weights: int, kept: Kept) -> Work:
+    return Work(
+        forward_traffic=Traffic(_FORWARD_PASSES * size, weights=weights),
+        backward_traffic=Traffic(
+            _BACKWARD_PASSES * size, weights=weights, weight_gradients=weights
+        ),
+        kept=kept,
+    )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class BatchNorm(Op):
+    """Normalises each channel over the batch and its positions, with scale and shift."""
+
+    kind: ClassVar[str] = "batch_norm"
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the input."""
+        require_rank(inputs[0], 1, "channels in the first dimension")
+        return inputs[0]
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """Scale and shift of each channel; running statistics are not trained."""
+        channels = fixed_dimension(inputs[0], 0)
+        return {"weight": (channels,), "bias": (channels,)}
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps the input, and mean and deviation of each channel in 32 bits."""
+        channels = fixed_dimension(inputs[0], 0)
+        kept = Kept(inputs=(0,), step_bytes=2 * channels * FLOAT32_BYTES)
+        return _norm_work(elements(inputs[0]), 2 * channels, kept)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class GroupNorm(Op):
+    """Normalises each of ``groups`` groups of channels within a sample."""
+
+    kind: ClassVar[str] = "group_norm"
+
+    groups: int
+
+    def __post_init__(self) -> None:
+        require_positive(groups=self.groups)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the input."""
+        require_rank(inputs[0], 1, "channels in the first dimension")
+        channels = fixed_dimension(inputs[0], 0)
+        if channels % self.groups:
+            raise InputError(f"{channels} channels do not divide by {self.groups} groups")
+        return inputs[0]
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """Scale and shift of each channel."""
+        channels = fixed_dimension(inputs[0], 0)
+        return {"weight": (channels,), "bias": (channels,)}
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps the input, and mean and deviation of each group."""
+        kept = Kept(inputs=(0,), other_bytes=2 * self.groups * FLOAT32_BYTES)
+        weights = count_parameters(self.parameters(inputs))
+        return _norm_work(elements(inputs[0]), weights, kept)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class LayerNorm(Op):
+    """Normalises the last dimension of each row, with scale and, if ``bias``, shift."""
+
+    kind: ClassVar[str] = "layer_norm"
+
+    bias: bool = True
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the input."""
+        require_rank(inputs[0], 1, "features in the last dimension")
+        return inputs[0]
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """Scale of each feature, and its shift where there is one."""
+        width = fixed_dimension(inputs[0], -1)
+        return {"weight": (width,)} | ({"bias": (width,)} if self.bias else {})
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps the input, and mean and deviation of each row."""
+        rows = elements(inputs[0][:-1])
+        kept = Kept(inputs=(0,), other_bytes=2 * rows * FLOAT32_BYTES)
+        weights = count_parameters(self.parameters(inputs))
+        return _norm_work(elements(inputs[0]), weights, kept)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class RmsNorm(Op):
+    """Divides each row by its root mean square, then scales it."""
+
+    kind: ClassVar[str] = "rms_norm"
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the input."""
+        require_rank(inputs[0], 1, "features in the last dimension")
+        return inputs[0]
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """Scale of each feature."""
+        return {"weight": (fixed_dimension(inputs[0], -1),)}
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps the input and the inverse root of each row."""
+        rows = elements(inputs[0][:-1])
+        kept = Kept(inputs=(0,), other_bytes=rows * FLOAT32_BYTES)
+        return _norm_work(elements(inputs[0]), fixed_dimension(inputs[0], -1), kept)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class LocalResponseNorm(Op):
+    """Divides each value by the energy of ``size`` neighbouring channels (AlexNet, GoogLeNet)."""
+
+    kind: ClassVar[str] = "local_response_norm"
+
+    size: int
+
+    def __post_init__(self) -> None:
+        require_positive(size=self.size)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the input."""
+        if len(inputs[0]) < 2:
+            raise InputError(f"needs channels and positions, got {describe(inputs[0])}")
+        return inputs[0]
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps the input and the scale of each value."""
+        size = elements(inputs[0])
+        return _norm_work(size, 0, Kept(inputs=(0,), elements=size))

@@ -1,0 +1,88 @@
+"""Pools: windows reduced to their largest or mean value."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paceline.errors import InputError
+from paceline.workload.cost import Shape
+from paceline.workload.ops.base import (
+    INDEX_BYTES,
+    Kept,
+    Op,
+    Shapes,
+    Traffic,
+    Work,
+    describe,
+    elements,
+    register,
+    require_rank,
+)
+from paceline.workload.ops.windows import check_window, check_windows_fit, window_positions
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool(Op):
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    ceil: bool = False
+
+    def __post_init__(self) -> None:
+        check_window(self.kernel, self.stride, self.padding)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """Channels, then positions of the window along each spatial dimension."""
+        (shape,) = inputs
+        if len(shape) != len(self.kernel) + 1:
+            raise InputError(
+                f"a window of {len(self.kernel)} dimensions cannot run over {describe(shape)}"
+            )
+        check_windows_fit(shape[1:], self.kernel, self.padding)
+        sizes = window_positions(shape[1:], self.kernel, self.stride, self.padding, self.ceil)
+        return (shape[0], *sizes)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class MaxPool(_Pool):
+    """The largest value of each window."""
+
+    kind: ClassVar[str] = "max_pool"
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps its input and, in 8 bytes each, where the maxima were."""
+        written = elements(self.output(inputs))
+        moved = Traffic(elements(inputs[0]) + written, other_bytes=written * INDEX_BYTES)
+        kept = Kept(inputs=(0,), other_bytes=written * INDEX_BYTES)
+        return Work(forward_traffic=moved, backward_traffic=moved, kept=kept)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class AveragePool(_Pool):
+    """The mean of each window."""
+
+    kind: ClassVar[str] = "avg_pool"
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps its input."""
+        moved = Traffic(elements(inputs[0]) + elements(self.output(inputs)))
+        return Work(forward_traffic=moved, backward_traffic=moved, kept=Kept(inputs=(0,)))
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class GlobalAveragePool(Op):
+    """The mean of each channel over all its positions."""
+
+    kind: ClassVar[str] = "global_avg_pool"
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The channels alone."""
+        require_rank(inputs[0], 2, "channels and positions")
+        return inputs[0][:1]
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps nothing: the gradient is one value spread out."""
+        moved = Traffic(elements(inputs[0]) + inputs[0][0])
+        return Work(forward_traffic=moved, backward_traffic=moved)

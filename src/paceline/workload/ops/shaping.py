@@ -1,0 +1,195 @@
+"""Operations that only arrange values: flatten, reshape, transpose, slice, concatenate, pad."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paceline.errors import InputError
+from paceline.workload.cost import Number, Shape
+from paceline.workload.ops.base import (
+    Op,
+    Shapes,
+    Traffic,
+    Work,
+    describe,
+    differs,
+    elements,
+    exceeds,
+    fixed_dimension,
+    register,
+    require_positive,
+    require_rank,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _View(Op):
+    @property
+    def is_view(self) -> bool:
+        """The memory of the input, seen with another shape."""
+        return True
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Moves nothing."""
+        return Work()
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Flatten(_View):
+    """Joins all dimensions of a sample from ``start_axis`` on into one."""
+
+    kind: ClassVar[str] = "flatten"
+
+    start_axis: int = 0
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The leading dimensions, then the product of the others."""
+        (shape,) = inputs
+        require_rank(shape, self.start_axis + 1, f"more than {self.start_axis} dimensions")
+        return (*shape[: self.start_axis], elements(shape[self.start_axis :]))
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Reshape(_View):
+    """Gives a sample another shape of as many elements; one size may be -1, the rest of them."""
+
+    kind: ClassVar[str] = "reshape"
+
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if sum(size == -1 for size in self.shape) > 1 or any(
+            size < 1 and size != -1 for size in self.shape
+        ):
+            raise InputError(f"shape must be sizes above zero with at most one -1: {self.shape}")
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The shape asked for."""
+        total = elements(inputs[0])
+        known = math.prod(size for size in self.shape if size != -1)
+        rest = total // known
+        result = tuple(rest if size == -1 else size for size in self.shape)
+        if differs(elements(result), total):
+            raise InputError(f"cannot reshape {describe(inputs[0])} to {self.shape}")
+        return result
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Transpose(_View):
+    """Reorders the dimensions of a sample: result i is input ``axes[i]``."""
+
+    kind: ClassVar[str] = "transpose"
+
+    axes: tuple[int, ...]
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The dimensions in their new order."""
+        (shape,) = inputs
+        if sorted(self.axes) != list(range(len(shape))):
+            raise InputError(f"axes {self.axes} do not order the dimensions of {describe(shape)}")
+        return tuple(shape[axis] for axis in self.axes)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Slice(_View):
+    """The part from ``start`` to before ``stop`` of one dimension."""
+
+    kind: ClassVar[str] = "slice"
+
+    axis: int
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.stop:
+            raise InputError(f"needs 0 <= start < stop, got {self.start} and {self.stop}")
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The input's shape with that dimension shortened."""
+        (shape,) = inputs
+        axis = _axis(self.axis, shape)
+        if exceeds(self.stop, shape[axis]):
+            raise InputError(f"{describe(shape)} has nothing up to {self.stop} in axis {axis}")
+        return (*shape[:axis], self.stop - self.start, *shape[axis + 1 :])
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Concatenate(Op):
+    """Inputs side by side along ``axis`` (0 is the channels)."""
+
+    kind: ClassVar[str] = "concat"
+    least_inputs: ClassVar[int] = 1
+    most_inputs: ClassVar[int | None] = None
+
+    axis: int = 0
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The sum of the sizes along the axis; the others must agree."""
+        first = inputs[0]
+        axis = _axis(self.axis, first)
+        total: Number = 0
+        for shape in inputs:
+            if len(shape) != len(first) or any(
+                differs(a, b)
+                for i, (a, b) in enumerate(zip(shape, first, strict=True))
+                if i != axis
+            ):
+                raise InputError(
+                    f"cannot join {describe(first)} and {describe(shape)} along axis {axis}",
+                    "all other dimensions must be equal",
+                )
+            total = total + shape[axis]
+        return (*first[:axis], total, *first[axis + 1 :])
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """A copy forward; the gradient is views of one tensor."""
+        size: Number = 0
+        for shape in inputs:
+            size = size + elements(shape)
+        return Work(forward_traffic=Traffic(2 * size))
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class PadShortcut(Op):
+    """The shortcut without weights of the CIFAR residual networks (option A).
+
+    Takes every ``stride``-th position and pads with zero channels, as many before as after, up
+    to ``out_channels``.
+    """
+
+    kind: ClassVar[str] = "pad_shortcut"
+
+    out_channels: int
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        require_positive(out_channels=self.out_channels, stride=self.stride)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The padded channels, then the positions that were taken."""
+        (shape,) = inputs
+        require_rank(shape, 2, "channels and positions")
+        if fixed_dimension(shape, 0) > self.out_channels:
+            raise InputError(f"cannot pad {describe(shape)} to {self.out_channels} channels")
+        return (self.out_channels, *(-(-size // self.stride) for size in shape[1:]))
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """A strided copy."""
+        taken = self.output(inputs)
+        read = elements((inputs[0][0], *taken[1:]))
+        return Work(
+            forward_traffic=Traffic(read + elements(taken)),
+            backward_traffic=Traffic(read + elements(inputs[0])),
+        )
+
+
+def _axis(axis: int, shape: Shape) -> int:
+    if not -len(shape) <= axis < len(shape):
+        raise InputError(f"{describe(shape)} has no axis {axis}")
+    return axis % len(shape)

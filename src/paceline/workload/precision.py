@@ -1,0 +1,62 @@
+"""Number formats of training: how many bytes a weight, an activation and a gradient take."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from paceline.naming import look_up
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """A way of training, by the widths it moves and keeps.
+
+    ``compute`` is the arithmetic the matrix products run in (the key of a device's peak
+    rates). ``weight_bytes`` is the stored parameter, ``operand_bytes`` the copy a matrix
+    product reads, ``activation_bytes`` a value between layers, ``gradient_bytes`` a parameter
+    gradient as it is exchanged between workers.
+    """
+
+    name: str
+    compute: str
+    weight_bytes: int
+    operand_bytes: int
+    activation_bytes: int
+    gradient_bytes: int
+
+
+_ALL = (
+    Precision("fp32", "fp32", 4, 4, 4, 4),
+    Precision("tf32", "tf32", 4, 4, 4, 4),
+    # Autocast: parameters and their gradients stay in 32 bits, products and activations do not.
+    Precision("amp_fp16", "fp16", 4, 2, 2, 4),
+    Precision("amp_bf16", "bf16", 4, 2, 2, 4),
+    # Half-precision model; 32-bit master weights, if any, belong to the optimiser's state.
+    Precision("fp16", "fp16", 2, 2, 2, 2),
+    Precision("bf16", "bf16", 2, 2, 2, 2),
+    # Products in 8 bits, tensors between them in bf16.
+    Precision("fp8", "fp8", 2, 1, 2, 2),
+)
+
+PRECISIONS: Mapping[str, Precision] = MappingProxyType({p.name: p for p in _ALL})
+"""Every precision by name."""
+
+_SPELLINGS = {
+    "float32": "fp32",
+    "float": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+    "amp": "amp_fp16",
+    "mixed": "amp_fp16",
+    "float8": "fp8",
+}
+
+
+def precision(name: str | Precision) -> Precision:
+    """The precision called ``name`` (``fp32``, ``amp_fp16``, ``bf16``, ... or ``float32``)."""
+    if isinstance(name, Precision):
+        return name
+    key = name.strip().lower().replace("-", "_")
+    choices = ", ".join(PRECISIONS)
+    return look_up("precision", _SPELLINGS.get(key, key), PRECISIONS, f"one of {choices}")

@@ -1,0 +1,166 @@
+"""Writing networks down: each method adds one layer and returns its name."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal, TypeAlias
+
+from paceline.workload import ops
+from paceline.workload.graph import Graph, InputSpec, Node
+
+Sizes: TypeAlias = int | tuple[int, ...]
+
+
+class NetworkBuilder:
+    """Collects the nodes of a graph in the order in which they are written.
+
+    Methods take the name of a layer, the names of what it reads, and its settings; ``scope``
+    prefixes names, so that ``block.0.conv1`` is written as ``conv1`` inside ``block.0``.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._inputs: dict[str, InputSpec] = {}
+        self._nodes: list[Node] = []
+        self._scopes: list[str] = []
+
+    @contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """Prefix every layer written inside with ``name`` and a dot."""
+        self._scopes.append(name)
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+
+    def image(self, *shape: int, name: str = "image") -> str:
+        """An input of floating-point numbers, channels first."""
+        self._inputs[name] = InputSpec(shape)
+        return name
+
+    def integers(self, name: str, limit: int, *shape: int | Literal["sequence"]) -> str:
+        """An input of integers below ``limit``: classes or words."""
+        self._inputs[name] = InputSpec(shape, "integer", limit)
+        return name
+
+    def add_node(self, name: str, op: ops.Op, *reads: str, shares: str | None = None) -> str:
+        """Any operation."""
+        full_name = ".".join([*self._scopes, name])
+        self._nodes.append(Node(full_name, op, reads, shares))
+        return full_name
+
+    def build(
+        self, output: str, sequence: int | None = None, dimensions: dict[str, int] | None = None
+    ) -> Graph:
+        """The finished graph."""
+        return Graph(
+            self.name, self._inputs, tuple(self._nodes), output, sequence, dimensions or {}
+        )
+
+    def conv(
+        self,
+        name: str,
+        x: str,
+        out_channels: int,
+        kernel: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        *,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = False,
+        dimensions: int = 2,
+    ) -> str:
+        """A convolution; a single size holds for every dimension."""
+        rank = len(kernel) if isinstance(kernel, tuple) else dimensions
+        op = ops.Convolution(
+            out_channels,
+            _sizes(kernel, rank),
+            _sizes(stride, rank),
+            _sizes(padding, rank),
+            _sizes(dilation, rank),
+            groups,
+            bias,
+        )
+        return self.add_node(name, op, x)
+
+    def conv_transposed(
+        self, name: str, x: str, out_channels: int, kernel: int, stride: int, *, dimensions: int = 2
+    ) -> str:
+        """A transposed convolution with bias, without padding."""
+        op = ops.Convolution(
+            out_channels,
+            _sizes(kernel, dimensions),
+            _sizes(stride, dimensions),
+            _sizes(0, dimensions),
+            _sizes(1, dimensions),
+            bias=True,
+            transposed=True,
+        )
+        return self.add_node(name, op, x)
+
+    def linear(
+        self, name: str, x: str, out_features: int, bias: bool = True, shares: str | None = None
+    ) -> str:
+        """A linear map of the last dimension."""
+        return self.add_node(name, ops.Linear(out_features, bias), x, shares=shares)
+
+    def batch_norm(self, name: str, x: str) -> str:
+        """Batch normalisation."""
+        return self.add_node(name, ops.BatchNorm(), x)
+
+    def layer_norm(self, name: str, x: str, bias: bool = True) -> str:
+        """Layer normalisation."""
+        return self.add_node(name, ops.LayerNorm(bias), x)
+
+    def activation(self, name: str, x: str, function: str = "relu") -> str:
+        """A function of each element."""
+        return self.add_node(name, ops.Activation(function), x)
+
+    def max_pool(
+        self, name: str, x: str, kernel: int, stride: int, padding: int = 0, ceil: bool = False
+    ) -> str:
+        """The largest value of each window of an image."""
+        window = (_sizes(kernel, 2), _sizes(stride, 2), _sizes(padding, 2))
+        return self.add_node(name, ops.MaxPool(*window, ceil), x)
+
+    def avg_pool(self, name: str, x: str, kernel: int, stride: int, padding: int = 0) -> str:
+        """The mean of each window of an image."""
+        window = (_sizes(kernel, 2), _sizes(stride, 2), _sizes(padding, 2))
+        return self.add_node(name, ops.AveragePool(*window), x)
+
+    def global_avg_pool(self, name: str, x: str) -> str:
+        """The mean of each channel."""
+        return self.add_node(name, ops.GlobalAveragePool(), x)
+
+    def add(self, name: str, *reads: str) -> str:
+        """A sum."""
+        return self.add_node(name, ops.Add(), *reads)
+
+    def concat(self, name: str, reads: Sequence[str], axis: int = 0) -> str:
+        """Inputs side by side, by default along the channels."""
+        return self.add_node(name, ops.Concatenate(axis), *reads)
+
+    def flatten(self, name: str, x: str, start_axis: int = 0) -> str:
+        """All dimensions of a sample in one."""
+        return self.add_node(name, ops.Flatten(start_axis), x)
+
+    def dropout(self, name: str, x: str, probability: float) -> str:
+        """Zeroes a share of the elements."""
+        return self.add_node(name, ops.Dropout(probability), x)
+
+    def embedding(self, name: str, indices: str, vocabulary: int, width: int) -> str:
+        """A row of a table for each index."""
+        return self.add_node(name, ops.Embedding(vocabulary, width), indices)
+
+    def cross_entropy(self, name: str, scores: str, targets: str) -> str:
+        """The loss of scores against integer targets."""
+        return self.add_node(name, ops.CrossEntropy(), scores, targets)
+
+    def classifier_loss(self, scores: str, classes: int) -> Graph:
+        """The finished graph of an image classifier: scores against a label."""
+        label = self.integers("label", classes)
+        return self.build(self.cross_entropy("loss", scores, label))
+
+
+def _sizes(value: Sizes, rank: int) -> tuple[int, ...]:
+    return value if isinstance(value, tuple) else (value,) * rank
