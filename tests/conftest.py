@@ -1,6 +1,45 @@
-"""What all tests share: property tests assert no timing, since machines are shared."""
+"""Which slow tests run: all with --all, else a fifth of them, another fifth each day."""
 
-from hypothesis import settings
+import hashlib
+import os
+from datetime import UTC, datetime
 
-settings.register_profile("paceline", deadline=None)
-settings.load_profile("paceline")
+import pytest
+
+PARTS = 5
+
+
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="run every slow test, not today's part")
+
+
+def pytest_report_header(config):
+    if config.getoption("--all"):
+        return "slow tests: all"
+    return f"slow tests: part {todays_part() + 1} of {PARTS} (--all runs every one)"
+
+
+def todays_part():
+    """The part whose turn it is; PACELINE_TEST_PART=1..5 chooses one."""
+    chosen = os.environ.get("PACELINE_TEST_PART")
+    return (int(chosen) - 1 if chosen else datetime.now(UTC).timetuple().tm_yday) % PARTS
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--all"):
+        return
+    part = todays_part()
+    kept, left = [], []
+    for item in items:
+        slow = item.get_closest_marker("slow") is not None
+        number = int(hashlib.sha256(item.nodeid.encode()).hexdigest(), 16) % PARTS
+        (left if slow and number != part else kept).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
+
+
+@pytest.fixture(autouse=True)
+def _private_place(tmp_path, monkeypatch):
+    """Every test works in a directory of its own, with no store but its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PACELINE_STORE", raising=False)
