@@ -52,3 +52,34 @@ def format_number(value: float | None, decimals: int, *, signed: bool = False) -
         return f"{value:.2e}"
     text = f"{value:{'+' if signed else ''},.{decimals}f}"
     return text.lstrip("+-") if not text.strip("+-0.,") else text
+
+
+def short_number(value: float | None) -> str:
+    """``value`` with about three significant digits."""
+    if value is None:
+        return MISSING
+    return format_number(value, common_decimals([value]))
+
+
+def estimate_text(estimate: Estimate, unit: str = "") -> str:
+    """``187.6 ± 4.1 img/s``, or ``190 [178, 202] img/s`` where the interval is lopsided."""
+    after = f" {unit}" if unit else ""
+    low, high = estimate.low, estimate.high
+    if low is None or high is None:
+        return short_number(estimate.value) + after
+    decimals = interval_decimals([estimate])
+    value = format_number(estimate.value, decimals)
+    if estimate.half_width is not None:
+        return f"{value} ± {format_number(estimate.half_width, decimals)}{after}"
+    return f"{value} [{format_number(low, decimals)}, {format_number(high, decimals)}]{after}"
+
+
+def interval_decimals(estimates: Iterable[Estimate]) -> int:
+    """Decimals that mean something: two digits of the intervals, else three of the values."""
+    estimates = list(estimates)
+    values = [estimate.value for estimate in estimates]
+    widths = [e.high - e.low for e in estimates if e.low is not None and e.high is not None]
+    if any(width > 0 for width in widths):
+        by_interval = common_decimals([width / 2 for width in widths], significant=2)
+        return min(by_interval, common_decimals(values, significant=5))
+    return common_decimals(values)

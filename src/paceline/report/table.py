@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from paceline.errors import InputError
-from paceline.report.numbers import Estimate, common_decimals, format_number
+from paceline.report.numbers import Estimate, format_number, interval_decimals
 from paceline.report.text import MISSING, pad, printable
 
 Cell: TypeAlias = str | float | Estimate | None
@@ -114,17 +114,10 @@ def _estimate(cell: Cell, scale: float) -> Estimate | None:
 
 
 def _decimals(column: Column, cells: list[Cell]) -> int:
-    """Digits that mean something: two of the intervals, else three of the values."""
     numbers = [cell for cell in cells if cell is not None and not isinstance(cell, str)]
     if column.scale == 1.0 and all(isinstance(number, int) for number in numbers):
         return 0
-    scaled = [estimate for cell in numbers if (estimate := _estimate(cell, column.scale))]
-    values = [estimate.value for estimate in scaled]
-    widths = [e.high - e.low for e in scaled if e.low is not None and e.high is not None]
-    if any(width > 0 for width in widths):
-        by_interval = common_decimals([width / 2 for width in widths], significant=2)
-        return min(by_interval, common_decimals(values, significant=5))
-    return common_decimals(values)
+    return interval_decimals(e for cell in numbers if (e := _estimate(cell, column.scale)))
 
 
 def _value_text(estimate: Estimate | None, decimals: int, signed: bool) -> str:

@@ -1,0 +1,179 @@
+"""One self-contained HTML page: what is on it as values, and how it becomes text."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from paceline.report.table import Table, sort_key
+from paceline.report.text import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_SECTIONS_WORTH_A_CONTENTS = 4
+_ROWS_WORTH_SORTING = 6
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number or name with what it is: ``Fact("2 processes", "187.6 img/s", "± 4.1")``."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing with its title and caption.
+
+    ``svg`` is made by `paceline.report.figures`; so is ``narrow_svg``, the same drawing for a
+    phone. With ``half`` the narrow drawing is used everywhere, two of them side by side.
+    ``data`` holds the numbers drawn, for who cannot see them or wants to copy them.
+    """
+
+    title: str
+    svg: str
+    narrow_svg: str = ""
+    caption: str = ""
+    half: bool = False
+    data: Table | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: text first, then warnings, tables, figures and notes.
+
+    Paragraphs of ``text`` are separated by an empty line; between backticks it is code.
+    """
+
+    title: str
+    text: str = ""
+    tables: Sequence[Table] = ()
+    figures: Sequence[Figure] = ()
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything a report says.
+
+    ``facts`` are the few results that come first; ``provenance`` (machine, versions, commit,
+    date, design) ends the page, so that whoever reads it knows where its numbers are from.
+    """
+
+    title: str
+    subtitle: str = ""
+    facts: Sequence[Fact] = ()
+    sections: Sequence[Section] = ()
+    provenance: Sequence[Fact] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of text within a paragraph, code or not."""
+
+    text: str
+    is_code: bool
+
+
+def render(page: Page) -> str:
+    """``page`` as one HTML document that asks nothing of the network.
+
+    Style and script are inline and named by their hashes in a Content-Security-Policy, so that
+    the page can run nothing else, whatever a layer or a host is called.
+    """
+    style = f"{package_text('page.css')}\n{package_text('figure.css')}"
+    script = package_text("page.js")
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            page=page,
+            style=style,
+            script=script,
+            policy=_content_security_policy(style, script),
+            has_contents=len(page.sections) >= _SECTIONS_WORTH_A_CONTENTS,
+        )
+    )
+
+
+def paragraphs(text: str) -> list[list[Span]]:
+    """``text`` as paragraphs of spans: an empty line ends one, backticks enclose code."""
+    blocks = [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
+    return [_spans(" ".join(block.split())) for block in blocks]
+
+
+def package_text(name: str) -> str:
+    """A file of the templates directory; its lines end as they do in the page."""
+    source = resources.files("paceline.report").joinpath("templates", name)
+    return source.read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+def _spans(text: str) -> list[Span]:
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return [Span(printable(text), is_code=False)]
+    return [Span(printable(part), bool(i % 2)) for i, part in enumerate(parts) if part]
+
+
+def _content_security_policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(source: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _environment() -> "Environment":
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    names = ("page.html.j2", "table.html.j2")
+    environment = Environment(
+        loader=DictLoader({name: package_text(name) for name in names}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"paragraphs": paragraphs, "printable": printable}
+    environment.globals |= {"table_view": _table_view}
+    return environment
+
+
+@dataclass(frozen=True, slots=True)
+class _CellView:
+    text: str
+    sort: str
+    align: str
+
+
+@dataclass(frozen=True, slots=True)
+class _TableView:
+    rows: list[tuple[_CellView, ...]]
+    aligns: list[str]
+    is_sortable: bool
+
+
+def _table_view(table: Table) -> _TableView:
+    columns: list[list[_CellView]] = []
+    aligns = [str(table.align_of(index)) for index in range(len(table.columns))]
+    for index, align in enumerate(aligns):
+        keys = [sort_key(cell) for cell in table.cells_of(index)]
+        columns.append(
+            [
+                _CellView(text, "" if key is None else printable(str(key)), align)
+                for text, key in zip(table.texts_of(index), keys, strict=True)
+            ]
+        )
+    rows = list(zip(*columns, strict=True))
+    return _TableView(rows, aligns, is_sortable=len(rows) >= _ROWS_WORTH_SORTING)
