@@ -1,14 +1,14 @@
 """What people see: figures, one self-contained page, and tables for the terminal."""
 
 from paceline.report.files import write_text
-from paceline.report.numbers import Estimate
+from paceline.report.numbers import Ranged
 from paceline.report.page import Fact, Figure, Page, Section, render
 from paceline.report.table import Align, Column, Table
 
 __all__ = [
     "Align",
     "Column",
-    "Estimate",
+    "Ranged",
     "Fact",
     "Figure",
     "Page",

@@ -3,30 +3,47 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from paceline.report.text import MISSING
 
+if TYPE_CHECKING:
+    from paceline.analyse.statistics import Estimate
+
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number with the interval it lies in; an unknown bound is None."""
+class Ranged:
+    """A number to be shown with the interval it lies in; bounds not known are None or NaN."""
 
     value: float
     low: float | None = None
     high: float | None = None
 
-    def scaled(self, factor: float) -> "Estimate":
-        """The same estimate in another unit."""
+    @classmethod
+    def of(cls, estimate: "Estimate") -> "Ranged":
+        """What `paceline.analyse.statistics` estimated from launches."""
+        return cls(estimate.mean, estimate.low, estimate.high)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Both bounds, or None where one is not known."""
+        if self.low is None or self.high is None or math.isnan(self.low + self.high):
+            return None
+        return self.low, self.high
+
+    def scaled(self, factor: float) -> "Ranged":
+        """The same number in another unit."""
         low = None if self.low is None else self.low * factor
         high = None if self.high is None else self.high * factor
-        return Estimate(self.value * factor, low, high)
+        return Ranged(self.value * factor, low, high)
 
     @property
     def half_width(self) -> float | None:
         """Half the interval if the value is in its middle, as in ``value ± half_width``."""
-        if self.low is None or self.high is None:
+        if self.bounds is None:
             return None
-        below, above = self.value - self.low, self.high - self.value
+        low, high = self.bounds
+        below, above = self.value - low, high - self.value
         if min(below, above) < 0 or abs(above - below) > 0.05 * (above + below):
             return None
         return (above + below) / 2
@@ -61,24 +78,29 @@ def short_number(value: float | None) -> str:
     return format_number(value, common_decimals([value]))
 
 
-def estimate_text(estimate: Estimate, unit: str = "") -> str:
+def interval_text(number: Ranged, decimals: int, *, symmetric: bool) -> str:
+    """``± 4.1``, or ``[178, 202]`` where not ``symmetric``; nothing if the bounds are unknown."""
+    if number.bounds is None:
+        return ""
+    if symmetric:
+        return f"± {format_number(number.half_width, decimals)}"
+    low, high = (format_number(bound, decimals) for bound in number.bounds)
+    return f"[{low}, {high}]"
+
+
+def ranged_text(number: Ranged, unit: str = "") -> str:
     """``187.6 ± 4.1 img/s``, or ``190 [178, 202] img/s`` where the interval is lopsided."""
-    after = f" {unit}" if unit else ""
-    low, high = estimate.low, estimate.high
-    if low is None or high is None:
-        return short_number(estimate.value) + after
-    decimals = interval_decimals([estimate])
-    value = format_number(estimate.value, decimals)
-    if estimate.half_width is not None:
-        return f"{value} ± {format_number(estimate.half_width, decimals)}{after}"
-    return f"{value} [{format_number(low, decimals)}, {format_number(high, decimals)}]{after}"
+    decimals = interval_decimals([number])
+    interval = interval_text(number, decimals, symmetric=number.half_width is not None)
+    parts = (format_number(number.value, decimals), interval, unit)
+    return " ".join(part for part in parts if part)
 
 
-def interval_decimals(estimates: Iterable[Estimate]) -> int:
+def interval_decimals(numbers: Iterable[Ranged]) -> int:
     """Decimals that mean something: two digits of the intervals, else three of the values."""
-    estimates = list(estimates)
-    values = [estimate.value for estimate in estimates]
-    widths = [e.high - e.low for e in estimates if e.low is not None and e.high is not None]
+    numbers = list(numbers)
+    values = [number.value for number in numbers]
+    widths = [e.bounds[1] - e.bounds[0] for e in numbers if e.bounds is not None]
     if any(width > 0 for width in widths):
         by_interval = common_decimals([width / 2 for width in widths], significant=2)
         return min(by_interval, common_decimals(values, significant=5))

@@ -5,10 +5,10 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from paceline.errors import InputError
-from paceline.report.numbers import Estimate, format_number, interval_decimals
+from paceline.report.numbers import Ranged, format_number, interval_decimals, interval_text
 from paceline.report.text import MISSING, pad, printable
 
-Cell: TypeAlias = str | float | Estimate | None
+Cell: TypeAlias = str | float | Ranged | None
 """Text, a number, a number with its interval, or nothing known."""
 
 FIGURE_SPACE = "\u2007"
@@ -85,68 +85,47 @@ class Table:
 
 def sort_key(cell: Cell) -> float | str | None:
     """What a reader expects a column to be sorted by."""
-    return cell.value if isinstance(cell, Estimate) else cell
+    return cell.value if isinstance(cell, Ranged) else cell
 
 
 def _column_texts(column: Column, cells: list[Cell]) -> list[str]:
-    estimates = [_estimate(cell, column.scale) for cell in cells]
+    numbers = [_number(cell, column.scale) for cell in cells]
     decimals = column.decimals if column.decimals is not None else _decimals(column, cells)
-    values = [_value_text(estimate, decimals, column.signed) for estimate in estimates]
-    intervals = _interval_texts(estimates, decimals)
-    value_width = max(map(len, values), default=0)
-    interval_width = max(map(len, intervals), default=0)
-    texts: list[str] = []
-    for cell, value, interval in zip(cells, values, intervals, strict=True):
-        if isinstance(cell, str):
-            texts.append(printable(cell))
-        elif interval_width:
-            left = pad(value or MISSING, value_width, right=True, fill=FIGURE_SPACE)
-            texts.append(left + pad(interval, interval_width, fill=FIGURE_SPACE))
-        else:
-            texts.append(value or MISSING)
-    return texts
+    values = [
+        MISSING if number is None else format_number(number.value, decimals, signed=column.signed)
+        for number in numbers
+    ]
+    intervals = _interval_texts(numbers, decimals)
+    if any(intervals):
+        width = max(map(len, values))
+        padded = (pad(value, width, right=True, fill=FIGURE_SPACE) for value in values)
+        values = [f"{value} {interval}" for value, interval in zip(padded, intervals, strict=True)]
+    return [
+        printable(cell) if isinstance(cell, str) else value
+        for cell, value in zip(cells, values, strict=True)
+    ]
 
 
-def _estimate(cell: Cell, scale: float) -> Estimate | None:
+def _number(cell: Cell, scale: float) -> Ranged | None:
     if cell is None or isinstance(cell, str):
         return None
-    return (cell if isinstance(cell, Estimate) else Estimate(float(cell))).scaled(scale)
+    return (cell if isinstance(cell, Ranged) else Ranged(float(cell))).scaled(scale)
 
 
 def _decimals(column: Column, cells: list[Cell]) -> int:
     numbers = [cell for cell in cells if cell is not None and not isinstance(cell, str)]
     if column.scale == 1.0 and all(isinstance(number, int) for number in numbers):
         return 0
-    return interval_decimals(e for cell in numbers if (e := _estimate(cell, column.scale)))
+    return interval_decimals(n for cell in numbers if (n := _number(cell, column.scale)))
 
 
-def _value_text(estimate: Estimate | None, decimals: int, signed: bool) -> str:
-    return "" if estimate is None else format_number(estimate.value, decimals, signed=signed)
-
-
-def _interval_texts(estimates: list[Estimate | None], decimals: int) -> list[str]:
-    """`` ± 4.1`` if every interval of the column is symmetric, else `` [178, 202]``."""
-    bounded = [e for e in estimates if e is not None and e.low is not None and e.high is not None]
-    symmetric = all(estimate.half_width is not None for estimate in bounded)
-    parts = [_interval_parts(estimate, decimals, symmetric) for estimate in estimates]
-    widths = [max(len(part[i]) for part in parts) if parts else 0 for i in range(2)]
-    return [
-        " "
-        + pad(before, widths[0], right=True, fill=FIGURE_SPACE)
-        + pad(number, widths[1], right=True, fill=FIGURE_SPACE)
-        + after
-        if number
-        else ""
-        for before, number, after in parts
+def _interval_texts(numbers: list[Ranged | None], decimals: int) -> list[str]:
+    """The intervals of a column, all of one form and one width."""
+    known = [number for number in numbers if number is not None]
+    symmetric = all(number.half_width is not None for number in known if number.bounds)
+    texts = [
+        "" if number is None else interval_text(number, decimals, symmetric=symmetric)
+        for number in numbers
     ]
-
-
-def _interval_parts(
-    estimate: Estimate | None, decimals: int, symmetric: bool
-) -> tuple[str, str, str]:
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return "", "", ""
-    if symmetric:
-        return "± ", format_number(estimate.half_width, decimals), ""
-    low, high = format_number(estimate.low, decimals), format_number(estimate.high, decimals)
-    return f"[{low}, ", high, "]"
+    width = max(map(len, texts), default=0)
+    return [pad(text, width, right=symmetric, fill=FIGURE_SPACE) for text in texts]
