@@ -17,10 +17,11 @@ From a word ``w``:
     integer:   ((w >> 33) * bound) >> 31, in [0, bound) for a bound below 2**31
     scaled:    the real times a float32 scale, one rounding in float32
 
-Streams are named ``input/<input>``, ``target`` and ``weight/<parameter>``. Sample ``s`` of an
-input with ``e`` elements takes the indices s*e to s*e + e - 1 in row-major order. A parameter
-takes indices from 0 in PyTorch's layout of its shape (output features first); a framework with
-another layout makes the same numbers and transposes them. `initial_scale` says which scale.
+Streams are named ``input/<input>`` (labels are inputs) and ``weight/<parameter>``. Sample ``s``
+of an input with ``e`` elements takes the indices s*e to s*e + e - 1 in row-major order. A
+parameter takes indices from 0 in PyTorch's layout of its shape (output features first); a
+framework with another layout makes the same numbers and transposes them. `initial_scale` says
+which scale.
 
 This module is the standard library only. `word`, `real` and `integer` are the definition;
 `array_words`, `reals_from_words` and `integers_from_words` are the same on whole int64 arrays of

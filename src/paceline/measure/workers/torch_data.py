@@ -1,0 +1,113 @@
+"""What a PyTorch job computes with: its initial weights and its batches.
+
+Numbers are those of `synthetic`, bit for bit, or samples read by `datasets`; the standard library
+and PyTorch make them, without NumPy.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import datasets
+import synthetic
+import torch
+from torch import Tensor
+
+CHUNK = 2**20
+"""Numbers made at once, so that large weights need little memory beside themselves."""
+
+Batch = tuple[list[Tensor], list[Tensor]]
+"""Inputs of the network and targets of the loss, each in the order of its names."""
+
+
+def initialise(network: Any, graph: Mapping[str, Any], seed: int) -> None:
+    """Give every parameter the initial value that `synthetic` defines, whatever the framework."""
+    done: set[int] = set()
+    for node in graph["nodes"]:
+        for name, parameter in network.node_parameters(node["name"]):
+            if id(parameter) not in done:
+                done.add(id(parameter))
+                _fill(parameter.data, f"{node['name']}.{name}", node["op"], seed)
+
+
+def batches(
+    job: Mapping[str, Any],
+    rank: int,
+    world: int,
+    input_names: list[str],
+    target_names: list[str],
+) -> list[Batch]:
+    """The job's distinct batches of this rank, in the order they are trained on."""
+    if job["data"]["kind"] != "synthetic":
+        return _real_batches(job, rank, world, input_names, target_names)
+    size, specs = job["batch_per_rank"], job["graph"]["inputs"]
+    length = job.get("sequence") or job["graph"].get("sequence")
+    made = []
+    for number in range(job["distinct_batches"]):
+        first = (number * world + rank) * size
+        inputs, targets = (
+            [synthetic_input(name, specs[name], job["seed"], first, size, length) for name in names]
+            for names in (input_names, target_names)
+        )
+        made.append((inputs, targets))
+    return made
+
+
+def synthetic_input(
+    name: str, spec: Mapping[str, Any], seed: int, first: int, count: int, sequence: "int | None"
+) -> Tensor:
+    """Samples ``first`` to ``first + count - 1`` of a graph's input."""
+    shape: list[Any] = [sequence if size == "sequence" else size for size in spec["shape"]]
+    elements: int = math.prod(shape)
+    indices = torch.arange(first * elements, (first + count) * elements)
+    words = synthetic.array_words(synthetic.stream_key(seed, f"input/{name}"), indices)
+    if spec["dtype"] == "float":
+        return _reals(words).reshape(count, *shape)
+    return synthetic.integers_from_words(words, spec["limit"]).reshape(count, *shape)
+
+
+def _real_batches(
+    job: Mapping[str, Any], rank: int, world: int, input_names: list[str], target_names: list[str]
+) -> list[Batch]:
+    data = job["data"]
+    dataset = datasets.load(data["kind"], data.get("path"), data.get("split", "train"))
+    if len(input_names) != 1 or len(target_names) != 1:
+        raise datasets.DatasetError(
+            f"{data['kind']} has samples with one label each; this graph reads "
+            f"{', '.join([*input_names, *target_names])}"
+        )
+    specs = job["graph"]["inputs"]
+    wanted, classes = tuple(specs[input_names[0]]["shape"]), specs[target_names[0]]["limit"]
+    if dataset.shape != wanted or dataset.classes > classes:
+        raise datasets.DatasetError(
+            f"{data['kind']} has samples of {dataset.shape} in {dataset.classes} classes, "
+            f"the graph takes {wanted} in {classes}"
+        )
+    order = synthetic.shuffled(len(dataset), job["seed"], epoch=0)
+    made = []
+    for number in range(job["distinct_batches"]):
+        chosen = datasets.shard(order, number, job["batch_per_rank"], rank, world)
+        values, labels = dataset.batch(chosen)
+        samples = torch.frombuffer(values, dtype=torch.float32).reshape(-1, *dataset.shape)
+        made.append(([samples], [torch.frombuffer(labels, dtype=torch.int64)]))
+    return made
+
+
+def _fill(values: Tensor, name: str, kind: str, seed: int) -> None:
+    if synthetic.starts_at_one(name, kind):
+        values.fill_(1.0)
+        return
+    scale = synthetic.initial_scale(name, tuple(values.shape), kind)
+    if scale == 0.0:
+        values.zero_()
+        return
+    key = synthetic.stream_key(seed, f"weight/{name}")
+    flat = values.view(-1)
+    for start in range(0, flat.numel(), CHUNK):
+        stop = min(start + CHUNK, flat.numel())
+        words = synthetic.array_words(key, torch.arange(start, stop))
+        flat[start:stop] = _reals(words) * scale
+
+
+def _reals(words: Tensor) -> Tensor:
+    return synthetic.reals_from_words(words).to(torch.float32) * synthetic.REAL_STEP

@@ -1,0 +1,222 @@
+"""Graphs built into PyTorch modules: shapes, parameters, names, sharing, losses, optimisers."""
+
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import synthetic  # noqa: E402
+import torch_data  # noqa: E402
+import torch_model  # noqa: E402
+
+from paceline.workload import Graph, ops, zoo  # noqa: E402
+from paceline.workload.zoo.builder import NetworkBuilder  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+def built(graph: Graph):
+    document = json.loads(json.dumps(graph.to_json()))
+    return torch_model.build(document), torch_model.build_loss(document)
+
+
+def job(graph: Graph, **fields):
+    return {
+        "graph": graph.to_json(),
+        "batch_per_rank": 4,
+        "distinct_batches": 2,
+        "seed": 1,
+        "data": {"kind": "synthetic"},
+    } | fields
+
+
+def one_of(op: ops.Op, *shapes: tuple[int, ...]) -> Graph:
+    """A graph of a single operation on float inputs."""
+    net = NetworkBuilder("one")
+    names = [net.image(*shape, name=f"x{number}") for number, shape in enumerate(shapes)]
+    return net.build(net.add_node("node", op, *names))
+
+
+WINDOW = ((3, 2), (2, 1), (1, 0))
+OPERATIONS = {
+    "conv1d": (ops.Convolution(6, (3,), (2,), (1,), (1,), groups=2), [(4, 17)]),
+    "conv2d": (ops.Convolution(8, (3, 5), (2, 1), (1, 2), (2, 1), bias=True), [(3, 20, 21)]),
+    "conv3d": (ops.Convolution(5, (3, 3, 3), (1, 1, 1), (0,) * 3, (1,) * 3), [(2, 6, 7, 8)]),
+    "transposed": (
+        ops.Convolution(
+            6, (3, 3), (2, 2), (1, 1), (1, 1), bias=True, transposed=True, output_padding=(1, 0)
+        ),
+        [(4, 5, 6)],
+    ),
+    "linear": (ops.Linear(7), [(5, 3)]),
+    "batch_norm": (ops.BatchNorm(), [(6, 4, 4)]),
+    "batch_norm_of_features": (ops.BatchNorm(), [(6,)]),
+    "group_norm": (ops.GroupNorm(3), [(6, 4, 4)]),
+    "layer_norm": (ops.LayerNorm(bias=False), [(5, 8)]),
+    "rms_norm": (ops.RmsNorm(), [(5, 8)]),
+    "local_response_norm": (ops.LocalResponseNorm(5), [(8, 4, 4)]),
+    "max_pool": (ops.MaxPool(*WINDOW), [(3, 9, 9)]),
+    "max_pool_ceil": (ops.MaxPool((3, 3), (2, 2), (0, 0), ceil=True), [(3, 12, 13)]),
+    "avg_pool": (ops.AveragePool(*WINDOW), [(3, 9, 9)]),
+    "global_avg_pool": (ops.GlobalAveragePool(), [(3, 9, 9)]),
+    "add": (ops.Add(), [(3, 4), (3, 4), (3, 4)]),
+    "multiply_by_channel": (ops.Multiply(), [(3, 4, 5), (3,)]),
+    "flatten": (ops.Flatten(1), [(3, 4, 5)]),
+    "reshape": (ops.Reshape((6, -1)), [(3, 4, 5)]),
+    "transpose": (ops.Transpose((2, 0, 1)), [(3, 4, 5)]),
+    "slice": (ops.Slice(-1, 1, 3), [(3, 4)]),
+    "concat": (ops.Concatenate(1), [(3, 4), (3, 2)]),
+    "pad_shortcut": (ops.PadShortcut(7, 2), [(4, 5, 6)]),
+    "dropout": (ops.Dropout(0.3), [(3, 4)]),
+    "position_embedding": (ops.PositionEmbedding(10), [(6, 4)]),
+    **{f"activation_{f}": (ops.Activation(f), [(3, 4)]) for f in torch_model.ACTIVATIONS},
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_operation_has_the_shape_and_the_parameters_its_description_says(name):
+    op, shapes = OPERATIONS[name]
+    graph = one_of(op, *shapes)
+    network, _ = built(graph)
+    (layer,) = graph.cost(2).layers
+    result = network(*[torch.randn(2, *shape) for shape in shapes])
+    assert tuple(result.shape[1:]) == layer.output_shape
+    assert {name: p.numel() for name, p in network.node_parameters("node")} == dict(layer.tensors)
+
+
+def test_every_operation_of_the_vocabulary_can_be_built_but_recorded_ones():
+    known = set(torch_model.BUILDERS) | set(torch_model.LOSSES)
+    assert set(ops.OPS) - known <= {"recorded"}
+
+
+def test_nodes_keep_their_names_as_modules():
+    network, _ = built(zoo.build("resnet20"))
+    modules = dict(network.named_modules())
+    assert isinstance(modules["layer2.0.conv1"], torch.nn.Conv2d)
+    assert isinstance(modules["layer3.2.add"], torch_model.Apply)
+
+
+def test_a_residual_network_learns_one_batch_by_heart():
+    graph = zoo.build("resnet20")
+    network, loss_of = built(graph)
+    torch_data.initialise(network, graph.to_json(), seed=3)
+    ((inputs, targets), _) = torch_data.batches(
+        job(graph), 0, 1, network.input_names, loss_of.target_names
+    )
+    optimiser = torch_model.build_optimiser(
+        network.parameters(), {"name": "sgd", "learning_rate": 0.02, "momentum": 0.9}
+    )
+    losses = []
+    for _ in range(8):
+        optimiser.zero_grad()
+        loss = loss_of(network(*inputs), *targets)
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 3
+
+
+def test_tied_layers_share_one_tensor_and_its_gradient():
+    net = NetworkBuilder("tied")
+    words = net.integers("words", 11, "sequence")
+    x = net.embedding("embedding", words, 11, 4)
+    scores = net.linear("head", x, 11, bias=False, shares="embedding")
+    graph = net.build(net.cross_entropy("loss", scores, net.integers("next", 11, "sequence")))
+    network, loss_of = built(graph)
+    assert network.get_submodule("head").weight is network.get_submodule("embedding").weight
+    assert sum(p.numel() for p in network.parameters()) == graph.cost(1, sequence=5).parameters
+    words, following = torch.randint(11, (3, 5)), torch.randint(11, (3, 5))
+    loss_of(network(words), following).backward()
+    assert network.get_submodule("embedding").weight.grad.abs().sum() > 0
+
+
+def test_sharing_weights_of_another_shape_is_refused():
+    net = NetworkBuilder("untied")
+    x = net.linear("first", net.image(4), 5)
+    document = net.build(net.linear("second", x, 6, shares="first")).to_json()
+    with pytest.raises(ValueError, match="'second' cannot share the weight of 'first'"):
+        torch_model.build(document)
+
+
+def test_a_weighted_sum_of_two_heads_is_the_sum_of_their_losses():
+    net = NetworkBuilder("heads")
+    x, label = net.image(6), net.integers("label", 3)
+    losses = [
+        net.cross_entropy(f"loss{head}", net.linear(f"head{head}", x, 3), label) for head in (1, 2)
+    ]
+    graph = net.build(net.add_node("loss", ops.WeightedSum((1.0, 0.3)), *losses))
+    network, loss_of = built(graph)
+    assert loss_of.target_names == ["label"]
+    inputs, targets = torch.randn(4, 6), torch.tensor([0, 1, 2, 1])
+    first, second = network(inputs)
+    expected = torch.nn.functional.cross_entropy(first, targets)
+    expected = expected + 0.3 * torch.nn.functional.cross_entropy(second, targets)
+    assert loss_of([first, second], targets).item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_an_operation_without_a_builder_is_named_with_its_node():
+    document = one_of(ops.Add(), (2,), (2,)).to_json()
+    document["nodes"][0]["op"] = "teleport"
+    with pytest.raises(ValueError, match=r"node 'node'.*'teleport'"):
+        torch_model.build(document)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("sgd", torch.optim.SGD), ("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)],
+)
+def test_optimisers_by_name(name, kind):
+    weight = torch.nn.Parameter(torch.ones(2))
+    settings = {"name": name, "learning_rate": 0.5, "momentum": 0.8, "weight_decay": 0.01}
+    optimiser = torch_model.build_optimiser([weight], settings)
+    assert type(optimiser) is kind
+    assert optimiser.param_groups[0]["lr"] == 0.5
+    assert optimiser.param_groups[0]["weight_decay"] == 0.01
+
+
+def test_an_unknown_optimiser_is_refused():
+    with pytest.raises(ValueError, match="no optimiser named 'lion'"):
+        torch_model.build_optimiser([], {"name": "lion", "learning_rate": 1.0})
+
+
+def test_weights_and_batches_are_the_generators_numbers():
+    graph = zoo.build("resnet20")
+    network, loss_of = built(graph)
+    torch_data.initialise(network, graph.to_json(), seed=9)
+    weight = network.get_submodule("layer1.0.conv2").weight
+    key = synthetic.stream_key(9, "weight/layer1.0.conv2.weight")
+    scale = synthetic.initial_scale("weight", weight.shape, "conv")
+    expected = [synthetic.float32(synthetic.real(key, index) * scale) for index in range(50)]
+    assert weight.flatten()[:50].tolist() == expected
+    assert network.get_submodule("bn1").weight.tolist() == [1.0] * 16
+    names = (network.input_names, loss_of.target_names)
+    second = torch_data.batches(job(graph, seed=9), 1, 2, *names)[1]
+    image, label = second[0][0], second[1][0]
+    first_sample = (1 * 2 + 1) * 4  # batch 1 of rank 1 of 2, four samples each
+    key = synthetic.stream_key(9, "input/image")
+    assert image[0].flatten()[:9].tolist() == synthetic.reals(key, first_sample * 3072, 9).tolist()
+    key = synthetic.stream_key(9, "input/label")
+    assert label.tolist() == synthetic.integers(key, first_sample, 4, 10).tolist()
+
+
+def test_ranks_together_see_the_samples_of_one_rank_with_the_whole_batch():
+    graph = zoo.build("resnet20")
+    names = (["image"], ["label"])
+    whole = torch_data.batches(job(graph, batch_per_rank=8), 0, 1, *names)
+    halves = [torch_data.batches(job(graph), rank, 2, *names) for rank in (0, 1)]
+    for number in (0, 1):
+        joined = torch.cat([halves[rank][number][0][0] for rank in (0, 1)])
+        assert torch.equal(joined, whole[number][0][0])
+
+
+def test_digits_fit_a_graph_of_their_shape_and_no_other():
+    pytest.importorskip("sklearn")
+    net = NetworkBuilder("small")
+    x = net.linear("fc", net.flatten("flat", net.image(1, 8, 8)), 10)
+    graph = net.classifier_loss(x, 10)
+    data = {"kind": "digits"}
+    batches = torch_data.batches(job(graph, data=data), 0, 1, ["image"], ["label"])
+    assert batches[0][0][0].shape == (4, 1, 8, 8)
+    with pytest.raises(Exception, match=r"\(1, 8, 8\) in 10 classes, the graph takes \(3, 32, 32"):
+        torch_data.batches(job(zoo.build("resnet20"), data=data), 0, 1, ["image"], ["label"])
