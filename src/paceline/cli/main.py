@@ -18,6 +18,7 @@ COMMANDS = {
     "measure": "Train for some steps, several times, and record how fast it went.",
     "predict": "Predict step time, throughput and memory of a plan on a cluster.",
     "probe": "Measure this machine: arithmetic, memory, collectives, co-location.",
+    "published": "Show the published measurements that predictions are validated on.",
     "report": "Write one self-contained HTML page about what was measured.",
     "show": "Show one launch with everything that was recorded about it.",
 }

@@ -1,0 +1,1 @@
+"""Validation: predictions against published measurements, beside null models."""

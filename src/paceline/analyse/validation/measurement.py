@@ -1,0 +1,110 @@
+"""What a published row says: the configuration that ran, and apart from it how fast it was.
+
+A model under test is given a `Configuration`, never a `Measurement` of the row it predicts, so
+that no prediction can read the answer.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+SIXTEEN_BIT = frozenset({"amp_fp16", "fp16", "bf16", "amp_bf16", "mixed", "fp8"})
+"""Precisions whose gradients may travel in two bytes per parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One training configuration as printed by its source; None is unknown or not applicable.
+
+    ``micro_batches`` counts accumulation or pipeline micro-batches, ``batch_per_replica`` is
+    samples per optimiser step and data-parallel rank, ``global_batch`` the same of the whole
+    job. Names are those of the hardware catalogue and of the zoo.
+    """
+
+    id: str
+    family: str
+    framework: str
+    model: str
+    precision: str
+    device: str
+    devices: int
+    nodes: int
+    devices_per_node: int
+    global_batch: float
+    group: str
+    framework_version: str = ""
+    method: str = ""
+    hidden: int | None = None
+    layers: int | None = None
+    heads: int | None = None
+    n_params: float | None = None
+    task: str = ""
+    data: str = ""
+    dp: int | None = None
+    tp: int | None = None
+    pp: int | None = None
+    cp: int | None = None
+    ep: int | None = None
+    zero: int | None = None
+    micro_batches: int | None = None
+    micro_batch: float | None = None
+    batch_per_replica: float | None = None
+    batch_unit: str = ""
+    throughput_unit: str = ""
+    sequence: int | None = None
+    recompute: str = ""
+    sync: str = ""
+    overlap: str = ""
+    fusion_megabytes: float | None = None
+    intra_link: str = ""
+    inter_link: str = ""
+    nics_per_node: int | None = None
+    extra_server_nodes: int | None = None
+    scaling: str = ""
+    baseline_id: str = ""
+    axis: str = ""
+
+    @property
+    def half_precision(self) -> bool:
+        """Whether gradients may travel as 16-bit numbers."""
+        return self.precision in SIXTEEN_BIT
+
+    @property
+    def batch_per_device(self) -> float:
+        """Samples per optimiser step divided by all devices of the job."""
+        return self.global_batch / self.devices
+
+    @property
+    def layout(self) -> tuple[int | float | None, ...]:
+        """What differs between the layouts of one job: degrees and micro batch."""
+        return (self.dp, self.tp, self.pp, self.cp, self.ep, self.zero, self.micro_batch)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A configuration with the speed that was published for it.
+
+    ``throughput`` is that of the whole job in ``configuration.throughput_unit`` per second,
+    ``spread`` relative, ``source`` and ``source_path`` where it was printed.
+    """
+
+    configuration: Configuration
+    throughput: float
+    spread: float | None = None
+    source: str = ""
+    source_path: str = ""
+    notes: str = ""
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds per optimiser step, in the batch's unit (global batch over throughput).
+
+        Where throughput counts something finer than the batch (tokens of sequences), this is
+        seconds per so many of the finer units: ratios within a group are still right.
+        """
+        return self.configuration.global_batch / self.throughput
+
+    def value(self, column: str) -> Any:
+        """The value of a column of this row by its attribute name, for filters and sorting."""
+        if column in Configuration.__dataclass_fields__:
+            return getattr(self.configuration, column)
+        return getattr(self, column)

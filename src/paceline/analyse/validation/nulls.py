@@ -1,0 +1,108 @@
+"""Null models: what a prediction must beat before it is worth anything."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from paceline.analyse.validation.forecast import Forecast, Skipped
+from paceline.analyse.validation.measurement import Configuration, Measurement
+from paceline.analyse.validation.workloads import sample_flops
+from paceline.errors import PacelineError
+from paceline.hardware import catalogue
+
+_NEEDS_BASELINE = Skipped("this null model needs a baseline")
+
+
+@dataclass(frozen=True)
+class PerfectScaling:
+    """Throughput per device is that of the baseline, however many devices there are."""
+
+    name: str = "perfect scaling"
+
+    def predict(
+        self, configuration: Configuration, baseline: Measurement | None
+    ) -> Forecast | Skipped:
+        """Baseline throughput times the ratio of devices."""
+        if baseline is None:
+            return _NEEDS_BASELINE
+        return Forecast(perfect_throughput(configuration, baseline))
+
+
+@dataclass(frozen=True)
+class RingWithoutOverlap:
+    """Perfect scaling plus one flat ring all-reduce of all gradients at line rate, not hidden.
+
+    Two bytes per parameter in 16-bit training, else four; the ring is as fast as the node's
+    network cards together, or as the link between devices inside one node.
+    """
+
+    name: str = "ring without overlap"
+
+    def predict(
+        self, configuration: Configuration, baseline: Measurement | None
+    ) -> Forecast | Skipped:
+        """Global batch over (ideal step + 2 (N-1)/N bytes / bandwidth)."""
+        if baseline is None:
+            return _NEEDS_BASELINE
+        if configuration.n_params is None:
+            return Skipped("the number of parameters is not known")
+        bandwidth = line_rate(configuration)
+        if isinstance(bandwidth, Skipped):
+            return bandwidth
+        devices = configuration.devices
+        gradient_bytes = configuration.n_params * (2 if configuration.half_precision else 4)
+        ideal_seconds = configuration.global_batch / perfect_throughput(configuration, baseline)
+        ring_seconds = 2 * (devices - 1) / devices * gradient_bytes / bandwidth
+        return Forecast(configuration.global_batch / (ideal_seconds + ring_seconds))
+
+
+@dataclass(frozen=True)
+class FlopsOverPeak:
+    """Training FLOP over the peak rate of all devices, at one utilisation for everything."""
+
+    utilisation: float
+    name: str = "FLOPs over peak"
+
+    @classmethod
+    def fitted(cls, measurements: Iterable[Measurement]) -> "FlopsOverPeak":
+        """The null with the median utilisation of ``measurements`` as its one constant."""
+        ideal = cls(1.0)
+        ratios = []
+        for row in measurements:
+            answer = ideal.predict(row.configuration, None)
+            if isinstance(answer, Forecast):
+                ratios.append(row.throughput / answer.throughput)
+        ratios.sort()
+        return cls(ratios[len(ratios) // 2] if ratios else math.nan)
+
+    def predict(
+        self, configuration: Configuration, baseline: Measurement | None
+    ) -> Forecast | Skipped:
+        """Devices times peak times utilisation over the FLOP of one sample."""
+        flops = sample_flops(configuration)
+        if isinstance(flops, Skipped):
+            return flops
+        try:
+            peak = catalogue.device(configuration.device).peak(configuration.precision)
+        except PacelineError as problem:
+            return Skipped(problem.message)
+        return Forecast(configuration.devices * peak * self.utilisation / flops)
+
+
+def perfect_throughput(configuration: Configuration, baseline: Measurement) -> float:
+    """Throughput if every device were as fast as one of the baseline's."""
+    return baseline.throughput * configuration.devices / baseline.configuration.devices
+
+
+def line_rate(configuration: Configuration) -> float | Skipped:
+    """Bytes/s at which a flat ring over all devices could move at best."""
+    name = configuration.inter_link if configuration.nodes > 1 else configuration.intra_link
+    if not name:
+        return Skipped("the link between its devices is not stated")
+    try:
+        link = catalogue.link(name)
+        bandwidth = link.known_bandwidth
+    except PacelineError as problem:
+        return Skipped(problem.message)
+    cards = configuration.nics_per_node or 1
+    return bandwidth * cards if link.per == "nic" else bandwidth

@@ -1,0 +1,57 @@
+"""The published measurements that come with the package, and who published them."""
+
+import gzip
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from paceline.analyse.validation.reading import MeasurementTable, read_lines
+
+REFERENCE_NAME = "measurements.csv.gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One origin of reference rows: repository at its commit, licence, and number of rows."""
+
+    family: str
+    repository: str
+    licence: str
+    rows: int
+
+
+@lru_cache(maxsize=1)
+def reference_table() -> MeasurementTable:
+    """Every reference measurement. Read once; do not change what it returns."""
+    table = MeasurementTable()
+    read_lines(table, REFERENCE_NAME, reference_text().splitlines(keepends=True), "")
+    return table
+
+
+def reference_text() -> str:
+    """The reference table as the CSV text it is stored as."""
+    return gzip.decompress((_folder() / REFERENCE_NAME).read_bytes()).decode("utf-8")
+
+
+def reference_sources() -> list[Source]:
+    """Where the reference rows come from, in the order of their families."""
+    counts = Counter(
+        (row.configuration.family, row.source) for row in reference_table().measurements
+    )
+    listed = tomllib.loads((_folder() / "sources.toml").read_text(encoding="utf-8"))["source"]
+    return [
+        Source(
+            entry["family"],
+            entry["repository"],
+            entry["licence"],
+            counts[entry["family"], entry["repository"]],
+        )
+        for entry in listed
+    ]
+
+
+def _folder() -> Traversable:
+    return resources.files("paceline") / "data" / "reference"

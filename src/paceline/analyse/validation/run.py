@@ -1,0 +1,75 @@
+"""Puts every row of a table to a model, and writes down what it answered."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from paceline.analyse.validation.cases import Case, Mode, cases
+from paceline.analyse.validation.forecast import Forecast, RowModel
+from paceline.analyse.validation.measurement import Measurement
+from paceline.analyse.validation.reading import RowProblem
+from paceline.analyse.validation.scores import Outcome
+
+PREDICTION_COLUMNS = ("id", "mode", "predicted_throughput", "low", "high", "skipped_because")
+Progress = Callable[[int, int], None]
+"""Told how many rows of how many are done."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The outcomes of one model in one mode, one per usable row, in the order of the rows."""
+
+    model: str
+    mode: Mode
+    outcomes: list[Outcome] = field(repr=False)
+
+
+def run_model(
+    measurements: Sequence[Measurement],
+    mode: Mode,
+    model: RowModel,
+    progress: Progress | None = None,
+) -> Run:
+    """Ask ``model`` about every row that ``mode`` has a question about."""
+    outcomes = []
+    asked = cases(measurements, mode)
+    for number, case in enumerate(asked, start=1):
+        outcomes.append(_outcome(case, mode, model))
+        if progress is not None:
+            progress(number, len(asked))
+    return Run(model.name, mode, outcomes)
+
+
+def predictions_csv(runs: Sequence[Run], problems: Sequence[RowProblem] = ()) -> str:
+    """One line per row and mode with the prediction or the reason for its absence."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(PREDICTION_COLUMNS)
+    for run in runs:
+        for outcome in run.outcomes:
+            identifier = outcome.measurement.configuration.id
+            forecast = outcome.forecast
+            numbers = (
+                ("", "", "")
+                if forecast is None
+                else tuple(map(_digits, (forecast.throughput, forecast.low, forecast.high)))
+            )
+            writer.writerow([identifier, run.mode, *numbers, outcome.skipped_because])
+        for problem in problems:
+            reason = f"line {problem.line} of {problem.file}: {problem.reason}"
+            writer.writerow([problem.id, run.mode, "", "", "", reason])
+    return out.getvalue()
+
+
+def _outcome(case: Case, mode: Mode, model: RowModel) -> Outcome:
+    if case.left_out:
+        return Outcome(case.measurement, mode, None, case.left_out, asked=False)
+    answer = model.predict(case.measurement.configuration, case.baseline)
+    if isinstance(answer, Forecast):
+        return Outcome(case.measurement, mode, answer)
+    return Outcome(case.measurement, mode, None, answer.reason)
+
+
+def _digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.7g}"

@@ -1,0 +1,203 @@
+"""The columns of a table of published measurements, and how one line becomes a value.
+
+Every reason for which a line cannot be used is a sentence about that line; nothing here raises
+for the content of a table.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from paceline.analyse.validation.measurement import Configuration, Measurement
+from paceline.naming import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the file, the attribute it becomes, and how its text is read."""
+
+    name: str
+    attribute: str
+    read: Callable[[str], object]
+    required: bool = False
+
+
+class CellError(ValueError):
+    """A cell whose text is not what its column holds; the message is the reason."""
+
+
+def _text(cell: str) -> str:
+    return cell
+
+
+def _number(cell: str) -> float:
+    try:
+        number = float(cell)
+    except ValueError:
+        raise CellError(f"'{cell[:40]}' is not a number") from None
+    if not math.isfinite(number):
+        raise CellError(f"'{cell[:40]}' is not a finite number")
+    if number < 0:
+        raise CellError(f"{cell[:40]} is below zero")
+    return number
+
+
+def _positive(cell: str) -> float:
+    number = _number(cell)
+    if number == 0:
+        raise CellError("zero is impossible")
+    return number
+
+
+def _count(cell: str) -> int:
+    number = _number(cell)
+    if number != int(number):
+        raise CellError(f"'{cell[:40]}' is not a whole number")
+    return int(number)
+
+
+def _positive_count(cell: str) -> int:
+    number = _count(cell)
+    if number == 0:
+        raise CellError("zero is impossible")
+    return number
+
+
+CONFIGURATION_COLUMNS = (
+    Column("id", "id", _text, required=True),
+    Column("family", "family", _text, required=True),
+    Column("framework", "framework", _text, required=True),
+    Column("framework_version", "framework_version", _text),
+    Column("method", "method", _text),
+    Column("model", "model", _text, required=True),
+    Column("hidden", "hidden", _positive_count),
+    Column("layers", "layers", _positive_count),
+    Column("heads", "heads", _positive_count),
+    Column("n_params", "n_params", _positive),
+    Column("task", "task", _text),
+    Column("data", "data", _text),
+    Column("precision", "precision", _text, required=True),
+    Column("device", "device", _text, required=True),
+    Column("devices_per_node", "devices_per_node", _positive_count),
+    Column("nodes", "nodes", _positive_count),
+    Column("devices", "devices", _positive_count, required=True),
+    Column("dp", "dp", _positive_count),
+    Column("tp", "tp", _positive_count),
+    Column("pp", "pp", _positive_count),
+    Column("cp", "cp", _positive_count),
+    Column("ep", "ep", _positive_count),
+    Column("zero", "zero", _count),
+    Column("micro_batches", "micro_batches", _positive_count),
+    Column("micro_batch_size", "micro_batch", _positive),
+    Column("batch_per_device", "batch_per_replica", _positive),
+    Column("global_batch", "global_batch", _positive, required=True),
+    Column("batch_unit", "batch_unit", _text),
+    Column("seq_len", "sequence", _positive_count),
+    Column("recompute", "recompute", _text),
+    Column("sync", "sync", _text),
+    Column("overlap", "overlap", _text),
+    Column("fusion_mb", "fusion_megabytes", _number),
+    Column("intra_link", "intra_link", _text),
+    Column("inter_link", "inter_link", _text),
+    Column("nics_per_node", "nics_per_node", _positive_count),
+    Column("extra_server_nodes", "extra_server_nodes", _count),
+    Column("throughput_unit", "throughput_unit", _text),
+    Column("scaling", "scaling", _text),
+    Column("group", "group", _text, required=True),
+    Column("baseline_id", "baseline_id", _text),
+    Column("axis", "axis", _text),
+)
+"""What describes a configuration; a blank cell is unknown."""
+
+RESULT_COLUMNS = (
+    Column("throughput", "throughput", _positive, required=True),
+    Column("spread", "spread", _number),
+    Column("source", "source", _text),
+    Column("source_path", "source_path", _text),
+    Column("notes", "notes", _text),
+)
+"""What was measured and where it was printed."""
+
+COLUMNS = {column.name: column for column in (*CONFIGURATION_COLUMNS, *RESULT_COLUMNS)}
+REQUIRED = tuple(name for name, column in COLUMNS.items() if column.required)
+_IGNORED = frozenset({"params_basis", "step_s"})
+
+
+def missing_columns(header: list[str]) -> list[str]:
+    """Columns without which no line can be used and which ``header`` lacks."""
+    return [name for name in REQUIRED if name not in header]
+
+
+def header_remarks(header: list[str]) -> list[str]:
+    """What a reader of the results should know about the columns of a file."""
+    absent = [name for name in COLUMNS if name not in header and name not in REQUIRED]
+    strange = [name for name in header if name not in COLUMNS and name not in _IGNORED]
+    remarks = []
+    if absent:
+        remarks.append(f"columns not in the file, taken as unknown: {', '.join(absent)}")
+    for name in strange:
+        near = nearest(name, COLUMNS, count=1)
+        meant = f" (did you mean {near[0]}?)" if near and near[0] in absent else ""
+        remarks.append(f"column '{name}' is not part of the schema and is ignored{meant}")
+    return remarks
+
+
+def read_cells(cells: Mapping[str, str]) -> Measurement | str:
+    """The measurement that one line holds, or the reason why it holds none."""
+    values: dict[str, object] = {}
+    for name, column in COLUMNS.items():
+        text = (cells.get(name) or "").strip()
+        if not text:
+            if column.required:
+                return f"column '{name}' is empty"
+            continue
+        try:
+            values[column.attribute] = column.read(text)
+        except CellError as problem:
+            return f"column '{name}': {problem}"
+    problem_text = _complete_nodes(values) or _inconsistency(values)
+    if problem_text:
+        return problem_text
+    results = {
+        column.attribute: values.pop(column.attribute)
+        for column in RESULT_COLUMNS
+        if column.attribute in values
+    }
+    configuration = Configuration(**values)  # type: ignore[arg-type]
+    return Measurement(configuration, **results)  # type: ignore[arg-type]
+
+
+def _complete_nodes(values: dict[str, object]) -> str:
+    """Fill in whichever of nodes and devices per node follows from the other."""
+    devices, nodes, per_node = (
+        values.get(name) for name in ("devices", "nodes", "devices_per_node")
+    )
+    assert isinstance(devices, int)
+    if nodes is None and per_node is None:
+        if devices > 1:
+            return "neither 'nodes' nor 'devices_per_node' is given for several devices"
+        nodes = per_node = 1
+    elif nodes is None:
+        assert isinstance(per_node, int)
+        nodes = max(1, devices // per_node)
+    elif per_node is None:
+        assert isinstance(nodes, int)
+        per_node = max(1, devices // nodes)
+    values["nodes"], values["devices_per_node"] = nodes, per_node
+    return ""
+
+
+def _inconsistency(values: Mapping[str, object]) -> str:
+    devices, nodes, per_node = (values[n] for n in ("devices", "nodes", "devices_per_node"))
+    assert isinstance(devices, int) and isinstance(nodes, int) and isinstance(per_node, int)
+    if nodes * per_node != devices:
+        return f"{nodes} nodes of {per_node} devices are not {devices} devices"
+    product = 1
+    for name in ("dp", "tp", "pp", "cp"):
+        degree = values.get(name)
+        if not isinstance(degree, int):
+            return ""
+        product *= degree
+    if product != devices:
+        return f"dp x tp x pp x cp = {product}, but {devices} devices"
+    return ""

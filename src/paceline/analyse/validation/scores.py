@@ -1,0 +1,107 @@
+"""How good a set of predictions is: errors of throughput and what the intervals cover."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from paceline.analyse.validation.cases import Mode
+from paceline.analyse.validation.forecast import Forecast
+from paceline.analyse.validation.measurement import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One row, what was predicted for it, or why nothing was."""
+
+    measurement: Measurement
+    mode: Mode
+    forecast: Forecast | None
+    skipped_because: str = ""
+    asked: bool = True
+    """False where the mode has no question about the row (it is the baseline itself, ...)."""
+
+    @property
+    def relative_error(self) -> float:
+        """Predicted over measured throughput, less one; above zero is too fast."""
+        assert self.forecast is not None
+        return self.forecast.throughput / self.measurement.throughput - 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Errors over the rows that were predicted, as fractions of the measured throughput.
+
+    ``geometric_error`` is exp(mean |log(predicted / measured)|) - 1, which treats twice too fast
+    and twice too slow alike. ``coverage`` is the share of rows inside their interval,
+    ``median_width`` the median of (high - low) / predicted; None without intervals.
+    """
+
+    asked: int
+    scored: int
+    mean_absolute_error: float
+    median_absolute_error: float
+    bias: float
+    ninetieth_percentile: float
+    geometric_error: float
+    coverage: float | None
+    median_width: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Names and values, with nothing in place of what is not known."""
+        return asdict(self)
+
+
+def score(outcomes: Iterable[Outcome]) -> Score:
+    """The score of ``outcomes``; its errors are NaN if nothing was predicted."""
+    asked = [outcome for outcome in outcomes if outcome.asked]
+    scored = [outcome for outcome in asked if outcome.forecast is not None]
+    if not scored:
+        nothing = math.nan
+        return Score(len(asked), 0, nothing, nothing, nothing, nothing, nothing, None, None)
+    errors = np.array([outcome.relative_error for outcome in scored])
+    size = np.abs(errors)
+    coverage, width = _intervals(scored)
+    return Score(
+        len(asked),
+        len(scored),
+        float(size.mean()),
+        float(np.median(size)),
+        float(errors.mean()),
+        float(np.percentile(size, 90)),
+        float(np.expm1(np.abs(np.log1p(errors)).mean())),
+        coverage,
+        width,
+    )
+
+
+def scores_by(outcomes: Sequence[Outcome], columns: Sequence[str]) -> dict[tuple[str, ...], Score]:
+    """Scores of the rows that agree in ``columns`` (attributes of a measurement), sorted."""
+    parts: dict[tuple[str, ...], list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        if outcome.asked:
+            key = tuple(_label(outcome.measurement.value(column)) for column in columns)
+            parts[key].append(outcome)
+    return {key: score(parts[key]) for key in sorted(parts)}
+
+
+def _label(value: Any) -> str:
+    if value is None or value == "":
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _intervals(scored: Sequence[Outcome]) -> tuple[float | None, float | None]:
+    inside, widths = [], []
+    for outcome in scored:
+        forecast = outcome.forecast
+        assert forecast is not None
+        if forecast.low is not None and forecast.high is not None:
+            inside.append(forecast.low <= outcome.measurement.throughput <= forecast.high)
+            widths.append((forecast.high - forecast.low) / forecast.throughput)
+    if not inside:
+        return None, None
+    return float(np.mean(inside)), float(np.median(widths))

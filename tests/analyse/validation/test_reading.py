@@ -1,0 +1,128 @@
+"""Tables of measurements: what is used, and the reason given for each line that is not."""
+
+import gzip
+
+import pytest
+
+from paceline.analyse.validation.reading import read_tables
+from paceline.analyse.validation.reference import reference_sources, reference_table
+from paceline.analyse.validation.selection import to_csv
+from paceline.errors import InputError
+
+HEADER = (
+    "id,family,framework,model,precision,device,devices,nodes,devices_per_node,"
+    "global_batch,group,throughput,dp,tp,pp,cp"
+)
+GOOD = "a,lab,pytorch_ddp,resnet50,fp32,k80,8,1,8,256,g,400,8,1,1,1"
+
+
+def read(tmp_path, *lines, name="rows.csv"):
+    path = tmp_path / name
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return read_tables([path])
+
+
+def reasons(table):
+    return [problem.reason for problem in table.problems]
+
+
+def test_a_good_line_becomes_a_measurement(tmp_path):
+    table = read(tmp_path, HEADER, GOOD)
+    (row,) = table.measurements
+    assert row.configuration.devices == 8
+    assert row.throughput == 400
+    assert row.step_seconds == pytest.approx(256 / 400)
+    assert not table.problems
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (GOOD.replace(",8,1,8,", ",eight,1,8,"), "column 'devices': 'eight' is not a number"),
+        (GOOD.replace(",400,", ",fast,"), "column 'throughput': 'fast' is not a number"),
+        (GOOD.replace(",400,", ",nan,"), "column 'throughput': 'nan' is not a finite number"),
+        (GOOD.replace(",400,", ",-1,"), "column 'throughput': -1 is below zero"),
+        (GOOD.replace(",400,", ",0,"), "column 'throughput': zero is impossible"),
+        (GOOD.replace(",400,", ",,"), "column 'throughput' is empty"),
+        (GOOD.replace(",8,1,8,", ",2.5,1,8,"), "column 'devices': '2.5' is not a whole number"),
+        (GOOD.replace(",8,1,8,", ",8,2,8,"), "2 nodes of 8 devices are not 8 devices"),
+        (GOOD.replace(",8,1,1,1", ",4,1,1,1"), "dp x tp x pp x cp = 4, but 8 devices"),
+        ("a,lab", "2 cells for 16 columns"),
+    ],
+)
+def test_a_bad_line_is_refused_with_its_reason(tmp_path, line, reason):
+    table = read(tmp_path, HEADER, line, GOOD.replace("a,", "b,", 1))
+    assert [row.configuration.id for row in table.measurements] == ["b"]
+    (problem,) = table.problems
+    assert problem.line == 2
+    assert problem.reason == reason
+
+
+def test_the_second_line_of_an_id_is_refused(tmp_path):
+    table = read(tmp_path, HEADER, GOOD, GOOD)
+    assert len(table.measurements) == 1
+    assert reasons(table) == ["id 'a' is already used on line 2 of rows.csv"]
+
+
+def test_a_missing_required_column_is_the_reason_of_every_line(tmp_path):
+    header = HEADER.replace("device,", "", 1)
+    table = read(tmp_path, header, GOOD.replace(",k80", ""), GOOD.replace(",k80", ""))
+    assert not table.measurements
+    assert reasons(table) == ["the file has no column 'device'"] * 2
+
+
+def test_missing_optional_and_unknown_columns_are_remarked_on(tmp_path):
+    table = read(tmp_path, HEADER + ",n_param", GOOD + ",1")
+    assert table.measurements
+    assert any("taken as unknown: framework_version" in remark for remark in table.remarks)
+    assert any("'n_param'" in r and "did you mean n_params?" in r for r in table.remarks)
+
+
+def test_a_single_device_needs_no_node_count(tmp_path):
+    header = HEADER.replace(",nodes,devices_per_node", "")
+    alone = "a,lab,torch,resnet50,fp32,k80,1,32,g,50,1,1,1,1"
+    several = "b,lab,torch,resnet50,fp32,k80,2,64,g,90,2,1,1,1"
+    table = read(tmp_path, header, alone, several)
+    assert table.measurements[0].configuration.nodes == 1
+    assert reasons(table) == ["neither 'nodes' nor 'devices_per_node' is given for several devices"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no,columns,here\n1,2,3\n", b"\xff\xfe\x00\x01", b"\n"])
+def test_what_is_no_table_at_all_is_one_error(tmp_path, content):
+    path = tmp_path / "odd.csv"
+    path.write_bytes(content)
+    with pytest.raises(InputError):
+        read_tables([path])
+
+
+def test_a_file_that_is_not_there_is_one_error(tmp_path):
+    with pytest.raises(InputError, match="no file"):
+        read_tables([tmp_path / "none.csv"])
+    with pytest.raises(InputError, match="directory"):
+        read_tables([tmp_path])
+
+
+def test_gzip_and_several_files_are_read_as_one_table(tmp_path):
+    first = tmp_path / "one.csv.gz"
+    first.write_bytes(gzip.compress(f"{HEADER}\n{GOOD}\n".encode()))
+    second = tmp_path / "two.csv"
+    second.write_text(f"{HEADER}\n{GOOD}\n{GOOD.replace('a,', 'b,', 1)}\n")
+    table = read_tables([first, second])
+    assert [row.configuration.id for row in table.measurements] == ["a", "b"]
+    assert reasons(table) == ["id 'a' is already used on line 2 of one.csv.gz"]
+
+
+def test_the_reference_is_complete_and_every_row_names_its_source():
+    table = reference_table()
+    assert len(table.measurements) == 1948
+    assert not table.problems
+    listed = {(source.family, source.repository) for source in reference_sources()}
+    assert {(row.configuration.family, row.source) for row in table.measurements} == listed
+    assert sum(source.rows for source in reference_sources()) == 1948
+    assert all(row.source_path for row in table.measurements)
+
+
+def test_what_is_written_is_read_back_the_same(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text(to_csv(reference_table().measurements), encoding="utf-8")
+    assert read_tables([path]).measurements == reference_table().measurements
