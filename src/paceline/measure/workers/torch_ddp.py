@@ -19,8 +19,8 @@ import time
 import torch
 import torch.distributed as dist
 from channel import Events, die_with_parent
-from synthetic import batches
 from torch.nn.parallel import DistributedDataParallel
+from torch_data import batches, initialise
 from torch_model import build, build_loss, build_optimiser
 
 
@@ -62,10 +62,10 @@ class Training:
     def __init__(self, job: dict, rank: int, world: int) -> None:
         self.job, self.rank, self.world = job, rank, world
         self.device = place(job["device"])
-        network = build(job["graph"]).to(self.device)
-        self.network = network
-        self.parameters = sum(p.numel() for p in network.parameters())
-        self.model = network
+        network = build(job["graph"])
+        initialise(network, job["graph"], job["seed"])
+        network.to(self.device)
+        self.network = self.model = network
         if world > 1 and job["synchronise"]:
             self.model = DistributedDataParallel(
                 network,
@@ -74,9 +74,10 @@ class Training:
             )
         self.optimiser = build_optimiser(network.parameters(), job["optimiser"])
         self.loss_of = build_loss(job["graph"])
+        names = network.input_names, self.loss_of.target_names
         self.data = [
-            tuple(tensor.to(self.device) for tensor in pair)
-            for pair in batches(job, rank, world, job["distinct_batches"])
+            tuple([tensor.to(self.device) for tensor in tensors] for tensors in batch)
+            for batch in batches(job, rank, world, *names)
         ]
 
     def run(self, events: Events) -> None:
@@ -87,7 +88,7 @@ class Training:
         wall, cpu, losses = [], [], []
         if self.world > 1:
             dist.barrier()
-        events.write("ready", rank=self.rank, parameters=self.parameters)
+        events.write("ready", rank=self.rank, parameters=count(self.network))
         for index in range(total):
             cpu_start, start = time.process_time(), time.perf_counter()
             loss = probes.step(index) if probes.active else self.step(index)
@@ -105,15 +106,22 @@ class Training:
         )
         probes.report(events)
 
-    def fetch(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Input and target of a step; synthetic data was made before the first one."""
+    def fetch(self, index: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Inputs and targets of a step; synthetic data was made before the first one."""
         return self.data[index % len(self.data)]
+
+    def loss(self, inputs: list[torch.Tensor], targets: list[torch.Tensor]) -> torch.Tensor:
+        """The forward pass, in the job's precision."""
+        if self.job["precision"] == "bf16":
+            with torch.autocast(self.device.type, dtype=torch.bfloat16):
+                return self.loss_of(self.model(*inputs), *targets)
+        return self.loss_of(self.model(*inputs), *targets)
 
     def step(self, index: int) -> torch.Tensor:
         """One plain optimiser step; the loss, not yet read from the device."""
         inputs, targets = self.fetch(index)
         self.optimiser.zero_grad(set_to_none=True)
-        loss = self.loss_of(self.model(inputs), targets)
+        loss = self.loss(inputs, targets)
         loss.backward()
         self.optimiser.step()
         return loss
@@ -142,7 +150,7 @@ class Probes:
         inputs, targets = training.fetch(index)
         fetched = clock()
         training.optimiser.zero_grad(set_to_none=True)
-        loss = training.loss_of(training.model(inputs), targets)
+        loss = training.loss(inputs, targets)
         synchronise(training.device)
         forward = clock()
         loss.backward()
@@ -193,7 +201,9 @@ class Probes:
                 ],
             )
 
-    def _timed_all_reduce(self, _: None, bucket: dist.GradBucket) -> torch.futures.Future:
+    def _timed_all_reduce(
+        self, _: None, bucket: dist.GradBucket
+    ) -> torch.futures.Future[torch.Tensor]:
         record = {"bytes": bucket.buffer().numel() * bucket.buffer().element_size()}
         record["start"] = record["end"] = time.perf_counter()
         self.buckets.append(record)
@@ -237,6 +247,11 @@ class Probes:
         borders = [moment for moment, _ in self.backward_marks[1:]] + [end]
         for (start, name), stop in zip(self.backward_marks, borders, strict=True):
             self.layers[name]["backward"].append(stop - start)
+
+
+def count(network: torch.nn.Module) -> int:
+    """Parameters that are trained."""
+    return sum(parameter.numel() for parameter in network.parameters())
 
 
 def place(device: str) -> torch.device:

@@ -1,0 +1,104 @@
+"""Launches of one configuration belong together: they are repetitions of one measurement."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.analyse.statistics import (
+    Doubt,
+    Estimate,
+    doubts,
+    estimate,
+    mean_step_seconds,
+    throughput,
+    wall_over_cpu,
+)
+from paceline.store import Launch, Status
+
+
+@dataclass(frozen=True)
+class LaunchGroup:
+    """Finished launches that asked for the same; throughput and step over them."""
+
+    launches: tuple[Launch, ...]
+    throughput: Estimate
+    step: Estimate
+
+    @property
+    def first(self) -> Launch:
+        """A launch of the group: they all asked for the same."""
+        return self.launches[0]
+
+    @property
+    def words(self) -> str:
+        """The configuration in a few words."""
+        launch = self.first
+        processes = "process" if launch.world_size == 1 else "processes"
+        words = f"{launch.model} b={launch.batch_per_rank}, {launch.world_size} {processes}"
+        if launch.nodes > 1:
+            words += f" on {launch.nodes} nodes"
+        if launch.precision != "fp32":
+            words += f", {launch.precision}"
+        if launch.framework != "torch-ddp":
+            words += f", {launch.framework}"
+        if not launch.synchronised and launch.world_size > 1:
+            words += ", not synchronised"
+        return words if launch.instrument == "none" else f"{words} ({launch.instrument} timed)"
+
+    @property
+    def doubts(self) -> list[Doubt]:
+        """Reasons not to trust the figures; single instrumented launches need no company."""
+        if self.first.instrument != "none":
+            return []
+        return doubts(self.launches)
+
+    @property
+    def wall_over_cpu(self) -> float:
+        """Mean ratio of wall to CPU time of the launches that know it; NaN if none does."""
+        known = [ratio for ratio in map(wall_over_cpu, self.launches) if math.isfinite(ratio)]
+        return math.fsum(known) / len(known) if known else math.nan
+
+
+def grouped(launches: Sequence[Launch]) -> list[LaunchGroup]:
+    """Groups of the finished launches, in order of model, processes and kind."""
+    by_configuration: dict[tuple[object, ...], list[Launch]] = {}
+    for launch in launches:
+        if launch.status is Status.FINISHED:
+            by_configuration.setdefault(_configuration(launch), []).append(launch)
+    groups = [
+        LaunchGroup(
+            tuple(members),
+            estimate([throughput(launch) for launch in members]),
+            estimate([mean_step_seconds(launch) for launch in members]),
+        )
+        for members in by_configuration.values()
+    ]
+    return sorted(groups, key=lambda group: _order(group.first))
+
+
+def _configuration(launch: Launch) -> tuple[object, ...]:
+    job = launch.job
+    return (
+        launch.framework,
+        launch.model,
+        launch.batch_per_rank,
+        launch.world_size,
+        launch.nodes,
+        launch.precision,
+        launch.instrument,
+        launch.synchronised or launch.world_size == 1,
+        job.get("threads"),
+        job.get("bucket_bytes"),
+        job.get("sequence"),
+    )
+
+
+def _order(launch: Launch) -> tuple[object, ...]:
+    return (
+        launch.model,
+        launch.instrument != "none",
+        launch.world_size,
+        launch.synchronised,
+        launch.framework,
+        launch.batch_per_rank,
+    )
