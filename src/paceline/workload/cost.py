@@ -43,24 +43,26 @@ class Gemm:
     """``count`` matrix products (m x k) (k x n) of one sample.
 
     ``grows`` names the dimension that is multiplied by the batch: the pixels or tokens of a
-    layer with weights, the number of products in attention.
+    layer with weights, the number of products in attention, or nothing at all.
     """
 
     m: Number
     n: Number
     k: Number
     count: Number = 1
-    grows: Literal["m", "n", "k", "count"] = "n"
+    grows: Literal["m", "n", "k", "count", "nothing"] = "n"
 
     @property
-    def flops(self) -> Number:
-        """FLOP per sample, two for each multiplication with its addition."""
-        return 2 * self.m * self.n * self.k * self.count
+    def flops(self) -> Affine:
+        """FLOP as a function of the batch, two for each multiplication with its addition."""
+        count = 2 * self.m * self.n * self.k * self.count
+        return Affine(count, 0) if self.grows == "nothing" else Affine(0, count)
 
     def at(self, batch: Number) -> "Gemm":
         """The product as it is executed for ``batch`` samples together."""
         sizes: dict[str, Any] = {"m": self.m, "n": self.n, "k": self.k, "count": self.count}
-        sizes[self.grows] = sizes[self.grows] * batch
+        if self.grows != "nothing":
+            sizes[self.grows] = sizes[self.grows] * batch
         return Gemm(**sizes, grows=self.grows)
 
 

@@ -76,19 +76,15 @@ class _Costing:
         )
 
     def _owned_tensors(self, node: "Node", parameters: Parameters) -> tuple[tuple[str, int], ...]:
-        shared: Parameters = {}
-        if node.shares_weights_with is not None:
-            shared = self.parameters.get(node.shares_weights_with, {})
-            if not parameters or shared.get("weight") != parameters.get("weight"):
-                raise InputError(
-                    f"cannot share the weights of '{node.shares_weights_with}': "
-                    f"{shared.get('weight')} there, {parameters.get('weight')} here"
-                )
-        return tuple(
-            (name, math.prod(shape))
-            for name, shape in parameters.items()
-            if shared.get(name) != shape
-        )
+        owner = node.shares_weights_with
+        theirs = {} if owner is None else self.parameters.get(owner, {})
+        own = {name: shape for name, shape in parameters.items() if theirs.get(name) != shape}
+        if owner is not None and len(own) == len(parameters):
+            raise InputError(
+                f"has no tensor in common with '{owner}', whose weights it should share: "
+                f"{dict(parameters)} here, {dict(theirs)} there"
+            )
+        return tuple((name, math.prod(shape)) for name, shape in own.items())
 
     def _backward_bytes(self, node: "Node", work: Work) -> Affine:
         moved = work.backward_traffic.size(self.precision)
@@ -120,7 +116,7 @@ class _Costing:
 def _flops(gemms: tuple[Gemm, ...]) -> Affine:
     total = Affine()
     for gemm in gemms:
-        total = total + Affine(0, gemm.flops)
+        total = total + gemm.flops
     return total
 
 

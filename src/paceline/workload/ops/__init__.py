@@ -1,9 +1,17 @@
 """The vocabulary of layer graphs: one frozen dataclass per kind of operation."""
 
+from paceline.workload.ops.adaptive import AdaptiveCrossEntropy, AdaptiveEmbedding
+from paceline.workload.ops.attention import (
+    AdditiveAttention,
+    Attention,
+    RelativeAttention,
+    Rotary,
+)
 from paceline.workload.ops.base import OPS, Kept, Op, Traffic, Work, register
 from paceline.workload.ops.convolution import Convolution
-from paceline.workload.ops.dense import Embedding, Linear, PositionEmbedding
-from paceline.workload.ops.losses import CrossEntropy, WeightedSum
+from paceline.workload.ops.dense import ClassToken, Embedding, Linear, PositionEmbedding
+from paceline.workload.ops.experts import MixtureOfExperts
+from paceline.workload.ops.losses import CrossEntropy, ElementwiseLoss, WeightedSum
 from paceline.workload.ops.norms import (
     BatchNorm,
     GroupNorm,
@@ -13,6 +21,8 @@ from paceline.workload.ops.norms import (
 )
 from paceline.workload.ops.pointwise import Activation, Add, Dropout, Multiply
 from paceline.workload.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
+from paceline.workload.ops.recorded import Recorded
+from paceline.workload.ops.recurrent import Lstm
 from paceline.workload.ops.shaping import (
     Concatenate,
     Flatten,
@@ -25,13 +35,19 @@ from paceline.workload.ops.shaping import (
 __all__ = [
     "OPS",
     "Activation",
+    "AdaptiveCrossEntropy",
+    "AdaptiveEmbedding",
     "Add",
+    "AdditiveAttention",
+    "Attention",
     "AveragePool",
     "BatchNorm",
+    "ClassToken",
     "Concatenate",
     "Convolution",
     "CrossEntropy",
     "Dropout",
+    "ElementwiseLoss",
     "Embedding",
     "Flatten",
     "GlobalAveragePool",
@@ -40,13 +56,18 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "LocalResponseNorm",
+    "Lstm",
     "MaxPool",
+    "MixtureOfExperts",
     "Multiply",
     "Op",
     "PadShortcut",
     "PositionEmbedding",
+    "Recorded",
+    "RelativeAttention",
     "Reshape",
     "RmsNorm",
+    "Rotary",
     "Slice",
     "Traffic",
     "Transpose",

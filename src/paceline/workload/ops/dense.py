@@ -142,3 +142,29 @@ class PositionEmbedding(Op):
             forward_traffic=Traffic(2 * size, weights=weights),
             backward_traffic=Traffic(size, weight_gradients=weights),
         )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class ClassToken(Op):
+    """Puts one learned token before the tokens of every sample."""
+
+    kind: ClassVar[str] = "class_token"
+
+    def output(self, inputs: Shapes) -> Shape:
+        """One position more."""
+        (shape,) = inputs
+        require_rank(shape, 2, "positions x width")
+        return (*shape[:-2], shape[-2] + 1, shape[-1])
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """The token."""
+        return {"weight": (1, fixed_dimension(inputs[0], -1))}
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """A copy forward; the gradient of the tokens is a view."""
+        width = fixed_dimension(inputs[0], -1)
+        return Work(
+            forward_traffic=Traffic(2 * elements(inputs[0]) + width, weights=width),
+            backward_traffic=Traffic(width, weight_gradients=width),
+        )

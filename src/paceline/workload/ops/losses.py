@@ -76,3 +76,37 @@ class WeightedSum(Op):
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Nothing worth counting."""
         return Work()
+
+
+_FUNCTIONS = ("smooth_l1", "binary_cross_entropy")
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class ElementwiseLoss(Op):
+    """Mean over all elements of a function of prediction and target."""
+
+    kind: ClassVar[str] = "elementwise_loss"
+    least_inputs: ClassVar[int] = 2
+    most_inputs: ClassVar[int | None] = 2
+
+    function: str
+
+    def __post_init__(self) -> None:
+        if self.function not in _FUNCTIONS:
+            raise InputError(f"no loss named '{self.function}'", f"one of {', '.join(_FUNCTIONS)}")
+
+    def output(self, inputs: Shapes) -> Shape:
+        """A single number."""
+        if not same_shape(*inputs):
+            raise InputError(f"{describe(inputs[0])} and target {describe(inputs[1])} differ")
+        return ()
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Reads both; keeps both."""
+        size = elements(inputs[0])
+        return Work(
+            forward_traffic=Traffic(2 * size),
+            backward_traffic=Traffic(3 * size),
+            kept=Kept(inputs=(0, 1)),
+        )

@@ -1,0 +1,251 @@
+"""Attention: scaled dot products, with relative positions, and the additive kind."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paceline.errors import InputError
+from paceline.workload.cost import Gemm, Number, Shape
+from paceline.workload.ops.base import (
+    FLOAT32_BYTES,
+    Kept,
+    Op,
+    Parameters,
+    Shapes,
+    Traffic,
+    Work,
+    count_parameters,
+    describe,
+    differs,
+    elements,
+    fixed_dimension,
+    register,
+    require_positive,
+)
+
+# Passes over the matrix of scores where it is written to memory. Forward: scores out,
+# softmax in and out, product with the values in. Backward: their gradients likewise, and the
+# probabilities twice.
+_SCORE_PASSES_FORWARD = 4
+_SCORE_PASSES_BACKWARD = 7
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Attention(Op):
+    """Softmax attention of queries over keys and values, each tokens x (heads * head_dim).
+
+    ``kv_heads`` below ``heads`` is grouped-query attention. The whole square of scores is
+    counted even if ``causal`` hides half of it, and backward counts the four products of the
+    gradient (as PyTorch's counter does for unfused attention), not the scores a fused kernel
+    computes again. ``fused`` kernels never write the scores to memory.
+    """
+
+    kind: ClassVar[str] = "attention"
+    least_inputs: ClassVar[int] = 3
+    most_inputs: ClassVar[int | None] = 3
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    causal: bool = False
+    fused: bool = True
+
+    def __post_init__(self) -> None:
+        require_positive(heads=self.heads, kv_heads=self.kv_heads, head_dim=self.head_dim)
+        if self.heads % self.kv_heads:
+            raise InputError(f"{self.heads} heads do not divide by {self.kv_heads} key-value heads")
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the queries."""
+        query, key, value = inputs
+        _require_tokens(query, self.heads * self.head_dim, "queries")
+        _require_tokens(key, self.kv_heads * self.head_dim, "keys")
+        _require_tokens(value, self.kv_heads * self.head_dim, "values")
+        if differs(key[0], value[0]):
+            raise InputError(f"keys {describe(key)} and values {describe(value)} differ")
+        return query
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Two products per head forward, four backward; keeps queries, keys and values."""
+        query, key, value = inputs
+        queries, keys = query[0], key[0]
+        moved = elements(query) + elements(key) + elements(value)
+        result = elements(query)
+        scores = self.heads * queries * keys
+        written = 0 if self.fused else scores
+        if self.fused:
+            kept = Kept((0, 1, 2), True, other_bytes=self.heads * queries * FLOAT32_BYTES)
+        else:
+            kept = Kept((0, 1, 2), elements=scores)
+        forward, backward = dot_products(queries, keys, self.head_dim, self.heads)
+        return Work(
+            forward=forward,
+            input_gradient=backward if needs_input_gradient else (),
+            forward_traffic=Traffic(moved + result + _SCORE_PASSES_FORWARD * written),
+            backward_traffic=Traffic(2 * (moved + result) + _SCORE_PASSES_BACKWARD * written),
+            kept=kept,
+        )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class RelativeAttention(Op):
+    """Attention with relative positions over a memory and the segment (Transformer-XL).
+
+    Every head also scores the queries against projected positions, so there are three products
+    forward. The projection of the positions does not grow with the batch.
+    """
+
+    kind: ClassVar[str] = "relative_attention"
+    least_inputs: ClassVar[int] = 3
+    most_inputs: ClassVar[int | None] = 3
+
+    heads: int
+    head_dim: int
+
+    def __post_init__(self) -> None:
+        require_positive(heads=self.heads, head_dim=self.head_dim)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the queries."""
+        width = self.heads * self.head_dim
+        for shape, what in zip(inputs, ("queries", "keys", "values"), strict=True):
+            _require_tokens(shape, width, what)
+        return inputs[0]
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """Projection of the positions, and the biases of content and of position."""
+        width = self.heads * self.head_dim
+        return {
+            "positions": (width, width),
+            "content_bias": (self.heads, self.head_dim),
+            "position_bias": (self.heads, self.head_dim),
+        }
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps queries, keys, values and the probabilities."""
+        query, key, value = inputs
+        queries, keys, width = query[0], key[0], self.heads * self.head_dim
+        scores = self.heads * queries * keys
+        moved = elements(query) + elements(key) + elements(value) + elements(query)
+        weights = count_parameters(self.parameters(inputs))
+        forward, backward = dot_products(queries, keys, self.head_dim, self.heads)
+        by_position = Gemm(queries, keys, self.head_dim, self.heads, "count")
+        by_position_backward = (
+            Gemm(queries, self.head_dim, keys, self.heads, "count"),
+            Gemm(keys, self.head_dim, queries, self.heads, "count"),
+        )
+        return Work(
+            forward=(Gemm(width, keys, width, grows="nothing"), by_position, *forward),
+            weight_gradient=(Gemm(width, width, keys, grows="nothing"),),
+            input_gradient=(*by_position_backward, *backward) if needs_input_gradient else (),
+            forward_traffic=Traffic(moved + (_SCORE_PASSES_FORWARD + 2) * scores, weights),
+            backward_traffic=Traffic(
+                2 * moved + (_SCORE_PASSES_BACKWARD + 2) * scores, weights, weights
+            ),
+            kept=Kept((0, 1, 2), elements=scores),
+        )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class AdditiveAttention(Op):
+    """Bahdanau's attention, normalised: scores are v . tanh(query + key) (GNMT).
+
+    Every sum of a query and a key is written to memory, ``width`` values per pair.
+    """
+
+    kind: ClassVar[str] = "additive_attention"
+    least_inputs: ClassVar[int] = 2
+    most_inputs: ClassVar[int | None] = 2
+
+    width: int
+
+    def __post_init__(self) -> None:
+        require_positive(width=self.width)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """One context, of the width of the keys, for each query."""
+        queries, keys = inputs
+        _require_tokens(queries, self.width, "queries")
+        _require_tokens(keys, self.width, "keys")
+        return (queries[0], self.width)
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """Projections of queries and keys, the scoring vector, its norm and bias."""
+        return {
+            "query": (self.width, self.width),
+            "key": (self.width, self.width),
+            "score": (self.width,),
+            "norm": (1,),
+            "bias": (self.width,),
+        }
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Two projections, the scores, the contexts; keeps the sums and the probabilities."""
+        (queries, _), (keys, _) = inputs
+        pairs, width = queries * keys, self.width
+        weights = count_parameters(self.parameters(inputs))
+        tokens = elements(inputs[0]) + elements(inputs[1])
+        scoring = Gemm(1, pairs, width, grows="n")
+        context = Gemm(queries, width, keys, grows="count")
+        projections = (Gemm(width, queries, width), Gemm(width, keys, width))
+        return Work(
+            forward=(*projections, scoring, context),
+            weight_gradient=(
+                Gemm(width, width, queries, grows="k"),
+                Gemm(width, width, keys, grows="k"),
+                Gemm(1, width, pairs, grows="k"),
+            ),
+            input_gradient=(
+                *projections,
+                Gemm(width, pairs, 1, grows="n"),
+                Gemm(queries, keys, width, grows="count"),
+                Gemm(keys, width, queries, grows="count"),
+            )
+            if needs_input_gradient
+            else (),
+            forward_traffic=Traffic(3 * tokens + 4 * pairs * width, weights),
+            backward_traffic=Traffic(6 * tokens + 6 * pairs * width, weights, weights),
+            kept=Kept((0, 1), elements=tokens + pairs * (width + 1)),
+        )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Rotary(Op):
+    """Turns pairs of features of each head by an angle that grows with the position."""
+
+    kind: ClassVar[str] = "rotary"
+
+    head_dim: int
+
+    def __post_init__(self) -> None:
+        require_positive(head_dim=self.head_dim)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the input."""
+        (shape,) = inputs
+        if len(shape) != 2 or fixed_dimension(shape, -1) % self.head_dim:
+            raise InputError(f"needs tokens x heads of {self.head_dim}, got {describe(shape)}")
+        return shape
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """One pass each way; the angles are constants."""
+        moved = Traffic(2 * elements(inputs[0]))
+        return Work(forward_traffic=moved, backward_traffic=moved)
+
+
+def dot_products(
+    queries: Number, keys: Number, head_dim: int, heads: int
+) -> tuple[tuple[Gemm, ...], tuple[Gemm, ...]]:
+    """Matrix products of dot-product attention of one sample, forward and backward."""
+    square = Gemm(queries, keys, head_dim, heads, "count")
+    to_queries = Gemm(queries, head_dim, keys, heads, "count")
+    to_keys = Gemm(keys, head_dim, queries, heads, "count")
+    return (square, to_queries), (square, to_queries, to_keys, to_keys)
+
+
+def _require_tokens(shape: Shape, width: int, what: str) -> None:
+    if len(shape) != 2 or fixed_dimension(shape, -1) != width:
+        raise InputError(f"{what} must be tokens x {width}, got {describe(shape)}")

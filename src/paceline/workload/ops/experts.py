@@ -1,0 +1,90 @@
+"""Mixtures of experts: many feed-forward networks of which each token uses a few."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paceline.errors import InputError
+from paceline.workload.cost import Gemm, Number, Shape
+from paceline.workload.ops.base import (
+    Kept,
+    Op,
+    Parameters,
+    Shapes,
+    Traffic,
+    Work,
+    count_parameters,
+    describe,
+    elements,
+    fixed_dimension,
+    register,
+    require_positive,
+)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class MixtureOfExperts(Op):
+    """A router that sends each token to ``top_k`` of ``experts`` networks of width ``hidden``.
+
+    Gated experts compute down(silu(gate(x)) * up(x)), others down(gelu(up(x))), without
+    biases. Tokens are taken to spread evenly; every expert's weights are read in every step.
+    """
+
+    kind: ClassVar[str] = "moe"
+
+    experts: int
+    top_k: int
+    hidden: int
+    gated: bool = True
+
+    def __post_init__(self) -> None:
+        require_positive(experts=self.experts, top_k=self.top_k, hidden=self.hidden)
+        if self.top_k > self.experts:
+            raise InputError(f"cannot send a token to {self.top_k} of {self.experts} experts")
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the input."""
+        if len(inputs[0]) != 2:
+            raise InputError(f"needs tokens x width, got {describe(inputs[0])}")
+        return inputs[0]
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """The router and the matrices of all experts."""
+        width = fixed_dimension(inputs[0], -1)
+        into, out = (self.experts, self.hidden, width), (self.experts, width, self.hidden)
+        shapes: dict[str, tuple[int, ...]] = {"router": (self.experts, width)}
+        if self.gated:
+            shapes["gate"] = into
+        return shapes | {"up": into, "down": out}
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps the routed tokens and what is between the matrices of their experts."""
+        tokens, width = inputs[0][0], fixed_dimension(inputs[0], -1)
+        routed = tokens * self.top_k
+        load = _share(routed, self.experts)
+        matrices_in = 2 if self.gated else 1
+        into = Gemm(self.hidden, load, width, self.experts * matrices_in)
+        out = Gemm(width, load, self.hidden, self.experts)
+        router = Gemm(self.experts, tokens, width)
+        weights = count_parameters(self.parameters(inputs))
+        inner = (2 * matrices_in) * self.hidden
+        moved = 2 * elements(inputs[0]) + routed * (4 * width + 2 * inner)
+        return Work(
+            forward=(router, into, out),
+            weight_gradient=tuple(Gemm(g.m, g.k, g.n, g.count, "k") for g in (router, into, out)),
+            input_gradient=(
+                tuple(Gemm(g.k, g.n, g.m, g.count) for g in (router, into, out))
+                if needs_input_gradient
+                else ()
+            ),
+            forward_traffic=Traffic(moved, weights),
+            backward_traffic=Traffic(2 * moved, weights, weights),
+            kept=Kept((0,), elements=routed * (2 * width + inner) + tokens * 2 * self.experts),
+        )
+
+
+def _share(total: Number, parts: int) -> Number:
+    """An even share, exact where it is whole."""
+    if isinstance(total, int) and total % parts == 0:
+        return total // parts
+    return total / parts

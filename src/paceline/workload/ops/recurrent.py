@@ -1,0 +1,106 @@
+"""Recurrent layers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paceline.errors import InputError
+from paceline.workload.cost import Gemm, Shape
+from paceline.workload.ops.base import (
+    Kept,
+    Op,
+    Parameters,
+    Shapes,
+    Traffic,
+    Work,
+    count_parameters,
+    describe,
+    elements,
+    fixed_dimension,
+    register,
+    require_positive,
+)
+
+_GATES = 4
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Lstm(Op):
+    """Long short-term memory over tokens x features, as PyTorch defines it (two biases).
+
+    The products with the inputs run over all tokens at once, those with the state one token
+    after the other: ``tokens`` small products in a row.
+    """
+
+    kind: ClassVar[str] = "lstm"
+
+    hidden: int
+    layers: int = 1
+    bidirectional: bool = False
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        require_positive(hidden=self.hidden, layers=self.layers)
+
+    @property
+    def directions(self) -> int:
+        """Passes over the sequence."""
+        return 2 if self.bidirectional else 1
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The states of both directions for every token."""
+        (shape,) = inputs
+        if len(shape) != 2:
+            raise InputError(f"needs tokens x features, got {describe(shape)}")
+        return (shape[0], self.hidden * self.directions)
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """Weights of input and state, and two biases, per layer and direction."""
+        gates = _GATES * self.hidden
+        shapes: dict[str, tuple[int, ...]] = {}
+        for layer, features in enumerate(self._features(inputs)):
+            for direction in ("", "_reverse")[: self.directions]:
+                name = f"l{layer}{direction}"
+                shapes[f"weight_ih_{name}"] = (gates, features)
+                shapes[f"weight_hh_{name}"] = (gates, self.hidden)
+                if self.bias:
+                    shapes[f"bias_ih_{name}"] = (gates,)
+                    shapes[f"bias_hh_{name}"] = (gates,)
+        return shapes
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps input, output, and gates and cell of every step."""
+        tokens, gates, ways = inputs[0][0], _GATES * self.hidden, self.directions
+        forward: list[Gemm] = []
+        weight_gradient: list[Gemm] = []
+        input_gradient: list[Gemm] = []
+        for layer, features in enumerate(self._features(inputs)):
+            forward += [
+                Gemm(gates, tokens, features, ways),
+                Gemm(gates, 1, self.hidden, ways * tokens),
+            ]
+            weight_gradient += [
+                Gemm(gates, features, tokens, ways, "k"),
+                Gemm(gates, self.hidden, tokens, ways, "k"),
+            ]
+            input_gradient.append(Gemm(self.hidden, 1, gates, ways * tokens))
+            if layer > 0 or needs_input_gradient:
+                input_gradient.append(Gemm(features, tokens, gates, ways))
+        weights = count_parameters(self.parameters(inputs))
+        states = tokens * self.hidden * ways * self.layers
+        between = states - tokens * self.hidden * ways
+        moved = elements(inputs[0]) + (2 * _GATES + 4) * states
+        return Work(
+            forward=tuple(forward),
+            weight_gradient=tuple(weight_gradient),
+            input_gradient=tuple(input_gradient),
+            forward_traffic=Traffic(moved, weights),
+            backward_traffic=Traffic(2 * moved, weights, weights),
+            kept=Kept((0,), True, elements=(_GATES + 1) * states + between),
+        )
+
+    def _features(self, inputs: Shapes) -> Iterator[int]:
+        """Features that each layer reads."""
+        for layer in range(self.layers):
+            yield self.hidden * self.directions if layer else fixed_dimension(inputs[0], -1)
