@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from paceline.errors import InputError
 from paceline.hardware.provenance import Provenance, UnknownQuantityError
 
 SCOPES = ("intra", "inter", "host")
@@ -21,7 +22,9 @@ class Link:
 
     ``per`` says what the bandwidth belongs to. ``latency_seconds`` is that of the wire and the
     adapter; what software adds belongs to the communication library. ``transport`` is ``rdma``
-    or ``tcp`` between nodes. None is unknown.
+    or ``tcp`` between nodes. ``collective_bandwidth`` is the best bus bandwidth that a
+    library was measured to reach on it, ``sums_in_switch`` whether its switch can add vectors
+    up on the way. None is unknown.
     """
 
     name: str
@@ -31,8 +34,18 @@ class Link:
     latency_seconds: float | None = None
     technology: str = "other"
     transport: str = ""
+    collective_bandwidth: float | None = None
+    sums_in_switch: bool = False
     notes: str = ""
     provenance: Mapping[str, Provenance] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        reached, line_rate = self.collective_bandwidth, self.bandwidth
+        if reached is not None and line_rate is not None and reached > line_rate:
+            raise InputError(
+                f"{self.name}: collective_bandwidth is above bandwidth",
+                "utilisation above 100 % is impossible: one of the two is wrong",
+            )
 
     @property
     def known_bandwidth(self) -> float:

@@ -28,7 +28,10 @@ _DEVICE_KEYS = (
     *("vendor", "kind", "peak_flops", "attainable_flops", "matrix_precisions", "memory"),
     *("memory_bandwidth", "compute_units", "launch_overhead", "power_watts", "year"),
 )
-_LINK_KEYS = ("scope", "bandwidth", "per", "latency", "technology", "transport")
+_LINK_KEYS = (
+    *("scope", "bandwidth", "per", "latency", "technology", "transport"),
+    *("collective_bandwidth", "sums_in_switch"),
+)
 _CLUSTER_KEYS = (
     *("device", "devices_per_node", "nodes", "intra", "inter", "host", "nics_per_node"),
     *("oversubscription", "price_per_device_hour"),
@@ -64,6 +67,12 @@ class Table:
         line = line_of(self.text, self.path, key)
         where = f"{self.file}, line {line}" if line else self.file
         raise InputError(f"{where}: {message}", hint)
+
+    def locate(self, error: InputError, key: str | None) -> NoReturn:
+        """Raise ``error`` with its place in the file, unless it has one already."""
+        if error.message.startswith(f"{self.file}"):
+            raise error
+        self.fail(key, error.message, error.hint)
 
     def check_keys(self, known: Sequence[str]) -> None:
         """Refuse a key that is not in ``known``, naming the nearest."""
@@ -107,6 +116,13 @@ class Table:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             self.fail(key, f"{key} is {value!r}", "give a whole number of at least 1")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """True or false; false where the key is absent."""
+        value = self.values.get(key, False)
+        if not isinstance(value, bool):
+            self.fail(key, f"{key} is {value!r}", "write true or false")
         return value
 
     def names(self, key: str) -> list[str]:
@@ -187,9 +203,7 @@ def build_cluster(
             provenance=_provenance(table, sources, _CLUSTER_KEYS),
         )
     except InputError as error:
-        if str(table.file) in error.message:
-            raise
-        table.fail(None, error.message, error.hint)
+        table.locate(error, None)
 
 
 def _tables(document: Mapping[str, Any], kind: str, file: str, text: str) -> list[Table]:
@@ -249,9 +263,7 @@ def _device(table: Table, sources: Mapping[str, Provenance]) -> Device:
             provenance=_provenance(table, sources, _DEVICE_KEYS),
         )
     except InputError as error:
-        if str(table.file) in error.message:
-            raise
-        table.fail("attainable_flops", error.message, error.hint)
+        table.locate(error, "attainable_flops")
 
 
 def _link(table: Table, sources: Mapping[str, Provenance]) -> Link:
@@ -259,17 +271,22 @@ def _link(table: Table, sources: Mapping[str, Provenance]) -> Link:
     if "scope" not in table.values:
         table.fail(None, f"[{'.'.join(table.path)}] has no scope", f"one of {', '.join(SCOPES)}")
     scope = table.text_of("scope", allowed=SCOPES)
-    return Link(
-        name=table.path[1],
-        scope=scope,
-        bandwidth=table.parsed("bandwidth", units.parse_bandwidth),
-        per=table.text_of("per", "nic" if scope == "inter" else "device", SHARES),
-        latency_seconds=table.parsed("latency", units.parse_seconds),
-        technology=table.text_of("technology", "other", TECHNOLOGIES),
-        transport=table.text_of("transport", "", ("", "rdma", "tcp")),
-        notes=table.text_of("notes"),
-        provenance=_provenance(table, sources, _LINK_KEYS),
-    )
+    try:
+        return Link(
+            name=table.path[1],
+            scope=scope,
+            bandwidth=table.parsed("bandwidth", units.parse_bandwidth),
+            per=table.text_of("per", "nic" if scope == "inter" else "device", SHARES),
+            latency_seconds=table.parsed("latency", units.parse_seconds),
+            technology=table.text_of("technology", "other", TECHNOLOGIES),
+            transport=table.text_of("transport", "", ("", "rdma", "tcp")),
+            collective_bandwidth=table.parsed("collective_bandwidth", units.parse_bandwidth),
+            sums_in_switch=table.flag("sums_in_switch"),
+            notes=table.text_of("notes"),
+            provenance=_provenance(table, sources, _LINK_KEYS),
+        )
+    except InputError as error:
+        table.locate(error, "collective_bandwidth")
 
 
 def _provenance(
