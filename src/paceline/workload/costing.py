@@ -60,7 +60,7 @@ class _Costing:
             self.trained.add(node.name)
         return LayerProfile(
             name=node.name,
-            kind=node.op.kind,
+            kind=node.op.cost_kind,
             tensors=tensors,
             gradient_bytes=sum(size for _, size in tensors) * self.precision.gradient_bytes,
             output_shape=output,

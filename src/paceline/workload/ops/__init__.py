@@ -21,7 +21,7 @@ from paceline.workload.ops.norms import (
 )
 from paceline.workload.ops.pointwise import Activation, Add, Dropout, Multiply
 from paceline.workload.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
-from paceline.workload.ops.recorded import Recorded
+from paceline.workload.ops.recorded import Recorded, RecordedTensor, UnknownOperation
 from paceline.workload.ops.recurrent import Lstm
 from paceline.workload.ops.shaping import (
     Concatenate,
@@ -64,6 +64,7 @@ __all__ = [
     "PadShortcut",
     "PositionEmbedding",
     "Recorded",
+    "RecordedTensor",
     "RelativeAttention",
     "Reshape",
     "RmsNorm",
@@ -71,6 +72,7 @@ __all__ = [
     "Slice",
     "Traffic",
     "Transpose",
+    "UnknownOperation",
     "WeightedSum",
     "Work",
     "register",

@@ -104,6 +104,11 @@ class Op(ABC):
         """Work per sample; without input gradients where nothing before it is trained."""
 
     @property
+    def cost_kind(self) -> str:
+        """The kind of operation whose efficiency it has; its own kind but for recorded ones."""
+        return self.kind
+
+    @property
     def is_view(self) -> bool:
         """Whether the result is the first input's memory seen otherwise."""
         return False
