@@ -8,10 +8,10 @@ from paceline.report.table import Align, Column, Table
 __all__ = [
     "Align",
     "Column",
-    "Ranged",
     "Fact",
     "Figure",
     "Page",
+    "Ranged",
     "Section",
     "Table",
     "render",

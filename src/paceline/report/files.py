@@ -8,18 +8,23 @@ from paceline.errors import InputError
 
 
 def write_text(path: Path | str, text: str) -> Path:
-    """Write ``text`` as UTF-8 to ``path`` in one move and return the path.
+    """Write ``text`` as UTF-8 to ``path`` in one move and return the path."""
+    return write_bytes(path, text.encode("utf-8", errors="replace"))
 
-    The text goes to a temporary file in the same directory, is flushed to the disk and renamed
-    over ``path``: whoever reads it, or whatever kills us, finds the old file or the new one.
-    Missing directories are made.
+
+def write_bytes(path: Path | str, content: bytes) -> Path:
+    """Write ``content`` to ``path`` in one move and return the path.
+
+    It goes to a temporary file in the same directory, is flushed to the disk and renamed over
+    ``path``: whoever reads it, or whatever kills us, finds the old file or the new one. Missing
+    directories are made.
     """
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir():
             raise IsADirectoryError(21, "Is a directory")
-        _replace(target, text.encode("utf-8", errors="replace"))
+        _replace(target, content)
     except OSError as error:
         raise InputError(
             f"cannot write '{target}': {error.strerror or error}",

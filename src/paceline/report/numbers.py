@@ -78,6 +78,11 @@ def short_number(value: float | None) -> str:
     return format_number(value, common_decimals([value]))
 
 
+def percent(share: float) -> str:
+    """``94 %`` of a share of 0.94."""
+    return f"{format_number(share * 100, 0)} %"
+
+
 def interval_text(number: Ranged, decimals: int, *, symmetric: bool) -> str:
     """``± 4.1``, or ``[178, 202]`` where not ``symmetric``; nothing if the bounds are unknown."""
     if number.bounds is None:

@@ -49,6 +49,19 @@ def linear_axis(
 ) -> Axis:
     """An axis that holds ``values`` between round bounds."""
     low, high = linear_bounds(values, from_zero=from_zero)
+    return _marked_axis(title, low, high, most_ticks)
+
+
+def length_axis(title: str, values: Sequence[float], *, most_ticks: int = 8) -> Axis:
+    """An axis for bars that start at zero: it ends with the longest, round or not."""
+    low, high = linear_bounds(values)
+    drawable = [*finite(values), 0.0]
+    if max(drawable) > min(drawable):
+        low, high = (min(drawable) and low), (max(drawable) or high)
+    return _marked_axis(title, low, high, most_ticks)
+
+
+def _marked_axis(title: str, low: float, high: float, most_ticks: int) -> Axis:
     marked = linear_ticks(low, high, most_ticks)
     return Axis(title, low, high, _ticks(marked, tick_labels(marked)))
 

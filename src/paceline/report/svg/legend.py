@@ -20,6 +20,9 @@ class Symbol(StrEnum):
     BOX = "box"
     LINE = "line"
     DASHES = "dashes"
+    DOTS = "dots"
+    STRIP = "strip"
+    OUTLINE = "outline"
     POINT = "point"
     LINE_AND_POINT = "line-and-point"
 
@@ -55,12 +58,15 @@ def legend(
 
 
 def _symbol(entry: LegendEntry, x: float, y: float) -> list[str]:
-    if entry.symbol is Symbol.BOX:
-        return [element("rect", x=x + 3, y=y - 6, width=12, height=12, rx=2, class_="fill")]
+    if entry.symbol in (Symbol.BOX, Symbol.OUTLINE):
+        class_ = "fill" if entry.symbol is Symbol.BOX else "outline"
+        return [element("rect", x=x + 3, y=y - 6, width=12, height=12, rx=2, class_=class_)]
+    if entry.symbol is Symbol.STRIP:
+        return [element("rect", x=x + 1, y=y - 2.5, width=16, height=5, class_="fill")]
     parts: list[str] = []
     if entry.symbol is not Symbol.POINT:
-        dashed = " dashes" if entry.symbol is Symbol.DASHES else ""
-        parts.append(line(x, y, x + _SYMBOL, y, class_=f"stroke{dashed}"))
+        broken = f" {entry.symbol}" if entry.symbol in (Symbol.DASHES, Symbol.DOTS) else ""
+        parts.append(line(x, y, x + _SYMBOL, y, class_=f"stroke{broken}"))
     if entry.symbol in (Symbol.POINT, Symbol.LINE_AND_POINT):
         parts.append(marker(x + _SYMBOL / 2, y, entry.shape))
     return parts

@@ -25,11 +25,11 @@ def marker(x: float, y: float, shape: int = 0, tip: str = "") -> str:
     return element("path", d=path, class_="marker", tip=tip)
 
 
-def polyline(points: Sequence[Point], *, dashed: bool = False) -> str:
-    """A line through ``points``; nothing if there are fewer than two."""
+def polyline(points: Sequence[Point], pattern: str = "") -> str:
+    """A line through ``points``, of class ``pattern`` (dashes, dots); none for fewer than two."""
     if len(points) < 2:
         return ""
-    return element("path", d=_path(points), class_="stroke dashes" if dashed else "stroke")
+    return element("path", d=_path(points), class_=f"stroke {pattern}".rstrip())
 
 
 def steps(points: Sequence[Point], base: float) -> str:

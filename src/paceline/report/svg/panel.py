@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.report.svg.axis import Axis
+from paceline.report.svg.axis import Axis, Tick
 from paceline.report.svg.element import group, line, text
 from paceline.report.svg.legend import LegendEntry, legend
+from paceline.report.svg.metrics import text_width
 from paceline.report.svg.scale import Scale
 
 _TITLE = 22.0
 _BELOW = 44.0
-_RIGHT = 18.0
+_RIGHT = 14.0
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,12 @@ def xy_panel(
     """A plot of two axes, with its legend above it, that fills ``width`` by ``height``."""
     left, right, bottom = y.label_width + 12, width - _RIGHT, height - _BELOW
     key, key_height = legend(entries, 0, width, 0)
-    top = key_height + _TITLE + 6
+    top = key_height + _TITLE + 8
     bottom = max(bottom, top + 40)
     x_scale, y_scale = x.scale(left, right), y.scale(bottom, top)
     markup = (
         key
-        + text(y.title, 0, key_height + 14, class_="axis-title")
+        + text(y.title, 0, key_height + 16, class_="axis-title")
         + horizontal_grid(y, y_scale, left, right)
         + x_axis(x, x_scale, left, right, bottom)
     )
@@ -60,7 +61,7 @@ def x_axis(axis: Axis, scale: Scale, left: float, right: float, bottom: float) -
     for tick in axis.ticks:
         x = scale(tick.value)
         parts.append(line(x, bottom, x, bottom + 4, class_="base"))
-        parts.append(text(tick.label, x, bottom + 18, class_="tick", anchor="middle"))
+        parts.append(_below(tick, x, right + _RIGHT, bottom + 18))
     title = text(axis.title, right, bottom + 38, class_="axis-title", anchor="end")
     return group(*parts, title, class_="axis")
 
@@ -71,5 +72,11 @@ def vertical_grid(axis: Axis, scale: Scale, top: float, bottom: float) -> str:
     for tick in axis.ticks:
         x = scale(tick.value)
         parts.append(line(x, top, x, bottom, class_="grid"))
-        parts.append(text(tick.label, x, bottom + 16, class_="tick", anchor="middle"))
+        parts.append(_below(tick, x, scale.end + _RIGHT, bottom + 16))
     return group(*parts, class_="axis")
+
+
+def _below(tick: Tick, x: float, limit: float, baseline: float) -> str:
+    """A label centred on its tick, or as near to it as the edge of the drawing allows."""
+    centre = min(x, limit - text_width(tick.label) / 2)
+    return text(tick.label, centre, baseline, class_="tick", anchor="middle")

@@ -1,0 +1,137 @@
+"""F1: throughput or speed-up against the number of devices, with the ideal line."""
+
+from dataclasses import dataclass
+
+from paceline.report.numbers import Ranged, ranged_text
+from paceline.report.svg.axis import count_axis, linear_axis, log_axis
+from paceline.report.svg.element import document, group
+from paceline.report.svg.legend import LegendEntry, Symbol
+from paceline.report.svg.marks import band, error_bar, marker, polyline
+from paceline.report.svg.panel import Panel, xy_panel
+from paceline.report.svg.series import series_colour
+from paceline.report.svg.ticks import finite
+
+_LOGARITHMIC_FROM = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    """What ``devices`` devices reached; all of them together."""
+
+    devices: int
+    value: Ranged
+
+
+@dataclass(frozen=True)
+class ScalingSeries:
+    """One system; a prediction is drawn dashed with a band, a measurement with error bars."""
+
+    label: str
+    points: tuple[ScalingPoint, ...]
+    is_predicted: bool = False
+
+    @property
+    def drawable(self) -> list[ScalingPoint]:
+        """Points with finite numbers, fewest devices first."""
+        usable = [p for p in self.points if p.devices > 0 and finite([p.value.value])]
+        return sorted(usable, key=lambda point: point.devices)
+
+    @property
+    def ideal_per_device(self) -> float | None:
+        """What each device would add if scaling were perfect from the first point on."""
+        points = self.drawable
+        return points[0].value.value / points[0].devices if points else None
+
+
+@dataclass(frozen=True)
+class ScalingInfo:
+    """Series of one quantity; ``title`` names it with its unit: ``throughput (img/s)``.
+
+    ``ideal`` draws what perfect scaling from each series' first point would give.
+    """
+
+    title: str
+    series: tuple[ScalingSeries, ...]
+    unit: str = ""
+    device_title: str = "devices"
+    ideal: bool = True
+
+
+def draw(info: ScalingInfo, width: float, height: float) -> str:
+    """The figure as SVG."""
+    counts = [p.devices for series in info.series for p in series.drawable] or [1]
+    logarithmic = max(counts) / min(counts) > _LOGARITHMIC_FROM
+    slopes = _ideal_slopes(info)
+    values = [v for s in info.series for p in s.drawable for v in _extent(p.value)]
+    values += [slope * n for slope, _ in slopes for n in (min(counts), max(counts))]
+    x = count_axis(info.device_title, counts, width - 90, logarithmic=logarithmic)
+    y = log_axis(info.title, values) if logarithmic else linear_axis(info.title, values)
+    panel = xy_panel(width, height, x, y, _legend(info, slopes))
+    ideals = [_ideal(panel, slope, colour, counts) for slope, colour in slopes]
+    drawn = [_series(panel, info, number) for number in range(len(info.series))]
+    labels = ", ".join(series.label for series in info.series)
+    description = f"{info.title} against {info.device_title}: {labels}."
+    return document(width, height, info.title, description, panel.markup, *ideals, *drawn)
+
+
+def _extent(value: Ranged) -> list[float]:
+    return finite([value.value, value.low, value.high])
+
+
+def _ideal_slopes(info: ScalingInfo) -> list[tuple[float, str]]:
+    """Slope and colour of each ideal line: a neutral one where all series share it."""
+    if not info.ideal:
+        return []
+    slopes = [(s.ideal_per_device, series_colour(i)) for i, s in enumerate(info.series)]
+    known = [(slope, colour) for slope, colour in slopes if slope is not None and slope > 0]
+    if not known:
+        return []
+    largest = max(slope for slope, _ in known)
+    if largest - min(slope for slope, _ in known) <= 0.02 * largest:
+        return [(known[0][0], "neutral")]
+    if len(known) > 3:
+        return [(largest, "neutral")]
+    return list(
+        {round(slope / largest, 2): (slope, colour) for slope, colour in known[::-1]}.values()
+    )
+
+
+def _legend(info: ScalingInfo, slopes: list[tuple[float, str]]) -> list[LegendEntry]:
+    entries = [
+        LegendEntry(
+            series.label,
+            series_colour(number),
+            Symbol.DASHES if series.is_predicted else Symbol.LINE_AND_POINT,
+            number,
+        )
+        for number, series in enumerate(info.series)
+    ]
+    if slopes:
+        word = "perfect scaling of the fastest" if len(info.series) > 3 else "perfect scaling"
+        shared = len(slopes) == 1 and slopes[0][1] == "neutral"
+        entries.append(LegendEntry(word if shared else "perfect scaling", "neutral", Symbol.DOTS))
+    return entries
+
+
+def _ideal(panel: Panel, slope: float, colour: str, counts: list[int]) -> str:
+    """The ideal line, ending where the plot does."""
+    ends = [(panel.x(n), panel.y(slope * n)) for n in (min(counts), max(counts))]
+    return group(polyline(ends, "dots"), class_=f"{colour} ideal")
+
+
+def _series(panel: Panel, info: ScalingInfo, number: int) -> str:
+    series = info.series[number]
+    points = series.drawable
+    places = [(panel.x(p.devices), panel.y(p.value.value)) for p in points]
+    parts = [polyline(places, "dashes" if series.is_predicted else "")]
+    bounded = [(panel.x(p.devices), p.value.bounds) for p in points]
+    intervals = [(x, panel.y(b[0]), panel.y(b[1])) for x, b in bounded if b is not None]
+    if series.is_predicted and len(intervals) > 1:
+        upper = [(x, high) for x, _, high in intervals]
+        parts.append(band(upper, [(x, low) for x, low, _ in intervals]))
+    else:
+        parts += [error_bar(x, low, high) for x, low, high in intervals]
+    for point, (x, y) in zip(points, places, strict=True):
+        tip = f"{series.label}\n{point.devices:,}: {ranged_text(point.value, info.unit)}"
+        parts.append(marker(x, y, number, tip))
+    return group(*parts, class_=series_colour(number))
