@@ -1,0 +1,131 @@
+"""Lines of a log that may be huge, compressed, cut off, interleaved or not text at all."""
+
+import codecs
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from paceline.errors import InputError
+
+CHUNK_BYTES = 1 << 18
+LONGEST_LINE = 8192
+LARGEST_LOG_BYTES = 1 << 31
+GZIP_MAGIC = b"\x1f\x8b"
+
+_BREAKS = re.compile(r"[\n\r\x08]+")
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|[\x00-\x08\x0b-\x1f\x7f]")
+_RANK_PREFIX = re.compile(
+    r"\s*(?:"
+    r"\[\d+,(?P<openmpi>\d{1,6})\]<std\w{2,6}>:"
+    r"|\[(?P<horovod>\d{1,6})\]<std\w{2,6}>:"
+    r"|\[(?:rank|default)(?P<torch>\d{1,6})\]:"
+    r"|MPI Rank (?P<cntk>\d{1,6}):"
+    r"|(?P<srun>\d{1,6}): "
+    r"|\[(?P<hydra>\d{1,6})\] (?!Epoch :)"
+    r") ?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line without colours, control characters and the prefix that names its rank."""
+
+    text: str
+    rank: int | None = None
+
+
+def read_lines(path: Path) -> Iterator[LogLine]:
+    """Lines of a log file, lazily, in bounded memory.
+
+    A carriage return or backspace ends a line too, so each state of a progress bar is a line.
+    Lines beyond `LONGEST_LINE` characters are cut; bytes that are not text become ``\\ufffd``.
+    Reading stops after `LARGEST_LOG_BYTES` and at the end of a truncated compressed file.
+    """
+    for text in _texts(path):
+        yield split_rank(text)
+
+
+def split_rank(text: str) -> LogLine:
+    """Take the prefixes off that launchers put before a line (``[1,0]<stdout>:``, ``[rank0]:``)."""
+    rank: int | None = None
+    text = _CONTROL.sub("", text).rstrip()
+    for _ in range(3):
+        match = _RANK_PREFIX.match(text)
+        if match is None or match.lastgroup is None:
+            break
+        rank = int(match[match.lastgroup])
+        text = text[match.end() :]
+    return LogLine(text, rank)
+
+
+def _texts(path: Path) -> Iterator[str]:
+    decoder: codecs.IncrementalDecoder | None = None
+    rest, overlong = "", False
+    for chunk in read_chunks(path):
+        if decoder is None:
+            decoder = _decoder_for(chunk)
+        pieces = _BREAKS.split(rest + decoder.decode(chunk))
+        rest = pieces.pop()
+        for piece in pieces:
+            if overlong:
+                overlong = False
+                continue
+            yield piece[:LONGEST_LINE]
+        if len(rest) > LONGEST_LINE:
+            if not overlong:
+                yield rest[:LONGEST_LINE]
+            rest, overlong = "", True
+    if rest and not overlong:
+        yield rest
+
+
+def read_chunks(path: Path) -> Iterator[bytes]:
+    """Bytes of a file, plain or gzip, in chunks; what a broken archive still holds."""
+    chunks = _raw_chunks(path)
+    first = next(chunks, b"")
+    whole = chain((first,), chunks)
+    remaining = LARGEST_LOG_BYTES
+    for chunk in _decompressed(whole) if first.startswith(GZIP_MAGIC) else whole:
+        yield chunk
+        remaining -= len(chunk)
+        if remaining <= 0:
+            return
+
+
+def _raw_chunks(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as stream:
+            while chunk := stream.read(CHUNK_BYTES):
+                yield chunk
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _decompressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompress piece by piece: a truncated archive gives all that came before the cut."""
+    gzip_format = zlib.MAX_WBITS | 16
+    stream = zlib.decompressobj(gzip_format)
+    for chunk in chunks:
+        data = chunk
+        while data:
+            try:
+                yield stream.decompress(data, CHUNK_BYTES)
+            except zlib.error:
+                return
+            data = stream.unconsumed_tail
+            if stream.eof:
+                data, stream = stream.unused_data, zlib.decompressobj(gzip_format)
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    reason = error.strerror or str(error)
+    return InputError(f"cannot read {path}: {reason}", "name a file that exists and is readable")
+
+
+def _decoder_for(head: bytes) -> codecs.IncrementalDecoder:
+    """UTF-16 when the file says so (a Windows console's redirect), else UTF-8."""
+    encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    return codecs.getincrementaldecoder(encoding)(errors="replace")

@@ -1,0 +1,60 @@
+"""A layer-wise trace: what each layer of a network took, as a file or a log told it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class TracedLayer:
+    """Times of one layer, seconds, and the bytes of its gradient.
+
+    ``communication_seconds`` is the time its gradient exchange took, by number of workers;
+    the key 0 stands for a number that was not told. Empty where nothing was exchanged.
+    """
+
+    name: str
+    forward_seconds: float
+    backward_seconds: float
+    gradient_bytes: float = 0.0
+    communication_seconds: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LayerTrace:
+    """Layers nearest the input first, with what the step costs beside them, seconds.
+
+    A trace can be replayed: its compute times stay, its communication is computed anew for
+    another number of workers or another network.
+    """
+
+    layers: tuple[TracedLayer, ...]
+    label: str = ""
+    input_seconds: float = 0.0
+    update_seconds: float = 0.0
+    batch_per_worker: float | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def forward_seconds(self) -> float:
+        """Forward time of all layers."""
+        return math.fsum(layer.forward_seconds for layer in self.layers)
+
+    @property
+    def backward_seconds(self) -> float:
+        """Backward time of all layers."""
+        return math.fsum(layer.backward_seconds for layer in self.layers)
+
+    @property
+    def gradient_bytes(self) -> float:
+        """Bytes that every worker contributes to the exchange."""
+        return math.fsum(layer.gradient_bytes for layer in self.layers)
+
+    @property
+    def traced_workers(self) -> list[int]:
+        """Numbers of workers for which communication times were recorded, in order."""
+        return sorted({workers for layer in self.layers for workers in layer.communication_seconds})
+
+    def communication_seconds(self, workers: int) -> float:
+        """Recorded communication time of all layers among ``workers``."""
+        return math.fsum(layer.communication_seconds.get(workers, 0.0) for layer in self.layers)
