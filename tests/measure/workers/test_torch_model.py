@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 
 import synthetic  # noqa: E402
 import torch_data  # noqa: E402
+import torch_layers  # noqa: E402
 import torch_model  # noqa: E402
 
 from paceline.workload import Graph, ops, zoo  # noqa: E402
@@ -70,7 +71,18 @@ OPERATIONS = {
     "pad_shortcut": (ops.PadShortcut(7, 2), [(4, 5, 6)]),
     "dropout": (ops.Dropout(0.3), [(3, 4)]),
     "position_embedding": (ops.PositionEmbedding(10), [(6, 4)]),
-    **{f"activation_{f}": (ops.Activation(f), [(3, 4)]) for f in torch_model.ACTIVATIONS},
+    "class_token": (ops.ClassToken(), [(6, 4)]),
+    "rotary": (ops.Rotary(8), [(6, 16)]),
+    "attention": (ops.Attention(4, 4, 8, causal=True), [(6, 32)] * 3),
+    "grouped_attention": (ops.Attention(4, 2, 8), [(6, 32), (7, 16), (7, 16)]),
+    "unfused_attention": (ops.Attention(4, 2, 8, fused=False), [(6, 32), (7, 16), (7, 16)]),
+    "relative_attention": (ops.RelativeAttention(2, 6), [(5, 12), (9, 12), (9, 12)]),
+    "additive_attention": (ops.AdditiveAttention(6), [(4, 6), (5, 6)]),
+    "lstm": (ops.Lstm(5, 2, bidirectional=True), [(4, 3)]),
+    "lstm_without_bias": (ops.Lstm(5, bias=False), [(4, 3)]),
+    "moe": (ops.MixtureOfExperts(4, 2, 16), [(6, 8)]),
+    "moe_without_gate": (ops.MixtureOfExperts(4, 1, 16, gated=False), [(6, 8)]),
+    **{f"activation_{f}": (ops.Activation(f), [(3, 4)]) for f in torch_layers.ACTIVATIONS},
 }
 
 
@@ -85,8 +97,66 @@ def test_each_operation_has_the_shape_and_the_parameters_its_description_says(na
     assert {name: p.numel() for name, p in network.node_parameters("node")} == dict(layer.tensors)
 
 
+def test_fused_and_written_out_attention_give_the_same_result():
+    tokens = [torch.randn(2, 6, width) for width in (32, 16, 16)]
+    results = []
+    for fused in (True, False):
+        graph = one_of(ops.Attention(4, 2, 8, True, fused), *[x.shape[1:] for x in tokens])
+        results.append(built(graph)[0](*tokens))
+    assert torch.allclose(*results, atol=1e-6)
+
+
+def test_relative_attention_scores_by_distance():
+    # Without content, the score of query i for key j is that of distance i - j alone.
+    from torch_sequence_layers import shifted
+
+    by_column = torch.arange(4.0).expand(1, 1, 4, 4)  # column j stands for distance 3 - j
+    distances = 3 - shifted(by_column)[0, 0]
+    for query in range(4):
+        for key in range(query + 1):
+            assert distances[query, key] == query - key
+
+
+def test_rotary_positions_change_attention_by_distance_only():
+    network, _ = built(one_of(ops.Rotary(8), (6, 8)))
+    token = torch.randn(8).expand(1, 6, 8)
+    turned = network(token)[0]
+    products = turned @ turned.T
+    assert torch.allclose(products.diagonal(2), products[0, 2].expand(4), atol=1e-5)
+    assert torch.allclose(turned.norm(dim=-1), token[0].norm(dim=-1), atol=1e-5)
+
+
+def test_a_mixture_of_one_expert_is_that_expert():
+    network, _ = built(one_of(ops.MixtureOfExperts(1, 1, 16), (6, 8)))
+    x = torch.randn(2, 6, 8)
+    node = network.get_submodule("node")
+    gate, up, down = node.gate[0], node.up[0], node.down[0]
+    expected = (torch.nn.functional.silu(x @ gate.T) * (x @ up.T)) @ down.T
+    assert torch.allclose(network(x), expected, atol=1e-6)
+
+
+def adaptive(shrink: int) -> Graph:
+    net = NetworkBuilder("adaptive")
+    words, following = (net.integers(name, 50, "sequence") for name in ("words", "next"))
+    embedding = ops.AdaptiveEmbedding(50, 16, (10, 30), shrink)
+    x = net.add_node("embedding", embedding, words)
+    loss = ops.AdaptiveCrossEntropy(50, 16, (10, 30), shrink)
+    return net.build(net.add_node("loss", loss, x, following, shares="embedding"))
+
+
+@pytest.mark.parametrize("shrink", [1, 4])
+def test_an_adaptive_softmax_is_a_distribution_over_the_whole_vocabulary(shrink):
+    graph = adaptive(shrink)
+    network, loss_of = built(graph)
+    assert network.input_names == ["words", "next"]
+    assert sum(p.numel() for p in network.parameters()) == graph.cost(1, sequence=4).parameters
+    word = torch.tensor([[17]])
+    losses = [loss_of(network(word, torch.tensor([[follower]]))) for follower in range(50)]
+    assert sum(torch.exp(-loss).item() for loss in losses) == pytest.approx(1.0, rel=1e-4)
+
+
 def test_every_operation_of_the_vocabulary_can_be_built_but_recorded_ones():
-    known = set(torch_model.BUILDERS) | set(torch_model.LOSSES)
+    known = set(torch_layers.BUILDERS) | set(torch_model.LOSSES)
     assert set(ops.OPS) - known <= {"recorded"}
 
 
@@ -94,7 +164,7 @@ def test_nodes_keep_their_names_as_modules():
     network, _ = built(zoo.build("resnet20"))
     modules = dict(network.named_modules())
     assert isinstance(modules["layer2.0.conv1"], torch.nn.Conv2d)
-    assert isinstance(modules["layer3.2.add"], torch_model.Apply)
+    assert isinstance(modules["layer3.2.add"], torch_layers.Apply)
 
 
 def test_a_residual_network_learns_one_batch_by_heart():
@@ -135,7 +205,7 @@ def test_sharing_weights_of_another_shape_is_refused():
     net = NetworkBuilder("untied")
     x = net.linear("first", net.image(4), 5)
     document = net.build(net.linear("second", x, 6, shares="first")).to_json()
-    with pytest.raises(ValueError, match="'second' cannot share the weight of 'first'"):
+    with pytest.raises(ValueError, match="'second' has no tensor in common with 'first'"):
         torch_model.build(document)
 
 

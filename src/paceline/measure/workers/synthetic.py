@@ -105,15 +105,15 @@ def initial_scale(parameter: str, shape: "list[int] | tuple[int, ...]", kind: st
     ``kind`` is the operation of the parameter's node. Biases start at zero, the weights of
     normalisations at one (`starts_at_one`). A convolution keeps the variance of rectified inputs
     (He), everything else that of its inputs; embeddings have a standard deviation of 0.02.
-    The fan-in is the product of all dimensions of the shape but the first.
+    The fan-in is the last dimension of the shape; of a convolution, all dimensions but the first.
     """
     if "bias" in parameter.rsplit(".", 1)[-1]:
         return 0.0
     if kind in ("embedding", "position_embedding"):
         return float32(0.02 * math.sqrt(3.0))
-    fan_in = math.prod(shape[1:]) or 1
-    gain = 6.0 if kind == "conv" else 3.0
-    return float32(math.sqrt(gain / fan_in))
+    if kind == "conv":
+        return float32(math.sqrt(6.0 / math.prod(shape[1:])))
+    return float32(math.sqrt(3.0 / shape[-1]))
 
 
 def starts_at_one(parameter: str, kind: str) -> bool:

@@ -2,25 +2,18 @@
 
 PyTorch and the standard library only. Each node becomes one module that keeps the node's name
 (dots nest: ``layer1.0.conv1``), so that times, parameters and gradients can be told by node.
-Nothing works in place: a rectifier writes a new tensor, so a residual sum may read its input.
+A loss that has weights of its own (`adaptive_cross_entropy`) is part of the network, which then
+reads the targets too.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+import torch_sequence_layers  # noqa: F401  (registers its builders)
 from torch import Tensor, nn
-
-Fields = Mapping[str, Any]
-Shapes = list[tuple[int, ...]]
-"""Shapes of a node's inputs for one sample."""
-
-LOSSES = ("cross_entropy", "weighted_sum")
-"""Operations that belong to the loss, not to the network."""
-
-BUILDERS: dict[str, Callable[[Fields, Shapes], nn.Module]] = {}
-"""How each operation becomes a module, by the operation's name."""
+from torch_layers import BUILDERS, Fields, Shapes
 
 
 def build(graph: Fields, sequence: int = 8) -> "Network":
@@ -119,17 +112,36 @@ class Loss(nn.Module):
         values |= dict(zip(self.target_names, targets, strict=True))
         for node in self._nodes:
             inputs = [values[name] for name in node["inputs"]]
-            if node["op"] == "cross_entropy":
-                values[node["name"]] = cross_entropy(*inputs)
-            else:
-                weighted = zip(node["weights"], inputs, strict=True)
-                values[node["name"]] = sum(weight * value for weight, value in weighted)
+            values[node["name"]] = LOSSES[node["op"]](node, *inputs)
         return values[self._output]
 
 
-def cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
+def cross_entropy(_: Fields, scores: Tensor, targets: Tensor) -> Tensor:
     """Mean cross entropy in 32 bits, classes in the last dimension of the scores."""
     return F.cross_entropy(scores.float().reshape(-1, scores.shape[-1]), targets.reshape(-1))
+
+
+def elementwise_loss(node: Fields, predicted: Tensor, wanted: Tensor) -> Tensor:
+    """Mean of a function of prediction and target."""
+    functions: dict[str, Callable[..., Tensor]] = {
+        "smooth_l1": F.smooth_l1_loss,
+        "binary_cross_entropy": F.binary_cross_entropy_with_logits,
+    }
+    return functions[node["function"]](predicted.float(), wanted.float())
+
+
+def weighted_sum(node: Fields, *losses: Tensor) -> Tensor:
+    """Weighted sum of losses."""
+    weighted = [w * loss for w, loss in zip(node["weights"], losses, strict=True)]
+    return sum(weighted[1:], weighted[0])
+
+
+LOSSES: dict[str, Callable[..., Tensor]] = {
+    "cross_entropy": cross_entropy,
+    "elementwise_loss": elementwise_loss,
+    "weighted_sum": weighted_sum,
+}
+"""Operations that belong to the loss, not to the network: they have no weights."""
 
 
 def split_loss(graph: Fields) -> tuple[list[Fields], list[Fields], list[str]]:
@@ -170,19 +182,17 @@ def named_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def share_weights(module: nn.Module, owner: nn.Module, name: str, owner_name: str) -> None:
-    """Let ``module`` use the parameters of ``owner`` in place of its own of the same name."""
-    for parameter_name, parameter in list(module.named_parameters()):
-        holder_name, _, attribute = parameter_name.rpartition(".")
-        try:
-            shared = owner.get_parameter(parameter_name)
-        except AttributeError:
-            continue
-        if shared.shape != parameter.shape:
-            raise ValueError(
-                f"node '{name}' cannot share the {attribute} of '{owner_name}': "
-                f"{tuple(parameter.shape)} is not {tuple(shared.shape)}"
-            )
-        setattr(module.get_submodule(holder_name), attribute, shared)
+    """Let ``module`` use the tensors of ``owner`` where both have one of that name and shape."""
+    theirs = dict(owner.named_parameters())
+    common = [
+        parameter_name
+        for parameter_name, parameter in module.named_parameters()
+        if parameter_name in theirs and theirs[parameter_name].shape == parameter.shape
+    ]
+    if not common:
+        raise ValueError(f"node '{name}' has no tensor in common with '{owner_name}'")
+    for parameter_name in common:
+        module.register_parameter(parameter_name, theirs[parameter_name])
 
 
 def add_nested(root: nn.Module, name: str, module: nn.Module) -> None:
@@ -196,208 +206,3 @@ def add_nested(root: nn.Module, name: str, module: nn.Module) -> None:
     if last in holder._modules:
         raise ValueError(f"node name '{name}' is taken, or is the beginning of another's")
     holder.add_module(last, module)
-
-
-def builds(op: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.Module]]:
-    """Register the builder of an operation."""
-
-    def register(builder: Callable[[Fields, Shapes], nn.Module]) -> Callable[..., nn.Module]:
-        BUILDERS[op] = builder
-        return builder
-
-    return register
-
-
-class Apply(nn.Module):
-    """A function without weights as a module."""
-
-    def __init__(self, function: Callable[..., Tensor], label: str) -> None:
-        super().__init__()
-        self._function, self._label = function, label
-
-    def forward(self, *inputs: Tensor) -> Tensor:
-        """The function's result."""
-        return self._function(*inputs)
-
-    def extra_repr(self) -> str:
-        """What the function is called."""
-        return self._label
-
-
-@builds("conv")
-def _conv(node: Fields, shapes: Shapes) -> nn.Module:
-    dimensions, transposed = len(node["kernel"]), node.get("transposed", False)
-    kinds = {
-        False: (nn.Conv1d, nn.Conv2d, nn.Conv3d),
-        True: (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
-    }
-    more: dict[str, Any] = {}
-    if transposed and node.get("output_padding"):
-        more["output_padding"] = tuple(node["output_padding"])
-    return kinds[transposed][dimensions - 1](
-        shapes[0][0],
-        node["out_channels"],
-        tuple(node["kernel"]),
-        stride=tuple(node["stride"]),
-        padding=tuple(node["padding"]),
-        dilation=tuple(node["dilation"]),
-        groups=node["groups"],
-        bias=node["bias"],
-        **more,
-    )
-
-
-@builds("linear")
-def _linear(node: Fields, shapes: Shapes) -> nn.Module:
-    return nn.Linear(shapes[0][-1], node["out_features"], bias=node["bias"])
-
-
-@builds("embedding")
-def _embedding(node: Fields, _: Shapes) -> nn.Module:
-    return nn.Embedding(node["vocabulary"], node["width"])
-
-
-@builds("position_embedding")
-class PositionEmbedding(nn.Module):
-    """Adds a learned row per position."""
-
-    def __init__(self, node: Fields, shapes: Shapes) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(node["length"], shapes[0][-1]) * 0.02)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Tokens of shape (..., positions, width)."""
-        return tokens + self.weight[: tokens.shape[-2]]
-
-
-@builds("batch_norm")
-def _batch_norm(_: Fields, shapes: Shapes) -> nn.Module:
-    kinds = (nn.BatchNorm1d, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-    return kinds[len(shapes[0]) - 1](shapes[0][0])
-
-
-@builds("group_norm")
-def _group_norm(node: Fields, shapes: Shapes) -> nn.Module:
-    return nn.GroupNorm(node["groups"], shapes[0][0])
-
-
-@builds("layer_norm")
-def _layer_norm(node: Fields, shapes: Shapes) -> nn.Module:
-    return nn.LayerNorm(shapes[0][-1], bias=node.get("bias", True))
-
-
-@builds("rms_norm")
-def _rms_norm(_: Fields, shapes: Shapes) -> nn.Module:
-    return nn.RMSNorm(shapes[0][-1], eps=1e-6)
-
-
-@builds("local_response_norm")
-def _local_response_norm(node: Fields, _: Shapes) -> nn.Module:
-    return nn.LocalResponseNorm(node["size"], alpha=1e-4, beta=0.75, k=2.0)
-
-
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "relu": nn.ReLU,
-    "relu6": nn.ReLU6,
-    "sigmoid": nn.Sigmoid,
-    "tanh": nn.Tanh,
-    "softmax": lambda: nn.Softmax(dim=-1),
-    "gelu": nn.GELU,
-    "gelu_tanh": lambda: nn.GELU(approximate="tanh"),
-    "silu": nn.SiLU,
-    "hard_swish": nn.Hardswish,
-    "leaky_relu": nn.LeakyReLU,
-}
-"""Every activation of the graph."""
-
-
-@builds("activation")
-def _activation(node: Fields, _: Shapes) -> nn.Module:
-    return ACTIVATIONS[node["function"]]()
-
-
-@builds("dropout")
-def _dropout(node: Fields, _: Shapes) -> nn.Module:
-    return nn.Dropout(node["probability"])
-
-
-@builds("max_pool")
-def _max_pool(node: Fields, _: Shapes) -> nn.Module:
-    return _pool(node, (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d))
-
-
-@builds("avg_pool")
-def _avg_pool(node: Fields, _: Shapes) -> nn.Module:
-    return _pool(node, (nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d))
-
-
-def _pool(node: Fields, kinds: tuple[Callable[..., nn.Module], ...]) -> nn.Module:
-    return kinds[len(node["kernel"]) - 1](
-        tuple(node["kernel"]),
-        stride=tuple(node["stride"]),
-        padding=tuple(node["padding"]),
-        ceil_mode=node["ceil"],
-    )
-
-
-@builds("global_avg_pool")
-def _global_avg_pool(_: Fields, shapes: Shapes) -> nn.Module:
-    axes = tuple(range(2, len(shapes[0]) + 1))
-    return Apply(lambda x: x.mean(dim=axes), "mean over positions")
-
-
-@builds("add")
-def _add(_: Fields, shapes: Shapes) -> nn.Module:
-    return Apply(lambda first, *others: sum(others, first), f"sum of {len(shapes)}")
-
-
-@builds("multiply")
-def _multiply(_: Fields, shapes: Shapes) -> nn.Module:
-    missing = (1,) * (len(shapes[0]) - len(shapes[1]))
-    return Apply(lambda x, y: x * y.reshape(*y.shape, *missing), "product")
-
-
-@builds("flatten")
-def _flatten(node: Fields, _: Shapes) -> nn.Module:
-    return nn.Flatten(1 + node.get("start_axis", 0))
-
-
-@builds("reshape")
-def _reshape(node: Fields, _: Shapes) -> nn.Module:
-    shape = tuple(node["shape"])
-    return Apply(lambda x: x.reshape(x.shape[0], *shape), f"reshape to {shape}")
-
-
-@builds("transpose")
-def _transpose(node: Fields, _: Shapes) -> nn.Module:
-    axes = (0, *(axis + 1 for axis in node["axes"]))
-    return Apply(lambda x: x.permute(axes), f"order {axes}")
-
-
-@builds("slice")
-def _slice(node: Fields, shapes: Shapes) -> nn.Module:
-    axis = 1 + node["axis"] % len(shapes[0])
-    start, length = node["start"], node["stop"] - node["start"]
-    return Apply(lambda x: x.narrow(axis, start, length), f"{start}:{node['stop']} of {axis}")
-
-
-@builds("concat")
-def _concat(node: Fields, shapes: Shapes) -> nn.Module:
-    axis = 1 + node.get("axis", 0) % len(shapes[0])
-    return Apply(lambda *inputs: torch.cat(inputs, dim=axis), f"along {axis}")
-
-
-@builds("pad_shortcut")
-class PadShortcut(nn.Module):
-    """Every ``stride``-th position, with zero channels before and after (ResNet's option A)."""
-
-    def __init__(self, node: Fields, shapes: Shapes) -> None:
-        super().__init__()
-        added = node["out_channels"] - shapes[0][0]
-        positions = len(shapes[0]) - 1
-        self._padding = (0, 0) * positions + (added // 2, added - added // 2)
-        self._taken = (slice(None), slice(None), *[slice(None, None, node["stride"])] * positions)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Positions taken, channels padded."""
-        return F.pad(x[self._taken], self._padding)
