@@ -18,12 +18,17 @@ def print_throughput(launches: Sequence[Launch]) -> None:
     groups = grouped(launches)
     if groups:
         print_table(throughput_table(groups))
-    for group in groups:
+    print_doubts(launches)
+
+
+def print_doubts(launches: Sequence[Launch]) -> None:
+    """Every reason to doubt the figures, and every launch that has none, on standard error."""
+    for group in grouped(launches):
         for doubt in group.doubts:
             click.echo(f"warning: {group.words}: {doubt.message}; {doubt.remedy}", err=True)
-    failed = [launch for launch in launches if launch.status is not Status.FINISHED]
-    for launch in failed:
-        click.echo(f"{launch.status}: {launch.id}: {launch.outcome.reason}", err=True)
+    for launch in launches:
+        if launch.status is not Status.FINISHED:
+            click.echo(f"{launch.status}: {launch.id}: {launch.outcome.reason}", err=True)
 
 
 def throughput_table(groups: Sequence[LaunchGroup]) -> Table:

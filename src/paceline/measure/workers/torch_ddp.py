@@ -245,7 +245,7 @@ class Probes:
 
     def _close_backward(self, end: float) -> None:
         borders = [moment for moment, _ in self.backward_marks[1:]] + [end]
-        for (start, name), stop in zip(self.backward_marks, borders, strict=True):
+        for (start, name), stop in zip(self.backward_marks, borders, strict=False):
             self.layers[name]["backward"].append(stop - start)
 
 

@@ -10,6 +10,7 @@ from paceline.predict.collectives.library import (
     library,
     library_names,
 )
+from paceline.predict.collectives.measured import MeasuredCurve
 from paceline.predict.collectives.operations import (
     all_gather_seconds,
     all_reduce_seconds,
@@ -24,6 +25,7 @@ __all__ = [
     "Fabric",
     "Group",
     "Library",
+    "MeasuredCurve",
     "Numbers",
     "all_gather_seconds",
     "all_reduce_seconds",

@@ -1,0 +1,92 @@
+"""Looks at this machine: what Paceline can do on it, and what would make it do more."""
+
+import importlib.util
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.errors import EnvironmentUnusableError
+from paceline.measure.environment import load_average, machine_fingerprint
+from paceline.measure.frameworks import FRAMEWORKS, interpreter
+from paceline.store import default_store_path
+
+QUIET_LOAD_PER_CORE = 0.25
+ENOUGH_FREE_BYTES = 1e9
+EXTRAS = {
+    "onnx": ("read ONNX models", "pip install 'paceline[onnx]'"),
+    "sklearn": ("train on the digits, for accuracy", "pip install 'paceline[digits]'"),
+    "pyarrow": ("export Parquet", "pip install 'paceline[parquet]'"),
+}
+TOOLS = {
+    "nvidia-smi": ("measure on NVIDIA GPUs", "install the NVIDIA driver"),
+    "mpirun": ("launch with MPI", "install Open MPI"),
+    "sbatch": ("launch with Slurm", "run on a cluster's login node"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that works here or does not; ``remedy`` says what would change that."""
+
+    name: str
+    works: bool
+    detail: str
+    remedy: str = ""
+
+
+def examine() -> list[Finding]:
+    """Everything Paceline may use, with what was found of it on this machine."""
+    return [_machine(), _quiet(), _disk(), *_frameworks(), *_extras(), *_tools()]
+
+
+def _machine() -> Finding:
+    return Finding("machine", True, machine_fingerprint())
+
+
+def _quiet() -> Finding:
+    cores = os.cpu_count() or 1
+    load = load_average()
+    quiet = load <= QUIET_LOAD_PER_CORE * cores
+    remedy = "" if quiet else "end other programs before measuring"
+    return Finding("quiet enough to measure", quiet, f"load average {load:.1f}", remedy)
+
+
+def _disk() -> Finding:
+    place = default_store_path().parent
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    writable = os.access(place, os.W_OK) and free > ENOUGH_FREE_BYTES
+    remedy = "" if writable else "set PACELINE_STORE to a file on a writable disk with room"
+    return Finding("room for results", writable, f"{free / 1e9:.0f} GB free", remedy)
+
+
+def _frameworks() -> list[Finding]:
+    findings = []
+    for framework in FRAMEWORKS.values():
+        try:
+            path = interpreter(framework)
+        except EnvironmentUnusableError as error:
+            findings.append(Finding(f"train with {framework.name}", False, "", error.hint))
+        else:
+            findings.append(Finding(f"train with {framework.name}", True, Path(path).name))
+    return findings
+
+
+def _extras() -> list[Finding]:
+    findings = []
+    for module, (purpose, remedy) in EXTRAS.items():
+        found = importlib.util.find_spec(module) is not None
+        findings.append(Finding(purpose, found, module if found else "", "" if found else remedy))
+    return findings
+
+
+def _tools() -> list[Finding]:
+    findings = []
+    for tool, (purpose, remedy) in TOOLS.items():
+        path = shutil.which(tool)
+        findings.append(
+            Finding(purpose, path is not None, tool if path else "", "" if path else remedy)
+        )
+    return findings

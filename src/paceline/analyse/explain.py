@@ -1,0 +1,132 @@
+"""Why several processes are slower than perfect scaling: the waterfall of a study."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.analyse.groups import LaunchGroup, grouped
+from paceline.analyse.statistics import Estimate
+from paceline.analyse.waterfall import ItemKind, Waterfall, WaterfallItem
+from paceline.errors import InputError
+from paceline.step import Breakdown, breakdown
+from paceline.store import Launch
+from paceline.units import format_bytes, format_seconds
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A measured configuration, the way to it from the ideal, and what would tell more.
+
+    ``phases`` is the breakdown of an instrumented step of the same configuration, by rank, where
+    there is one. ``missing`` says which launches would explain more.
+    """
+
+    measured: LaunchGroup
+    alone: LaunchGroup
+    waterfall: Waterfall
+    phases: tuple[Breakdown, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def efficiency(self) -> float:
+        """Throughput over that of perfect scaling."""
+        return self.alone.step.mean / self.measured.step.mean
+
+
+def explain(launches: Sequence[Launch], processes: int | None = None) -> Explanation:
+    """Explain one configuration of a study; by default that with the most processes."""
+    groups = grouped(launches)
+    plain = [group for group in groups if group.first.instrument == "none"]
+    synchronised = [g for g in plain if g.first.world_size > 1 and g.first.synchronised]
+    alone = [group for group in plain if group.first.world_size == 1]
+    if processes is not None:
+        synchronised = [g for g in synchronised if g.first.world_size == processes]
+    if not synchronised or not alone:
+        wanted = "several processes" if not synchronised else "one process"
+        raise InputError(
+            f"no finished plain launch with {wanted} to explain",
+            "'paceline measure -j 1x1,1x2 --instrument none,phases --unsynchronised' makes all",
+        )
+    measured = max(synchronised, key=lambda group: group.first.world_size)
+    base = _same_workload(alone, measured)
+    ranks = measured.first.world_size
+    side_by_side = [g for g in plain if g.first.world_size == ranks and not g.first.synchronised]
+    phases = _phases(launches, measured)
+    missing: list[str] = []
+    causes: list[WaterfallItem] = []
+    if side_by_side:
+        causes += _sharing_and_waiting(side_by_side[0], base.step)
+    else:
+        missing.append("what sharing the machine costs: measure --unsynchronised")
+    if phases:
+        causes.append(_exposed(phases, measured, launches))
+    else:
+        missing.append("how much communication is exposed: measure --instrument phases")
+    ideal = WaterfallItem("ideal step", base.step.mean, ItemKind.IDEAL, "one process alone")
+    waterfall = Waterfall.between(ideal, measured.step.mean, causes)
+    return Explanation(measured, base, waterfall, phases, tuple(missing))
+
+
+def _same_workload(alone: Sequence[LaunchGroup], measured: LaunchGroup) -> LaunchGroup:
+    for group in alone:
+        if (
+            group.first.model == measured.first.model
+            and group.first.batch_per_rank == measured.first.batch_per_rank
+        ):
+            return group
+    raise InputError(
+        f"no launch of {measured.first.model} with batch {measured.first.batch_per_rank} on one "
+        "process to compare with",
+        f"'paceline measure --model {measured.first.model} --batch "
+        f"{measured.first.batch_per_rank} -j 1x1' makes one",
+    )
+
+
+def _phases(launches: Sequence[Launch], measured: LaunchGroup) -> tuple[Breakdown, ...]:
+    for launch in launches:
+        timeline = launch.outcome.timeline
+        if (
+            timeline is not None
+            and launch.instrument == "phases"
+            and launch.synchronised
+            and launch.world_size == measured.first.world_size
+            and launch.batch_per_rank == measured.first.batch_per_rank
+        ):
+            return tuple(breakdown(timeline, rank) for rank in timeline.ranks)
+    return ()
+
+
+def _sharing_and_waiting(group: LaunchGroup, alone: Estimate) -> list[WaterfallItem]:
+    mean = sum(
+        sum(rank.wall_seconds[launch.warmup_steps :])
+        for launch in group.launches
+        for rank in launch.outcome.ranks
+    ) / sum(
+        len(rank.wall_seconds) - launch.warmup_steps
+        for launch in group.launches
+        for rank in launch.outcome.ranks
+    )
+    return [
+        WaterfallItem("sharing the machine", mean - alone.mean, note="memory bandwidth and cache"),
+        WaterfallItem(
+            "waiting for the slower", group.step.mean - mean, note="the step ends with the slowest"
+        ),
+    ]
+
+
+def _exposed(
+    phases: Sequence[Breakdown], measured: LaunchGroup, launches: Sequence[Launch]
+) -> WaterfallItem:
+    """Communication nothing hides: that of the rank that waits least, which arrives last."""
+    exposed = min(parts.exposed_communication_seconds for parts in phases)
+    hidden = min(parts.hidden_communication_seconds for parts in phases)
+    sizes = [
+        task.size_bytes
+        for launch in launches
+        if launch.outcome.timeline is not None and launch.instrument == "phases"
+        for task in launch.outcome.timeline.tasks
+        if task.rank == 0 and task.size_bytes > 0
+    ]
+    words = f"{len(sizes)} message{'s' if len(sizes) != 1 else ''} of {format_bytes(sum(sizes))}"
+    return WaterfallItem(
+        "exposed all-reduce", exposed, note=f"{words}, {format_seconds(hidden)} hidden"
+    )
