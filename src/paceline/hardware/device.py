@@ -60,6 +60,11 @@ class Device:
         return arithmetic in self.matrix_precisions
 
     @property
+    def is_processor(self) -> bool:
+        """Whether it is a CPU, which its host's own libraries drive."""
+        return self.kind in {"cpu", "cpu_socket", "manycore"}
+
+    @property
     def known_memory_bytes(self) -> float:
         """Memory in bytes, or an error on how to find it."""
         return self._known(self.memory_bytes, "memory", "nvidia-smi or free -b show it", '"80GB"')

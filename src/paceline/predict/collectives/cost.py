@@ -1,6 +1,7 @@
 """Seconds of a collective operation: counts of an algorithm x fabric x library."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,9 +86,9 @@ class CollectiveCost:
         result = np.where(self.alone | (sizes <= 0), 0.0, result)
         return float(result) if result.ndim == 0 else result
 
-    def __call__(self, size_bytes: float) -> float:
-        """Time of one call with one size, as step builders ask for it."""
-        return float(self.seconds(size_bytes))
+    def __call__(self, size_bytes: Any) -> Any:
+        """As `seconds`: a cost is the function of size that step builders take."""
+        return self.seconds(size_bytes)
 
     def taken(self, size_bytes: float) -> str:
         """Name of the algorithm that a message of this size takes (for one group)."""

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any
 
 from paceline import units
+from paceline.hardware import Device
 from paceline.hardware.toml_lines import parse_toml
 from paceline.naming import look_up
 from paceline.predict.collectives.algorithms import ALGORITHMS, Counts
@@ -101,9 +102,9 @@ def library_names() -> list[str]:
     return list(_libraries())
 
 
-def default_library(device_kind: str) -> Library:
+def default_library(device: Device) -> Library:
     """What frameworks use when nothing is said: NCCL between accelerators, else gloo."""
-    return library("gloo" if device_kind in {"cpu", "cpu_socket", "manycore"} else "nccl")
+    return library("gloo" if device.is_processor else "nccl")
 
 
 @lru_cache(maxsize=1)

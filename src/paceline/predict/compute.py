@@ -1,0 +1,184 @@
+"""Seconds of each layer on a device: a roofline whose roofs depend on kind and size."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from paceline.errors import InputError
+from paceline.hardware import Device
+from paceline.predict.data_parallel import LayerTime
+from paceline.predict.efficiency import Efficiency, load_efficiency
+from paceline.predict.products import BACKWARD, FORWARD, Array, Products
+from paceline.workload.cost import Affine, GraphCost, GraphProfile, LayerProfile, Number
+from paceline.workload.precision import Precision, precision
+
+CONVOLUTIONS = ("implicit", "im2col")
+"""How convolutions become matrix products: on the fly, or unfolded in memory."""
+
+
+@dataclass(frozen=True)
+class LayerWork:
+    """Work of every layer in each pass, with the losses of its kind and size already in it.
+
+    Arrays have the axes pass (`FORWARD`, `BACKWARD`), layer, then those of the batch. ``flops``
+    is what a device at its attainable rate does in the same time, ``bytes`` what it moves at
+    full memory bandwidth, ``operations`` how many operations are started.
+    """
+
+    names: tuple[str, ...]
+    flops: Array
+    bytes: Array
+    operations: Array
+    gradient_bytes: Array
+
+    def seconds(
+        self, flops_per_second: Number, bytes_per_second: Number, launch_seconds: Number
+    ) -> Array:
+        """Roofline time by pass and layer; rates may be arrays that go with the batch."""
+        roof = np.maximum(self.flops / flops_per_second, self.bytes / bytes_per_second)
+        return np.asarray(roof + self.operations * launch_seconds)
+
+
+def layer_work(
+    profile: GraphProfile,
+    batch: Number,
+    device: Device,
+    training_precision: str | Precision,
+    efficiency: Efficiency | None = None,
+    convolution: str = "implicit",
+) -> LayerWork:
+    """Work of every layer for ``batch`` samples (a number or an array) on a kind of device.
+
+    ``convolution`` is ``implicit``, or ``im2col`` where the library writes the unfolded input
+    to memory: K x P further elements for each of the three products.
+    """
+    if convolution not in CONVOLUTIONS:
+        raise InputError(f"no convolution '{convolution}'", f"one of {', '.join(CONVOLUTIONS)}")
+    constants = efficiency or load_efficiency()
+    numbers = precision(training_precision)
+    batches = np.asarray(batch, dtype=np.float64)
+    products = Products(profile, batches)
+    moved = np.stack(
+        [
+            _stacked([layer.forward_bytes for layer in profile.layers], batches),
+            _stacked([layer.backward_bytes for layer in profile.layers], batches),
+        ]
+    )
+    place = (products.stage, products.layer)
+    operations = np.zeros_like(moved)
+    np.add.at(operations, place, 1.0)
+    operations += (operations == 0) & (moved > 0)
+    if convolution == "im2col":
+        np.add.at(moved, place, products.unfolded_elements() * numbers.activation_bytes)
+    fraction = products.fraction_of_attainable(device, numbers.compute, constants)
+    flops = _unlisted_flops(profile, batches, constants)
+    np.add.at(flops, place, products.flops / fraction)
+    ceilings = np.array([constants.memory_ceiling(layer.kind) for layer in profile.layers])
+    reached = constants.memory_fill(np.maximum(moved, 1.0), device) * ceilings.reshape(
+        -1, *[1] * batches.ndim
+    )
+    return LayerWork(
+        names=tuple(layer.name for layer in profile.layers),
+        flops=flops,
+        bytes=moved / reached,
+        operations=operations,
+        gradient_bytes=np.array([layer.gradient_bytes for layer in profile.layers], dtype=float),
+    )
+
+
+def layer_times(
+    cost: GraphCost,
+    device: Device,
+    training_precision: str | Precision,
+    efficiency: Efficiency | None = None,
+    *,
+    convolution: str = "implicit",
+    dispatch_seconds: float = 0.0,
+) -> list[LayerTime]:
+    """Forward and backward seconds of every layer for one batch, in the order of the graph.
+
+    ``dispatch_seconds`` is what the framework's host thread takes to issue one operation: a
+    layer is never quicker than issuing its operations.
+    """
+    if np.ndim(cost.batch) != 0:
+        raise InputError("one batch at a time", "layer_work takes arrays")
+    constants = efficiency or load_efficiency()
+    work = layer_work(cost.profile, cost.batch, device, training_precision, constants, convolution)
+    seconds = np.maximum(
+        work.seconds(
+            constants.attainable_flops(device, precision(training_precision).compute),
+            device.known_memory_bandwidth,
+            constants.launch(device),
+        ),
+        work.operations * dispatch_seconds,
+    )
+    return [
+        LayerTime(name, float(seconds[FORWARD, i]), float(seconds[BACKWARD, i]), size)
+        for i, (name, size) in enumerate(zip(work.names, work.gradient_bytes.tolist(), strict=True))
+    ]
+
+
+def with_measured(predicted: Sequence[LayerTime], measured: Sequence[LayerTime]) -> list[LayerTime]:
+    """``predicted`` with the times of the layers that were measured or read from a trace.
+
+    Layers go by name; a name that the graph does not have is an error.
+    """
+    known = {layer.name: layer for layer in measured}
+    missing = known.keys() - {layer.name for layer in predicted}
+    if missing:
+        raise InputError(
+            f"the trace has a layer '{sorted(missing)[0]}' that the graph does not have",
+            "name layers as 'paceline inspect' prints them",
+        )
+    return [
+        dataclasses.replace(
+            layer,
+            forward_seconds=known[layer.name].forward_seconds,
+            backward_seconds=known[layer.name].backward_seconds,
+        )
+        if layer.name in known
+        else layer
+        for layer in predicted
+    ]
+
+
+def update_seconds(
+    parameters: Number,
+    bytes_per_parameter: float,
+    device: Device,
+    efficiency: Efficiency | None = None,
+    *,
+    operations: int = 1,
+) -> Number:
+    """Seconds of the optimiser's update of ``parameters`` numbers.
+
+    ``bytes_per_parameter`` is what it reads and writes for each (weights, gradient, state).
+    """
+    constants = efficiency or load_efficiency()
+    moved = np.maximum(parameters * bytes_per_parameter, 1.0)
+    reached = constants.memory_ceiling("update") * constants.memory_fill(moved, device)
+    return moved / (reached * device.known_memory_bandwidth) + operations * constants.launch(device)
+
+
+def _stacked(parts: Sequence[Affine], batches: Array) -> Array:
+    values = [part.at(batches) for part in parts]
+    if not values:
+        return np.zeros((0, *batches.shape))
+    return np.stack(np.broadcast_arrays(*values, batches)[:-1]).astype(np.float64)
+
+
+def _unlisted_flops(profile: GraphProfile, batches: Array, constants: Efficiency) -> Array:
+    """FLOP of layers that give counts without products (captured ones), losses included."""
+    fraction = constants.product_factor("recorded")
+    forward = [_if_unlisted(layer, layer.forward_flops) for layer in profile.layers]
+    backward = [
+        _if_unlisted(layer, layer.weight_gradient_flops + layer.input_gradient_flops)
+        for layer in profile.layers
+    ]
+    return np.stack([_stacked(forward, batches), _stacked(backward, batches)]) / fraction
+
+
+def _if_unlisted(layer: LayerProfile, flops: Affine) -> Affine:
+    return Affine() if layer.forward_gemms else flops

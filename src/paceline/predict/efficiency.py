@@ -1,0 +1,173 @@
+"""How much of a device's peak rates operations of each kind and size reach.
+
+A handful of constants, kept in ``data/efficiency.toml`` with what they were fitted on. Every
+curve is smooth, rises with size and stays below one, so time still falls when a peak rises.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from paceline.errors import InputError
+from paceline.hardware import Device
+from paceline.hardware.toml_lines import parse_toml
+from paceline.naming import unknown_name
+from paceline.workload.cost import Number
+
+
+@dataclass(frozen=True)
+class UnitEfficiency:
+    """A matrix product (m x k)(k x n) on one kind of arithmetic unit.
+
+    It reaches ``ceiling`` x fill(min(m, n)) x fill(k) x fill(waves) of the attainable rate,
+    where fill(x) = x / (x + half): half of the rate is lost when the smaller output dimension
+    is ``half_small``, when the inner one is ``half_depth``, and when the output makes
+    ``half_waves`` rounds of ``tile`` x ``tile`` tiles on the device's units. Products deeper
+    than ``split_depth`` are split into so many more tiles. ``attainable`` is the fraction of
+    peak that the best product reaches where no measured figure is known.
+    """
+
+    ceiling: float
+    half_small: float
+    half_depth: float
+    half_waves: float
+    tile: float
+    split_depth: float
+    attainable: float
+
+    def of_product(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
+        """Fraction of the attainable rate."""
+        tiles = np.maximum(m / self.tile, 1.0) * np.maximum(n / self.tile, 1.0) * count
+        waves = tiles * np.maximum(k / self.split_depth, 1.0) / units
+        return (
+            self.ceiling
+            * _fill(np.minimum(m, n), self.half_small)
+            * _fill(k, self.half_depth)
+            * _fill(waves, self.half_waves)
+        )
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """Constants of the layer cost model; override them with `with_constants`.
+
+    ``matrix`` is a tensor core or its like, ``vector`` the plain units of an accelerator,
+    ``processor`` a CPU. ``products`` are factors on matrix products of some kinds of layer and
+    on weight gradients, ``memory`` the fraction of memory bandwidth that kinds of layer reach
+    with large tensors. An operation that moves ``half_bytes`` reaches half of it.
+    ``launch_seconds`` is paid by each operation on the device, by kind of device.
+    """
+
+    matrix: UnitEfficiency
+    vector: UnitEfficiency
+    processor: UnitEfficiency
+    products: Mapping[str, float]
+    memory: Mapping[str, float]
+    half_bytes: Mapping[str, float]
+    launch_seconds: Mapping[str, float]
+    fitted_on: str = ""
+
+    def unit(self, device: Device, arithmetic: str) -> UnitEfficiency:
+        """The constants for products in this arithmetic on this device."""
+        if device.is_processor:
+            return self.processor
+        return self.matrix if device.uses_matrix_unit(arithmetic) else self.vector
+
+    def attainable_flops(self, device: Device, arithmetic: str) -> float:
+        """FLOP/s of the best product: measured for the device, else a fraction of peak.
+
+        The fraction that one format of a matrix unit was measured to reach holds for its
+        other formats too.
+        """
+        peak = device.peak(arithmetic)
+        if arithmetic in device.attainable_flops:
+            return device.attainable_flops[arithmetic]
+        if device.uses_matrix_unit(arithmetic):
+            for known, rate in device.attainable_flops.items():
+                if device.uses_matrix_unit(known):
+                    return peak * rate / device.peak(known)
+        return peak * self.unit(device, arithmetic).attainable
+
+    def launch(self, device: Device) -> float:
+        """Seconds that each operation costs besides its work."""
+        if device.launch_overhead_seconds is not None:
+            return device.launch_overhead_seconds
+        return self.launch_seconds[_side(device)]
+
+    def memory_ceiling(self, kind: str) -> float:
+        """Fraction of memory bandwidth that a kind of layer reaches with large tensors."""
+        return self.memory.get(kind, self.memory["other"])
+
+    def memory_fill(self, size_bytes: Number, device: Device) -> Number:
+        """What is left of that fraction for an operation that moves so many bytes."""
+        return _fill(size_bytes, self.half_bytes[_side(device)])
+
+    def product_factor(self, kind: str) -> float:
+        """Factor on the efficiency of matrix products of a kind of layer."""
+        return self.products.get(kind, 1.0)
+
+    def constants(self) -> dict[str, float]:
+        """Every constant by dotted name (``matrix.ceiling``, ``memory.batch_norm``)."""
+        flat: dict[str, float] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, UnitEfficiency):
+                value = dataclasses.asdict(value)
+            if isinstance(value, Mapping):
+                flat |= {f"{field.name}.{key}": number for key, number in value.items()}
+        return flat
+
+    def with_constants(self, changes: Mapping[str, float]) -> "Efficiency":
+        """A copy in which the named constants have other values."""
+        known = self.constants()
+        groups: dict[str, Any] = {}
+        for name, number in changes.items():
+            if name not in known:
+                raise unknown_name("efficiency constant", name, known, "see data/efficiency.toml")
+            group, key = name.split(".", 1)
+            current = groups.get(group, getattr(self, group))
+            if isinstance(current, UnitEfficiency):
+                groups[group] = dataclasses.replace(current, **{key: number})
+            else:
+                groups[group] = {**current, key: number}
+        return dataclasses.replace(self, **groups)
+
+
+def _fill(size: Number, half: float) -> Number:
+    return size / (size + half)
+
+
+def _side(device: Device) -> str:
+    return "processor" if device.is_processor else "accelerator"
+
+
+@lru_cache(maxsize=1)
+def load_efficiency() -> Efficiency:
+    """The constants that come with the package."""
+    file = resources.files("paceline") / "data" / "efficiency.toml"
+    return efficiency_from_toml(file.read_text(encoding="utf-8"), "efficiency.toml")
+
+
+def efficiency_from_toml(text: str, name: str) -> Efficiency:
+    """Constants of a file with the same tables as ``data/efficiency.toml``."""
+    document = parse_toml(text, name)
+    try:
+        return Efficiency(
+            matrix=UnitEfficiency(**document["matrix"]),
+            vector=UnitEfficiency(**document["vector"]),
+            processor=UnitEfficiency(**document["processor"]),
+            products=document["products"],
+            memory=document["memory"],
+            half_bytes=document["half_bytes"],
+            launch_seconds=document["launch_seconds"],
+            fitted_on=document["fitted_on"],
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"{name}: {error}", "its tables are those of data/efficiency.toml"
+        ) from None

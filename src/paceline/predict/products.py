@@ -1,0 +1,102 @@
+"""The matrix products of a whole graph as arrays, so that a sweep evaluates them at once."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.hardware import Device
+from paceline.predict.efficiency import Efficiency
+from paceline.workload.cost import Gemm, GraphProfile, LayerProfile, Number
+
+Array = NDArray[np.float64]
+FORWARD, BACKWARD = 0, 1
+
+# A convolution with at most so many filters per group runs as a direct kernel on plain units.
+_DEPTHWISE_FILTERS = 4
+
+
+class Products:
+    """Every product of a graph for ``batch`` samples (a number or an array).
+
+    ``stage`` and ``layer`` say where each belongs; ``m``, ``n``, ``k``, ``count`` have one row
+    per product and the axes of the batch.
+    """
+
+    def __init__(self, profile: GraphProfile, batch: Array) -> None:
+        entries = list(_entries(profile))
+        self.stage = np.array([stage for stage, _, _, _ in entries], dtype=np.intp)
+        self.layer = np.array([index for _, index, _, _ in entries], dtype=np.intp)
+        self._roles = [role for _, _, role, _ in entries]
+        self._kinds = [profile.layers[index].kind for index in self.layer]
+        gemms = [gemm for _, _, _, gemm in entries]
+        self.m = _dimension(gemms, "m", batch)
+        self.n = _dimension(gemms, "n", batch)
+        self.k = _dimension(gemms, "k", batch)
+        self.count = _dimension(gemms, "count", batch)
+
+    @property
+    def flops(self) -> Array:
+        """FLOP of each product."""
+        return 2.0 * self.m * self.n * self.k * self.count
+
+    def fraction_of_attainable(
+        self, device: Device, arithmetic: str, efficiency: Efficiency
+    ) -> Array:
+        """What each product reaches of the device's attainable rate in this arithmetic."""
+        unit = efficiency.unit(device, arithmetic)
+        units = float(device.compute_units or 1)
+        depthwise = efficiency.product_factor("depthwise") * _plain_share(
+            device, arithmetic, efficiency
+        )
+        fraction = np.asarray(unit.of_product(self.m, self.n, self.k, self.count, units))
+        factors = np.array(
+            [
+                efficiency.product_factor(kind) * efficiency.product_factor(role)
+                for kind, role in zip(self._kinds, self._roles, strict=True)
+            ]
+        )
+        direct = np.array([kind == "conv" for kind in self._kinds])
+        shape = (-1, *[1] * (self.m.ndim - 1))
+        small = (np.minimum(self.m, self.k) <= _DEPTHWISE_FILTERS) & (self.count > 1)
+        return np.where(direct.reshape(shape) & small, depthwise, fraction * factors.reshape(shape))
+
+    def unfolded_elements(self) -> Array:
+        """K x P elements that im2col or col2im moves for each product of a convolution."""
+        rows = np.array([kind == "conv" for kind in self._kinds], dtype=float)
+        columns = np.array([role == "input_gradient" for role in self._roles])
+        shape = (-1, *[1] * (self.m.ndim - 1))
+        unfolded = np.where(columns.reshape(shape), self.m * self.n, self.n * self.k)
+        return np.asarray(unfolded * self.count * rows.reshape(shape))
+
+
+def _entries(profile: GraphProfile) -> Iterator[tuple[int, int, str, Gemm]]:
+    for index, layer in enumerate(profile.layers):
+        for stage, role, gemms in _passes(layer):
+            for gemm in gemms:
+                yield stage, index, role, gemm
+
+
+def _passes(layer: LayerProfile) -> tuple[tuple[int, str, Sequence[Gemm]], ...]:
+    return (
+        (FORWARD, "forward", layer.forward_gemms),
+        (BACKWARD, "weight_gradient", layer.weight_gradient_gemms),
+        (BACKWARD, "input_gradient", layer.input_gradient_gemms),
+    )
+
+
+def _dimension(gemms: Sequence[Gemm], name: str, batch: Array) -> Array:
+    values: list[Number] = [
+        getattr(gemm, name) * (batch if gemm.grows == name else 1.0) for gemm in gemms
+    ]
+    if not values:
+        return np.zeros((0, *batch.shape))
+    return np.stack(np.broadcast_arrays(*values, batch)[:-1]).astype(np.float64)
+
+
+def _plain_share(device: Device, arithmetic: str, efficiency: Efficiency) -> float:
+    """Rate of the plain units over the attainable rate of ``arithmetic``."""
+    plain = device.peak_flops.get("fp32")
+    if plain is None:
+        return 1.0
+    return min(1.0, plain / efficiency.attainable_flops(device, arithmetic))
