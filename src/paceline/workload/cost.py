@@ -5,7 +5,7 @@ per sample. A sweep over batch sizes therefore evaluates ``fixed + per_sample * 
 rebuilds nothing; with a NumPy array of batches every number is an array.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -36,6 +36,16 @@ class Affine:
 
 
 NOTHING = Affine()
+
+
+def total(parts: Iterable[Affine]) -> Affine:
+    """The sum of all parts."""
+    fixed: Number = 0
+    per_sample: Number = 0
+    for part in parts:
+        fixed = fixed + part.fixed
+        per_sample = per_sample + part.per_sample
+    return Affine(fixed, per_sample)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +229,7 @@ class GraphProfile:
             "backward_bytes",
             "activation_bytes",
         )
-        return {name: _total([getattr(layer, name) for layer in self.layers]) for name in names}
+        return {name: total(getattr(layer, name) for layer in self.layers) for name in names}
 
 
 @dataclass(frozen=True)
@@ -276,10 +286,3 @@ class GraphCost:
 
     def _total(self, name: str) -> Number:
         return self.profile.totals[name].at(self.batch)
-
-
-def _total(parts: Sequence[Affine]) -> Affine:
-    total = NOTHING
-    for part in parts:
-        total = total + part
-    return total

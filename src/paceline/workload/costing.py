@@ -3,12 +3,29 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from paceline.errors import InputError, PacelineError
-from paceline.workload.cost import Affine, Gemm, GraphProfile, LayerProfile, Shape
-from paceline.workload.ops.base import INDEX_BYTES, Op, Parameters, Shapes, Work, elements
+from paceline.workload.cost import (
+    NOTHING,
+    Affine,
+    Gemm,
+    GraphProfile,
+    LayerProfile,
+    Shape,
+    total,
+)
+from paceline.workload.ops.base import (
+    INDEX_BYTES,
+    Kept,
+    Op,
+    Parameters,
+    Shapes,
+    Work,
+    elements,
+)
 from paceline.workload.precision import Precision
 
 if TYPE_CHECKING:
@@ -47,57 +64,56 @@ class _Costing:
         inputs = tuple(self.shapes[name] for name in node.inputs)
         needs_input_gradient = any(name in self.trained for name in node.inputs)
         try:
-            output, parameters, work = _describe(node.op, inputs, needs_input_gradient)
-            tensors = self._owned_tensors(node, parameters)
+            alone = _cost_alone(node.op, inputs, needs_input_gradient, self.precision)
+            tensors = self._owned_tensors(node, alone.parameters)
         except PacelineError as error:
             where = f"node '{node.name}' ({node.op.kind}): {error.message}"
             raise type(error)(where, error.hint) from None
-        trains = needs_input_gradient or bool(parameters)
-        self.shapes[node.name] = output
-        self.parameters[node.name] = parameters
+        self.shapes[node.name] = alone.output
+        self.parameters[node.name] = alone.parameters
         self.storage[node.name] = self.storage[node.inputs[0]] if node.op.is_view else node.name
-        if trains:
+        if alone.trains:
             self.trained.add(node.name)
+        work = alone.work
         return LayerProfile(
             name=node.name,
-            kind=node.op.cost_kind,
+            kind=node.op.kind,
             tensors=tensors,
             gradient_bytes=sum(size for _, size in tensors) * self.precision.gradient_bytes,
-            output_shape=output,
-            forward_flops=_flops(work.forward),
-            weight_gradient_flops=_flops(work.weight_gradient if trains else ()),
-            input_gradient_flops=_flops(work.input_gradient if trains else ()),
-            forward_bytes=work.forward_traffic.size(self.precision),
-            backward_bytes=self._backward_bytes(node, work) if trains else Affine(),
-            activation_bytes=self._kept_bytes(node, work) if trains else Affine(),
+            output_shape=alone.output,
+            forward_flops=alone.forward_flops,
+            weight_gradient_flops=alone.weight_gradient_flops,
+            input_gradient_flops=alone.input_gradient_flops,
+            forward_bytes=alone.forward_bytes,
+            backward_bytes=self._backward_bytes(node, alone),
+            activation_bytes=self._kept_bytes(node, work.kept) if alone.trains else NOTHING,
             forward_gemms=work.forward,
-            weight_gradient_gemms=work.weight_gradient if trains else (),
-            input_gradient_gemms=work.input_gradient if trains else (),
+            weight_gradient_gemms=work.weight_gradient if alone.trains else (),
+            input_gradient_gemms=work.input_gradient if alone.trains else (),
         )
 
     def _owned_tensors(self, node: "Node", parameters: Parameters) -> tuple[tuple[str, int], ...]:
         owner = node.shares_weights_with
-        theirs = {} if owner is None else self.parameters.get(owner, {})
+        if owner is None:
+            return tuple((name, math.prod(shape)) for name, shape in parameters.items())
+        theirs = self.parameters.get(owner, {})
         own = {name: shape for name, shape in parameters.items() if theirs.get(name) != shape}
-        if owner is not None and len(own) == len(parameters):
+        if len(own) == len(parameters):
             raise InputError(
                 f"has no tensor in common with '{owner}', whose weights it should share: "
                 f"{dict(parameters)} here, {dict(theirs)} there"
             )
         return tuple((name, math.prod(shape)) for name, shape in own.items())
 
-    def _backward_bytes(self, node: "Node", work: Work) -> Affine:
-        moved = work.backward_traffic.size(self.precision)
-        further = max(0, self.consumers[node.name] - 1)
-        if not further:
-            return moved
-        added = _ACCUMULATION_PASSES * further * elements(self.shapes[node.name])
-        return moved + Affine(0, added * self.precision.activation_bytes)
+    def _backward_bytes(self, node: "Node", alone: "_Alone") -> Affine:
+        further = self.consumers[node.name] - 1
+        if further < 1 or not alone.trains:
+            return alone.backward_bytes
+        added = _ACCUMULATION_PASSES * further * elements(alone.output)
+        return alone.backward_bytes + Affine(0, added * self.precision.activation_bytes)
 
-    def _kept_bytes(self, node: "Node", work: Work) -> Affine:
-        width = self.precision.activation_bytes
-        kept = work.kept
-        per_sample = kept.elements * width + kept.other_bytes
+    def _kept_bytes(self, node: "Node", kept: Kept) -> Affine:
+        per_sample = kept.elements * self.precision.activation_bytes + kept.other_bytes
         names = [node.inputs[position] for position in kept.inputs]
         for name in [*names, *([node.name] if kept.output else [])]:
             whole = self.storage[name]
@@ -113,23 +129,49 @@ class _Costing:
         return self.precision.activation_bytes
 
 
-def _flops(gemms: tuple[Gemm, ...]) -> Affine:
-    total = Affine()
-    for gemm in gemms:
-        total = total + gemm.flops
-    return total
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """What an operation costs whatever surrounds it; computed once for blocks that repeat."""
+
+    output: Shape
+    parameters: Parameters
+    work: Work
+    trains: bool
+    forward_flops: Affine
+    weight_gradient_flops: Affine
+    input_gradient_flops: Affine
+    forward_bytes: Affine
+    backward_bytes: Affine
 
 
-def _describe(op: Op, inputs: Shapes, needs_input_gradient: bool) -> tuple[Shape, Parameters, Work]:
-    """Shape, parameters and work of one operation; blocks that repeat are computed once."""
+def _cost_alone(op: Op, inputs: Shapes, needs_input_gradient: bool, precision: Precision) -> _Alone:
     if all(isinstance(size, int) for shape in inputs for size in shape):
-        return _describe_once(op, inputs, needs_input_gradient)
-    return _compute(op, inputs, needs_input_gradient)
+        return _cost_alone_once(op, inputs, needs_input_gradient, precision)
+    return _compute_alone(op, inputs, needs_input_gradient, precision)
 
 
-def _compute(op: Op, inputs: Shapes, needs_input_gradient: bool) -> tuple[Shape, Parameters, Work]:
+def _compute_alone(
+    op: Op, inputs: Shapes, needs_input_gradient: bool, precision: Precision
+) -> _Alone:
     output = op.output(inputs)
-    return output, op.parameters(inputs), op.work(inputs, needs_input_gradient)
+    parameters = op.parameters(inputs)
+    work = op.work(inputs, needs_input_gradient)
+    trains = needs_input_gradient or bool(parameters)
+    return _Alone(
+        output=output,
+        parameters=parameters,
+        work=work,
+        trains=trains,
+        forward_flops=_flops(work.forward),
+        weight_gradient_flops=_flops(work.weight_gradient) if trains else NOTHING,
+        input_gradient_flops=_flops(work.input_gradient) if trains else NOTHING,
+        forward_bytes=work.forward_traffic.size(precision),
+        backward_bytes=work.backward_traffic.size(precision) if trains else NOTHING,
+    )
 
 
-_describe_once = lru_cache(maxsize=4096)(_compute)
+_cost_alone_once = lru_cache(maxsize=4096)(_compute_alone)
+
+
+def _flops(gemms: tuple[Gemm, ...]) -> Affine:
+    return total(gemm.flops for gemm in gemms)

@@ -104,6 +104,38 @@ class NetworkBuilder:
         """A linear map of the last dimension."""
         return self.add_node(name, ops.Linear(out_features, bias), x, shares=shares)
 
+    def conv_norm(
+        self,
+        number: int | str,
+        x: str,
+        out_channels: int,
+        kernel: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        *,
+        groups: int = 1,
+    ) -> str:
+        """A convolution without bias and its batch normalisation, ``conv1`` and ``bn1``."""
+        y = self.conv(f"conv{number}", x, out_channels, kernel, stride, padding, groups=groups)
+        return self.batch_norm(f"bn{number}", y)
+
+    def conv_unit(
+        self,
+        name: str,
+        x: str,
+        out_channels: int,
+        kernel: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        *,
+        groups: int = 1,
+        activation: str = "relu",
+    ) -> str:
+        """Convolution, batch normalisation and activation, in a scope of their own."""
+        with self.scope(name):
+            y = self.conv_norm("", x, out_channels, kernel, stride, padding, groups=groups)
+            return self.activation(activation, y, activation)
+
     def batch_norm(self, name: str, x: str) -> str:
         """Batch normalisation."""
         return self.add_node(name, ops.BatchNorm(), x)
@@ -151,6 +183,30 @@ class NetworkBuilder:
     def embedding(self, name: str, indices: str, vocabulary: int, width: int) -> str:
         """A row of a table for each index."""
         return self.add_node(name, ops.Embedding(vocabulary, width), indices)
+
+    def attention(
+        self,
+        name: str,
+        query: str,
+        key: str,
+        value: str,
+        *,
+        heads: int,
+        head_dim: int,
+        kv_heads: int | None = None,
+        causal: bool = False,
+    ) -> str:
+        """Softmax attention of queries over keys and values."""
+        op = ops.Attention(heads, kv_heads or heads, head_dim, causal)
+        return self.add_node(name, op, query, key, value)
+
+    def part(self, name: str, x: str, axis: int, start: int, stop: int) -> str:
+        """A part of one dimension."""
+        return self.add_node(name, ops.Slice(axis, start, stop), x)
+
+    def transpose(self, name: str, x: str, *axes: int) -> str:
+        """The dimensions of a sample in another order."""
+        return self.add_node(name, ops.Transpose(axes), x)
 
     def cross_entropy(self, name: str, scores: str, targets: str) -> str:
         """The loss of scores against integer targets."""

@@ -17,7 +17,7 @@ def cifar_resnet(depth: int) -> Graph:
     if rest or blocks < 1:
         raise ValueError(f"a CIFAR residual network has 6n + 2 layers, not {depth}")
     net = NetworkBuilder(f"resnet{depth}")
-    x = _conv_norm(net, "1", net.image(3, 32, 32), _WIDTHS[0])
+    x = net.conv_norm(1, net.image(3, 32, 32), _WIDTHS[0], 3, 1, 1)
     x = net.activation("relu", x)
     for stage, width in enumerate(_WIDTHS, start=1):
         for block in range(blocks):
@@ -31,10 +31,6 @@ def _basic_block(net: NetworkBuilder, x: str, width: int, stride: int) -> str:
     shortcut = x
     if stride > 1:
         shortcut = net.add_node("shortcut", ops.PadShortcut(width, stride), x)
-    y = net.activation("relu1", _conv_norm(net, "1", x, width, stride))
-    y = _conv_norm(net, "2", y, width)
+    y = net.activation("relu1", net.conv_norm(1, x, width, 3, stride, 1))
+    y = net.conv_norm(2, y, width, 3, 1, 1)
     return net.activation("relu2", net.add("add", y, shortcut))
-
-
-def _conv_norm(net: NetworkBuilder, number: str, x: str, width: int, stride: int = 1) -> str:
-    return net.batch_norm(f"bn{number}", net.conv(f"conv{number}", x, width, 3, stride, 1))

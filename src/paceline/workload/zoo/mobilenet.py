@@ -1,0 +1,55 @@
+"""MobileNet v1 and v2: depthwise convolutions, one filter for each channel."""
+
+from paceline.workload.graph import Graph
+from paceline.workload.zoo.builder import NetworkBuilder
+
+
+def mobilenet_v1() -> Graph:
+    """MobileNet 1.0 on 224 x 224 images (Howard et al. 2017): 4,231,976."""
+    net = NetworkBuilder("mobilenet_v1")
+    x = net.conv_unit("stem", net.image(3, 224, 224), 32, 3, 2, 1)
+    width = 32
+    steps = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2)]
+    for number, (out, stride) in enumerate([*steps, *[(512, 1)] * 5, (1024, 2), (1024, 1)]):
+        with net.scope(f"block{number}"):
+            x = net.conv_unit("depthwise", x, width, 3, stride, 1, groups=width)
+            x = net.conv_unit("pointwise", x, out, 1)
+        width = out
+    scores = net.linear("fc", net.global_avg_pool("pool", x), 1000)
+    return net.classifier_loss(scores, classes=1000)
+
+
+def mobilenet_v2() -> Graph:
+    """MobileNet v2 1.0 on 224 x 224 images (Sandler et al. 2018): 3,504,872."""
+    net = NetworkBuilder("mobilenet_v2")
+    x = net.conv_unit("stem", net.image(3, 224, 224), 32, 3, 2, 1, activation="relu6")
+    width, number = 32, 0
+    for expansion, out, repeats, first_stride in (
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    ):
+        for repeat in range(repeats):
+            with net.scope(f"block{number}"):
+                stride = first_stride if repeat == 0 else 1
+                x = _inverted_residual(net, x, width, out, expansion, stride)
+            width, number = out, number + 1
+    x = net.conv_unit("head", x, 1280, 1, activation="relu6")
+    x = net.dropout("dropout", net.global_avg_pool("pool", x), 0.2)
+    return net.classifier_loss(net.linear("fc", x, 1000), classes=1000)
+
+
+def _inverted_residual(
+    net: NetworkBuilder, x: str, width: int, out: int, expansion: int, stride: int
+) -> str:
+    inner, y = width * expansion, x
+    if expansion > 1:
+        y = net.conv_unit("expand", y, inner, 1, activation="relu6")
+    y = net.conv_unit("depthwise", y, inner, 3, stride, 1, groups=inner, activation="relu6")
+    with net.scope("project"):
+        y = net.conv_norm("", y, out, 1)
+    return net.add("add", y, x) if stride == 1 and width == out else y

@@ -1,0 +1,124 @@
+"""Residual networks for ImageNet: ResNet v1 and v1.5, ResNeXt, squeeze-and-excitation.
+
+v1 (He et al. 2016) halves the image in the first 1x1 convolution of a bottleneck, v1.5 in its
+3x3 convolution, which costs 6 % more arithmetic; parameters are the same. PyTorch, MXNet's v1b
+and the MLPerf benchmark run v1.5.
+"""
+
+from dataclasses import dataclass
+
+from paceline.workload import ops
+from paceline.workload.graph import Graph
+from paceline.workload.zoo.builder import NetworkBuilder
+
+_BLOCKS = {
+    18: (2, 2, 2, 2),
+    34: (3, 4, 6, 3),
+    50: (3, 4, 6, 3),
+    101: (3, 4, 23, 3),
+    152: (3, 8, 36, 3),
+}
+_EXPANSION = 4
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """The three-layer block: where it strides, how its 3x3 convolution is cut, what gates it."""
+
+    stride_in_3x3: bool
+    groups: int = 1
+    group_width: int = 64
+    squeeze: int | None = None
+
+    def write(self, net: NetworkBuilder, x: str, width: int, stride: int, project: bool) -> str:
+        """Add one block of ``width`` planes; ``project`` if the shortcut needs weights."""
+        inner = width * self.group_width // 64 * self.groups
+        first, second = (1, stride) if self.stride_in_3x3 else (stride, 1)
+        y = net.activation("relu1", net.conv_norm(1, x, inner, 1, first))
+        y = net.conv_norm(2, y, inner, 3, second, 1, groups=self.groups)
+        y = net.conv_norm(3, net.activation("relu2", y), width * _EXPANSION, 1)
+        if self.squeeze:
+            y = _gate(net, y, width * _EXPANSION, self.squeeze)
+        return _join(net, x, y, width * _EXPANSION, stride, project)
+
+
+def resnet(depth: int, version: str = "v1") -> Graph:
+    """ResNet of 18, 34, 50, 101 or 152 layers, ``v1`` or ``v1.5``."""
+    name = f"resnet{depth}" if version == "v1" else f"resnet{depth}_{version}"
+    net = NetworkBuilder(name)
+    x = resnet_stem(net)
+    for stage, blocks in enumerate(_BLOCKS[depth]):
+        if depth < 50:
+            x = _basic_stage(net, x, stage, blocks)
+        else:
+            block = Bottleneck(stride_in_3x3=version != "v1")
+            x = bottleneck_stage(net, x, stage, blocks, block)
+    return _classify(net, x)
+
+
+def resnext101_32x4d() -> Graph:
+    """ResNeXt-101 of 32 groups of width 4 (Xie et al. 2017): 44,177,704."""
+    return _resnext101("resnext101_32x4d", squeeze=None)
+
+
+def se_resnext101_32x4d() -> Graph:
+    """ResNeXt-101 32x4d with squeeze-and-excitation (Hu et al. 2018): 48,955,416."""
+    return _resnext101("se_resnext101_32x4d", squeeze=16)
+
+
+def resnet_stem(net: NetworkBuilder, side: int = 224) -> str:
+    """The first convolution and pool: a quarter of the image's side."""
+    x = net.activation("relu", net.conv_norm(1, net.image(3, side, side), 64, 7, 2, 3))
+    return net.max_pool("maxpool", x, 3, 2, 1)
+
+
+def bottleneck_stage(
+    net: NetworkBuilder, x: str, stage: int, blocks: int, block: Bottleneck, stride: int = 2
+) -> str:
+    """A stage of bottlenecks, counted from 0; all but the first begin with a stride."""
+    for number in range(blocks):
+        with net.scope(f"layer{stage + 1}.{number}"):
+            first = number == 0
+            x = block.write(net, x, 64 << stage, stride if first and stage else 1, project=first)
+    return x
+
+
+def _resnext101(name: str, squeeze: int | None) -> Graph:
+    net = NetworkBuilder(name)
+    x = resnet_stem(net)
+    block = Bottleneck(stride_in_3x3=True, groups=32, group_width=4, squeeze=squeeze)
+    for stage, blocks in enumerate(_BLOCKS[101]):
+        x = bottleneck_stage(net, x, stage, blocks, block)
+    return _classify(net, x)
+
+
+def _basic_stage(net: NetworkBuilder, x: str, stage: int, blocks: int) -> str:
+    width = 64 << stage
+    for number in range(blocks):
+        stride = 2 if stage and number == 0 else 1
+        with net.scope(f"layer{stage + 1}.{number}"):
+            y = net.activation("relu1", net.conv_norm(1, x, width, 3, stride, 1))
+            y = net.conv_norm(2, y, width, 3, 1, 1)
+            x = _join(net, x, y, width, stride, project=stride > 1)
+    return x
+
+
+def _join(net: NetworkBuilder, x: str, y: str, width: int, stride: int, project: bool) -> str:
+    shortcut = x
+    if project:
+        with net.scope("shortcut"):
+            shortcut = net.conv_norm("", x, width, 1, stride)
+    return net.activation("relu", net.add("add", y, shortcut))
+
+
+def _gate(net: NetworkBuilder, x: str, width: int, squeeze: int) -> str:
+    """Each channel scaled by a function of all channels' means."""
+    with net.scope("gate"):
+        y = net.linear("fc1", net.global_avg_pool("pool", x), width // squeeze)
+        y = net.linear("fc2", net.activation("relu", y), width)
+        return net.add_node("scale", ops.Multiply(), x, net.activation("sigmoid", y, "sigmoid"))
+
+
+def _classify(net: NetworkBuilder, x: str) -> Graph:
+    scores = net.linear("fc", net.global_avg_pool("avgpool", x), 1000)
+    return net.classifier_loss(scores, classes=1000)

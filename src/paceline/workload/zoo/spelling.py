@@ -1,0 +1,69 @@
+"""The many ways people write the name of a network."""
+
+import re
+from collections.abc import Mapping
+
+# Keys are squeezed: lower case, letters and numbers only.
+_ALIASES = {
+    "bert": "bert_base",
+    "bertbaseuncased": "bert_base",
+    "bertlargeuncased": "bert_large",
+    "biobert": "biobert_base",
+    "densenet": "densenet121",
+    "fcn5mnist": "fcn5",
+    "fullyconnected5": "fcn5",
+    "gnmt": "gnmt_v2",
+    "googlenettorchvision": "googlenet_bn",
+    "gpt1t": "gpt_1t",
+    "gpt3": "gpt3_175b",
+    "gpt2124m": "gpt2",
+    "gpt2355m": "gpt2_medium",
+    "gpt2774m": "gpt2_large",
+    "gpt21.5b": "gpt2_xl",
+    "gpt21558m": "gpt2_xl",
+    "inception1": "googlenet",
+    "inceptionv1": "googlenet",
+    "inception3": "inception_v3",
+    "lstm": "lstm_ptb",
+    "ptblstm": "lstm_ptb",
+    "megatron1t": "gpt_1t",
+    "megatron530b": "mt_nlg_530b",
+    "megatronturing530b": "mt_nlg_530b",
+    "megatronturingnlg530b": "mt_nlg_530b",
+    "mtnlg": "mt_nlg_530b",
+    "mixtral": "mixtral_8x7b",
+    "mobilenet": "mobilenet_v1",
+    "neumf": "ncf",
+    "neuralcollaborativefiltering": "ncf",
+    "resnext101": "resnext101_32x4d",
+    "seresnext101": "se_resnext101_32x4d",
+    "ssd": "ssd300_resnet50",
+    "ssd300": "ssd300_resnet50",
+    "transformer": "transformer_base",
+    "transformerlarge": "transformer_big",
+    "transformerxl": "transformer_xl_base",
+    "vit": "vit_b_16",
+    "vitbase16": "vit_b_16",
+    "vitbasepatch16": "vit_b_16",
+    "vitbasepatch16224": "vit_b_16",
+}
+
+
+def squeezed(name: str) -> str:
+    """Lower case, letters and numbers only: ``ResNet-50 v1.5`` is ``resnet50v1.5``."""
+    return re.sub(r"[^a-z0-9.]|(?<!\d)\.|\.(?!\d)", "", name.lower())
+
+
+def canonical(name: str, known: Mapping[str, str]) -> str | None:
+    """The name in the zoo, given the squeezed form of every name that is there."""
+    # Llama 3.1 and 3.2 differ from 3 in no number that counts here.
+    lowered = re.sub(r"llama[\s_-]*3[._][123](?=\D)", "llama3", name.lower())
+    key, without_owner = squeezed(lowered), squeezed(lowered.rpartition("/")[2])
+    # A version 1 and the usual data set are what the plain name means.
+    plain = re.sub(r"(v1|cifar10|cifar|imagenet)$", "", key)
+    for candidate in (key, plain, without_owner):
+        if candidate in known:
+            return known[candidate]
+        if candidate in _ALIASES:
+            return _ALIASES[candidate]
+    return None
