@@ -109,7 +109,11 @@ class Store:
 
     def mark_interrupted(self) -> int:
         """Close every launch whose owner is gone without an outcome; how many there were."""
-        orphans = [launch.id for launch in self.launches() if launch.status is Status.INTERRUPTED]
+        orphans = [
+            launch.id
+            for launch in self.launches()
+            if launch.status is Status.INTERRUPTED and not launch.outcome.ended_at
+        ]
         for launch_id in orphans:
             self.finish(launch_id, Outcome(Status.INTERRUPTED, now(), OWNER_ENDED))
         return len(orphans)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import threading
 import time
 import traceback
@@ -54,7 +53,7 @@ def die_with_parent() -> None:
     """End this process when the launcher is gone: its end of our standard input closes then."""
 
     def watch() -> None:
-        while sys.stdin.buffer.read(1):
+        while os.read(0, 1):  # unbuffered: a lock held here would abort the interpreter's end
             pass
         os._exit(113)
 
