@@ -75,9 +75,14 @@ def layer_work(
     fraction = products.fraction_of_attainable(device, numbers.compute, constants)
     flops = _unlisted_flops(profile, batches, constants)
     np.add.at(flops, place, products.flops / fraction)
-    ceilings = np.array([constants.memory_ceiling(layer.kind) for layer in profile.layers])
-    reached = constants.memory_fill(np.maximum(moved, 1.0), device) * ceilings.reshape(
-        -1, *[1] * batches.ndim
+    ceilings = np.array(
+        [
+            [constants.memory_ceiling(layer.kind, backward) for layer in profile.layers]
+            for backward in (False, True)
+        ]
+    )
+    reached = ceilings.reshape(*ceilings.shape, *[1] * batches.ndim) * constants.memory_fill(
+        np.maximum(moved, 1.0), device
     )
     return LayerWork(
         names=tuple(layer.name for layer in profile.layers),

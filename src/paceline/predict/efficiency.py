@@ -57,9 +57,11 @@ class Efficiency:
     """Constants of the layer cost model; override them with `with_constants`.
 
     ``matrix`` is a tensor core or its like, ``vector`` the plain units of an accelerator,
-    ``processor`` a CPU. ``products`` are factors on matrix products of some kinds of layer and
-    on weight gradients, ``memory`` the fraction of memory bandwidth that kinds of layer reach
-    with large tensors. An operation that moves ``half_bytes`` reaches half of it.
+    ``processor`` a CPU. ``products`` are factors on matrix products of some kinds of layer,
+    on weight gradients and on the convolution that is fed by data (``stem``); those of plain
+    units are called plain_KIND. ``memory`` is the
+    fraction of memory bandwidth that kinds of layer reach with large tensors, in backward that
+    of KIND_backward where there is one. An operation that moves ``half_bytes`` reaches half of it.
     ``launch_seconds`` is paid by each operation on the device, by kind of device.
     """
 
@@ -99,16 +101,19 @@ class Efficiency:
             return device.launch_overhead_seconds
         return self.launch_seconds[_side(device)]
 
-    def memory_ceiling(self, kind: str) -> float:
+    def memory_ceiling(self, kind: str, backward: bool = False) -> float:
         """Fraction of memory bandwidth that a kind of layer reaches with large tensors."""
-        return self.memory.get(kind, self.memory["other"])
+        forward = self.memory.get(kind, self.memory["other"])
+        return self.memory.get(f"{kind}_backward", forward) if backward else forward
 
     def memory_fill(self, size_bytes: Number, device: Device) -> Number:
         """What is left of that fraction for an operation that moves so many bytes."""
         return _fill(size_bytes, self.half_bytes[_side(device)])
 
-    def product_factor(self, kind: str) -> float:
-        """Factor on the efficiency of matrix products of a kind of layer."""
+    def product_factor(self, kind: str, unit: UnitEfficiency | None = None) -> float:
+        """Factor on the efficiency of matrix products of a kind of layer on a unit."""
+        if unit is not None and unit is not self.matrix:
+            kind = f"plain_{kind}"
         return self.products.get(kind, 1.0)
 
     def constants(self) -> dict[str, float]:

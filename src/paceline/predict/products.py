@@ -14,6 +14,7 @@ FORWARD, BACKWARD = 0, 1
 
 # A convolution with at most so many filters per group runs as a direct kernel on plain units.
 _DEPTHWISE_FILTERS = 4
+_CONVOLUTIONS = ("conv", "stem")
 
 
 class Products:
@@ -28,7 +29,7 @@ class Products:
         self.stage = np.array([stage for stage, _, _, _ in entries], dtype=np.intp)
         self.layer = np.array([index for _, index, _, _ in entries], dtype=np.intp)
         self._roles = [role for _, _, role, _ in entries]
-        self._kinds = [profile.layers[index].kind for index in self.layer]
+        self._kinds = [_product_kind(profile.layers[index]) for index in self.layer]
         gemms = [gemm for _, _, _, gemm in entries]
         self.m = _dimension(gemms, "m", batch)
         self.n = _dimension(gemms, "n", batch)
@@ -52,18 +53,18 @@ class Products:
         fraction = np.asarray(unit.of_product(self.m, self.n, self.k, self.count, units))
         factors = np.array(
             [
-                efficiency.product_factor(kind) * efficiency.product_factor(role)
+                efficiency.product_factor(kind, unit) * efficiency.product_factor(role, unit)
                 for kind, role in zip(self._kinds, self._roles, strict=True)
             ]
         )
-        direct = np.array([kind == "conv" for kind in self._kinds])
+        direct = np.array([kind in _CONVOLUTIONS for kind in self._kinds])
         shape = (-1, *[1] * (self.m.ndim - 1))
         small = (np.minimum(self.m, self.k) <= _DEPTHWISE_FILTERS) & (self.count > 1)
         return np.where(direct.reshape(shape) & small, depthwise, fraction * factors.reshape(shape))
 
     def unfolded_elements(self) -> Array:
         """K x P elements that im2col or col2im moves for each product of a convolution."""
-        rows = np.array([kind == "conv" for kind in self._kinds], dtype=float)
+        rows = np.array([kind in _CONVOLUTIONS for kind in self._kinds], dtype=float)
         columns = np.array([role == "input_gradient" for role in self._roles])
         shape = (-1, *[1] * (self.m.ndim - 1))
         unfolded = np.where(columns.reshape(shape), self.m * self.n, self.n * self.k)
@@ -83,6 +84,11 @@ def _passes(layer: LayerProfile) -> tuple[tuple[int, str, Sequence[Gemm]], ...]:
         (BACKWARD, "weight_gradient", layer.weight_gradient_gemms),
         (BACKWARD, "input_gradient", layer.input_gradient_gemms),
     )
+
+
+def _product_kind(layer: LayerProfile) -> str:
+    """Kind of a layer's products; a convolution fed by data has few channels to multiply."""
+    return "stem" if layer.kind == "conv" and not layer.input_gradient_gemms else layer.kind
 
 
 def _dimension(gemms: Sequence[Gemm], name: str, batch: Array) -> Array:

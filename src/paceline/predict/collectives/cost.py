@@ -108,7 +108,7 @@ def cost_on_fabric(operation: str, group: Group, fabric: Fabric, which: Library)
     usable = [
         variant
         for variant in which.variants
-        if variant.operation == operation and _fits(variant, group, fabric)
+        if variant.operation == operation and _fits(variant, fabric)
     ]
     if not usable:
         raise InputError(
@@ -129,6 +129,8 @@ def variant_cost(variant: Variant, group: Group, fabric: Fabric, which: Library)
     inner_hop = variant.hop_seconds.get(fabric.inner, 0.0) + fabric.inner_latency_seconds
     outer_hop = variant.hop_seconds.get(fabric.outer, 0.0) + fabric.outer_latency_seconds
     latency = counts.inner_messages * inner_hop + counts.outer_messages * outer_hop
+    if variant.one_node:
+        latency = np.where(group.nodes > 1, np.inf, latency)
     inner_efficiency = which.efficiency.get(fabric.inner, 1.0)
     if which.uses_collective_bandwidth and fabric.inner_efficiency is not None:
         inner_efficiency = fabric.inner_efficiency
@@ -146,10 +148,8 @@ def variant_cost(variant: Variant, group: Group, fabric: Fabric, which: Library)
     return VariantCost(variant.name, variant.start_seconds + latency, transfer, which.pipelined)
 
 
-def _fits(variant: Variant, group: Group, fabric: Fabric) -> bool:
+def _fits(variant: Variant, fabric: Fabric) -> bool:
     if variant.inner_families and fabric.inner not in variant.inner_families:
-        return False
-    if variant.one_node and np.any(np.asarray(group.nodes) > 1):
         return False
     return fabric.sums_in_switch or not variant.needs_switch
 

@@ -32,8 +32,8 @@ class Fabric:
 
 def fabric_of(cluster: Cluster, group: Group) -> Fabric:
     """What ``group`` gets of ``cluster``; an error where it needs a link that is not there."""
-    inner = cluster.require_intra() if np.any(np.asarray(group.in_node) > 1) else None
-    outer = cluster.require_network() if np.any(np.asarray(group.nodes) > 1) else None
+    inner = cluster.require_intra() if np.any(group.in_node > 1) else cluster.intra
+    outer = cluster.require_network() if np.any(group.nodes > 1) else cluster.inter
     memory = cluster.device.memory_bandwidth
     return Fabric(
         inner=inner_family(inner) if inner else "",

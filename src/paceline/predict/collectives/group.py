@@ -25,7 +25,7 @@ class Group:
 
     def __post_init__(self) -> None:
         for field in ("ranks", "ranks_per_node", "concurrent_groups"):
-            if np.any(np.asarray(getattr(self, field)) < 1):
+            if np.any(getattr(self, field) < 1):
                 raise InputError(f"a group with {field} = {getattr(self, field)}", "count from one")
 
     @property

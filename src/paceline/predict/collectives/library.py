@@ -68,8 +68,7 @@ class Library:
     ``efficiency`` is the fraction of line rate that large messages reach, by family of link;
     with ``uses_collective_bandwidth`` a link's own measured figure goes before it.
     ``message_overhead_seconds`` is what issuing one call costs the process that computes.
-    ``compute_slowdown`` and ``communication_slowdown`` are the factors by which computation
-    and communication stretch while both run.
+    ``interference`` is the fraction by which computation slows down while it communicates.
     """
 
     name: str
@@ -80,8 +79,7 @@ class Library:
     hides_reduction: bool
     uses_collective_bandwidth: bool
     message_overhead_seconds: float
-    compute_slowdown: float
-    communication_slowdown: float
+    interference: float
     source: str
 
 
@@ -142,8 +140,7 @@ def _library(name: str, document: Mapping[str, Any]) -> Library:
         hides_reduction=values.get("hides_reduction", False),
         uses_collective_bandwidth=values.get("uses_collective_bandwidth", False),
         message_overhead_seconds=units.parse_seconds(values["message_overhead"]),
-        compute_slowdown=values.get("compute_slowdown", 1.0),
-        communication_slowdown=values.get("communication_slowdown", 1.0),
+        interference=values["interference"],
         source=values["source"],
     )
 
