@@ -1,0 +1,53 @@
+"""What every benchmark shares: its options, the machine's load, and how a ratio is printed."""
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """A parser with the options that every benchmark has."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions, for a look")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    return parser
+
+
+def machine() -> dict[str, Any]:
+    """Where and when: cores, load, Python, time."""
+    return {
+        "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 2),
+        "python": platform.python_version(),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def ratio_interval(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """Geometric mean of paired ratios with its 95 % interval (Student's t on logarithms)."""
+    from paceline.analyse.statistics import student_t
+
+    logs = [math.log(ratio) for ratio in ratios]
+    mean = statistics.fmean(logs)
+    if len(logs) < 2:
+        return math.exp(mean), math.nan, math.nan
+    half = student_t(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+
+
+def finish(figures: dict[str, Any], path: Path | None) -> None:
+    """Print the machine's state at the end and write the figures where asked."""
+    figures = {**figures, "machine_at_end": machine()}
+    print(f"load average at the end: {figures['machine_at_end']['load_average']}")
+    if path is not None:
+        path.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        print(f"written: {path}")

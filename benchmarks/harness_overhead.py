@@ -1,0 +1,103 @@
+"""What measuring through Paceline costs: its step against that of a minimal hand-written DDP loop.
+
+Launches of the two alternate (which goes first is random in each pair), on 1 and on 2 processes,
+ResNet-44, one thread a process. The ratio of a pair is hand-written step time over Paceline's,
+which is Paceline's throughput over the hand-written loop's: 1 means no cost, the target is at
+least 0.99 within the interval. CPU time per step is compared the same way, since wall time on a
+shared machine lies.
+"""
+
+import json
+import random
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from common import arguments, finish, machine, ratio_interval
+
+from paceline.analyse.statistics import mean_step_seconds
+from paceline.measure.job import Job
+from paceline.measure.launcher import launch_local
+from paceline.measure.run import run_job, thread_variables
+from paceline.store import Store
+from paceline.workload import zoo
+
+HERE = Path(__file__).parent
+
+
+def through_paceline(store: Store, world: int, steps: int, batch: int) -> tuple[float, float]:
+    job = Job(
+        model="resnet44",
+        graph=zoo.build("resnet44").to_json(),
+        batch_per_rank=batch,
+        world_size=world,
+        steps=steps,
+        warmup_steps=2,
+    )
+    launch = run_job(job, store, "harness")
+    cpu = [sum(rank.cpu_seconds[2:]) / steps for rank in launch.outcome.ranks]
+    return mean_step_seconds(launch), max(cpu)
+
+
+def by_hand(world: int, steps: int, batch: int) -> tuple[float, float]:
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        script = str(HERE / "handwritten_ddp.py")
+        ended = launch_local(
+            [sys.executable, script, str(place / "out"), str(steps), "2", str(batch)],
+            world,
+            place,
+            timeout_seconds=600,
+            environment=thread_variables(1),
+        )
+        if ended.reason:
+            raise SystemExit(f"the hand-written loop failed: {ended.reason}")
+        ranks = [json.loads((place / f"out.{rank}").read_text()) for rank in range(world)]
+    slowest = [max(step) for step in zip(*(rank["wall"] for rank in ranks), strict=True)]
+    return sum(slowest) / steps, max(sum(rank["cpu"]) / steps for rank in ranks)
+
+
+def compare(world: int, pairs: int, steps: int, batch: int, store: Store) -> dict[str, Any]:
+    order = random.Random(world)
+    wall, cpu = [], []
+    for pair in range(pairs):
+        measured = {}
+        names = ["paceline", "hand"]
+        order.shuffle(names)
+        for name in names:
+            measured[name] = (
+                through_paceline(store, world, steps, batch)
+                if name == "paceline"
+                else by_hand(world, steps, batch)
+            )
+        wall.append(measured["hand"][0] / measured["paceline"][0])
+        cpu.append(measured["hand"][1] / measured["paceline"][1])
+        print(
+            f"  pair {pair + 1}/{pairs}, {world} process(es): hand-written "
+            f"{measured['hand'][0] * 1e3:.1f} ms, Paceline {measured['paceline'][0] * 1e3:.1f} ms"
+            f" (CPU {measured['hand'][1] * 1e3:.1f}, {measured['paceline'][1] * 1e3:.1f})",
+            flush=True,
+        )
+    result = {}
+    for name, ratios in (("wall", wall), ("cpu", cpu)):
+        mean, low, high = ratio_interval(ratios)
+        result[name] = {"ratio": mean, "low": low, "high": high, "pairs": ratios}
+        print(f"{world} process(es), {name}: ratio {mean:.3f} [{low:.3f}, {high:.3f}]")
+    return result
+
+
+def main() -> None:
+    options = arguments(__doc__ or "").parse_args()
+    pairs, steps, batch = (2, 4, 16) if options.quick else (8, 12, 64)
+    figures: dict[str, Any] = {"machine": machine(), "processes": {}}
+    print(f"harness overhead: ResNet-44, batch {batch}, {steps} steps, {pairs} pairs")
+    print(f"load average: {figures['machine']['load_average']}")
+    with tempfile.TemporaryDirectory() as directory, Store(Path(directory) / "s.db") as store:
+        for world in (1, 2):
+            figures["processes"][world] = compare(world, pairs, steps, batch, store)
+    finish(figures, options.json)
+
+
+if __name__ == "__main__":
+    main()
