@@ -77,7 +77,7 @@ class _Costing:
         work = alone.work
         return LayerProfile(
             name=node.name,
-            kind=node.op.kind,
+            kind=node.op.cost_kind,
             tensors=tensors,
             gradient_bytes=sum(size for _, size in tensors) * self.precision.gradient_bytes,
             output_shape=alone.output,
@@ -107,7 +107,7 @@ class _Costing:
 
     def _backward_bytes(self, node: "Node", alone: "_Alone") -> Affine:
         further = self.consumers[node.name] - 1
-        if further < 1 or not alone.trains:
+        if further < 1 or not alone.trains or node.op.holds_gradient_sums:
             return alone.backward_bytes
         added = _ACCUMULATION_PASSES * further * elements(alone.output)
         return alone.backward_bytes + Affine(0, added * self.precision.activation_bytes)

@@ -90,6 +90,8 @@ class Op(ABC):
     kind: ClassVar[str]
     least_inputs: ClassVar[int] = 1
     most_inputs: ClassVar[int | None] = 1
+    holds_gradient_sums: ClassVar[bool] = False
+    """Whether its work already has the sums of gradients where several nodes read its result."""
 
     @abstractmethod
     def output(self, inputs: Shapes) -> Shape:

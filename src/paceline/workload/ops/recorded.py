@@ -38,6 +38,7 @@ class Recorded(Op):
     kind: ClassVar[str] = "recorded"
     least_inputs: ClassVar[int] = 0
     most_inputs: ClassVar[int | None] = None
+    holds_gradient_sums: ClassVar[bool] = True
 
     behaves_like: str
     shape: tuple[int, ...]

@@ -1,0 +1,53 @@
+"""The user's own models as layer graphs: PyTorch modules, ONNX files, Hugging Face configurations.
+
+`capture` runs a module once forward and backward on tensors that have no memory, and writes down
+what each part of it did. PyTorch and onnx are imported only when a model needs them.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from paceline.workload.capture.describe import (
+    RECORDED_BATCH,
+    capture_notes,
+    described,
+    unknown_operations,
+)
+from paceline.workload.graph import Graph
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = [
+    "RECORDED_BATCH",
+    "capture",
+    "capture_notes",
+    "unknown_operations",
+]
+
+
+def capture(module: "torch.nn.Module", example_inputs: Any, name: str | None = None) -> Graph:
+    """Describe any ``torch.nn.Module`` as a layer graph, without memory and without data.
+
+    ``example_inputs`` is a tensor, a tuple of positional tensors, or a mapping of keyword
+    tensors; only shapes and types matter, and the first dimension of the first tensor is the
+    batch. The module itself is not changed. `unknown_operations` lists what is costed by its
+    bytes alone, `capture_notes` what else is uncertain.
+    """
+    from paceline.workload.capture.fake import ExampleInputs, fake_copy, fake_mode
+
+    inputs = ExampleInputs(example_inputs)
+    mode = fake_mode()
+    return capture_fake(fake_copy(module, mode), inputs, mode, name or type(module).__name__)
+
+
+def capture_fake(module: Any, inputs: Any, mode: Any, name: str) -> Graph:
+    """Describe a module that was already made under ``mode``."""
+    from paceline.errors import InputError
+    from paceline.workload.capture.fake import record_step
+
+    first = record_step(module, inputs, inputs.batch, mode)
+    try:
+        second = record_step(module, inputs, 2 * inputs.batch, mode)
+    except InputError:
+        second = None  # a batch size is written into the model
+    return described(name, first, second)

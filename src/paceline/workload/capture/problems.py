@@ -1,0 +1,79 @@
+"""Turns what goes wrong in a user's model into one line that names the place in his file."""
+
+import contextlib
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch._subclasses import fake_tensor
+
+import paceline
+from paceline.errors import InputError, PacelineError
+
+_NOT_THE_USERS = tuple(
+    str(path)
+    for path in (
+        Path(torch.__file__).parent,
+        Path(paceline.__file__).parent,
+        sysconfig.get_paths()["stdlib"],
+        sysconfig.get_paths()["purelib"],
+    )
+)
+
+
+@contextlib.contextmanager
+def explained(label: str) -> Iterator[None]:
+    """Raise an `InputError` in place of whatever the user's code raises inside."""
+    try:
+        yield
+    except PacelineError:
+        raise
+    except Exception as error:
+        message, hint = _explanation(error)
+        raise InputError(f"{place_of(error) or label}: {message}", hint) from error
+
+
+def place_of(error: BaseException) -> str:
+    """``file:line`` of the innermost frame that is the user's own; empty if there is none."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_NOT_THE_USERS) and not frame.filename.startswith("<")
+    ]
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+
+
+def _explanation(error: Exception) -> tuple[str, str]:
+    text = _one_line(error)
+    if isinstance(error, fake_tensor.DataDependentOutputException):
+        return (
+            "reads the value of a tensor, so what runs depends on the data",
+            "a model is described without data: decide by shapes, or use torch.where",
+        )
+    if isinstance(error, fake_tensor.DynamicOutputShapeException):
+        return (
+            f"{error.func} gives a tensor whose size depends on the data",
+            "a model is described without data: use a mask or a fixed size",
+        )
+    if isinstance(error, fake_tensor.UnsupportedOperatorException):
+        return (
+            f"{error.func} cannot be run without data",
+            "register a fake implementation with torch.library.register_fake",
+        )
+    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+        return ("allocates real memory", "make tensors with torch inside the function")
+    if ".numpy()" in text or "to a numpy" in text.lower():
+        return ("converts a tensor to NumPy, which needs its data", "stay within torch")
+    if "scalar types: Long, Int" in text or "expected scalar type Long" in text.lower():
+        return (
+            f"an input of floating-point numbers is used as indices ({text})",
+            "say that it holds integers: --input 8x1024:int64",
+        )
+    return (f"{type(error).__name__}: {text}", "does it run with these inputs in plain PyTorch?")
+
+
+def _one_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:200] if lines else "no message"

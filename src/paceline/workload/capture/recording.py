@@ -1,0 +1,69 @@
+"""What was seen of one training step: a list of segments, each a stretch of one module's work."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from paceline.workload.capture.products import Product
+
+
+@dataclass
+class Moved:
+    """Elements of floating-point tensors read and written, and bytes of all other tensors."""
+
+    read_elements: int = 0
+    written_elements: int = 0
+    other_bytes: int = 0
+
+    def add(self, elements: int, item_bytes: int, is_float: bool, is_write: bool) -> None:
+        """Count ``elements`` of one tensor."""
+        if not is_float:
+            self.other_bytes += elements * item_bytes
+        elif is_write:
+            self.written_elements += elements
+        else:
+            self.read_elements += elements
+
+
+@dataclass
+class Segment:
+    """Operations that one call of a module did itself, without interruption by another module.
+
+    ``module`` is its path in the model; ``reads`` are indices of earlier segments, or names of
+    inputs. Products are in the order of execution, so that two recordings can be compared.
+    """
+
+    module: str
+    reads: dict[int | str, None] = field(default_factory=dict)
+    parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    forward: list[Product] = field(default_factory=list)
+    input_gradient: list[Product] = field(default_factory=list)
+    weight_gradient: list[Product] = field(default_factory=list)
+    forward_moved: Moved = field(default_factory=Moved)
+    backward_moved: Moved = field(default_factory=Moved)
+    kept_elements: int = 0
+    kept_other_bytes: int = 0
+    output_shape: tuple[int, ...] = ()
+    operation_flops: Counter[str] = field(default_factory=Counter)
+    operation_bytes: Counter[str] = field(default_factory=Counter)
+    unknown_bytes: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Recording:
+    """One training step at one batch size.
+
+    ``unused`` are trainable tensors that the step never touched, by name; ``index_limits`` the
+    rows of the table that an integer input chooses from.
+    """
+
+    batch: int
+    segments: list[Segment]
+    inputs: dict[str, Any]
+    unused: dict[str, tuple[int, ...]]
+    index_limits: dict[str, int]
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes that all operations together moved."""
+        return sum(sum(segment.operation_bytes.values()) for segment in self.segments)
