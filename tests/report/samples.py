@@ -1,6 +1,6 @@
 """One sample of every figure, and a page of them all.
 
-Run as a program it writes that page, to be looked at: python -m tests.report.samples out.html
+Run as a program it writes that page, to be looked at: python tests/report/samples.py out.html
 """
 
 import random

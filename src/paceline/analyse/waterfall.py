@@ -36,6 +36,9 @@ class Waterfall:
 
     items: tuple[WaterfallItem, ...]
 
+    def __post_init__(self) -> None:
+        _require_finite([item.seconds for item in self.items])
+
     @classmethod
     def between(
         cls,
@@ -50,12 +53,9 @@ class Waterfall:
         What ``causes`` leave over becomes the last item, ``rest_label``: nothing is spread
         over the causes to make the sum fit.
         """
-        numbers = [ideal.seconds, real_seconds, *(cause.seconds for cause in causes)]
-        if not all(map(math.isfinite, numbers)):
-            raise InputError(
-                "a waterfall needs finite times", "leave out causes whose time is not known"
-            )
-        rest = real_seconds - math.fsum([ideal.seconds, *(cause.seconds for cause in causes)])
+        known = [ideal.seconds, *(cause.seconds for cause in causes)]
+        _require_finite([real_seconds, *known])
+        rest = real_seconds - math.fsum(known)
         return cls((ideal, *causes, WaterfallItem(rest_label, rest, ItemKind.UNEXPLAINED)))
 
     @property
@@ -87,3 +87,10 @@ class Waterfall:
         """The causes that lengthen the step most, longest first."""
         causes = [i for i in self.items if i.kind is ItemKind.CAUSE and i.seconds > 0]
         return sorted(causes, key=lambda item: -item.seconds)[:count]
+
+
+def _require_finite(times: Sequence[float]) -> None:
+    if not all(map(math.isfinite, times)):
+        raise InputError(
+            "a waterfall needs finite times", "leave out causes whose time is not known"
+        )

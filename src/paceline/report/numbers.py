@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paceline.report.text import MISSING
+from paceline.units import format_count
 
 if TYPE_CHECKING:
     from paceline.analyse.statistics import Estimate
@@ -54,7 +55,7 @@ def common_decimals(values: Iterable[float], significant: int = 3) -> int:
     sizes = sorted(abs(value) for value in values if math.isfinite(value) and value != 0)
     if not sizes:
         return 0
-    typical = sizes[len(sizes) // 2]
+    typical = sizes[(len(sizes) - 1) // 2]
     decimals = significant - 1 - math.floor(math.log10(typical) + 1e-9)
     return min(max(decimals, 0), 9)
 
@@ -72,9 +73,11 @@ def format_number(value: float | None, decimals: int, *, signed: bool = False) -
 
 
 def short_number(value: float | None) -> str:
-    """``value`` with about three significant digits."""
+    """``value`` with about three significant digits; millions and more with a prefix."""
     if value is None:
         return MISSING
+    if 1e6 <= abs(value) < 1e18:
+        return format_count(value)
     return format_number(value, common_decimals([value]))
 
 

@@ -1,7 +1,6 @@
 """Tables and waterfalls for the terminal: plain lines first, colour only as a second sign."""
 
 import shutil
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 from paceline.analyse.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.report.numbers import common_decimals, format_number
 from paceline.report.table import FIGURE_SPACE, Align, Table
-from paceline.report.text import display_width, pad, printable, shorten
+from paceline.report.text import display_width, pad, printable, shorten, wrap
 from paceline.units import seconds_unit
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def table_lines(table: Table, width: int = MOST_COLUMNS) -> list[str]:
         height = max(len(block.heading) for block in part)
         cells = zip(*(block.lines(height) for block in part), strict=True)
         lines += [_GAP.join(row).rstrip() for row in cells]
-    return lines + textwrap.wrap(printable(table.note), width)
+    return lines + wrap(printable(table.note), width)
 
 
 def print_table(table: Table, console: "Console | None" = None) -> None:
@@ -65,7 +64,7 @@ class _Block:
         cells = [text.replace(FIGURE_SPACE, " ") for text in table.texts_of(index)]
         words = table.columns[index].heading
         narrowest = max(map(display_width, [*words.split(), *cells, "-"]))
-        return cls(textwrap.wrap(words, narrowest), cells, table.align_of(index) is Align.RIGHT)
+        return cls(wrap(words, narrowest), cells, table.align_of(index) is Align.RIGHT)
 
     @property
     def width(self) -> int:
@@ -78,7 +77,7 @@ class _Block:
         ]
 
     def shortened(self, width: int) -> "_Block":
-        heading = [line for word in self.heading for line in textwrap.wrap(word, width)]
+        heading = [line for word in self.heading for line in wrap(word, width)]
         return _Block(heading, [shorten(cell, width) for cell in self.cells], self.right)
 
 
@@ -198,11 +197,11 @@ def _bar(length: float) -> str:
 
 def _with_note(line: str, note: str, column: int, width: int) -> list[str]:
     """``line`` with ``note`` from ``column`` on, or below it where no room is left."""
-    if not note:
+    if not note.strip():
         return [line]
     if width - column < _NARROWEST_NOTE:
-        return [line, *(f"    {part}" for part in textwrap.wrap(note, max(width - 4, 1)))]
-    first, *rest = textwrap.wrap(note, width - column)
+        return [line, *(f"    {part}" for part in wrap(note, max(width - 4, 1)))]
+    first, *rest = wrap(note, width - column)
     return [pad(line, column) + first, *(" " * column + part for part in rest)]
 
 

@@ -39,6 +39,32 @@ def shorten(text: str, width: int) -> str:
     return kept.rstrip() + "…" if width > 0 else ""
 
 
+def wrap(text: str, width: int) -> list[str]:
+    """``text`` in lines of at most ``width`` terminal columns, broken between words if it can."""
+    lines: list[str] = []
+    line = ""
+    for word in text.split():
+        if line and display_width(line) + 1 + display_width(word) <= width:
+            line = f"{line} {word}"
+            continue
+        lines += [line] if line else []
+        *full, line = _pieces(word, max(width, 2))
+        lines += full
+    return [*lines, line] if line else lines
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    """``word`` cut so that each piece fits ``width`` columns."""
+    pieces, used = [""], 0
+    for character in word:
+        used += _columns(character)
+        if used > width:
+            pieces.append("")
+            used = _columns(character)
+        pieces[-1] += character
+    return pieces
+
+
 def _is_shown(character: str) -> bool:
     if character in "\n\r\t":
         return True

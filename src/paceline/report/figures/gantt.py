@@ -7,7 +7,7 @@ from paceline.report.svg.axis import length_axis
 from paceline.report.svg.element import document, group
 from paceline.report.svg.legend import LegendEntry, Symbol, legend
 from paceline.report.svg.marks import bar
-from paceline.report.svg.rows import Rows, rows
+from paceline.report.svg.rows import rows
 from paceline.report.svg.scale import Scale
 from paceline.report.svg.series import in_phase_order, phase_colour
 from paceline.report.svg.ticks import finite
@@ -15,7 +15,8 @@ from paceline.step import Step, critical_path
 from paceline.units import format_seconds, seconds_unit
 
 _BAR = 20.0
-_NARROWEST = 1.0
+_MOST_BARS = 800
+_WORTH_A_TIP = 3.0
 _MOST_LANES = 24
 
 
@@ -92,7 +93,11 @@ def draw(info: GanttInfo, width: float) -> str:
     labels = [lane.label for lane in info.lanes]
     layout = rows(labels, width, top=key_height + 8, bar_height=_BAR, gap=8)
     scale = layout.scale(axis)
-    parts = [_lane(lane, layout, scale, factor, number) for number, lane in enumerate(info.lanes)]
+    pixel_seconds = (axis.high - axis.low) / (layout.right - layout.left) / factor
+    parts = [
+        _lane(blocks, layout.bar_top(number), scale, factor)
+        for number, blocks in enumerate(_lane_blocks(info, pixel_seconds))
+    ]
     tasks = sum(len(lane.bars) for lane in info.lanes)
     description = f"{tasks} tasks on {len(info.lanes)} lanes over {format_seconds(info.seconds)}."
     return document(
@@ -100,40 +105,57 @@ def draw(info: GanttInfo, width: float) -> str:
     )
 
 
-def _lane(lane: GanttLane, layout: Rows, scale: Scale, factor: float, number: int) -> str:
-    by_phase: dict[str, list[str]] = {}
-    top = layout.bar_top(number)
-    pixel = _NARROWEST / max(abs(scale.end - scale.start), 1.0) * (scale.high - scale.low) / factor
-    for block in _merged(lane.bars, pixel):
+def _lane_blocks(info: GanttInfo, pixel_seconds: float) -> list[list[GanttBar]]:
+    """The bars of each lane, merged until the drawing stays small."""
+    while True:
+        blocks = [_merged(lane.bars, pixel_seconds) for lane in info.lanes]
+        if sum(map(len, blocks)) <= _MOST_BARS or pixel_seconds <= 0:
+            return blocks
+        pixel_seconds *= 1.5
+
+
+def _lane(blocks: Sequence[GanttBar], top: float, scale: Scale, factor: float) -> str:
+    alike: dict[str, list[str]] = {}
+    for block in blocks:
         left, right = scale(block.start_seconds * factor), scale(block.end_seconds * factor)
         begin, duration = format_seconds(block.start_seconds), format_seconds(block.seconds)
-        tip = f"{block.name}\n{duration} from {begin}"
-        class_ = "fill critical" if block.is_critical else "fill outlined"
-        by_phase.setdefault(block.phase, []).append(
-            bar(left, top, max(right - left, 0.5), _BAR, class_=class_, tip=tip)
+        tip = f"{block.name}\n{duration} from {begin}" if right - left >= _WORTH_A_TIP else ""
+        edge = "critical" if block.is_critical else "outlined"
+        alike.setdefault(f"{phase_colour(block.phase)} {edge}", []).append(
+            bar(left, top, max(right - left, 0.5), _BAR, tip=tip)
         )
-    return "".join(group(*bars, class_=phase_colour(phase)) for phase, bars in by_phase.items())
+    return "".join(group(*bars, class_=class_) for class_, bars in alike.items())
 
 
 def _merged(bars: Iterable[GanttBar], pixel_seconds: float) -> list[GanttBar]:
-    """``bars`` in order of time; runs too thin to tell apart become one bar of their phase."""
-    merged: list[GanttBar] = []
-    counts: list[int] = []
+    """``bars`` in order of time, with those too thin to tell apart drawn as one.
+
+    Thin bars of one phase that follow each other are joined; so are bars of several phases as
+    long as they share one pixel, which then shows the phase that fills most of it.
+    """
+    runs: list[list[GanttBar]] = []
     drawable = (b for b in bars if len(finite([b.start_seconds, b.seconds])) == 2 and b.seconds > 0)
+    end = span = 0.0
     for block in sorted(drawable, key=lambda bar: bar.start_seconds):
-        last = merged[-1] if merged else None
-        if (
-            last is not None
-            and block.phase == last.phase
-            and block.start_seconds - last.end_seconds < pixel_seconds
-            and min(block.seconds, last.seconds / counts[-1]) < 2 * pixel_seconds
-        ):
-            counts[-1] += 1
-            seconds = max(block.end_seconds, last.end_seconds) - last.start_seconds
-            name = f"{counts[-1]} tasks: {last.phase}"
-            critical = last.is_critical or block.is_critical
-            merged[-1] = GanttBar(name, last.phase, last.start_seconds, seconds, critical)
+        follows = bool(runs) and block.start_seconds - end < pixel_seconds
+        thin = min(block.seconds, span / len(runs[-1]) if runs else 0.0) < 2 * pixel_seconds
+        if follows and (span < pixel_seconds or (thin and block.phase == runs[-1][-1].phase)):
+            runs[-1].append(block)
         else:
-            merged.append(block)
-            counts.append(1)
-    return merged
+            runs.append([block])
+            end = block.start_seconds
+        end = max(end, block.end_seconds)
+        span = end - runs[-1][0].start_seconds
+    return [_joined(run) for run in runs]
+
+
+def _joined(run: Sequence[GanttBar]) -> GanttBar:
+    if len(run) == 1:
+        return run[0]
+    seconds: dict[str, float] = {}
+    for block in run:
+        seconds[block.phase] = seconds.get(block.phase, 0.0) + block.seconds
+    phase = max(seconds, key=seconds.__getitem__)
+    start, end = run[0].start_seconds, max(block.end_seconds for block in run)
+    critical = any(block.is_critical for block in run)
+    return GanttBar(f"{len(run)} tasks: {', '.join(seconds)}", phase, start, end - start, critical)

@@ -5,8 +5,8 @@ from paceline.units import format_bytes, seconds_unit
 
 def short_bytes(size: float) -> str:
     """``10 kB``: a size without the digits that say nothing."""
-    if size < 1:
-        return f"{size:g} B"
+    if not 1 <= size < 1e18:
+        return f"{size:.3g} B"
     return format_bytes(size).replace(".00 ", " ").replace(".0 ", " ")
 
 

@@ -98,7 +98,7 @@ def _messages(info: LayersInfo, places: BandScale, top: float) -> str:
         right = max(places.edge(message.last) + places.width, left + 1)
         size = format_bytes(message.size_bytes)
         tip = f"message of {size}\n{message.last - message.first + 1} layers"
-        parts.append(bar(left, top + 14, right - left, 8, class_="fill outlined", tip=tip))
+        parts.append(bar(left, top + 14, right - left, 8, tip=tip))
         if text_width(size, 11) <= right - left:
             parts.append(text(size, left, top + 9, class_="small"))
-    return group(*parts, class_="c2")
+    return group(*parts, class_="c2 outlined")

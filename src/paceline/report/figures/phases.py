@@ -12,6 +12,7 @@ from paceline.report.svg.rows import Rows, rows
 from paceline.report.svg.scale import Scale
 from paceline.report.svg.series import in_phase_order, phase_colour
 from paceline.report.svg.ticks import finite
+from paceline.report.text import MISSING
 from paceline.step import Breakdown
 from paceline.units import format_seconds, seconds_unit
 
@@ -65,7 +66,7 @@ def draw(info: PhasesInfo, width: float) -> str:
     factor, unit = seconds_unit(longest)
     axis = length_axis(f"{info.title} ({unit})", [longest * factor])
     key, key_height = legend(_legend(info), 0, width, 0)
-    ends = [format_seconds(item.total_seconds) for item in info.bars]
+    ends = [_total(item) for item in info.bars]
     labels = [item.label for item in info.bars]
     layout = rows(labels, width, top=key_height + 8, bar_height=_BAR, gap=18, ends=ends)
     scale = layout.scale(axis)
@@ -90,6 +91,10 @@ def _legend(info: PhasesInfo) -> list[LegendEntry]:
     return entries
 
 
+def _total(item: PhaseBar) -> str:
+    return format_seconds(item.total_seconds) if item.drawable else MISSING
+
+
 def _bar(
     item: PhaseBar,
     layout: Rows,
@@ -107,8 +112,8 @@ def _bar(
         tip = f"{item.label}\n{names.get(name, name)}: {format_seconds(seconds)} ({percent(share)})"
         parts.append(
             group(
-                bar(start, top, end - start, _BAR, class_="fill outlined", tip=tip),
-                class_=phase_colour(name),
+                bar(start, top, end - start, _BAR, tip=tip),
+                class_=f"{phase_colour(name)} outlined",
             )
         )
         reached += seconds
@@ -117,6 +122,6 @@ def _bar(
         tip = f"{item.label}\nhidden communication: {format_seconds(item.hidden_seconds)}"
         strip = bar(scale(0), top + _BAR + 2, end - scale(0), _HIDDEN, tip=tip)
         parts.append(group(strip, class_="phase-communicate"))
-    total = format_seconds(item.total_seconds)
+    total = _total(item)
     end = scale(reached * factor)
     return "".join(parts) + text(total, end + 8, top + _BAR / 2 + 4, class_="value")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from paceline.report.svg.metrics import text_width
 from paceline.report.svg.scale import LinearScale, LogScale, Scale
 from paceline.report.svg.ticks import (
+    SMALLEST,
     finite,
     linear_bounds,
     linear_ticks,
@@ -56,8 +57,8 @@ def length_axis(title: str, values: Sequence[float], *, most_ticks: int = 8) -> 
     """An axis for bars that start at zero: it ends with the longest, round or not."""
     low, high = linear_bounds(values)
     drawable = [*finite(values), 0.0]
-    if max(drawable) > min(drawable):
-        low, high = (min(drawable) and low), (max(drawable) or high)
+    if max(drawable) > SMALLEST:
+        high = max(drawable)
     return _marked_axis(title, low, high, most_ticks)
 
 

@@ -14,10 +14,10 @@ def escape(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """A coordinate to a hundredth of a pixel, in as few characters as that takes."""
+    """A coordinate to a tenth of a pixel, in as few characters as that takes."""
     if not math.isfinite(value):
         raise ValueError(f"a coordinate cannot be {value}")
-    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    text = f"{value:.1f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
 

@@ -63,14 +63,10 @@ def error_bar_across(y: float, low: float, high: float, cap: float = 4.0) -> str
     return element("path", d=path, class_="error")
 
 
-def bar(
-    x: float, y: float, width: float, height: float, *, class_: str = "fill", tip: str = ""
-) -> str:
-    """A rectangle; a negative width or height grows it the other way."""
+def bar(x: float, y: float, width: float, height: float, *, tip: str = "") -> str:
+    """A rectangle in the colour of its group; a negative size grows it the other way."""
     left, top = min(x, x + width), min(y, y + height)
-    return element(
-        "rect", x=left, y=top, width=abs(width), height=abs(height), class_=class_, tip=tip
-    )
+    return element("rect", x=left, y=top, width=abs(width), height=abs(height), tip=tip)
 
 
 def _path(points: Sequence[Point]) -> str:

@@ -78,6 +78,8 @@ class Rows:
 
     def _label(self, index: int) -> str:
         label = printable(self.labels[index])
+        if not label:
+            return ""
         y = self.bar_top(index)
         if self.labels_above:
             shown = fitted(label, self.width - self.left)

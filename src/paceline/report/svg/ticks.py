@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 
 from paceline.report.numbers import format_number
 
-_LARGEST = 1e300
+LARGEST, SMALLEST = 1e100, 1e-100
+"""Beyond these no quantity of training lies, and ratios of them would overflow."""
+
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 
 
@@ -14,7 +16,7 @@ def finite(values: Iterable[float | None]) -> list[float]:
     return [
         value
         for value in values
-        if value is not None and math.isfinite(value) and abs(value) <= _LARGEST
+        if value is not None and math.isfinite(value) and abs(value) <= LARGEST
     ]
 
 
@@ -24,8 +26,8 @@ def linear_bounds(values: Sequence[float], *, from_zero: bool = True) -> tuple[f
     if from_zero:
         drawable = [*drawable, 0.0]
     low, high = min(drawable, default=0.0), max(drawable, default=1.0)
-    if high - low <= 1e-12 * max(abs(low), abs(high)):
-        room = abs(high) * 0.5 or 1.0
+    if high - low <= max(1e-12 * max(abs(low), abs(high)), SMALLEST):
+        room = abs(high) * 0.5 if abs(high) > SMALLEST else 1.0
         low, high = (low, high + room) if from_zero else (low - room, high + room)
     step = nice_step(high - low, 5)
     return _floor(low, step) * step, -_floor(-high, step) * step
@@ -55,7 +57,7 @@ def nice_step(span: float, parts: int) -> float:
 
 def log_bounds(values: Sequence[float]) -> tuple[float, float]:
     """Bounds that hold all positive ``values`` with a little room; never empty."""
-    drawable = [value for value in finite(values) if value > 1 / _LARGEST]
+    drawable = [value for value in finite(values) if value > SMALLEST]
     low, high = min(drawable, default=1.0), max(drawable, default=10.0)
     if high / low < 2:
         low, high = low / 2, high * 2
@@ -83,7 +85,9 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
     factor, prefix = next(((f, p) for f, p in _PREFIXES if largest >= f), (1.0, ""))
     scaled = [tick / factor for tick in ticks]
     decimals = next((d for d in range(10) if _exact(scaled, d)), 9)
-    return [format_number(value, decimals) + (prefix if value else "") for value in scaled]
+    return [
+        format_number(value, decimals) + prefix if value or not prefix else "0" for value in scaled
+    ]
 
 
 def log_tick_labels(ticks: Sequence[float]) -> list[str]:
