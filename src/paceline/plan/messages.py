@@ -50,6 +50,9 @@ def messages(
             lengths = bucket_lengths(
                 sizes, synchronisation.first_bytes, synchronisation.bucket_bytes
             )
+        case Policy.FUSED:
+            ready = [ready_seconds[i] for i in backward]
+            lengths = fused_lengths(sizes, ready, message_seconds, synchronisation.bucket_bytes)
         case Policy.MERGED:
             ready = [ready_seconds[i] for i in backward]
             lengths = merged_lengths(sizes, ready, message_seconds, overhead_seconds)
@@ -79,6 +82,36 @@ def bucket_lengths(sizes: Sequence[float], first_bytes: float, bucket_bytes: flo
             lengths.append(count)
             held, count, limit = 0.0, 0, bucket_bytes
     return [*lengths, count] if count else lengths
+
+
+def fused_lengths(
+    sizes: Sequence[float],
+    ready_seconds: Sequence[float],
+    message_seconds: MessageSeconds,
+    limit_bytes: float,
+) -> list[int]:
+    """Number of tensors per message when a free link takes whatever is ready.
+
+    ``sizes`` and ``ready_seconds`` are in the order of backward. A message holds at most
+    ``limit_bytes``, but always one tensor.
+    """
+    lengths: list[int] = []
+    free = 0.0
+    first = 0
+    while first < len(sizes):
+        leaves = max(free, ready_seconds[first])
+        held, last = sizes[first], first + 1
+        while (
+            last < len(sizes)
+            and ready_seconds[last] <= leaves
+            and held + sizes[last] <= limit_bytes
+        ):
+            held += sizes[last]
+            last += 1
+        lengths.append(last - first)
+        free = leaves + float(message_seconds(held))
+        first = last
+    return lengths
 
 
 def merged_lengths(

@@ -18,6 +18,8 @@ class Policy(StrEnum):
     """One message per tensor as soon as its gradient is ready (wait-free backward, WFBP)."""
     BUCKETED = "bucketed"
     """Buckets of bounded size in reverse order of use, as PyTorch DDP fills them."""
+    FUSED = "fused"
+    """Whatever is ready when the link gets free, up to a limit, as Horovod fuses."""
     MERGED = "merged"
     """Neighbouring tensors merged so that the last message ends earliest (MG-WFBP)."""
     ONE_MESSAGE = "one_message"
@@ -40,7 +42,8 @@ class Synchronisation:
     """A policy with its sizes in bytes, and the exchange its messages use.
 
     ``first_bytes`` and ``bucket_bytes`` close the first and the later buckets of ``bucketed``
-    and ``split``; ``piece_bytes`` is the largest piece of ``priority``. ``every_steps`` above 1
+    and ``split``; ``bucket_bytes`` limits a message of ``fused``, ``piece_bytes`` a piece of
+    ``priority``. ``every_steps`` above 1
     is local SGD: replicas exchange only then, so each message costs that fraction of its time.
     ``asynchronous`` replicas never wait for each other, only for their own push and pull.
     ``servers`` is the number of parameter servers; None means one per worker node.

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 
 from paceline.errors import InputError
-from paceline.predict.data_parallel import CollectiveSeconds
+from paceline.predict.step_costs import CollectiveSeconds
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 from paceline.naming import unknown_name
 from paceline.plan.synchronisation import Synchronisation
-from paceline.predict.data_parallel import CollectiveSeconds, LayerTime, data_parallel_step
+from paceline.predict.data_parallel import data_parallel_step
+from paceline.predict.step_costs import CollectiveSeconds, LayerTime
 from paceline.step import Step
 from paceline.step.layer_trace import LayerTrace, TracedLayer
 

@@ -1,0 +1,87 @@
+"""What each layer keeps for backward, and what is computed again instead."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.plan.blocks import part_of
+from paceline.plan.plan import Recompute
+from paceline.plan.sharding import ShardedLayer, Sharding
+from paceline.workload.cost import Affine, Number
+
+_ATTENTIONS = ("attention", "relative_attention", "additive_attention")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Per layer: bytes kept from forward to backward, and whether its forward runs twice."""
+
+    sizes: tuple[Affine, ...]
+    again: tuple[bool, ...]
+
+
+def kept_activations(
+    sharding: Sharding,
+    layers: Sequence[ShardedLayer],
+    recompute: Recompute,
+    tp: Number = 1,
+    sequence_parallel: bool = False,
+) -> Kept:
+    """What one device keeps of one micro-batch.
+
+    ``selective`` keeps the inputs of attention instead of its scores; ``full`` keeps the input
+    of each numbered block (divided by tokens with sequence parallelism) and nothing in it.
+    """
+    sizes = [layer.profile.activation_bytes for layer in layers]
+    again = [False] * len(layers)
+    if recompute is Recompute.SELECTIVE:
+        for index, layer in enumerate(layers):
+            if layer.profile.kind in _ATTENTIONS:
+                again[index] = True
+                inputs = _input_bytes(sharding, index)
+                sizes[index] = _smaller(sizes[index], Affine(0, inputs / tp))
+    if recompute is Recompute.FULL:
+        share = tp if sequence_parallel else 1
+        parts = [part_of(node.name) for node in sharding.graph.nodes]
+        for index, part in enumerate(parts):
+            if part:
+                again[index] = True
+                sizes[index] = Affine(0, _entering_bytes(sharding, parts, index) / share)
+    return Kept(tuple(sizes), tuple(again))
+
+
+def working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
+    """Activations of the largest block: what full recomputation holds for a moment."""
+    totals: dict[str, Affine] = {}
+    for node, layer in zip(sharding.graph.nodes, layers, strict=True):
+        part = part_of(node.name)
+        totals[part] = totals.get(part, Affine()) + layer.profile.activation_bytes
+    totals.pop("", None)
+    if not totals:
+        return Affine()
+    return max(totals.values(), key=lambda size: _magnitude(size.per_sample))
+
+
+def _input_bytes(sharding: Sharding, index: int) -> Number:
+    names = sharding.graph.nodes[index].inputs
+    return sum((sharding.output_bytes(name).per_sample for name in names), 0)
+
+
+def _entering_bytes(sharding: Sharding, parts: Sequence[str], index: int) -> Number:
+    """Bytes of tensors that enter a block at this node and at no earlier node of it."""
+    nodes = sharding.graph.nodes
+    first = index
+    while first > 0 and parts[first - 1] == parts[index]:
+        first -= 1
+    inside = {node.name for node in nodes[first:index]}
+    seen = {name for node in nodes[first:index] for name in node.inputs} | inside
+    entering = set(nodes[index].inputs) - seen
+    return sum((sharding.output_bytes(name).per_sample for name in entering), 0)
+
+
+def _smaller(a: Affine, b: Affine) -> Affine:
+    return b if _magnitude(b.per_sample) < _magnitude(a.per_sample) else a
+
+
+def _magnitude(number: Number) -> float:
+    """A number by which sizes are compared; arrays of degrees scale all of them alike."""
+    return float(number.max()) if hasattr(number, "max") else float(number)

@@ -1,0 +1,120 @@
+"""The repeated parts of a network: where pipelines may cut and recomputation may start."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.errors import InputError
+from paceline.workload.graph import Graph
+
+_ENDS_IN_NUMBER = re.compile(r"\d$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A run of nodes: positions ``first`` to ``last`` of the graph, the latter excluded."""
+
+    name: str
+    first: int
+    last: int
+
+
+def blocks(graph: Graph) -> tuple[Block, ...]:
+    """Numbered parts of a graph (``block.0``, ``layer1.2``, ``h.11``), in order.
+
+    What comes before the first part belongs to it, what follows a part belongs to that. A
+    graph without numbered parts has one block per node.
+    """
+    names = [part_of(node.name) for node in graph.nodes]
+    if not any(names):
+        return tuple(Block(node.name, i, i + 1) for i, node in enumerate(graph.nodes))
+    starts: list[tuple[str, int]] = []
+    for index, name in enumerate(names):
+        if name and (not starts or name != starts[-1][0]):
+            starts.append((name, index if starts else 0))
+    ends = [start for _, start in starts[1:]] + [len(graph.nodes)]
+    return tuple(Block(name, start, end) for (name, start), end in zip(starts, ends, strict=True))
+
+
+def chunks_of_equal_blocks(
+    parts: Sequence[Block], chunks: int, sizes: Sequence[int] = ()
+) -> tuple[Block, ...]:
+    """Runs of whole blocks, one per pipeline chunk: ``sizes`` of them, or equally many."""
+    count = len(parts)
+    if sizes and sum(sizes) != count:
+        raise InputError(
+            f"the stages hold {sum(sizes)} blocks, but the network has {count}",
+            f"give sizes that sum to {count}",
+        )
+    if not sizes:
+        if count % chunks:
+            raise InputError(
+                f"{count} layers do not divide into {chunks} pipeline chunks",
+                "take pp x interleave that divides them, or give --stage-layers",
+            )
+        sizes = [count // chunks] * chunks
+    return _runs(parts, sizes)
+
+
+def balanced_chunks(
+    parts: Sequence[Block], weights: Sequence[float], chunks: int
+) -> tuple[Block, ...]:
+    """Runs of whole blocks such that the heaviest of ``chunks`` runs is as light as it can be.
+
+    ``weights`` are seconds (or FLOP) of each block.
+    """
+    if chunks > len(parts):
+        raise InputError(
+            f"{len(parts)} blocks cannot fill {chunks} pipeline chunks",
+            f"take pp x interleave of at most {len(parts)}",
+        )
+    sizes = _lightest_heaviest(weights, chunks)
+    return _runs(parts, sizes)
+
+
+def part_of(name: str) -> str:
+    """``transformer.h.3`` of ``transformer.h.3.attention.query``; empty if nothing is numbered."""
+    scopes = re.split(r"[./]", name)[:-1]
+    for depth, scope in enumerate(scopes, 1):
+        if scope.isdigit():
+            return ".".join(scopes[:depth])
+    numbered = 0
+    while numbered < len(scopes) and _ENDS_IN_NUMBER.search(scopes[numbered]):
+        numbered += 1
+    return ".".join(scopes[:numbered])
+
+
+def _runs(parts: Sequence[Block], sizes: Sequence[int]) -> tuple[Block, ...]:
+    if any(size < 1 for size in sizes):
+        raise InputError("a pipeline chunk without a block", "give each at least one")
+    runs = []
+    start = 0
+    for number, size in enumerate(sizes):
+        run = parts[start : start + size]
+        runs.append(Block(f"stage {number}", run[0].first, run[-1].last))
+        start += size
+    return tuple(runs)
+
+
+def _lightest_heaviest(weights: Sequence[float], chunks: int) -> list[int]:
+    """Sizes of consecutive groups that minimise the largest sum: dynamic programming."""
+    count = len(weights)
+    prefix = [0.0]
+    for weight in weights:
+        prefix.append(prefix[-1] + weight)
+    best = [[float("inf")] * (count + 1) for _ in range(chunks + 1)]
+    cut = [[0] * (count + 1) for _ in range(chunks + 1)]
+    best[0][0] = 0.0
+    for groups in range(1, chunks + 1):
+        for end in range(groups, count + 1):
+            for start in range(groups - 1, end):
+                heaviest = max(best[groups - 1][start], prefix[end] - prefix[start])
+                if heaviest < best[groups][end]:
+                    best[groups][end], cut[groups][end] = heaviest, start
+    sizes: list[int] = []
+    end = count
+    for groups in range(chunks, 0, -1):
+        start = cut[groups][end]
+        sizes.append(end - start)
+        end = start
+    return sizes[::-1]

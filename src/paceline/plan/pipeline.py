@@ -1,0 +1,103 @@
+"""Pipeline schedules: the order of work on each stage, and the time of equal stages."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.errors import InputError
+from paceline.plan.plan import PipelineSchedule
+
+Numbers = float | NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Forward or backward of one micro-batch through one chunk of a stage."""
+
+    is_forward: bool
+    micro_batch: int
+    chunk: int
+
+
+def stage_order(
+    schedule: PipelineSchedule, stage: int, pp: int, micro_batches: int, interleave: int = 1
+) -> list[Pass]:
+    """Everything a stage does in one step, in order; chunk 0 is nearest the input.
+
+    1F1B runs as many forwards as there are stages behind it, then one forward and one backward
+    in turn. Interleaved, it goes through chunks in rounds of ``pp`` micro-batches (Narayanan et
+    al. 2021), which therefore must fill whole rounds.
+    """
+    total = micro_batches * interleave
+    if schedule is PipelineSchedule.GPIPE:
+        forwards = [_pass(k, True, pp, interleave, micro_batches) for k in range(total)]
+        return forwards + [_pass(k, False, pp, interleave, micro_batches) for k in range(total)]
+    if interleave > 1:
+        check_rounds(pp, micro_batches)
+        ahead = 2 * (pp - stage - 1) + (interleave - 1) * pp
+    else:
+        ahead = pp - stage - 1
+    warm_up = min(ahead, total)
+    order = [_pass(k, True, pp, interleave, micro_batches) for k in range(warm_up)]
+    for k in range(total - warm_up):
+        order.append(_pass(k + warm_up, True, pp, interleave, micro_batches))
+        order.append(_pass(k, False, pp, interleave, micro_batches))
+    order += [_pass(k, False, pp, interleave, micro_batches) for k in range(total - warm_up, total)]
+    return order
+
+
+def check_rounds(pp: int, micro_batches: int) -> None:
+    """Refuse interleaving whose micro-batches do not fill whole rounds of the pipeline."""
+    if micro_batches % pp:
+        raise InputError(
+            f"interleaving needs micro-batches in rounds of pp {pp}, not {micro_batches}",
+            f"take a multiple of {pp} micro-batches",
+        )
+
+
+def bubble_fraction(pp: Numbers, micro_batches: Numbers, interleave: Numbers = 1.0) -> Numbers:
+    """Idle time over useful time of a stage: (p - 1) / (m v)."""
+    return (pp - 1.0) / (micro_batches * interleave)
+
+
+def pipeline_seconds(
+    longest_seconds: Numbers,
+    total_seconds: Numbers,
+    hop_seconds: Numbers,
+    pp: Numbers,
+    micro_batches: Numbers,
+    interleave: Numbers = 1.0,
+    gpipe: bool = False,
+) -> Numbers:
+    """Time from the first forward to the last backward of a pipeline.
+
+    ``longest_seconds`` is forward plus backward of one micro-batch through the slowest stage,
+    ``total_seconds`` that through all stages, ``hop_seconds`` one message between neighbours.
+    One micro-batch goes through everything while the slowest stage works on the others. Plain
+    1F1B has just ``pp`` micro-batches under way, so each waits for its hops; GPipe and
+    interleaving have enough of them. Exact to a hop for equal stages, and near it where the
+    slowest stage is neither first nor last.
+    """
+    way = total_seconds + 2.0 * (pp - 1.0) * hop_seconds
+    others = micro_batches - 1.0
+    if gpipe:
+        return way + others * longest_seconds
+    plain = way + others * np.maximum(longest_seconds, way / pp)
+    ramp = (total_seconds - longest_seconds) / interleave
+    hops = 2.0 * (pp * interleave - 1.0) * hop_seconds
+    interleaved = micro_batches * longest_seconds + ramp + hops
+    return np.where(np.asarray(interleave) > 1, interleaved, plain)
+
+
+def _pass(k: int, is_forward: bool, pp: int, interleave: int, micro_batches: int) -> Pass:
+    """The k-th forward or backward: rounds of ``pp`` micro-batches, each through all chunks."""
+    if interleave == 1:
+        return Pass(is_forward, k, 0)
+    if micro_batches % pp:
+        chunk, micro_batch = divmod(k, micro_batches)
+    else:
+        round_, inside = divmod(k, pp * interleave)
+        chunk, position = divmod(inside, pp)
+        micro_batch = round_ * pp + position
+    return Pass(is_forward, micro_batch, chunk if is_forward else interleave - 1 - chunk)

@@ -1,0 +1,148 @@
+"""Plan: how a workload is spread over devices."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from paceline.errors import InputError
+from paceline.plan.compression import NO_COMPRESSION, Compression
+from paceline.plan.synchronisation import Synchronisation
+
+
+class Recompute(StrEnum):
+    """Which activations are computed again in backward instead of being kept."""
+
+    NONE = "none"
+    SELECTIVE = "selective"
+    """The scores and softmax of attention, which are large and cheap."""
+    FULL = "full"
+    """Everything but the input of each block."""
+
+
+class PipelineSchedule(StrEnum):
+    """The order in which a pipeline stage works through micro-batches."""
+
+    GPIPE = "gpipe"
+    """All forwards, then all backwards."""
+    ONE_F_ONE_B = "1f1b"
+    """One forward, one backward in the steady state; interleaved with several chunks."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Degrees of parallelism and policies. The degrees multiply to the number of devices.
+
+    ``dp`` replicas, each of ``tp`` x ``pp`` x ``cp`` devices: tensor (or filter), pipeline and
+    context parallel. ``ep`` devices of the ``dp`` x ``cp`` ones share out experts. ``zero`` is
+    the stage of sharded data parallelism (1 optimiser state, 2 gradients too, 3 weights too).
+    ``micro_batch`` samples go through at a time, ``micro_batches`` times per step; what is not
+    given follows from the batch. Each pipeline stage holds ``interleave`` chunks;
+    ``stage_layers`` gives the number of blocks of each chunk when they are uneven. None leaves
+    synchronisation to the framework.
+    """
+
+    dp: int = 1
+    tp: int = 1
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    zero: int = 0
+    micro_batch: int | None = None
+    micro_batches: int | None = None
+    interleave: int = 1
+    pipeline: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
+    stage_layers: tuple[int, ...] = ()
+    recompute: Recompute = Recompute.NONE
+    sequence_parallel: bool = False
+    synchronisation: Synchronisation | None = None
+    compression: Compression = NO_COMPRESSION
+    framework: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("dp", "tp", "pp", "cp", "ep", "interleave", "micro_batch", "micro_batches"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} must be at least 1, not {value}", "count from one")
+        if self.zero not in (0, 1, 2, 3):
+            raise InputError(
+                f"there is no stage {self.zero} of sharded data parallelism",
+                "0 shards nothing, 1 optimiser state, 2 gradients too, 3 weights too",
+            )
+        if (self.dp * self.cp) % self.ep:
+            raise InputError(
+                f"ep {self.ep} does not divide dp x cp = {self.dp * self.cp}",
+                "experts are shared out among data-parallel devices; take a divisor",
+            )
+        if self.interleave > 1 and self.pp == 1:
+            raise InputError(
+                f"interleave {self.interleave} needs a pipeline", "give --pp above 1 as well"
+            )
+        if self.interleave > 1 and self.pipeline is PipelineSchedule.GPIPE:
+            raise InputError(
+                "gpipe runs one chunk per stage", "interleave with --pipeline 1f1b, or not at all"
+            )
+        if self.stage_layers and len(self.stage_layers) != self.chunks:
+            raise InputError(
+                f"{len(self.stage_layers)} stage sizes for {self.chunks} chunks "
+                f"(pp {self.pp} x interleave {self.interleave})",
+                "give one number of blocks per chunk",
+            )
+
+    @property
+    def devices(self) -> int:
+        """Devices the plan runs on."""
+        return self.dp * self.tp * self.pp * self.cp
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the pipeline cuts the network into."""
+        return self.pp * self.interleave
+
+    @property
+    def shard_degree(self) -> int:
+        """Devices that hold the same weights, among which ``zero`` shares them out."""
+        return self.dp * self.cp
+
+    @property
+    def label(self) -> str:
+        """``dp 8 x tp 8 x pp 4``: the degrees that are not one."""
+        degrees = (("dp", self.dp), ("tp", self.tp), ("pp", self.pp), ("cp", self.cp))
+        parts = [f"{name} {size}" for name, size in degrees if size > 1] or ["dp 1"]
+        further = [f"ep {self.ep}"] if self.ep > 1 else []
+        return " x ".join(parts + further)
+
+    def check_devices(self, devices: int) -> None:
+        """Refuse a number of devices that the degrees do not multiply to."""
+        if self.devices != devices:
+            product = f"dp {self.dp} x tp {self.tp} x pp {self.pp} x cp {self.cp}"
+            model = self.tp * self.pp * self.cp
+            if devices % model == 0:
+                hint = f"--dp {devices // model} fills them, or leave --dp out"
+            else:
+                hint = f"take a multiple of tp x pp x cp = {model} devices"
+            raise InputError(f"{product} = {self.devices}, but there are {devices} devices", hint)
+
+    def batches(self, batch: int) -> tuple[int, int]:
+        """Micro-batch and number of micro-batches for ``batch`` samples per replica."""
+        size, count = self.micro_batch, self.micro_batches
+        if size is None and count is None:
+            return batch, 1
+        if size is None:
+            assert count is not None
+            size = max(1, batch // count)
+        if count is None:
+            count = max(1, batch // size)
+        if size * count != batch:
+            raise InputError(
+                f"a batch of {batch} per replica is not {count} micro-batches of {size}",
+                "micro-batch x micro-batches must be the batch per replica",
+            )
+        return size, count
+
+
+def plan_for(devices: int, *, dp: int | None = None, **fields: object) -> Plan:
+    """The plan with ``fields`` on ``devices``; ``dp`` takes what the other degrees leave."""
+    draft = Plan(**fields)  # type: ignore[arg-type]
+    model = draft.tp * draft.pp * draft.cp
+    plan = Plan(dp=dp if dp is not None else max(1, devices // model), **fields)  # type: ignore[arg-type]
+    plan.check_devices(devices)
+    return plan

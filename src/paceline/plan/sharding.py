@@ -1,0 +1,120 @@
+"""What one device has of each layer under tensor, expert and context parallelism.
+
+Every function takes degrees that are numbers or NumPy arrays, so that the scheduler and the
+vectorised search share the equations.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from paceline.plan.division import divided_profile, shared_out_experts
+from paceline.plan.tensor_parallel import Division, Role, Transfer, divide
+from paceline.workload.cost import Affine, GraphProfile, LayerProfile, Number
+from paceline.workload.graph import Graph
+from paceline.workload.ops import MixtureOfExperts
+from paceline.workload.ops.base import elements
+from paceline.workload.precision import Precision, precision
+
+
+@dataclass(frozen=True)
+class Message:
+    """One exchange of a layer, of so many bytes as a function of the batch."""
+
+    operation: str
+    size: Affine
+
+
+@dataclass(frozen=True)
+class ShardedLayer:
+    """One device's part of a layer, and its exchanges with devices of the same replica.
+
+    ``tensor_forward`` and ``tensor_backward`` travel among tensor-parallel devices,
+    ``expert_forward`` and ``expert_backward`` among expert-parallel ones.
+    ``context_forward`` is what context-parallel devices pass round in forward; backward passes
+    twice that. ``is_expert``: most of its weights are shared out among experts, so they are
+    reduced among fewer replicas.
+    """
+
+    profile: LayerProfile
+    tensor_forward: tuple[Message, ...] = ()
+    tensor_backward: tuple[Message, ...] = ()
+    expert_forward: tuple[Message, ...] = ()
+    expert_backward: tuple[Message, ...] = ()
+    context_forward: tuple[Message, ...] = ()
+    is_expert: bool = False
+
+
+class Sharding:
+    """A graph at one sequence length and precision, ready to be divided by any degrees."""
+
+    def __init__(self, graph: Graph, sequence: int | None, number_format: str) -> None:
+        self.graph = graph
+        self.precision: Precision = precision(number_format)
+        self.profile: GraphProfile = graph.profile(sequence, self.precision)
+        self._by_name = {layer.name: layer for layer in self.profile.layers}
+
+    @cached_property
+    def _divisions(self) -> tuple[Division, ...]:
+        return divide(self.graph)
+
+    @cached_property
+    def _divisions_by_tokens(self) -> tuple[Division, ...]:
+        return divide(self.graph, sequence_parallel=True)
+
+    def layers(
+        self, tp: Number = 1, ep: Number = 1, sequence_parallel: bool = False
+    ) -> tuple[ShardedLayer, ...]:
+        """One entry per node, in the order of the graph."""
+        if isinstance(tp, int) and tp == 1:
+            divisions: tuple[Division, ...] = (Division(Role.WHOLE),) * len(self.graph.nodes)
+        else:
+            divisions = self._divisions_by_tokens if sequence_parallel else self._divisions
+        tokens_divided = sequence_parallel and divisions is self._divisions_by_tokens
+        return tuple(
+            self._layer(index, division, tp, ep, tokens_divided)
+            for index, division in enumerate(divisions)
+        )
+
+    def output_bytes(self, name: str) -> Affine:
+        """Bytes of one tensor between layers; of an input of the graph, none are trained."""
+        layer = self._by_name.get(name)
+        if layer is None:
+            return Affine()
+        return Affine(0, elements(layer.output_shape) * self.precision.activation_bytes)
+
+    def _layer(
+        self, index: int, division: Division, tp: Number, ep: Number, tokens_divided: bool
+    ) -> ShardedLayer:
+        node, profile = self.graph.nodes[index], self.profile.layers[index]
+        sharded = divided_profile(profile, division.role, tp, tokens_divided, self._mix(index))
+        expert_messages: tuple[Message, ...] = ()
+        if isinstance(node.op, MixtureOfExperts):
+            sharded = shared_out_experts(sharded, node.op, ep)
+            routed = self.output_bytes(node.inputs[0])
+            share = tp if tokens_divided else 1
+            size = Affine(0, node.op.top_k * routed.per_sample / share)
+            expert_messages = (Message("all_to_all", size),) * 2
+        context: tuple[Message, ...] = ()
+        if node.op.kind in ("attention", "relative_attention"):
+            keys_and_values = [self.output_bytes(name) for name in node.inputs[1:3]]
+            passed = sum((size.per_sample for size in keys_and_values), 0)
+            context = (Message("point_to_point", Affine(0, passed / tp)),)
+        return ShardedLayer(
+            sharded,
+            tensor_forward=self._messages(division.forward),
+            tensor_backward=self._messages(division.backward),
+            expert_forward=expert_messages,
+            expert_backward=expert_messages,
+            context_forward=context,
+            is_expert=bool(expert_messages),
+        )
+
+    def _messages(self, transfers: tuple[Transfer, ...]) -> tuple[Message, ...]:
+        return tuple(Message(str(t.operation), self.output_bytes(t.tensor)) for t in transfers)
+
+    def _mix(self, index: int) -> Number:
+        """Input elements over input plus output elements of a node."""
+        node, profile = self.graph.nodes[index], self.profile.layers[index]
+        read = sum(self.output_bytes(name).per_sample for name in node.inputs)
+        written = elements(profile.output_shape) * self.precision.activation_bytes
+        return read / (read + written)

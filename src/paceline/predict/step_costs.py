@@ -1,0 +1,87 @@
+"""What a step is made of: times of layers, of gradient messages, and of everything else."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from paceline.plan.synchronisation import Synchronisation
+
+CollectiveSeconds = Callable[[float], float]
+"""Seconds of one collective operation on so many bytes, for the workers at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTime:
+    """Seconds of one layer on one device for one micro-batch, and the bytes of its gradient.
+
+    ``recompute_seconds`` is forward work done again before backward.
+    ``forward_exchange_seconds`` and ``backward_exchange_seconds`` are messages with devices of
+    the same replica (tensor, context, expert parallel) that the next layer waits for.
+    """
+
+    name: str
+    forward_seconds: float
+    backward_seconds: float
+    gradient_bytes: float = 0.0
+    recompute_seconds: float = 0.0
+    forward_exchange_seconds: float = 0.0
+    backward_exchange_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class GradientExchange:
+    """How replicas agree on gradients: a policy, and what its messages take.
+
+    ``all_reduce`` is the message of most policies; with ``pull`` it is the push to parameter
+    servers and ``pull`` the way back, at the same time as later pushes unless
+    ``one_way_at_a_time``. Sharded data parallelism and ``split`` use ``reduce_scatter`` and
+    ``all_gather``, each half of an all-reduce unless given.
+    """
+
+    synchronisation: Synchronisation
+    all_reduce: CollectiveSeconds
+    reduce_scatter: CollectiveSeconds | None = None
+    all_gather: CollectiveSeconds | None = None
+    pull: CollectiveSeconds | None = None
+    one_way_at_a_time: bool = False
+
+    @property
+    def share(self) -> float:
+        """Steps that exchange, of all steps (below 1 for local SGD)."""
+        return 1.0 / self.synchronisation.every_steps
+
+    def message(self, size: float) -> float:
+        """Seconds of an all-reduce or a push."""
+        return self.share * self.all_reduce(size)
+
+    def scatter(self, size: float) -> float:
+        """Seconds of a reduce-scatter."""
+        if self.reduce_scatter is None:
+            return 0.5 * self.message(size)
+        return self.share * self.reduce_scatter(size)
+
+    def gather(self, size: float) -> float:
+        """Seconds of an all-gather."""
+        if self.all_gather is None:
+            return 0.5 * self.message(size)
+        return self.share * self.all_gather(size)
+
+
+@dataclass(frozen=True)
+class StepCosts:
+    """What a step costs beside its layers and messages, in seconds.
+
+    ``input_seconds`` (read and prepare) and ``copy_seconds`` (to the device) run beside the
+    step when ``input_overlapped``, since the next batch is prefetched, else before it.
+    ``message_overhead_seconds`` is what each message takes from the device that computes
+    (launch, negotiation, packing): no overlap hides it. ``interference`` is the fraction by
+    which computing slows down while a message is in flight. ``overhead_seconds`` is the
+    framework's own time per step.
+    """
+
+    input_seconds: float = 0.0
+    copy_seconds: float = 0.0
+    input_overlapped: bool = True
+    update_seconds: float = 0.0
+    message_overhead_seconds: float = 0.0
+    overhead_seconds: float = 0.0
+    interference: float = 0.0
