@@ -59,6 +59,20 @@ class LaunchGroup:
         return math.fsum(known) / len(known) if known else math.nan
 
 
+def doubt_lines(groups: Sequence[LaunchGroup]) -> list[str]:
+    """Every reason to doubt these groups, one line each, naming the groups it holds for."""
+    by_cause: dict[str, list[tuple[LaunchGroup, Doubt]]] = {}
+    for group in groups:
+        for doubt in group.doubts:
+            by_cause.setdefault(doubt.cause, []).append((group, doubt))
+    lines = []
+    for cause, found in by_cause.items():
+        whom = "; ".join(group.words for group, _ in found)
+        _, first = found[0]
+        lines.append(f"{cause} ({whom}): {first.message}; {first.remedy}")
+    return lines
+
+
 def grouped(launches: Sequence[Launch]) -> list[LaunchGroup]:
     """Groups of the finished launches, in order of model, processes and kind."""
     by_configuration: dict[tuple[object, ...], list[Launch]] = {}

@@ -112,6 +112,11 @@ def lag_one_autocorrelation(values: Sequence[float]) -> float:
     return together / spread
 
 
+def counted(number: int, singular: str, plural: str) -> str:
+    """``1 launch``, ``3 launches``."""
+    return f"{number} {singular if number == 1 else plural}"
+
+
 def doubts(launches: Sequence[Launch]) -> list[Doubt]:
     """Reasons to doubt the figures of these finished launches of one job, each with its remedy."""
     finished = [launch for launch in launches if launch.status is Status.FINISHED]
@@ -120,8 +125,8 @@ def doubts(launches: Sequence[Launch]) -> list[Doubt]:
         found.append(
             Doubt(
                 "too few launches",
-                f"{len(finished)} launches tell little about how far the next one may lie",
-                "run at least 3, better 5: --launches 5",
+                f"{counted(len(finished), 'launch', 'launches')} cannot tell how far others lie",
+                "run 3 or more: --launches 5",
             )
         )
     contended = [launch for launch in finished if wall_over_cpu(launch) > CONTENDED_WALL_OVER_CPU]
@@ -130,9 +135,8 @@ def doubts(launches: Sequence[Launch]) -> list[Doubt]:
         found.append(
             Doubt(
                 "contention",
-                f"{len(contended)} of {len(finished)} launches waited for the processor: wall time "
-                f"was up to {worst:.2f} times CPU time",
-                "end other programs, or use fewer processes or threads than cores",
+                f"processes waited for a core, wall time was up to {worst:.2f} times CPU time",
+                "end other programs, or use fewer processes or threads",
             )
         )
     correlations = [lag_one_autocorrelation(step_seconds(launch)) for launch in finished]

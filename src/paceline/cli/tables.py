@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from paceline.analyse.groups import LaunchGroup, grouped
+from paceline.analyse.groups import LaunchGroup, doubt_lines, grouped
 from paceline.analyse.statistics import mean_step_seconds, throughput, wall_over_cpu
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
@@ -23,9 +23,8 @@ def print_throughput(launches: Sequence[Launch]) -> None:
 
 def print_doubts(launches: Sequence[Launch]) -> None:
     """Every reason to doubt the figures, and every launch that has none, on standard error."""
-    for group in grouped(launches):
-        for doubt in group.doubts:
-            click.echo(f"warning: {group.words}: {doubt.message}; {doubt.remedy}", err=True)
+    for line in doubt_lines(grouped(launches)):
+        click.echo(f"warning: {line}", err=True)
     for launch in launches:
         if launch.status is not Status.FINISHED:
             click.echo(f"{launch.status}: {launch.id}: {launch.outcome.reason}", err=True)

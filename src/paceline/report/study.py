@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from paceline.analyse.calibration import Calibration
 from paceline.analyse.comparison import Comparison
 from paceline.analyse.explain import Explanation
-from paceline.analyse.groups import LaunchGroup, grouped
+from paceline.analyse.groups import LaunchGroup, doubt_lines, grouped
 from paceline.analyse.statistics import mean_step_seconds, throughput, wall_over_cpu
 from paceline.hardware.profile import MachineProfile
 from paceline.report.figures import (
@@ -100,14 +100,14 @@ def _results_section(results: StudyResults, groups: Sequence[LaunchGroup]) -> Se
     alone = _alone(groups)
     comparisons = [*results.here, *results.elsewhere]
     plain = [group for group in groups if group.first.instrument == "none"]
-    warnings = [f"{g.words}: {doubt.message}; {doubt.remedy}" for g in plain for doubt in g.doubts]
+    warnings = doubt_lines(plain)
     if alone is None or not comparisons:
         return Section("Measured", tables=[_throughput_table(plain)], warnings=warnings)
     scaling = ScalingInfo(
         "throughput (samples/s)",
         (
             ScalingSeries("measured here", _measured_points(plain)),
-            *_predicted_series(results),
+            *_predicted_series(results, alone),
         ),
         unit="samples/s",
         device_title="workers",
@@ -122,21 +122,23 @@ def _results_section(results: StudyResults, groups: Sequence[LaunchGroup]) -> Se
     )
 
 
-def _predicted_series(results: StudyResults) -> list[ScalingSeries]:
+def _predicted_series(results: StudyResults, alone: LaunchGroup) -> list[ScalingSeries]:
+    """Predictions begin at the one process they were made from."""
+    start = ScalingPoint(1, Ranged(alone.throughput.mean))
     series = []
     for label, comparisons in (
         ("predicted here", results.here),
         ("predicted, nodes on a network", results.elsewhere),
     ):
         if comparisons:
-            points = tuple(
+            points = [
                 ScalingPoint(
                     one.prediction.workers,
                     Ranged(one.prediction.throughput, *one.prediction.throughput_interval),
                 )
                 for one in comparisons
-            )
-            series.append(ScalingSeries(label, points, is_predicted=True))
+            ]
+            series.append(ScalingSeries(label, (start, *points), is_predicted=True))
     return series
 
 
