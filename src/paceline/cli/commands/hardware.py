@@ -1,0 +1,54 @@
+"""``paceline hardware``: what is known of devices, links and clusters, and from where."""
+
+from pathlib import Path
+
+import click
+
+from paceline.cli.output import emit_json, json_option, next_line
+
+LISTS = ("devices", "links", "clusters", "libraries", "frameworks")
+
+EXAMPLE = """
+\b
+Examples:
+  paceline hardware devices
+  paceline hardware A100-80GB
+  paceline hardware dgx-h100 --json
+  paceline hardware clusters --file lab.toml
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("what", default="clusters", metavar="[LIST|NAME]")
+@click.option(
+    "--file",
+    "own_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="TOML with hardware of yours, which goes before the catalogue's.",
+)
+@json_option
+def command(what: str, own_file: Path | None, as_json: bool) -> None:
+    """List what is known of hardware, or show one entry with the source of each number.
+
+    LIST is devices, links, clusters, libraries or frameworks; NAME is the name of any of
+    them, in any spelling.
+    """
+    from paceline.cli.hardware_entries import entry
+    from paceline.cli.hardware_lists import listing
+    from paceline.hardware.catalogue import catalogue
+
+    known = catalogue().extended_with(own_file) if own_file else catalogue()
+    if what in LISTS:
+        listed = listing(what, known)
+        if as_json:
+            emit_json("hardware-list", 1, {"list": what, "entries": listed.entries})
+            return
+        listed.show()
+        next_line(f"paceline hardware {listed.example}", "paceline predict --help")
+        return
+    found = entry(what, known)
+    if as_json:
+        emit_json("hardware", 1, found.facts)
+        return
+    found.show()
+    next_line(*found.next_commands)

@@ -1,0 +1,205 @@
+"""One entry of the catalogue with the source of each number: ``paceline hardware NAME``."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+
+from paceline.cli.hardware_facts import (
+    cluster_facts,
+    device_facts,
+    input_words,
+    link_facts,
+    policy_words,
+)
+from paceline.errors import UnknownNameError
+from paceline.hardware import Cluster, Device, Link, Provenance
+from paceline.hardware.catalogue import Catalogue
+from paceline.naming import unknown_name
+from paceline.predict.collectives import Library, library, library_names
+from paceline.predict.frameworks import Framework, framework, framework_names
+from paceline.report.table import Column, Table
+from paceline.report.terminal import print_table, terminal_width
+from paceline.report.text import wrap
+from paceline.units import format_bandwidth, format_bytes, format_flops, format_seconds
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One device, link, cluster, library or framework with the source of each number."""
+
+    table: Table
+    facts: dict[str, Any]
+    next_commands: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+
+    def show(self) -> None:
+        """Print the table, and below it in full the sources that it numbers."""
+        print_table(self.table)
+        for number, source in enumerate(self.sources, start=1):
+            for line in wrap(f"[{number}] {source}", terminal_width()):
+                click.echo(line)
+
+
+def entry(name: str, known: Catalogue) -> Entry:
+    """The entry of any kind that is called ``name``."""
+    finders: tuple[Callable[[str], Entry], ...] = (
+        lambda text: _cluster_entry(known.cluster(text)),
+        lambda text: _device_entry(known.device(text)),
+        lambda text: _link_entry(known.link(text)),
+        lambda text: _framework_entry(framework(text)),
+        lambda text: _library_entry(library(text)),
+    )
+    for find in finders:
+        try:
+            return find(name)
+        except UnknownNameError:
+            continue
+    names = [*known.devices, *known.links, *known.clusters, *framework_names(), *library_names()]
+    raise unknown_name(
+        "device, link, cluster, library or framework",
+        name,
+        names,
+        "'paceline hardware devices' lists devices; so do links, clusters, libraries, frameworks",
+    )
+
+
+def _device_entry(device: Device) -> Entry:
+    facts: list[tuple[str, str | None, str]] = [
+        (f"{name} peak", f"{format_flops(rate)}/s", f"peak_flops.{name}")
+        for name, rate in device.peak_flops.items()
+    ]
+    facts += [
+        (f"{name} reached by products", f"{format_flops(rate)}/s", f"attainable_flops.{name}")
+        for name, rate in device.attainable_flops.items()
+    ]
+    facts += [
+        (
+            "matrix unit for",
+            ", ".join(sorted(device.matrix_precisions)) or "none",
+            "matrix_precisions",
+        ),
+        ("memory", _shown(device.memory_bytes, format_bytes), "memory"),
+        ("memory bandwidth", _shown(device.memory_bandwidth, format_bandwidth), "memory_bandwidth"),
+        ("compute units", _shown(device.compute_units, str), "compute_units"),
+        ("power", _shown(device.power_watts, lambda watts: f"{watts:.0f} W"), "power_watts"),
+        ("year", _shown(device.year, str), "year"),
+    ]
+    title = f"{device.name}: {device.vendor} {device.kind}"
+    further = ("paceline hardware clusters", "paceline predict --help")
+    return _entry(title, facts, device.provenance, device.notes, device_facts(device), further)
+
+
+def _link_entry(link: Link) -> Entry:
+    facts = [
+        ("scope", link.scope, "scope"),
+        ("technology", f"{link.technology} {link.transport}".strip(), "technology"),
+        ("bandwidth, one way", _shown(link.bandwidth, format_bandwidth), "bandwidth"),
+        ("of each", link.per, "per"),
+        ("latency", _shown(link.latency_seconds, format_seconds), "latency"),
+        (
+            "reached by collectives",
+            _shown(link.collective_bandwidth, format_bandwidth),
+            "collective_bandwidth",
+        ),
+    ]
+    further = ("paceline hardware clusters", "paceline predict --help")
+    return _entry(link.name, facts, link.provenance, link.notes, link_facts(link), further)
+
+
+def _cluster_entry(cluster: Cluster) -> Entry:
+    links = (cluster.intra, cluster.inter, cluster.host)
+    intra, inter, host = (link.name if link else None for link in links)
+    price = cluster.price_per_device_hour
+    facts = [
+        ("device", cluster.device.name, "device"),
+        ("devices per node", str(cluster.devices_per_node), "devices_per_node"),
+        ("nodes", str(cluster.nodes), "nodes"),
+        ("in the node", intra, "intra"),
+        ("between nodes", inter, "inter"),
+        ("host to device", host, "host"),
+        ("network cards per node", str(cluster.nics_per_node), "nics_per_node"),
+        ("oversubscription", f"{cluster.oversubscription:g}", "oversubscription"),
+        ("price per device and hour", _shown(price, str), "price_per_device_hour"),
+    ]
+    names = [name for name in (cluster.device.name, intra, inter) if name]
+    further = tuple(f"paceline hardware {name}" for name in names)
+    facts_json = cluster_facts(cluster)
+    return _entry(cluster.name, facts, cluster.provenance, cluster.notes, facts_json, further)
+
+
+def _framework_entry(one: Framework) -> Entry:
+    priors = set(one.priors)
+    facts = [
+        ("gradients", policy_words(one), "synchronisation"),
+        ("library", f"{one.accelerator_library} / {one.processor_library} (CPU)", "library"),
+        ("input", input_words(one), "input_overlapped"),
+        ("to issue an operation", format_seconds(one.dispatch_seconds), "dispatch"),
+        ("overhead per step", format_seconds(one.step_overhead_seconds), "step_overhead"),
+        ("overhead per message", format_seconds(one.message_overhead_seconds), "message_overhead"),
+        ("delay of a message", format_seconds(one.message_latency_seconds), "message_latency"),
+        ("pointwise traffic left", f"{one.pointwise_traffic:.0%}", "pointwise_traffic"),
+        ("convolution", one.convolution, "convolution"),
+    ]
+    rows = tuple(
+        (label, value, "prior, to be fitted" if key in priors else "[1]")
+        for label, value, key in facts
+    )
+    columns = (Column("what"), Column("value"), Column("source"))
+    table = Table(columns, rows, title=f"{one.name}: {one.title}", note=one.policy)
+    further = ("paceline hardware frameworks", "paceline predict --help")
+    return Entry(table, asdict(one), further, (one.source,))
+
+
+def _library_entry(one: Library) -> Entry:
+    columns = (
+        Column("operation"),
+        Column("algorithm"),
+        Column("start", "us", scale=1e6),
+        Column("hop NVLink", "us", scale=1e6),
+        Column("hop PCIe", "us", scale=1e6),
+        Column("hop RDMA", "us", scale=1e6),
+        Column("hop TCP", "us", scale=1e6),
+        Column("bandwidth left", decimals=2),
+    )
+    rows = tuple(
+        (
+            variant.operation,
+            variant.name,
+            variant.start_seconds,
+            *(variant.hop_seconds.get(family) for family in ("nvlink", "pcie", "rdma", "tcp")),
+            variant.bandwidth_fraction,
+        )
+        for variant in one.variants
+    )
+    table = Table(columns, rows, title=one.name, note=one.source)
+    return Entry(table, asdict(one), ("paceline hardware libraries",))
+
+
+def _entry(
+    title: str,
+    facts: list[tuple[str, str | None, str]],
+    provenance: Mapping[str, Provenance],
+    notes: str,
+    facts_json: dict[str, Any],
+    next_commands: tuple[str, ...],
+) -> Entry:
+    rows = []
+    sources: list[str] = []
+    for label, value, key in facts:
+        source = provenance.get(key) or provenance.get(key.split(".")[0])
+        if not value or source is None:
+            rows.append((label, value or "unknown", "", ""))
+            continue
+        text = f"{source.source}, {source.date}" if source.date else source.source
+        if text not in sources:
+            sources.append(text)
+        rows.append((label, value, str(source.confidence), f"[{sources.index(text) + 1}]"))
+    columns = (Column("what"), Column("value"), Column("confidence"), Column("source"))
+    table = Table(columns, tuple(rows), title=title, note=notes)
+    return Entry(table, facts_json, next_commands, tuple(sources))
+
+
+def _shown(value: Any, text: Callable[[Any], str]) -> str | None:
+    return None if value is None else text(value)
