@@ -157,7 +157,7 @@ def _waterfall_blocks(items: Sequence[WaterfallItem], width: int) -> list[list[s
     bar_column = 2 + label_width + 1 + max(map(len, values)) + 2
     longest_bar = max(0, min(_LONGEST_BAR, width - bar_column))
     largest = max(abs(item.seconds) for item in items) or 1.0
-    bars = [_bar(item.seconds / largest * longest_bar) for item in items]
+    bars = [bar_text(item.seconds / largest * longest_bar) for item in items]
     noted = [len(bar) for item, bar in zip(items, bars, strict=True) if item.note]
     note_column = bar_column + max([12, *(size + 2 for size in noted)])
     blocks: list[list[str]] = []
@@ -187,7 +187,7 @@ def _sign(item: WaterfallItem, text: str) -> str:
     return "+" if item.seconds > 0 else "-"
 
 
-def _bar(length: float) -> str:
+def bar_text(length: float) -> str:
     """A bar of ``length`` columns to an eighth of one; negative lengths are drawn light."""
     if length < 0:
         return "░" * round(-length)

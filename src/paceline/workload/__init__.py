@@ -3,6 +3,7 @@
 from paceline.workload.cost import Gemm, GraphCost, LayerCost
 from paceline.workload.graph import Graph, InputSpec, Node
 from paceline.workload.precision import Precision, precision
+from paceline.workload.workload import Workload
 
 __all__ = [
     "Gemm",
@@ -12,5 +13,6 @@ __all__ = [
     "LayerCost",
     "Node",
     "Precision",
+    "Workload",
     "precision",
 ]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from paceline.errors import InputError, PacelineError
 from paceline.workload.cost import GraphCost, GraphProfile, Number, Shape
 from paceline.workload.costing import graph_profile
+from paceline.workload.ops.attention import Attention
 from paceline.workload.ops.base import Op
 from paceline.workload.ops.codec import fields_of, op_from_fields
 from paceline.workload.precision import Precision, precision
@@ -110,6 +111,16 @@ class Graph:
                 )
             changed[name] = replace(changed[name], shape=tuple(shape))
         return replace(self, inputs=changed)
+
+    def with_attention(self, *, fused: bool) -> "Graph":
+        """The same network with attention that keeps its scores out of memory, or does not."""
+        nodes = tuple(
+            replace(node, op=replace(node.op, fused=fused))
+            if isinstance(node.op, Attention)
+            else node
+            for node in self.nodes
+        )
+        return replace(self, nodes=nodes)
 
     def profile(
         self, sequence: Counts | None = None, number_format: str | Precision = "fp32"

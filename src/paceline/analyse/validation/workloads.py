@@ -11,7 +11,7 @@ from paceline.workload.graph import Graph
 
 def graph_of(configuration: Configuration) -> Graph | Skipped:
     """The layer graph of the row's model, or why there is none."""
-    return _graph(configuration.model)
+    return _graph(configuration.model, configuration.sequence)
 
 
 def sample_flops(configuration: Configuration) -> float | Skipped:
@@ -38,8 +38,8 @@ def sample_flops(configuration: Configuration) -> float | Skipped:
 
 
 @lru_cache(maxsize=256)
-def _graph(model: str) -> Graph | Skipped:
+def _graph(model: str, sequence: int | None) -> Graph | Skipped:
     try:
-        return zoo.build(model)
+        return zoo.build(model, sequence)
     except UnknownNameError as problem:
         return Skipped(problem.message)

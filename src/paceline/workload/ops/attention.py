@@ -93,8 +93,7 @@ class RelativeAttention(Op):
     """Attention with relative positions over a memory and the segment (Transformer-XL).
 
     Every head also scores the queries against projected positions, so there are three products
-    forward. The projection of the positions does not grow with the batch. Without
-    ``own_biases`` it adds those of another layer, as all layers share them.
+    forward. The projection of the positions does not grow with the batch.
     """
 
     kind: ClassVar[str] = "relative_attention"
@@ -103,7 +102,6 @@ class RelativeAttention(Op):
 
     heads: int
     head_dim: int
-    own_biases: bool = True
 
     def __post_init__(self) -> None:
         require_positive(heads=self.heads, head_dim=self.head_dim)
@@ -118,10 +116,8 @@ class RelativeAttention(Op):
     def parameters(self, inputs: Shapes) -> Parameters:
         """Projection of the positions, and the biases of content and of position."""
         width = self.heads * self.head_dim
-        shapes: dict[str, tuple[int, ...]] = {"positions": (width, width)}
-        if self.own_biases:
-            shapes["content_bias"] = shapes["position_bias"] = (self.heads, self.head_dim)
-        return shapes
+        bias = (self.heads, self.head_dim)
+        return {"positions": (width, width), "content_bias": bias, "position_bias": bias}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Keeps queries, keys, values and the probabilities."""

@@ -51,6 +51,16 @@ def names() -> list[str]:
     return list(entries())
 
 
+def names_like(part: str) -> list[str]:
+    """The networks whose name contains ``part``, in any spelling; all for an empty one."""
+    return [name for key, name in _by_squeezed_name().items() if squeezed(part) in key]
+
+
+def family(name: str) -> str:
+    """What kind of network a name of the zoo is, as ``ResNet v1.5``."""
+    return _find(name).family
+
+
 def build(name: str, sequence: int | None = None) -> Graph:
     """The network called ``name``, in any common spelling (``ResNet-50``, ``gpt2-xl``).
 

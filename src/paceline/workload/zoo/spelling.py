@@ -57,7 +57,7 @@ def squeezed(name: str) -> str:
 def canonical(name: str, known: Mapping[str, str]) -> str | None:
     """The name in the zoo, given the squeezed form of every name that is there."""
     # Llama 3.1 and 3.2 differ from 3 in no number that counts here.
-    lowered = re.sub(r"llama[\s_-]*3[._][123](?=\D)", "llama3", name.lower())
+    lowered = re.sub(r"llama[\s_-]*3[._-][123](?=[\s_:-]+\d)", "llama3", name.lower())
     key, without_owner = squeezed(lowered), squeezed(lowered.rpartition("/")[2])
     # A version 1 and the usual data set are what the plain name means.
     plain = re.sub(r"(v1|cifar10|cifar|imagenet)$", "", key)

@@ -1,7 +1,8 @@
 """Transformer-XL (Dai et al. 2019) on WikiText-103, in the two sizes NVIDIA benchmarks.
 
 Post-norm blocks that attend to a memory of the previous segment, an adaptive softmax tied to
-the embedding. Queries are computed for the segment only.
+the embedding. Queries are computed for the segment only; every layer has its own biases of
+content and position.
 """
 
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ def transformer_xl(name: str, size: TransformerXlSize) -> Graph:
     for layer in range(size.layers):
         memory = net.image(size.memory, size.hidden, name=f"memory{layer}")
         with net.scope(f"blocks.{layer}"):
-            x = _block(net, x, memory, size, first=layer == 0)
+            x = _block(net, x, memory, size)
     x = net.dropout("last_dropout", x, size.dropout)
     target = net.integers("target", _VOCABULARY, "sequence")
     entropy = ops.AdaptiveCrossEntropy(*words)
@@ -53,12 +54,12 @@ def transformer_xl(name: str, size: TransformerXlSize) -> Graph:
     return net.build(loss, size.memory, dimensions)
 
 
-def _block(net: NetworkBuilder, x: str, memory: str, size: TransformerXlSize, first: bool) -> str:
+def _block(net: NetworkBuilder, x: str, memory: str, size: TransformerXlSize) -> str:
     with net.scope("attention"):
         context = net.concat("context", (memory, x))
         y = net.add_node(
             "scores",
-            ops.RelativeAttention(size.heads, size.hidden // size.heads, own_biases=first),
+            ops.RelativeAttention(size.heads, size.hidden // size.heads),
             net.linear("query", x, size.hidden, bias=False),
             net.linear("key", context, size.hidden, bias=False),
             net.linear("value", context, size.hidden, bias=False),

@@ -1,0 +1,40 @@
+"""``paceline models``: the networks that are built in."""
+
+import click
+
+from paceline.cli.output import emit_json, json_option, next_line
+
+EXAMPLE = """
+\b
+Examples:
+  paceline models
+  paceline models llama
+  paceline models --json
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("search", default="")
+@json_option
+def command(search: str, as_json: bool) -> None:
+    """List the networks that are built in, or those whose name contains SEARCH.
+
+    Any gpt_h{hidden}_l{layers} or bert_h{hidden}_l{layers}, with _a{heads} and _v{vocabulary}
+    if wanted, can be named too.
+    """
+    from paceline.cli.model_tables import model_facts, model_table
+    from paceline.errors import UnknownNameError
+    from paceline.report.terminal import print_table
+    from paceline.workload.zoo import names_like
+
+    names = names_like(search)
+    if not names:
+        raise UnknownNameError(
+            f"no model's name contains '{search}'", "'paceline models' lists all"
+        )
+    models = [model_facts(name) for name in names]
+    if as_json:
+        emit_json("models", 1, {"models": models})
+        return
+    print_table(model_table(models))
+    next_line(f"paceline inspect {names[0]} --batch 32")

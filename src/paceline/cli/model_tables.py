@@ -1,0 +1,155 @@
+"""A costed model as a table for the terminal and as JSON."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from paceline.report.table import Align, Column, Table
+from paceline.report.terminal import bar_text
+from paceline.units import format_bytes, format_count, format_flops
+from paceline.workload import zoo
+from paceline.workload.cost import GraphCost, LayerCost, Shape
+from paceline.workload.ops.base import describe
+from paceline.workload.summary import LayerGroup
+
+_BAR_WIDTH = 14
+_LEAST_BAR = 1 / 8
+_LAYER_FIELDS = (
+    "forward_flops",
+    "weight_gradient_flops",
+    "input_gradient_flops",
+    "forward_bytes",
+    "backward_bytes",
+    "activation_bytes",
+    "gradient_bytes",
+)
+
+
+def model_facts(name: str) -> dict[str, Any]:
+    """A network of the zoo in numbers, costs for one sample; units are in the names."""
+    graph = zoo.build(name)
+    cost = graph.cost(1)
+    return {
+        "name": name,
+        "family": zoo.family(name),
+        "inputs": {key: list(spec.shape) for key, spec in graph.inputs.items()},
+        "sequence": graph.sequence,
+        "parameters": cost.parameters,
+        "forward_flops_per_sample": cost.forward_flops,
+        "training_flops_per_sample": cost.training_flops,
+        "gradient_bytes": cost.gradient_bytes,
+    }
+
+
+def model_table(models: Sequence[dict[str, Any]]) -> Table:
+    """One row per network of the zoo."""
+    columns = (
+        Column("model"),
+        Column("family"),
+        Column("parameters", align=Align.RIGHT),
+        Column("sample"),
+        Column("forward", align=Align.RIGHT),
+        Column("training", align=Align.RIGHT),
+    )
+    rows = tuple(
+        (
+            model["name"],
+            model["family"],
+            f"{model['parameters']:,}",
+            _sample(model),
+            format_flops(model["forward_flops_per_sample"]),
+            format_flops(model["training_flops_per_sample"]),
+        )
+        for model in models
+    )
+    return Table(columns, rows, note="FLOP are of one sample; training is forward and backward.")
+
+
+def layer_table(title: str, groups: Sequence[LayerGroup]) -> Table:
+    """One row per group: shapes, parameters, arithmetic, what is kept, and a bar of its size."""
+    shown = [group for group in groups if _costs_something(group)]
+    largest = max((_parameters(group) for group in shown), default=0)
+    columns = (
+        Column("layer"),
+        Column("kind"),
+        Column("output"),
+        Column("parameters", align=Align.RIGHT),
+        Column("forward", align=Align.RIGHT),
+        Column("backward", align=Align.RIGHT),
+        Column("kept", align=Align.RIGHT),
+        Column("size", align=Align.LEFT),
+    )
+    rows = tuple(
+        (
+            group.name,
+            group.kind,
+            _shape(group.output.output_shape),
+            format_count(_parameters(group)) if _parameters(group) else "",
+            _flops(group, "forward_flops"),
+            _flops(group, "backward_flops"),
+            _kept(group),
+            _bar(_parameters(group), largest),
+        )
+        for group in shown
+    )
+    hidden = len(groups) > len(shown)
+    return Table(columns, rows, title, "Views cost nothing and are not shown." if hidden else "")
+
+
+def totals_text(cost: GraphCost) -> list[str]:
+    """What a step costs altogether, in lines."""
+    return [
+        f"parameters  {cost.parameters:,}  (gradient {format_bytes(cost.gradient_bytes)})",
+        f"arithmetic  forward {format_flops(float(cost.forward_flops))}, "
+        f"with backward {format_flops(float(cost.training_flops))}",
+        f"memory      {format_bytes(float(cost.activation_bytes))} kept for backward, "
+        f"{format_bytes(float(cost.forward_bytes + cost.backward_bytes))} moved",
+    ]
+
+
+def layer_json(layer: LayerCost) -> dict[str, Any]:
+    """Every quantity of one layer; units are in the names."""
+    numbers = {name: getattr(layer, name) for name in _LAYER_FIELDS}
+    return {
+        "name": layer.name,
+        "kind": layer.kind,
+        "output_shape": list(layer.output_shape),
+        "parameters": layer.parameters,
+        **numbers,
+    }
+
+
+def _costs_something(group: LayerGroup) -> bool:
+    return any(
+        layer.forward_bytes or layer.parameters or layer.activation_bytes for layer in group.layers
+    )
+
+
+def _bar(value: float, largest: float) -> str:
+    """Full for the largest; anything above zero shows."""
+    if value <= 0:
+        return ""
+    return bar_text(max(value / largest * _BAR_WIDTH, _LEAST_BAR))
+
+
+def _parameters(group: LayerGroup) -> float:
+    return float(group.total(lambda layer: layer.parameters))
+
+
+def _flops(group: LayerGroup, name: str) -> str:
+    count = float(group.total(lambda layer: getattr(layer, name)))
+    return format_flops(count) if count else ""
+
+
+def _kept(group: LayerGroup) -> str:
+    size = float(group.total(lambda layer: layer.activation_bytes))
+    return format_bytes(size) if size else ""
+
+
+def _shape(shape: Shape) -> str:
+    return describe(shape) if shape else ""
+
+
+def _sample(model: dict[str, Any]) -> str:
+    if model["sequence"] is not None:
+        return f"{model['sequence']} tokens"
+    return describe(tuple(next(iter(model["inputs"].values())))).replace("scalar", "1 pair")

@@ -1,0 +1,67 @@
+"""What one data-parallel replica trains in a step: a graph with batch, precision, optimiser."""
+
+from dataclasses import dataclass, replace
+
+from paceline.errors import InputError
+from paceline.workload import zoo
+from paceline.workload.cost import GraphCost, GraphProfile
+from paceline.workload.graph import Graph
+from paceline.workload.precision import precision as find_precision
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A network and how it is trained.
+
+    ``batch`` counts samples per data-parallel replica and optimiser step. ``sequence`` is the
+    length of a sample where the network has one (the graph's own unless given). ``precision``
+    and ``optimiser`` are names.
+    """
+
+    graph: Graph
+    batch: int
+    sequence: int | None = None
+    precision: str = "fp32"
+    optimiser: str = "sgd_momentum"
+
+    def __post_init__(self) -> None:
+        if type(self.batch) is not int or self.batch < 1:
+            raise InputError(f"batch must be at least 1, not {self.batch}", "give 1 or more")
+        if self.sequence is None and self.graph.uses_sequence:
+            object.__setattr__(self, "sequence", self.graph.sequence)
+        object.__setattr__(self, "precision", find_precision(self.precision).name)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        batch: int,
+        sequence: int | None = None,
+        precision: str = "fp32",
+        optimiser: str = "sgd_momentum",
+    ) -> "Workload":
+        """A network of the zoo, its learned positions as many as ``sequence`` needs."""
+        return cls(zoo.build(name, sequence), batch, sequence, precision, optimiser)
+
+    @property
+    def profile(self) -> GraphProfile:
+        """Costs as functions of the batch."""
+        return self.graph.profile(self.sequence, self.precision)
+
+    @property
+    def cost(self) -> GraphCost:
+        """Costs of a step of one replica."""
+        return self.graph.cost(self.batch, self.sequence, self.precision)
+
+    @property
+    def tokens_per_sample(self) -> int:
+        """Length of the sequence; 1 where a sample has none."""
+        return self.sequence if self.sequence is not None else 1
+
+    def with_batch(self, batch: int) -> "Workload":
+        """The same with another batch."""
+        return replace(self, batch=batch)
+
+    def global_batch(self, replicas: int) -> int:
+        """Samples per optimiser step of ``replicas`` replicas together."""
+        return self.batch * replicas
