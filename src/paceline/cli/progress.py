@@ -1,50 +1,95 @@
-"""Progress of long work on standard error, with the time that is left."""
+"""Progress of long work on standard error, with an estimate of the time that is left."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+    from paceline.measure.study import Progress
 
 
-class StudyProgress:
-    """A bar over the launches of a study; the estimate comes from the launches so far."""
+class Shown(Protocol):
+    """Where progress is shown: a bar on a terminal, lines on anything else."""
 
-    def __init__(self, bar: Any, task: Any) -> None:
+    def before_launch(self, progress: "Progress") -> None:
+        """Show which launch comes next, how many are done, and how long the rest may take."""
+
+    def stage(self, words: str) -> None:
+        """Show what is being done where there is nothing to count."""
+
+
+class _Lines:
+    """One line per launch or stage, for logs and pipes."""
+
+    def before_launch(self, progress: "Progress") -> None:
+        left = seconds_left(progress)
+        estimate = f", about {left:.0f} s left" if left is not None else ""
+        number = f"{progress.done + 1}/{progress.total}"
+        click.echo(f"  launch {number}: {launch_words(progress)}{estimate}", err=True)
+
+    def stage(self, words: str) -> None:
+        click.echo(f"  {words}", err=True)
+
+
+class _LiveBar:
+    """A bar that is redrawn in place and leaves nothing behind."""
+
+    def __init__(self, bar: "Bar", task: "TaskID") -> None:
         self._bar, self._task = bar, task
 
-    def before_launch(self, progress: Any) -> None:
-        """Show which launch of a `paceline.measure.study.Progress` comes next."""
-        job = progress.job
-        kind = {"none": "plain"}.get(job.instrument, job.instrument)
-        if job.world_size > 1 and not job.synchronise:
-            kind += ", not synchronised"
-        words = f"{job.world_size} process{'es' if job.world_size > 1 else ''}, {kind}"
+    def before_launch(self, progress: "Progress") -> None:
+        left = seconds_left(progress)
         self._bar.update(
             self._task,
             total=progress.total,
             completed=progress.done,
-            description=f"{job.model} {words}",
+            description=launch_words(progress),
+            left="" if left is None else f"{left:.0f} s left",
         )
 
     def stage(self, words: str) -> None:
-        """Show what is being done where there is nothing to count."""
         self._bar.update(self._task, description=words)
 
 
 @contextmanager
-def study_progress(words: str) -> Iterator[StudyProgress]:
-    """A bar that leaves nothing behind; on a pipe, one line per launch instead."""
+def study_progress(words: str) -> Iterator[Shown]:
+    """Progress of a study, or of anything with stages, until the block ends."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-    from rich.progress import TimeRemainingColumn as TimeLeft
 
-    console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeLeft(),
+        TextColumn("{task.fields[left]}"),
     )
+    console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
-        yield StudyProgress(bar, bar.add_task(words, total=None))
+        yield _LiveBar(bar, bar.add_task(words, total=None, left=""))
+
+
+def launch_words(progress: "Progress") -> str:
+    """The launch that comes next, in a few words."""
+    job = progress.job
+    kind = "plain" if job.instrument == "none" else f"{job.instrument} timed"
+    if job.world_size > 1 and not job.synchronise:
+        kind = "side by side"
+    return f"{job.model}, {job.world_size} process{'es' if job.world_size > 1 else ''}, {kind}"
+
+
+def seconds_left(progress: "Progress") -> float | None:
+    """What the launches to come may take, by the mean of those so far; None before the first."""
+    known = progress.seconds_so_far
+    if not known:
+        return None
+    return sum(known) / len(known) * (progress.total - progress.done)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from paceline.cli.options import store_option
-from paceline.cli.output import next_line
+from paceline.cli.output import emit_json, json_option, next_line
 
 EXAMPLE = """
 \b
@@ -26,7 +26,10 @@ Examples:
 )
 @click.option("--study", help="Only the launches of this study.")
 @store_option
-def command(path: Path, table: str, study: str | None, store_path: Path | None) -> None:
+@json_option
+def command(
+    path: Path, table: str, study: str | None, store_path: Path | None, as_json: bool
+) -> None:
     """Write launches as a tidy table; the ending of PATH says CSV or Parquet."""
     from paceline.errors import InputError
     from paceline.report.files import write_bytes, write_text
@@ -41,5 +44,8 @@ def command(path: Path, table: str, study: str | None, store_path: Path | None) 
         write_text(path, to_csv(rows))
     else:
         write_bytes(path, to_parquet(rows))
+    if as_json:
+        emit_json("export", 1, {"path": str(path), "table": table, "rows": len(rows)})
+        return
     click.echo(f"{len(rows)} rows of {table} in {path}")
     next_line("paceline list", "paceline report STUDY")
