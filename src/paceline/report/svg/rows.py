@@ -100,4 +100,4 @@ def rows(
 ) -> Rows:
     """Rows that leave room for the texts ``ends`` behind the longest bar."""
     room = max((text_width(end) + 16 for end in ends if end), default=0.0)
-    return Rows(tuple(labels), width, top, bar_height, gap, room)
+    return Rows(tuple(labels), width, top, bar_height, gap, min(room, width * 0.35))
