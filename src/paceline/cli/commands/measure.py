@@ -116,10 +116,14 @@ def command(
         design = Design.randomised(jobs, launches, seed)
     with Store(store_path or default_store_path()) as store:
         study = resumed or study_name or new_study_name(model)
-        with study_progress(study) as progress:
-            recorded = run_study(
-                store, study, design, parse_seconds(timeout), port, progress.before_launch
-            )
+        try:
+            with study_progress(study) as progress:
+                recorded = run_study(
+                    store, study, design, parse_seconds(timeout), port, progress.before_launch
+                )
+        except KeyboardInterrupt:
+            click.echo(f"\ncontinue with: paceline measure --resume {study}", err=True)
+            raise
         if as_json:
             emit_json("measure", 1, {"study": study, "launches": launches_json(recorded)})
             return
