@@ -1,0 +1,6 @@
+"""Traces that other programs write, read into measured steps and layer-wise traces."""
+
+from paceline.measure.traces.parsed_trace import ParsedTrace
+from paceline.measure.traces.registry import read_layer_trace, read_trace, trace_format
+
+__all__ = ["ParsedTrace", "read_layer_trace", "read_trace", "trace_format"]

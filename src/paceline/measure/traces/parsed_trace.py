@@ -1,0 +1,28 @@
+"""What a trace file tells: measured steps, and what could not be read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from paceline.step import Step
+
+
+@dataclass(frozen=True)
+class ParsedTrace:
+    """Steps in order, each with the ranks that the files cover.
+
+    ``ranks`` is how many took part in the job, where the trace says it. ``unread`` counts
+    events or lines that are damaged or not the program's.
+    """
+
+    program: str
+    steps: tuple[Step, ...]
+    ranks: int | None = None
+    unread: int = 0
+    warnings: tuple[str, ...] = ()
+    facts: Mapping[str, str | float] = field(default_factory=dict)
+
+    @property
+    def typical_step(self) -> Step | None:
+        """The step of median length, the first left out when there are others (it warms up)."""
+        steps = sorted(self.steps[1:] or self.steps, key=lambda step: step.seconds)
+        return steps[len(steps) // 2] if steps else None
