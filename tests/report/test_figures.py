@@ -211,6 +211,14 @@ def test_the_ideal_line_is_neutral_where_all_share_it_and_coloured_where_not():
     assert 'class="c1 ideal"' in own and 'class="c2 ideal"' in own
 
 
+def test_a_prediction_has_no_ideal_line_beside_a_measurement():
+    measured = scaling_series("measured", 100, 0.1)
+    predicted = scaling_series("predicted", 300, 0.1, is_predicted=True)
+    both = draw(ScalingInfo("img/s", (measured, predicted)))
+    alone = draw(ScalingInfo("img/s", (predicted,)))
+    assert both.count(' ideal"') == alone.count(' ideal"') == 1
+
+
 def test_the_bars_of_a_waterfall_touch():
     info = all_infos()["Waterfall"]
     root, *_ = parsed(draw(info))

@@ -61,13 +61,13 @@ def draw(info: ScalingInfo, width: float, height: float) -> str:
     """The figure as SVG."""
     counts = [p.devices for series in info.series for p in series.drawable] or [1]
     logarithmic = max(counts) / min(counts) > _LOGARITHMIC_FROM
-    slopes = _ideal_slopes(info)
+    perfect = _ideals(info)
     values = [v for s in info.series for p in s.drawable for v in _extent(p.value)]
-    values += [slope * n for slope, _ in slopes for n in (min(counts), max(counts))]
+    values += [slope * n for slope, _ in perfect.lines for n in (min(counts), max(counts))]
     x = count_axis(info.device_title, counts, width - 90, logarithmic=logarithmic)
     y = log_axis(info.title, values) if logarithmic else linear_axis(info.title, values)
-    panel = xy_panel(width, height, x, y, _legend(info, slopes))
-    ideals = [_ideal(panel, slope, colour, counts) for slope, colour in slopes]
+    panel = xy_panel(width, height, x, y, _legend(info, perfect))
+    ideals = [_ideal(panel, slope, colour, counts) for slope, colour in perfect.lines]
     drawn = [_series(panel, info, number) for number in range(len(info.series))]
     labels = ", ".join(series.label for series in info.series)
     description = f"{info.title} against {info.device_title}: {labels}."
@@ -78,25 +78,36 @@ def _extent(value: Ranged) -> list[float]:
     return finite([value.value, value.low, value.high])
 
 
-def _ideal_slopes(info: ScalingInfo) -> list[tuple[float, str]]:
-    """Slope and colour of each ideal line: a neutral one where all series share it."""
-    if not info.ideal:
-        return []
-    slopes = [(s.ideal_per_device, series_colour(i)) for i, s in enumerate(info.series)]
-    known = [(slope, colour) for slope, colour in slopes if slope is not None and slope > 0]
-    if not known:
-        return []
-    largest = max(slope for slope, _ in known)
-    if largest - min(slope for slope, _ in known) <= 0.02 * largest:
-        return [(known[0][0], "neutral")]
+@dataclass(frozen=True)
+class _Ideals:
+    """What perfect scaling is called in the legend, and slope and colour of its lines."""
+
+    label: str
+    lines: list[tuple[float, str]]
+
+
+def _ideals(info: ScalingInfo) -> _Ideals:
+    """The ideal of each measured series, or of the predicted ones where none was measured.
+
+    Series that share it get one neutral line, and more than three that do not only the steepest.
+    """
+    measured = any(series.drawable and not series.is_predicted for series in info.series)
+    known = [
+        (slope, series_colour(number))
+        for number, series in enumerate(info.series)
+        if (slope := series.ideal_per_device or 0.0) > 0 and not (measured and series.is_predicted)
+    ]
+    if not info.ideal or not known:
+        return _Ideals("", [])
+    steepest = max(slope for slope, _ in known)
+    if steepest - min(slope for slope, _ in known) <= 0.02 * steepest:
+        return _Ideals("perfect scaling", [(known[0][0], "neutral")])
     if len(known) > 3:
-        return [(largest, "neutral")]
-    return list(
-        {round(slope / largest, 2): (slope, colour) for slope, colour in known[::-1]}.values()
-    )
+        return _Ideals("perfect scaling of the fastest", [(steepest, "neutral")])
+    return _Ideals("perfect scaling", known)
 
 
-def _legend(info: ScalingInfo, slopes: list[tuple[float, str]]) -> list[LegendEntry]:
+def _legend(info: ScalingInfo, ideals: _Ideals) -> list[LegendEntry]:
     entries = [
         LegendEntry(
             series.label,
@@ -106,10 +117,8 @@ def _legend(info: ScalingInfo, slopes: list[tuple[float, str]]) -> list[LegendEn
         )
         for number, series in enumerate(info.series)
     ]
-    if slopes:
-        word = "perfect scaling of the fastest" if len(info.series) > 3 else "perfect scaling"
-        shared = len(slopes) == 1 and slopes[0][1] == "neutral"
-        entries.append(LegendEntry(word if shared else "perfect scaling", "neutral", Symbol.DOTS))
+    if ideals.lines:
+        entries.append(LegendEntry(ideals.label, "neutral", Symbol.DOTS))
     return entries
 
 
