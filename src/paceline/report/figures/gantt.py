@@ -15,7 +15,7 @@ from paceline.step import Step, critical_path
 from paceline.units import format_seconds, seconds_unit
 
 _BAR = 20.0
-_MOST_BARS = 800
+_MOST_BARS = 600
 _WORTH_A_TIP = 3.0
 _MOST_LANES = 24
 
