@@ -35,22 +35,32 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
 def line_of(text: str, table: Sequence[str], key: str | None = None) -> int | None:
     """Line (from 1) of ``key`` in ``[table]``, or of the table's header; None if not found.
 
-    Finds keys written under their table's header, dotted, or inside an inline table.
+    Finds keys written under their table's header, inside an inline table, or as a header.
     """
     lines = text.splitlines()
-    header = next((i for i, line in enumerate(lines) if _header_path(line) == list(table)), None)
-    if key is None and header is not None:
-        return header + 1
-    wanted = re.compile(_KEY.format(re.escape(key if key is not None else table[-1])))
-    inside = False
-    for depth in range(len(table), -1, -1):
-        inside = depth == 0
-        for number, line in enumerate(lines, start=1):
-            path = _header_path(line)
-            if path is not None:
-                inside = path == list(table[:depth])
-            elif inside and wanted.search(line.split("#")[0]):
-                return number
+    path = list(table)
+    wanted = path if key is None else [*path, key]
+    for depth in range(len(path), -1, -1):
+        found = _assignment(lines, path[:depth], key) if key is not None else None
+        if found is not None:
+            return found
+    for number, line in enumerate(lines, start=1):
+        header = _header_path(line)
+        if header is not None and header[: len(wanted)] == wanted:
+            return number
+    return None
+
+
+def _assignment(lines: Sequence[str], table: list[str], key: str) -> int | None:
+    """Line of ``key = ...`` below the header of ``table`` (above all headers for the root)."""
+    pattern = re.compile(_KEY.format(re.escape(key)))
+    inside = not table
+    for number, line in enumerate(lines, start=1):
+        header = _header_path(line)
+        if header is not None:
+            inside = header == table
+        elif inside and pattern.search(line.split("#")[0]):
+            return number
     return None
 
 

@@ -14,7 +14,8 @@ class MeasuredCurve:
     """Points (bytes, seconds) in rising order of both.
 
     Between points the curve is straight on logarithmic axes; below the first it is level, since
-    latency is all there is; beyond the last it goes on with the rate of the last two points.
+    latency is all there is; beyond the last it goes on with the rate between the last point and
+    the nearest at no more than half its size, since a short run of points is mostly noise.
     """
 
     sizes: tuple[float, ...]
@@ -24,14 +25,17 @@ class MeasuredCurve:
     def through(cls, points: Sequence[tuple[float, float]]) -> "MeasuredCurve":
         """The curve through measured points.
 
-        A larger message never takes less than a smaller one: a point below one to its left is
-        noise, and is lifted to it.
+        Repetitions of a size count by their median. A larger message never takes less than a
+        smaller one: a point below one to its left is noise, and is lifted to it.
         """
-        usable = sorted((size, seconds) for size, seconds in points if size > 0 and seconds > 0)
-        if not usable:
+        repetitions: dict[float, list[float]] = {}
+        for size, seconds in points:
+            if size > 0 and seconds > 0:
+                repetitions.setdefault(float(size), []).append(seconds)
+        if not repetitions:
             raise InputError("a curve needs at least one measured point", "probe again")
-        sizes = tuple(size for size, _ in usable)
-        times = np.maximum.accumulate([seconds for _, seconds in usable])
+        sizes = tuple(sorted(repetitions))
+        times = np.maximum.accumulate([float(np.median(repetitions[size])) for size in sizes])
         return cls(sizes, tuple(float(seconds) for seconds in times))
 
     def seconds(self, size_bytes: Numbers) -> Numbers:
@@ -47,6 +51,10 @@ class MeasuredCurve:
 
     @property
     def _last_seconds_per_byte(self) -> float:
-        if len(self.sizes) == 1:
-            return self.times[0] / self.sizes[0]
-        return (self.times[-1] - self.times[-2]) / (self.sizes[-1] - self.sizes[-2])
+        base = max(
+            (i for i, size in enumerate(self.sizes) if size <= self.sizes[-1] / 2), default=0
+        )
+        rise = self.times[-1] - self.times[base]
+        if rise <= 0:
+            return self.times[-1] / self.sizes[-1]
+        return rise / (self.sizes[-1] - self.sizes[base])

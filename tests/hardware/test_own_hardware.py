@@ -1,0 +1,154 @@
+"""Hardware of one's own in TOML: what works, and how a mistake is answered."""
+
+import pytest
+
+from paceline.errors import InputError
+from paceline.hardware import Confidence
+from paceline.hardware.catalogue import cluster, device
+from paceline.hardware.toml_lines import line_of
+
+LAB = """\
+# our lab
+[device.my_gpu]
+vendor = "ACME"
+peak_flops = { fp32 = "15 TFLOP/s", fp16 = "60TFLOP/s" }
+matrix_precisions = ["fp16"]
+memory = "24GB"
+memory_bandwidth = "600GB/s"
+source = "data sheet 2024"
+
+[link.my_net]
+scope = "inter"
+bandwidth = "25gbit"
+latency = "5us"
+transport = "tcp"
+technology = "ethernet"
+
+[cluster.lab]
+device = "my_gpu"
+devices_per_node = 4
+nodes = 8
+intra = "pcie4_x16"
+inter = "my_net"
+oversubscription = 2.0
+price_per_device_hour = 1.5
+"""
+
+
+@pytest.fixture
+def lab(tmp_path):
+    file = tmp_path / "lab.toml"
+    file.write_text(LAB)
+    return file
+
+
+def test_a_file_defines_devices_links_and_clusters(lab):
+    ours = cluster(f"{lab}:lab")
+    assert ours.devices == 32
+    assert ours.device.peak("fp16") == 60e12
+    assert ours.inter is not None
+    assert ours.inter.latency_seconds == pytest.approx(5e-6)
+    assert ours.intra is not None
+    assert ours.intra.name == "pcie4_x16"
+    assert ours.price_per_device_hour == 1.5
+
+
+def test_a_file_with_one_cluster_is_that_cluster(lab):
+    assert cluster(str(lab)).name == "lab"
+
+
+def test_numbers_of_a_file_carry_its_source(lab):
+    provenance = device(f"{lab}:my_gpu").provenance["memory"]
+    assert provenance.source == "data sheet 2024"
+    assert provenance.confidence is Confidence.USER
+
+
+def test_a_file_may_correct_the_catalogue(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('[device.a30]\nvendor = "NVIDIA"\nmemory = "24GB"\n')
+    assert device(f"{file}:a30").peak_flops == {}
+    assert device("a30").peak_flops
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "message", "hint"),
+    [
+        (
+            ("memory_bandwidth", "memory_bandwith"),
+            7,
+            "unknown key 'memory_bandwith'",
+            "'memory_ban",
+        ),
+        (("fp32 =", "fp31 ="), 4, "unknown key 'fp31'", "'fp32'"),
+        (('"25gbit"', '"25 parsecs"'), 12, "'25 parsecs' is not a bandwidth", "10gbit"),
+        (('"24GB"', '"-24GB"'), 6, "impossible", ""),
+        (('"24GB"', '"0GB"'), 6, "a memory of '0GB' is impossible", "above zero"),
+        (("nodes = 8", "nodes = 0"), 20, "nodes is 0", "at least 1"),
+        (("nodes = 8", "nodes = 2.5"), 20, "nodes is 2.5", "whole number"),
+        (('"my_net"\nover', '"my_nett"\nover'), 22, "no link named 'my_nett'. Near: my_net", ""),
+        (('device = "my_gpu"', 'device = "my_gpv"'), 18, "no device named 'my_gpv'", "hardware"),
+        (("= 2.0", "= 0.5"), 17, "an oversubscription of 0.5 is impossible", "full bisection"),
+        (('scope = "inter"', 'scope = "outer"'), 11, "scope is 'outer'", "intra, inter, host"),
+        (("[link.my_net]", "[lnk.my_net]"), 10, "unknown table 'lnk'", "[link.NAME]"),
+        (('["fp16"]', '"fp16"'), 5, "not a list", '["one", "two"]'),
+        (('"5us"', "true"), 13, "latency is True, not a quantity", ""),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_what_to_write(tmp_path, change, line, message, hint):
+    file = tmp_path / "lab.toml"
+    assert change[0] in LAB
+    file.write_text(LAB.replace(*change, 1))
+    with pytest.raises(InputError) as caught:
+        cluster(f"{file}:lab")
+    assert message in caught.value.message
+    assert f"line {line}" in caught.value.message
+    assert hint in caught.value.hint
+    assert "\n" not in caught.value.message
+
+
+def test_broken_toml_is_named_with_its_line(tmp_path):
+    file = tmp_path / "lab.toml"
+    file.write_text('[device.x]\nvendor = "ACME\n')
+    with pytest.raises(InputError, match=r"is not TOML.*line 2"):
+        device(f"{file}:x")
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*nowhere.toml: No such file"):
+        cluster(f"{tmp_path}/nowhere.toml:x")
+
+
+def test_a_rate_above_its_peak_is_refused(tmp_path):
+    file = tmp_path / "lab.toml"
+    file.write_text(
+        "[device.x]\n"
+        'peak_flops = { fp32 = "10TFLOP/s" }\n'
+        'attainable_flops = { fp32 = "11TFLOP/s" }\n'
+    )
+    with pytest.raises(InputError, match=r"line 3.*above its peak"):
+        device(f"{file}:x")
+
+
+def test_a_cluster_of_several_devices_needs_a_link_between_them(tmp_path):
+    file = tmp_path / "lab.toml"
+    file.write_text('[cluster.lab]\ndevice = "a30"\ndevices_per_node = 2\n')
+    with pytest.raises(InputError, match=r"line 1.*no link between") as caught:
+        cluster(str(file))
+    assert "intra" in caught.value.hint
+
+
+def test_two_clusters_in_a_file_ask_which(tmp_path):
+    file = tmp_path / "lab.toml"
+    entry = '[cluster.{}]\ndevice = "a30"\ndevices_per_node = 1\n'
+    file.write_text(entry.format("a") + entry.format("b"))
+    with pytest.raises(InputError, match=r"defines 2 clusters"):
+        cluster(str(file))
+    assert cluster(f"{file}:b").name == "b"
+
+
+def test_lines_are_found_for_headers_keys_and_inline_keys():
+    assert line_of(LAB, ("device", "my_gpu")) == 2
+    assert line_of(LAB, ("link", "my_net"), "bandwidth") == 12
+    assert line_of(LAB, ("device", "my_gpu", "peak_flops"), "fp16") == 4
+    assert line_of('[a."b.c"]\nd = 1\n', ("a", "b.c"), "d") == 2
+    assert line_of(LAB, ("cluster", "lab"), "absent") is None
