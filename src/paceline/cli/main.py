@@ -1,6 +1,7 @@
 """The ``paceline`` command: a group that imports each command only when it is called."""
 
 import importlib
+import keyword
 import sys
 
 import click
@@ -14,15 +15,23 @@ COMMANDS = {
     "doctor": "Say what works on this machine and what to install for the rest.",
     "explain": "Say where the time of a measured step goes, from ideal to real.",
     "export": "Write launches as tidy CSV or Parquet tables.",
+    "hardware": "Show what is known of devices, links and clusters, and from where.",
+    "import": "Turn another program's log or trace into launches.",
+    "inspect": "Show the layers of a model with their parameters, FLOP and memory.",
     "list": "List recorded launches.",
     "measure": "Train for some steps, several times, and record how fast it went.",
+    "models": "List the networks that are built in.",
     "predict": "Predict step time, throughput and memory of a plan on a cluster.",
     "probe": "Measure this machine: arithmetic, memory, collectives, co-location.",
     "published": "Show the published measurements that predictions are validated on.",
+    "recipes": "Say how to run another training program so that its log can be compared.",
     "report": "Write one self-contained HTML page about what was measured.",
     "show": "Show one launch with everything that was recorded about it.",
 }
-"""Name and one-line help of each command; ``paceline.cli.commands.<name>`` holds ``command``."""
+"""Name and one-line help of each command; ``paceline.cli.commands.<name>`` holds ``command``.
+
+The module of a command whose name is a keyword of Python has an underscore after it.
+"""
 
 
 class LazyGroup(click.Group):
@@ -36,7 +45,8 @@ class LazyGroup(click.Group):
         """The command's object, imported now; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"paceline.cli.commands.{cmd_name}")
+        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        module = importlib.import_module(f"paceline.cli.commands.{name}")
         command = module.command
         assert isinstance(command, click.Command)
         return command

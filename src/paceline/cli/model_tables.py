@@ -7,21 +7,12 @@ from paceline.report.table import Align, Column, Table
 from paceline.report.terminal import bar_text
 from paceline.units import format_bytes, format_count, format_flops
 from paceline.workload import zoo
-from paceline.workload.cost import GraphCost, LayerCost, Shape
+from paceline.workload.cost import GROWING_QUANTITIES, GraphCost, LayerCost, Shape
 from paceline.workload.ops.base import describe
 from paceline.workload.summary import LayerGroup
 
 _BAR_WIDTH = 14
 _LEAST_BAR = 1 / 8
-_LAYER_FIELDS = (
-    "forward_flops",
-    "weight_gradient_flops",
-    "input_gradient_flops",
-    "forward_bytes",
-    "backward_bytes",
-    "activation_bytes",
-    "gradient_bytes",
-)
 
 
 def model_facts(name: str) -> dict[str, Any]:
@@ -108,13 +99,14 @@ def totals_text(cost: GraphCost) -> list[str]:
 
 def layer_json(layer: LayerCost) -> dict[str, Any]:
     """Every quantity of one layer; units are in the names."""
-    numbers = {name: getattr(layer, name) for name in _LAYER_FIELDS}
+    numbers = {name: getattr(layer, name) for name in GROWING_QUANTITIES}
     return {
         "name": layer.name,
         "kind": layer.kind,
         "output_shape": list(layer.output_shape),
         "parameters": layer.parameters,
         **numbers,
+        "gradient_bytes": layer.gradient_bytes,
     }
 
 

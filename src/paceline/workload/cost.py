@@ -76,6 +76,17 @@ class Gemm:
         return Gemm(**sizes, grows=self.grows)
 
 
+GROWING_QUANTITIES = (
+    "forward_flops",
+    "weight_gradient_flops",
+    "input_gradient_flops",
+    "forward_bytes",
+    "backward_bytes",
+    "activation_bytes",
+)
+"""Names of a layer's costs that grow with the batch."""
+
+
 @dataclass(frozen=True, slots=True)
 class LayerProfile:
     """Costs of one layer as functions of the batch, at a given sequence and precision."""
@@ -221,15 +232,10 @@ class GraphProfile:
     @cached_property
     def totals(self) -> dict[str, Affine]:
         """Sum over the layers of each quantity that grows with the batch, by its name."""
-        names = (
-            "forward_flops",
-            "weight_gradient_flops",
-            "input_gradient_flops",
-            "forward_bytes",
-            "backward_bytes",
-            "activation_bytes",
-        )
-        return {name: total(getattr(layer, name) for layer in self.layers) for name in names}
+        return {
+            name: total(getattr(layer, name) for layer in self.layers)
+            for name in GROWING_QUANTITIES
+        }
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,241 @@
+"""The zoo against the publications: parameter counts, arithmetic, names in any spelling."""
+
+import pytest
+
+from paceline.errors import InputError, PacelineError, UnknownNameError
+from paceline.workload import zoo
+
+# Where a paper rounds, the count is that of the weights its authors or PyTorch distribute.
+PARAMETERS = {
+    "fcn5": 14_205_962,
+    "alexnet": 61_100_840,
+    "alexnet_grouped": 60_965_224,
+    "vgg11": 132_863_336,
+    "vgg13": 133_047_848,
+    "vgg16": 138_357_544,
+    "vgg19": 143_667_240,
+    "googlenet": 13_378_280,
+    "googlenet_bn": 13_004_888,
+    "inception_v3": 23_834_568,
+    "inception_v3_aux": 27_161_264,
+    "resnet20": 269_722,
+    "resnet32": 464_154,
+    "resnet44": 658_586,
+    "resnet56": 853_018,
+    "resnet110": 1_727_962,
+    "resnet18": 11_689_512,
+    "resnet34": 21_797_672,
+    "resnet50": 25_557_032,
+    "resnet101": 44_549_160,
+    "resnet152": 60_192_808,
+    "resnet18_v1.5": 11_689_512,
+    "resnet34_v1.5": 21_797_672,
+    "resnet50_v1.5": 25_557_032,
+    "resnet101_v1.5": 44_549_160,
+    "resnet152_v1.5": 60_192_808,
+    "resnet50_v1b": 25_557_032,
+    "resnext101_32x4d": 44_177_704,
+    "se_resnext101_32x4d": 48_955_416,
+    "densenet121": 7_978_856,
+    "mobilenet_v1": 4_231_976,
+    "mobilenet_v2": 3_504_872,
+    "vit_b_16": 86_567_656,
+    "unet": 31_030_658,
+    "unet_medical": 31_030_658,
+    "ssd300_resnet50": 22_894_902,
+    "ncf": 31_832_577,
+    "lstm_ptb": 66_034_000,
+    "gnmt_v2": 160_671_297,
+    "transformer_base": 63_045_632,
+    "transformer_big": 214_171_648,
+    "transformer_xl_base": 191_965_658,
+    "transformer_xl_large": 285_202_298,
+    "bert_base": 110_106_428,
+    "bert_large": 336_226_108,
+    "biobert_base": 107_721_987,
+    "gpt2": 124_439_808,
+    "gpt2_medium": 354_823_168,
+    "gpt2_large": 774_030_080,
+    "gpt2_xl": 1_557_611_200,
+    "gpt2_small": 124_475_904,
+    "gpt3_125m": 125_950_464,
+    "gpt3_350m": 356_837_376,
+    "gpt3_760m": 761_748_480,
+    "gpt3_1.3b": 1_317_654_528,
+    "gpt3_2.7b": 2_653_967_360,
+    "gpt3_6.7b": 6_662_266_880,
+    "gpt3_13b": 12_858_214_400,
+    "gpt3_175b": 174_615_846_912,
+    "megatron_22b": 22_074_273_792,
+    "mt_nlg_530b": 529_600_819_200,
+    "gpt_1t": 1_008_038_758_400,
+    "mpt_125m": 125_311_488,
+    "mpt_350m": 355_985_408,
+    "mpt_760m": 760_470_528,
+    "mpt_1b": 1_315_950_592,
+    "mpt_3b": 2_651_837_440,
+    "mpt_7b": 6_658_859_008,
+    "mpt_13b": 12_853_954_560,
+    "mpt_30b": 29_975_214_080,
+    "mpt_70b": 64_862_437_376,
+    "llama2_7b": 6_738_415_616,
+    "llama2_13b": 13_015_864_320,
+    "llama2_70b": 68_976_648_192,
+    "llama3_1b": 1_235_814_400,
+    "llama3_3b": 3_212_749_824,
+    "llama3_8b": 8_030_261_248,
+    "llama3_70b": 70_553_706_496,
+    "llama3_405b": 405_853_388_800,
+    "mixtral_8x7b": 46_702_792_704,
+}
+
+
+@pytest.mark.parametrize("name", sorted(zoo.names()))
+def test_parameters_are_exactly_those_published(name):
+    assert zoo.build(name).cost(1).parameters == PARAMETERS[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "sequence", "parameters"),
+    [
+        ("gpt_h768_l12", None, 125_950_464),
+        ("gpt_h1536_l16", None, 535_096_320),
+        ("gpt_h2304_l24", None, 1_652_230_656),
+        ("gpt_h3072_l16", None, 1_976_162_304),
+        ("gpt_h3072_l32", None, 3_788_740_608),
+        ("gpt_h768_l12_a12_v50257", 1024, 124_439_808),
+        ("bert_h1024_l24", None, 336_226_108),
+        ("mpt_125m", 65_536, 174_070_272),
+        ("mpt_7b", 65_536, 6_918_905_856),
+        ("mpt_13b", 32_768, 13_011_240_960),
+    ],
+)
+def test_sizes_that_are_not_listed_follow_from_their_numbers(name, sequence, parameters):
+    graph = zoo.build(name, sequence)
+    assert graph.cost(1, sequence).parameters == parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "multiply_adds"),
+    [
+        ("alexnet", 0.714e9),
+        ("vgg16", 15.47e9),
+        ("googlenet_bn", 1.498e9),
+        ("inception_v3", 5.713e9),
+        ("resnet50", 3.858e9),
+        ("resnet50_v1.5", 4.089e9),
+        ("densenet121", 2.834e9),
+        ("mobilenet_v2", 0.3008e9),
+        ("resnet20", 40.55e6),
+        ("resnet110", 252.9e6),
+    ],
+)
+def test_forward_arithmetic_is_that_published(name, multiply_adds):
+    graph = zoo.build(name)
+    side_heads = sum(
+        layer.forward_flops for layer in graph.cost(1).layers if layer.name.startswith("auxiliary")
+    )
+    assert (graph.cost(1).forward_flops - side_heads) / 2 == pytest.approx(multiply_adds, rel=2e-3)
+
+
+def test_training_costs_six_flop_per_weight_and_token_beside_attention():
+    graph = zoo.build("llama3_8b")
+    cost = graph.cost(1, 128)
+    attention = sum(x.training_flops for x in cost.layers if x.kind == "attention")
+    table = next(x.parameters for x in cost.layers if x.kind == "embedding")
+    norms = sum(x.parameters for x in cost.layers if x.kind == "rms_norm")
+    weights = cost.parameters - table - norms
+    assert cost.training_flops - attention == 6 * weights * 128
+
+
+def test_googlenet_has_the_64_layers_with_weights_of_its_published_trace():
+    layers = [layer for layer in zoo.build("googlenet").cost(1).layers if layer.parameters]
+    assert len(layers) == 64
+    # That trace rounds every layer up to 64 numbers.
+    assert sum(-(-layer.parameters // 64) * 64 for layer in layers) == 13_379_136
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("ResNet-50", "resnet50"),
+        ("resnet-50", "resnet50"),
+        ("ResNet-50 v1", "resnet50"),
+        ("ResNet50v1.5", "resnet50_v1.5"),
+        ("resnet44-cifar10", "resnet44"),
+        ("VGG16", "vgg16"),
+        ("Inception-v3", "inception_v3"),
+        ("ViT-B/16", "vit_b_16"),
+        ("U-Net", "unet"),
+        ("SE-ResNeXt-101", "se_resnext101_32x4d"),
+        ("MobileNet v2", "mobilenet_v2"),
+        ("gpt2-xl", "gpt2_xl"),
+        ("GPT-3 1.3B", "gpt3_1.3b"),
+        ("GPT-3 13B", "gpt3_13b"),
+        ("gpt3", "gpt3_175b"),
+        ("BERT-Large", "bert_large"),
+        ("bert-base-uncased", "bert_base"),
+        ("Llama-2-7b", "llama2_7b"),
+        ("meta-llama/Llama-3.1-8B", "llama3_8b"),
+        ("Llama 3.1 405B", "llama3_405b"),
+        ("llama3_1b", "llama3_1b"),
+        ("Mixtral-8x7B", "mixtral_8x7b"),
+        (" transformer-xl ", "transformer_xl_base"),
+        ("GPT-H512-L4", "gpt_h512_l4"),
+    ],
+)
+def test_common_spellings_are_understood(spelling, name):
+    assert zoo.build(spelling).name == name
+
+
+def test_every_name_is_its_own_spelling():
+    for name in zoo.names():
+        assert zoo.build(name).name == name
+
+
+@pytest.mark.parametrize("name", ["resnet5o", "vgg17", "", "..", "gpt_hx_l2"])
+def test_an_unknown_name_is_refused_with_where_to_look(name):
+    with pytest.raises(UnknownNameError) as refused:
+        zoo.build(name)
+    assert "paceline models" in refused.value.hint
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="Near: resnet56, resnet50"):
+        zoo.build("resnet5o")
+
+
+@pytest.mark.parametrize("name", ["gpt_h0_l2", "gpt_h100_l2_a7", "bert_h64_l0", "gpt_h64_l2_v0"])
+def test_a_size_that_cannot_be_is_refused(name):
+    with pytest.raises(PacelineError):
+        zoo.build(name)
+
+
+@pytest.mark.parametrize("sequence", [0, -3])
+def test_a_sequence_that_cannot_be_is_refused(sequence):
+    with pytest.raises(InputError, match="sequence must be at least 1"):
+        zoo.build("gpt2", sequence)
+
+
+def test_learned_positions_follow_the_sequence_only_where_they_should():
+    assert zoo.build("mpt_7b", 8192).cost(1).parameters == 6_684_024_832
+    assert zoo.build("gpt2", 512).cost(1).parameters == PARAMETERS["gpt2"]
+    assert zoo.build("resnet50", 512) == zoo.build("resnet50")
+
+
+def test_names_can_be_searched_in_any_spelling():
+    assert zoo.names_like("Llama 2") == ["llama2_7b", "llama2_13b", "llama2_70b"]
+    assert zoo.names_like("") == zoo.names()
+
+
+def test_dimensions_say_what_a_transformer_is():
+    assert zoo.build("mixtral_8x7b").dimensions == {
+        "hidden": 4096,
+        "layers": 32,
+        "heads": 32,
+        "kv_heads": 8,
+        "feed_forward": 14_336,
+        "vocabulary": 32_000,
+        "experts": 8,
+        "top_k": 2,
+    }
