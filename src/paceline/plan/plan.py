@@ -36,8 +36,9 @@ class Plan:
     the stage of sharded data parallelism (1 optimiser state, 2 gradients too, 3 weights too).
     ``micro_batch`` samples go through at a time, ``micro_batches`` times per step; what is not
     given follows from the batch. Each pipeline stage holds ``interleave`` chunks;
-    ``stage_layers`` gives the number of blocks of each chunk when they are uneven. None leaves
-    synchronisation to the framework.
+    ``stage_layers`` gives the number of blocks of each chunk when they are uneven. Without
+    ``fused_attention`` the scores of attention are written to memory, which is what selective
+    recomputation saves. None leaves synchronisation to the framework.
     """
 
     dp: int = 1
@@ -53,6 +54,7 @@ class Plan:
     stage_layers: tuple[int, ...] = ()
     recompute: Recompute = Recompute.NONE
     sequence_parallel: bool = False
+    fused_attention: bool = True
     synchronisation: Synchronisation | None = None
     compression: Compression = NO_COMPRESSION
     framework: str | None = None

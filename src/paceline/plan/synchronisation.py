@@ -43,10 +43,10 @@ class Synchronisation:
 
     ``first_bytes`` and ``bucket_bytes`` close the first and the later buckets of ``bucketed``
     and ``split``; ``bucket_bytes`` limits a message of ``fused``, ``piece_bytes`` a piece of
-    ``priority``. ``every_steps`` above 1
-    is local SGD: replicas exchange only then, so each message costs that fraction of its time.
-    ``asynchronous`` replicas never wait for each other, only for their own push and pull.
-    ``servers`` is the number of parameter servers; None means one per worker node.
+    ``priority``. ``every_steps`` above 1 is local SGD: replicas exchange only then, so each
+    message costs that fraction of its time. ``asynchronous`` replicas never wait for each
+    other, only for their own push and pull. ``servers`` is the number of parameter servers
+    (None: one per worker node), which have machines of their own unless ``servers_on_workers``.
     """
 
     policy: Policy = Policy.BUCKETED
@@ -55,6 +55,7 @@ class Synchronisation:
     piece_bytes: float = 4 * MIB
     exchange: Exchange = Exchange.ALL_REDUCE
     servers: int | None = None
+    servers_on_workers: bool = False
     every_steps: int = 1
     asynchronous: bool = False
 

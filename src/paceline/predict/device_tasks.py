@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 
 from paceline.plan.messages import Message
-from paceline.predict.step_builder import NETWORK, StepBuilder
+from paceline.predict.step_builder import NETWORK, REPLICA_LINK, StepBuilder
 from paceline.predict.step_costs import CollectiveSeconds, LayerTime, StepCosts
 from paceline.step import Phase, Task
-
-REPLICA_LINK = "replica link"
-"""Lane of messages between the devices of one replica."""
 
 
 class DeviceTasks:
@@ -47,11 +44,8 @@ class DeviceTasks:
         """All micro-batches but the last, one task each way; their messages run beside."""
         if count < 1:
             return
-        forward = sum(x.forward_seconds + x.forward_exchange_seconds for x in self.layers)
-        backward = sum(
-            x.recompute_seconds + x.backward_seconds + x.backward_exchange_seconds
-            for x in self.layers
-        )
+        forward = sum(x.whole_forward_seconds for x in self.layers)
+        backward = sum(x.whole_backward_seconds for x in self.layers)
         for number in range(count):
             self.builder.compute(f"forward {number}", Phase.FORWARD, forward)
             ready = self.builder.compute(f"backward {number}", Phase.BACKWARD, backward)

@@ -55,11 +55,14 @@ class Layout:
 
     @property
     def neighbours(self) -> Group:
-        """Two ranks of adjacent stages; all pairs of a node talk at once."""
+        """Two ranks of adjacent stages; all pairs of a node talk at once.
+
+        A pipeline that leaves the node is as slow as its hops between nodes.
+        """
         stride = self.stage_stride
-        inside = np.where(stride < self.devices_per_node, 2, 1)
+        inside = np.where(stride * self.pp <= self.devices_per_node, 2, 1)
         pairs = np.minimum(stride, self.devices_per_node)
-        return Group(np.minimum(self.pp, 2), inside, pairs)
+        return Group(_plain(np.minimum(self.pp, 2)), _plain(inside), _plain(pairs))
 
     def _group(self, size: Numbers, stride: Numbers) -> Group:
         in_node = np.clip(self.devices_per_node // stride, 1, size)

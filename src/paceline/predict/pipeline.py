@@ -5,34 +5,48 @@ from dataclasses import dataclass
 
 from paceline.plan.pipeline import Pass, stage_order
 from paceline.plan.plan import PipelineSchedule
+from paceline.predict.step_builder import COMPUTE, NETWORK, REPLICA_LINK
 from paceline.step import Phase, Task
 
-COMPUTE = "compute"
 PIPELINE = "pipeline"
+"""Lane of messages from stage to stage."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a chunk's last backward after which some of its gradients can leave."""
+
+    fraction: float
+    message_seconds: float
+    size_bytes: float
 
 
 @dataclass(frozen=True)
 class ChunkTime:
     """Seconds of one micro-batch through one chunk of the network.
 
-    ``forward_seconds`` and ``backward_seconds`` contain what the devices of a stage exchange
-    with each other and, in backward, what is computed again. ``send_bytes`` go to the next
-    chunk and, as gradient, back from it; ``send_seconds`` each way.
+    ``backward_seconds`` contain what is computed again; what the devices of a stage exchange
+    with each other comes on top. ``send_bytes`` go to the next chunk and, as gradient, back
+    from it; ``send_seconds`` each way. ``segments`` divide the last backward by the gradient
+    messages that leave under it.
     """
 
     name: str
     forward_seconds: float
     backward_seconds: float
+    forward_exchange_seconds: float = 0.0
+    backward_exchange_seconds: float = 0.0
     send_seconds: float = 0.0
     send_bytes: float = 0.0
+    segments: tuple[Segment, ...] = ()
 
 
 @dataclass(frozen=True)
 class PipelineTasks:
-    """Tasks of all stages, and the last backward of each chunk (by position in the network)."""
+    """Tasks of all stages, and what each stage must have done before it updates its weights."""
 
     tasks: list[Task]
-    last_backward: list[int]
+    finished: list[tuple[int, ...]]
 
 
 def pipeline_tasks(
@@ -57,72 +71,113 @@ class _Lister:
     ) -> None:
         self.chunks = chunks
         self.pp = pp
+        self.micro_batches = micro_batches
         interleave = len(chunks) // pp
         self.orders = [
             stage_order(schedule, stage, pp, micro_batches, interleave) for stage in range(pp)
         ]
         self.tasks: list[Task] = []
         self.arrived: dict[tuple[bool, int, int], int] = {}
-        self.forwards: dict[tuple[int, int], int] = {}
-        self.last_backward = [0] * len(chunks)
+        self.backwards = [0] * len(chunks)
+        self.exchanged: list[tuple[int, ...]] = [()] * pp
+        self.finished: list[list[int]] = [[] for _ in range(pp)]
 
     def run(self) -> PipelineTasks:
         position = [0] * self.pp
         listed = True
         while listed:
             listed = False
-            for stage in range(self.pp):
-                order = self.orders[stage]
+            for stage, order in enumerate(self.orders):
                 while position[stage] < len(order) and self._list(stage, order[position[stage]]):
                     position[stage] += 1
                     listed = True
-        assert all(position[s] == len(self.orders[s]) for s in range(self.pp))
-        return PipelineTasks(self.tasks, self.last_backward)
+        return PipelineTasks(self.tasks, [tuple(tasks) for tasks in self.finished])
 
     def _list(self, stage: int, work: Pass) -> bool:
         """Append a pass with its message if what it waits for is there."""
         place = work.chunk * self.pp + stage
-        last = len(self.chunks) - 1
-        waits: tuple[int, ...] = ()
-        if work.is_forward and place > 0:
-            arrival = self.arrived.get((True, work.micro_batch, place))
-            if arrival is None:
-                return False
-            waits = (arrival,)
-        if not work.is_forward:
-            source = (
-                self.forwards.get((work.micro_batch, place))
-                if place == last
-                else self.arrived.get((False, work.micro_batch, place))
-            )
-            if source is None:
-                return False
-            waits = (source,)
-        chunk = self.chunks[place]
-        phase = Phase.FORWARD if work.is_forward else Phase.BACKWARD
-        seconds = chunk.forward_seconds if work.is_forward else chunk.backward_seconds
-        name = f"{phase} {work.micro_batch} {chunk.name}"
-        index = self._add(Task(name, phase, COMPUTE, seconds, waits, stage, chunk.name))
-        if work.is_forward:
-            self.forwards[work.micro_batch, place] = index
-        else:
-            self.last_backward[place] = index
-        target = place + 1 if work.is_forward else place - 1
-        if 0 <= target <= last:
-            message = self.chunks[min(place, target)]
-            self.arrived[work.is_forward, work.micro_batch, target] = self._add(
-                Task(
-                    f"send {work.micro_batch} to {self.chunks[target].name}",
-                    Phase.COMMUNICATE,
-                    PIPELINE,
-                    message.send_seconds,
-                    (index,),
-                    stage,
-                    chunk.name,
-                    message.send_bytes,
-                )
-            )
+        is_source = work.is_forward and place == 0
+        arrival = self.arrived.get((work.is_forward, work.micro_batch, place))
+        if arrival is None and not is_source:
+            return False
+        waits = self.exchanged[stage] if arrival is None else (*self.exchanged[stage], arrival)
+        run = self._forward if work.is_forward else self._backward
+        done = run(place, stage, work, waits)
+        self._pass_on(place, stage, work, done)
         return True
+
+    def _forward(self, place: int, stage: int, work: Pass, waits: tuple[int, ...]) -> int:
+        chunk = self.chunks[place]
+        name = f"forward {work.micro_batch} {chunk.name}"
+        done = self._add(
+            Task(name, Phase.FORWARD, COMPUTE, chunk.forward_seconds, waits, stage, chunk.name)
+        )
+        return self._exchange(chunk, stage, chunk.forward_exchange_seconds, done)
+
+    def _backward(self, place: int, stage: int, work: Pass, waits: tuple[int, ...]) -> int:
+        chunk = self.chunks[place]
+        self.backwards[place] += 1
+        is_last = self.backwards[place] == self.micro_batches
+        segments = chunk.segments if is_last else ()
+        name = f"backward {work.micro_batch} {chunk.name}"
+        done = -1
+        for segment in segments or (Segment(1.0, 0.0, 0.0),):
+            seconds = segment.fraction * chunk.backward_seconds
+            done = self._add(Task(name, Phase.BACKWARD, COMPUTE, seconds, waits, stage, chunk.name))
+            if segment.size_bytes > 0:
+                self.finished[stage].append(self._gradients(chunk, stage, segment, done))
+        done = self._exchange(chunk, stage, chunk.backward_exchange_seconds, done)
+        if is_last:
+            self.finished[stage].append(done)
+        return done
+
+    def _exchange(self, chunk: ChunkTime, stage: int, seconds: float, after: int) -> int:
+        """Messages among the devices of a stage, which its next pass waits for."""
+        if seconds <= 0:
+            return after
+        name = f"exchange {chunk.name}"
+        done = self._add(
+            Task(name, Phase.COMMUNICATE, REPLICA_LINK, seconds, (after,), stage, chunk.name)
+        )
+        self.exchanged[stage] = (done,)
+        return done
+
+    def _gradients(self, chunk: ChunkTime, stage: int, segment: Segment, after: int) -> int:
+        return self._add(
+            Task(
+                f"gradients {chunk.name}",
+                Phase.COMMUNICATE,
+                NETWORK,
+                segment.message_seconds,
+                (after,),
+                stage,
+                chunk.name,
+                segment.size_bytes,
+            )
+        )
+
+    def _pass_on(self, place: int, stage: int, work: Pass, done: int) -> None:
+        """To the next chunk, or at the end of the network from forward to backward."""
+        last = len(self.chunks) - 1
+        if work.is_forward and place == last:
+            self.arrived[False, work.micro_batch, place] = done
+            return
+        target = place + 1 if work.is_forward else place - 1
+        if target < 0:
+            return
+        message = self.chunks[min(place, target)]
+        self.arrived[work.is_forward, work.micro_batch, target] = self._add(
+            Task(
+                f"send {work.micro_batch} to {self.chunks[target].name}",
+                Phase.COMMUNICATE,
+                PIPELINE,
+                message.send_seconds,
+                (done,),
+                stage,
+                self.chunks[place].name,
+                message.send_bytes,
+            )
+        )
 
     def _add(self, task: Task) -> int:
         self.tasks.append(task)

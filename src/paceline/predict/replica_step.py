@@ -4,9 +4,10 @@ import heapq
 import math
 from collections.abc import Sequence
 
-from paceline.plan.messages import Message, messages
+from paceline.plan.messages import Message
 from paceline.plan.synchronisation import Policy
 from paceline.predict.device_tasks import DeviceTasks
+from paceline.predict.gradient_messages import gradient_messages, leaves_after_backward
 from paceline.predict.step_builder import NETWORK
 from paceline.predict.step_costs import (
     CollectiveSeconds,
@@ -18,8 +19,6 @@ from paceline.step import Phase, Step
 
 PULL = "network down"
 """Lane of what parameter servers send back."""
-
-_AFTER_BACKWARD = (Policy.NONE, Policy.ONE_MESSAGE)
 
 
 def replica_step(
@@ -70,7 +69,7 @@ def exchange_gradients(
     """Backward with its messages, as gradients get ready or after all; what an update awaits."""
     groups = _groups(device, exchange, seconds)
     closing = {group.layers[-1]: group for group in groups}
-    after_backward = exchange.synchronisation.policy in _AFTER_BACKWARD
+    after_backward = leaves_after_backward(exchange.synchronisation)
     sent: list[int] = []
     ready: tuple[int, ...] = ()
     for index in reversed(range(len(device.layers))):
@@ -123,19 +122,8 @@ def _priority(device: DeviceTasks, exchange: GradientExchange, micro_batches: in
 def _groups(
     device: DeviceTasks, exchange: GradientExchange, seconds: CollectiveSeconds
 ) -> list[Message]:
-    ready = [0.0] * len(device.layers)
-    clock = 0.0
-    for index in reversed(range(len(device.layers))):
-        layer = device.layers[index]
-        clock += layer.recompute_seconds + layer.backward_seconds + layer.backward_exchange_seconds
-        ready[index] = clock
-    return messages(
-        exchange.synchronisation,
-        [layer.gradient_bytes for layer in device.layers],
-        ready,
-        seconds,
-        device.message_overhead_seconds,
-    )
+    overhead = device.message_overhead_seconds
+    return gradient_messages(device.layers, exchange.synchronisation, seconds, overhead)
 
 
 def _pieces(index: int, size_bytes: float, exchange: GradientExchange) -> list[Message]:

@@ -4,6 +4,8 @@ from paceline.step import Phase, Step, Task, schedule
 
 COMPUTE = "compute"
 NETWORK = "network"
+REPLICA_LINK = "replica link"
+"""Lane of messages between the devices of one replica."""
 
 
 def interfered_seconds(work_seconds: float, busy_seconds: float, interference: float) -> float:

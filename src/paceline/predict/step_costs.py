@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from paceline.plan.synchronisation import Synchronisation
 
-CollectiveSeconds = Callable[[float], float]
-"""Seconds of one collective operation on so many bytes, for the workers at hand."""
+CollectiveSeconds = Callable[[Any], Any]
+"""Seconds of one collective operation on so many bytes (a number, where it can an array)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,16 @@ class LayerTime:
     recompute_seconds: float = 0.0
     forward_exchange_seconds: float = 0.0
     backward_exchange_seconds: float = 0.0
+
+    @property
+    def whole_forward_seconds(self) -> float:
+        """Forward with its exchanges."""
+        return self.forward_seconds + self.forward_exchange_seconds
+
+    @property
+    def whole_backward_seconds(self) -> float:
+        """Backward with its exchanges and with what is computed again."""
+        return self.recompute_seconds + self.backward_seconds + self.backward_exchange_seconds
 
 
 @dataclass(frozen=True)
@@ -49,17 +60,17 @@ class GradientExchange:
         """Steps that exchange, of all steps (below 1 for local SGD)."""
         return 1.0 / self.synchronisation.every_steps
 
-    def message(self, size: float) -> float:
+    def message(self, size: Any) -> Any:
         """Seconds of an all-reduce or a push."""
         return self.share * self.all_reduce(size)
 
-    def scatter(self, size: float) -> float:
+    def scatter(self, size: Any) -> Any:
         """Seconds of a reduce-scatter."""
         if self.reduce_scatter is None:
             return 0.5 * self.message(size)
         return self.share * self.reduce_scatter(size)
 
-    def gather(self, size: float) -> float:
+    def gather(self, size: Any) -> Any:
         """Seconds of an all-gather."""
         if self.all_gather is None:
             return 0.5 * self.message(size)

@@ -1,0 +1,88 @@
+"""What gradient messages of a plan take: all-reduce, sharded, compressed, parameter server."""
+
+from dataclasses import replace
+
+from paceline.plan.compression import NO_COMPRESSION
+from paceline.plan.synchronisation import Exchange, Synchronisation
+from paceline.predict.collectives import Numbers, parameter_server_cost
+from paceline.predict.replica import Replica
+from paceline.predict.step_costs import CollectiveSeconds, GradientExchange, LayerTime
+from paceline.workload.precision import precision
+
+
+def gradient_exchange(
+    replica: Replica, synchronisation: Synchronisation
+) -> GradientExchange | None:
+    """The messages among replicas; None when there is only one."""
+    if replica.layout.replicas.ranks == 1:
+        return None
+    if synchronisation.exchange is Exchange.PARAMETER_SERVER:
+        return _parameter_server(replica, synchronisation)
+    all_reduce = _message(replica, "all_reduce")
+    if replica.plan.compression.gathers:
+        # Everyone's entries go to everyone: N times what one worker contributes.
+        all_reduce = _message(replica, "all_gather", float(replica.plan.shard_degree))
+    return GradientExchange(
+        synchronisation,
+        all_reduce,
+        _message(replica, "reduce_scatter"),
+        _message(replica, "all_gather"),
+    )
+
+
+def compressed(layers: list[LayerTime], replica: Replica) -> list[LayerTime]:
+    """Layers whose gradients are compressed before they are sent."""
+    compression = replica.plan.compression
+    if compression == NO_COMPRESSION:
+        return layers
+    width = precision(replica.workload.precision).gradient_bytes
+    bandwidth = replica.cluster.device.known_memory_bandwidth
+    return [
+        replace(
+            layer,
+            gradient_bytes=compression.sent_bytes(layer.gradient_bytes, width),
+            backward_seconds=layer.backward_seconds
+            + compression.memory_passes * layer.gradient_bytes / bandwidth,
+        )
+        for layer in layers
+    ]
+
+
+def _message(replica: Replica, operation: str, times: float = 1.0) -> CollectiveSeconds:
+    """Seconds of an operation among replicas on ``times`` the bytes of a message."""
+    cost = replica.cost(operation, replica.layout.replicas)
+    delay = replica.framework.message_latency_seconds
+
+    def seconds(size: Numbers) -> Numbers:
+        return delay + cost.seconds(times * size)
+
+    return seconds
+
+
+def _parameter_server(replica: Replica, synchronisation: Synchronisation) -> GradientExchange:
+    """Half of a push and pull each way: they carry the same bytes.
+
+    Servers of their own receive while they send. On the nodes of workers each card carries
+    both ways for both, so pushes and pulls take turns.
+    """
+    cost = parameter_server_cost(
+        replica.layout.replicas,
+        replica.cluster,
+        replica.framework.library(replica.cluster.device),
+        servers=synchronisation.servers,
+        colocated=synchronisation.servers_on_workers,
+    )
+    delay = replica.framework.message_latency_seconds
+
+    def push(size: Numbers) -> Numbers:
+        return delay + 0.5 * cost.seconds(size)
+
+    def pull(size: Numbers) -> Numbers:
+        return 0.5 * cost.seconds(size)
+
+    return GradientExchange(
+        synchronisation,
+        push,
+        pull=pull,
+        one_way_at_a_time=synchronisation.servers_on_workers,
+    )
