@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from paceline.analyse.waterfall import ItemKind, Waterfall, WaterfallItem
@@ -66,7 +67,7 @@ class _Block:
         narrowest = max(map(display_width, [*words.split(), *cells, "-"]))
         return cls(wrap(words, narrowest), cells, table.align_of(index) is Align.RIGHT)
 
-    @property
+    @cached_property
     def width(self) -> int:
         return max(map(display_width, [*self.heading, *self.cells, ""]))
 

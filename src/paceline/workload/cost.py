@@ -29,7 +29,10 @@ class Affine:
 
     def at(self, batch: Number) -> Number:
         """The value for ``batch`` samples."""
-        return self.fixed + self.per_sample * batch
+        grown = self.per_sample * batch
+        if isinstance(self.fixed, int) and self.fixed == 0:
+            return grown
+        return self.fixed + grown
 
     def __add__(self, other: "Affine") -> "Affine":
         return Affine(self.fixed + other.fixed, self.per_sample + other.per_sample)

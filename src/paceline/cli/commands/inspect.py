@@ -99,7 +99,9 @@ def _print_tables(
     length = sequence or graph.sequence
     tokens = f" of {length} tokens" if graph.uses_sequence else ""
     name = find_precision(precision).name
-    print_table(layer_table(f"{graph.name}, one training step: batch {batch}{tokens}, {name}", groups))
+    print_table(
+        layer_table(f"{graph.name}, one training step: batch {batch}{tokens}, {name}", groups)
+    )
     click.echo()
     for line in totals_text(cost):
         click.echo(line)
