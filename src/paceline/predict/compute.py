@@ -10,12 +10,20 @@ from paceline.errors import InputError
 from paceline.hardware import Device
 from paceline.predict.data_parallel import LayerTime
 from paceline.predict.efficiency import Efficiency, load_efficiency
-from paceline.predict.products import BACKWARD, FORWARD, Array, Products
-from paceline.workload.cost import Affine, GraphCost, GraphProfile, LayerProfile, Number
+from paceline.predict.products import BACKWARD, FORWARD, Array, Products, rows
+from paceline.workload.cost import Affine, GraphCost, GraphProfile, Number
 from paceline.workload.precision import Precision, precision
 
 CONVOLUTIONS = ("implicit", "im2col")
 """How convolutions become matrix products: on the fly, or unfolded in memory."""
+
+POINTWISE = frozenset(
+    {
+        *("activation", "add", "multiply", "dropout", "rotary"),
+        *("batch_norm", "group_norm", "layer_norm", "rms_norm", "local_response_norm"),
+    }
+)
+"""Kinds of layer that a compiler can join with their neighbours to save memory traffic."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +56,13 @@ def layer_work(
     training_precision: str | Precision,
     efficiency: Efficiency | None = None,
     convolution: str = "implicit",
+    pointwise_traffic: float = 1.0,
 ) -> LayerWork:
     """Work of every layer for ``batch`` samples (a number or an array) on a kind of device.
 
     ``convolution`` is ``implicit``, or ``im2col`` where the library writes the unfolded input
-    to memory: K x P further elements for each of the three products.
+    to memory: K x P further elements for each of the three products. ``pointwise_traffic`` is
+    the fraction of the memory traffic of `POINTWISE` layers that is left after fusion.
     """
     if convolution not in CONVOLUTIONS:
         raise InputError(f"no convolution '{convolution}'", f"one of {', '.join(CONVOLUTIONS)}")
@@ -62,8 +72,8 @@ def layer_work(
     products = Products(profile, batches)
     moved = np.stack(
         [
-            _stacked([layer.forward_bytes for layer in profile.layers], batches),
-            _stacked([layer.backward_bytes for layer in profile.layers], batches),
+            _affine_rows([layer.forward_bytes for layer in profile.layers], batches),
+            _affine_rows([layer.backward_bytes for layer in profile.layers], batches),
         ]
     )
     place = (products.stage, products.layer)
@@ -73,8 +83,10 @@ def layer_work(
     if convolution == "im2col":
         np.add.at(moved, place, products.unfolded_elements() * numbers.activation_bytes)
     fraction = products.fraction_of_attainable(device, numbers.compute, constants)
-    flops = _unlisted_flops(profile, batches, constants)
+    flops = _unlisted_flops(profile, moved, batches, constants)
     np.add.at(flops, place, products.flops / fraction)
+    left = [pointwise_traffic if layer.kind in POINTWISE else 1.0 for layer in profile.layers]
+    moved *= rows(left, batches)
     ceilings = np.array(
         [
             [constants.memory_ceiling(layer.kind, backward) for layer in profile.layers]
@@ -100,6 +112,7 @@ def layer_times(
     efficiency: Efficiency | None = None,
     *,
     convolution: str = "implicit",
+    pointwise_traffic: float = 1.0,
     dispatch_seconds: float = 0.0,
 ) -> list[LayerTime]:
     """Forward and backward seconds of every layer for one batch, in the order of the graph.
@@ -110,7 +123,15 @@ def layer_times(
     if np.ndim(cost.batch) != 0:
         raise InputError("one batch at a time", "layer_work takes arrays")
     constants = efficiency or load_efficiency()
-    work = layer_work(cost.profile, cost.batch, device, training_precision, constants, convolution)
+    work = layer_work(
+        cost.profile,
+        cost.batch,
+        device,
+        training_precision,
+        constants,
+        convolution,
+        pointwise_traffic,
+    )
     seconds = np.maximum(
         work.seconds(
             constants.attainable_flops(device, precision(training_precision).compute),
@@ -167,23 +188,24 @@ def update_seconds(
     return moved / (reached * device.known_memory_bandwidth) + operations * constants.launch(device)
 
 
-def _stacked(parts: Sequence[Affine], batches: Array) -> Array:
-    values = [part.at(batches) for part in parts]
-    if not values:
-        return np.zeros((0, *batches.shape))
-    return np.stack(np.broadcast_arrays(*values, batches)[:-1]).astype(np.float64)
+def _affine_rows(parts: Sequence[Affine], batches: Array) -> Array:
+    fixed = rows([part.fixed for part in parts], batches)
+    per_sample = rows([part.per_sample for part in parts], batches)
+    return np.asarray(fixed + per_sample * batches)
 
 
-def _unlisted_flops(profile: GraphProfile, batches: Array, constants: Efficiency) -> Array:
+def _unlisted_flops(
+    profile: GraphProfile, moved: Array, batches: Array, constants: Efficiency
+) -> Array:
     """FLOP of layers that give counts without products (captured ones), losses included."""
-    fraction = constants.product_factor("recorded")
-    forward = [_if_unlisted(layer, layer.forward_flops) for layer in profile.layers]
-    backward = [
-        _if_unlisted(layer, layer.weight_gradient_flops + layer.input_gradient_flops)
-        for layer in profile.layers
-    ]
-    return np.stack([_stacked(forward, batches), _stacked(backward, batches)]) / fraction
+    flops = np.zeros_like(moved)
+    for index, layer in enumerate(profile.layers):
+        if not layer.forward_gemms and _counts(layer.forward_flops):
+            backward = layer.weight_gradient_flops + layer.input_gradient_flops
+            flops[FORWARD, index] = layer.forward_flops.at(batches)
+            flops[BACKWARD, index] = backward.at(batches)
+    return flops / constants.product_factor("recorded")
 
 
-def _if_unlisted(layer: LayerProfile, flops: Affine) -> Affine:
-    return Affine() if layer.forward_gemms else flops
+def _counts(flops: Affine) -> bool:
+    return bool(np.any(flops.fixed) or np.any(flops.per_sample))

@@ -92,12 +92,18 @@ def _product_kind(layer: LayerProfile) -> str:
 
 
 def _dimension(gemms: Sequence[Gemm], name: str, batch: Array) -> Array:
-    values: list[Number] = [
-        getattr(gemm, name) * (batch if gemm.grows == name else 1.0) for gemm in gemms
-    ]
-    if not values:
-        return np.zeros((0, *batch.shape))
-    return np.stack(np.broadcast_arrays(*values, batch)[:-1]).astype(np.float64)
+    sizes = rows([getattr(gemm, name) for gemm in gemms], batch)
+    grows = rows([1.0 if gemm.grows == name else 0.0 for gemm in gemms], batch)
+    return np.asarray(sizes * (1.0 + grows * (batch - 1.0)))
+
+
+def rows(values: Sequence[Number], batch: Array) -> Array:
+    """``values`` as rows that broadcast against ``batch``; a value may be an array like it."""
+    try:
+        plain = np.array(values, dtype=np.float64)
+    except ValueError:
+        return np.stack(np.broadcast_arrays(*values, batch)[:-1]).astype(np.float64)
+    return plain.reshape(-1, *[1] * batch.ndim) if plain.ndim == 1 else plain
 
 
 def _plain_share(device: Device, arithmetic: str, efficiency: Efficiency) -> float:
