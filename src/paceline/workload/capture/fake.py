@@ -102,30 +102,18 @@ def record_step(model: Any, inputs: ExampleInputs, batch: int, mode: Any) -> Rec
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         names = _input_names(len(tensors), kwargs)
         recorder = Recorder(model, dict(zip(names, tensors, strict=True)), batch)
-        with _plain_kernels():
-            with recorder.watching():
-                output = model(*args, **kwargs)
-            targets = _trained_outputs(output)
-            seeds = [torch.ones_like(target) for target in targets]
-            with recorder.watching():
-                torch.autograd.backward(targets, seeds)
+        with recorder.watching():
+            output = model(*args, **kwargs)
+        targets = _trained_outputs(output)
+        seeds = [torch.ones_like(target) for target in targets]
+        with recorder.watching():
+            torch.autograd.backward(targets, seeds)
     if not targets and any(parameter.requires_grad for parameter in model.parameters()):
         raise InputError(
             f"nothing that {type(model).__name__} returns depends on its trainable parameters",
             "return the output or the loss itself, not detached and not made under no_grad",
         )
     return recorder.recording()
-
-
-class _plain_kernels:  # noqa: N801
-    """Without oneDNN, so that recurrent layers run as the products they consist of."""
-
-    def __enter__(self) -> None:
-        self._enabled = torch._C._get_mkldnn_enabled()
-        torch._C._set_mkldnn_enabled(False)
-
-    def __exit__(self, *_: object) -> None:
-        torch._C._set_mkldnn_enabled(self._enabled)
 
 
 def _input_names(count: int, kwargs: Mapping[str, Any]) -> list[str]:

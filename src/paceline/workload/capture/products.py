@@ -114,6 +114,22 @@ def _attention_backward(arguments: Arguments, _: Any) -> list[Product]:
     ]
 
 
+def _lstm(arguments: Arguments, _: Any) -> list[Product]:
+    """One direction of one layer: all tokens at once, then the state token by token."""
+    (tokens, batch, features), (rows, hidden) = arguments[0].shape, arguments[2].shape
+    return [Product(rows, tokens * batch, features), Product(rows, batch, hidden, tokens)]
+
+
+def _lstm_backward(arguments: Arguments, _: Any) -> list[Product]:
+    (tokens, batch, features), (rows, hidden) = arguments[0].shape, arguments[2].shape
+    return [
+        Product(rows, features, tokens * batch, 1, "weight_gradient"),
+        Product(rows, hidden, tokens * batch, 1, "weight_gradient"),
+        Product(hidden, batch, rows, tokens, "input_gradient"),
+        Product(features, tokens * batch, rows, 1, "input_gradient"),
+    ]
+
+
 _ATTENTION_KERNELS = (
     "flash_attention_for_cpu",
     "flash_attention",
@@ -136,6 +152,8 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType(
         "aten::convolution": _convolution,
         "aten::_convolution": _convolution,
         "aten::convolution_backward": _convolution_backward,
+        "aten::mkldnn_rnn_layer": _lstm,
+        "aten::mkldnn_rnn_layer_backward": _lstm_backward,
     }
     | {f"aten::_scaled_dot_product_{kernel}": _attention for kernel in _ATTENTION_KERNELS}
     | {

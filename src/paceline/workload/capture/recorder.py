@@ -6,6 +6,7 @@ they are made, so the number says which.
 """
 
 import contextlib
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch.utils.flop_counter import flop_registry
 
 from paceline.workload.capture.products import Product, products_of
 from paceline.workload.capture.recording import Recording, Segment
-from paceline.workload.capture.traffic import is_understood_by_bytes, movement
+from paceline.workload.capture.traffic import hidden_workspace, is_understood_by_bytes, movement
 
 _SILENT_NAMESPACES = ("prim", "prims", "profiler", "_c10d_functional")
 
@@ -132,6 +133,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def _note_forward(self, index: int, call: "_Call") -> None:
         segment = self._segments[index]
         self._owner_of_node.setdefault(_next_node() - 1, (index, call.uses_weight))
+        if torch.is_grad_enabled():
+            segment.kept_elements += hidden_workspace(call.name, call.result)
         storages = [self._storage(tensor) for tensor in call.read]
         for storage in storages:
             producer = self._producer.get(storage)
@@ -223,8 +226,10 @@ def _count_traffic(segment: Segment, call: _Call) -> None:
             moved.add(elements, tensor.element_size(), tensor.dtype.is_floating_point, is_write)
             total += elements * tensor.element_size()
     segment.operation_bytes[call.name] += total
-    is_pointwise = torch.Tag.pointwise in getattr(call.func, "tags", ())
-    if not (segment.operation_flops[call.name] or is_understood_by_bytes(call.name, is_pointwise)):
+    if not (
+        segment.operation_flops[call.name]
+        or is_understood_by_bytes(call.name, _is_pointwise(call.func))
+    ):
         segment.unknown_bytes[call.name] += total
 
 
@@ -232,6 +237,18 @@ def _next_node() -> int:
     """The number that the next autograd node will have."""
     number: int = torch._C._autograd._get_sequence_nr()
     return number
+
+
+@functools.cache
+def _is_pointwise(func: Any) -> bool:
+    """Whether PyTorch says so of the operation, or of the one whose gradient it is."""
+    name = str(func).split(".")[1] if "." in str(func) else ""
+    packets = [
+        getattr(torch.ops.aten, form, None)
+        for form in {name, name.removesuffix("_backward"), name.removesuffix("_")}
+    ]
+    overloads = [getattr(p, o) for p in packets if p is not None for o in p.overloads()]
+    return any(torch.Tag.pointwise in overload.tags for overload in overloads)
 
 
 def _tensors(value: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 Needs no PyTorch: an operation is known by its name (``aten::relu``).
 """
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 Movement: TypeAlias = Literal["nothing", "gather", "read_twice", "all"]
 
@@ -14,7 +14,8 @@ def _words(text: str) -> frozenset[str]:
 
 _ALLOCATIONS = _words(
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_ "
-    "_unsafe_view lift_fresh lift _reshape_alias _local_scalar_dense sym_size sym_stride "
+    "_unsafe_view unsafe_split unsafe_split_with_sizes lift_fresh lift _reshape_alias "
+    "_local_scalar_dense sym_size sym_stride "
     "sym_numel sym_storage_offset is_same_size _assert_async _assert_tensor_metadata set_ "
     "_efficientzerotensor"
 )
@@ -95,6 +96,14 @@ def is_understood_by_bytes(name: str, is_pointwise: bool) -> bool:
     )
 
 
+def hidden_workspace(name: str, result: Any) -> int:
+    """Elements kept for backward inside a kernel, which fake tensors do not show.
+
+    A fused recurrent layer keeps the four gates and the cell of every token.
+    """
+    return 5 * int(result[0].numel()) if name == "aten::mkldnn_rnn_layer" else 0
+
+
 _KINDS = {
     "conv": "convolution _convolution",
     "linear": "addmm mm linear mv addmv _addmm_activation _scaled_mm",
@@ -103,6 +112,7 @@ _KINDS = {
     "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention",
     "batch_norm": "native_batch_norm _native_batch_norm_legit _batch_norm_with_update",
     "layer_norm": "native_layer_norm",
+    "lstm": "mkldnn_rnn_layer",
     "group_norm": "native_group_norm",
     "rms_norm": "_fused_rms_norm",
     "embedding": "embedding _embedding_bag",
