@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from paceline.plan.synchronisation import SYNCHRONISATIONS, Synchronisation, synchronisation
 from paceline.predict.data_parallel import LayerTime, data_parallel_step
-from paceline.step import Phase, breakdown
+from paceline.step import Phase, breakdown, schedule
 
 LAYERS = st.lists(
     st.builds(
@@ -129,3 +129,28 @@ def test_merging_is_never_worse_than_sending_alone(layers, latency, rate, overhe
     assert seconds("merged") <= seconds("per_tensor") + 1e-9
     assert seconds("merged") <= seconds("one_message") + 1e-9
     assert seconds("merged") <= seconds("bucketed") + 1e-9
+
+
+@given(LAYERS, POLICIES, st.floats(0, 1e-8), st.floats(0, 0.5))
+def test_starts_are_those_of_the_scheduler(layers, name, rate, interference):
+    step = data_parallel_step(
+        layers,
+        synchronisation(name),
+        affine(1e-4, rate),
+        input_seconds=0.01,
+        update_seconds=0.01,
+        message_overhead_seconds=1e-4,
+        interference=interference,
+    )
+    assert step.starts == pytest.approx(schedule(step.tasks).starts)
+
+
+@given(LAYERS, POLICIES, st.floats(0, 1e-8), st.floats(0, 0.5), st.floats(0, 0.5))
+def test_interference_costs_at_most_its_share_of_computing(layers, name, rate, less, more):
+    def seconds(interference):
+        return data_parallel_step(
+            layers, synchronisation(name), affine(1e-4, rate), interference=interference
+        ).seconds
+
+    assert seconds(0.0) - 1e-9 <= seconds(less)
+    assert seconds(less + more) <= (1 + less + more) * seconds(0.0) + 1e-9

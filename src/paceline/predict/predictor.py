@@ -1,31 +1,20 @@
 """predict: a workload on a cluster under a plan, as a scheduled step with its memory."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
+from paceline.errors import InputError
 from paceline.hardware import Cluster
-from paceline.plan.blocks import blocks
 from paceline.plan.plan import Plan
-from paceline.plan.synchronisation import Synchronisation
 from paceline.plan.tensor_parallel import check_divisible
+from paceline.predict.case import Case
 from paceline.predict.efficiency import Efficiency
-from paceline.predict.exchange import compressed, gradient_exchange
-from paceline.predict.frameworks import Framework
 from paceline.predict.frameworks import framework as find_framework
-from paceline.predict.inputs import copy_seconds
-from paceline.predict.jitter import expected_maximum_lognormal
-from paceline.predict.pipeline_step import pipeline_step
 from paceline.predict.plan_memory import plan_memory
 from paceline.predict.prediction import Prediction
 from paceline.predict.replica import Replica
-from paceline.predict.replica_step import replica_step
-from paceline.predict.sharded_step import fully_sharded_step, sharded_update_step
-from paceline.predict.stages import Chunk, chunks_of
-from paceline.predict.step_costs import GradientExchange, LayerTime, StepCosts
-from paceline.predict.systems import System, system_of
-from paceline.predict.update import stage_update_seconds
-from paceline.step import Step
+from paceline.predict.step_costs import LayerTime
+from paceline.units import format_seconds
 from paceline.workload.workload import Workload
 
 DEFAULT_FRAMEWORK = "torch-ddp"
@@ -43,6 +32,7 @@ def predict(
     *,
     efficiency: Efficiency | None = None,
     measured_layers: Sequence[LayerTime] = (),
+    measured_alone_seconds: float | None = None,
     input_seconds: float = 0.0,
     jitter: float | None = None,
     relative_error: float | None = None,
@@ -50,8 +40,10 @@ def predict(
     """Predict one training step of ``workload`` on ``cluster`` under ``plan``.
 
     ``measured_layers`` (by name, for one micro-batch) replace what the device model says.
-    ``input_seconds`` is what reading and preparing a batch takes. ``jitter`` is the coefficient
-    of variation of workers' times; unless given, what is known of the cluster, else none.
+    ``measured_alone_seconds`` is a measured step of one device on the same batch: layer times
+    are scaled so that it is predicted exactly. ``input_seconds`` is what reading and preparing
+    a batch takes. ``jitter`` is the coefficient of variation of workers' times; unless given,
+    what is known of the cluster, else none.
     """
     plan.check_devices(cluster.devices)
     check_divisible(workload.graph, plan.tp)
@@ -59,10 +51,13 @@ def predict(
     if plan.zero == 0 and profile.shard_stage > 0:
         plan = replace(plan, zero=profile.shard_stage)
     replica = Replica(workload, cluster, plan, profile, efficiency, tuple(measured_layers))
-    case = _Case(replica, input_seconds, jitter)
+    if measured_alone_seconds is not None:
+        replica = replace(replica, scale=_scale_to(replica, measured_alone_seconds))
+    case = Case(replica, input_seconds, jitter)
     error = relative_error
     if error is None:
-        error = MODEL_ERROR_MEASURED if measured_layers else MODEL_ERROR
+        is_measured = bool(measured_layers) or measured_alone_seconds is not None
+        error = MODEL_ERROR_MEASURED if is_measured else MODEL_ERROR
     return Prediction(
         workload=workload,
         cluster=cluster,
@@ -78,142 +73,22 @@ def predict(
     )
 
 
-@dataclass(frozen=True)
-class _Case:
-    """A replica with everything around it that a step needs."""
-
-    replica: Replica
-    input_seconds: float
-    jitter: float | None
-
-    @property
-    def plan(self) -> Plan:
-        return self.replica.plan
-
-    @property
-    def framework(self) -> Framework:
-        return self.replica.framework
-
-    @cached_property
-    def system(self) -> System:
-        return system_of(self.replica.cluster.name)
-
-    @cached_property
-    def synchronisation(self) -> Synchronisation:
-        return self.plan.synchronisation or self.framework.synchronisation
-
-    @cached_property
-    def chunks(self) -> tuple[Chunk, ...]:
-        if self.plan.pp == 1:
-            return (Chunk(0, len(self.replica.layers), 0.0),)
-        return chunks_of(self.replica)
-
-    @cached_property
-    def exchange(self) -> GradientExchange | None:
-        return gradient_exchange(self.replica, self.synchronisation)
-
-    @cached_property
-    def slowest_factor(self) -> float:
-        """Computing time of the slowest of all devices over the mean one."""
-        variation = self.jitter if self.jitter is not None else self.system.jitter
-        if not variation or self.synchronisation.asynchronous:
-            return 1.0
-        return float(expected_maximum_lognormal(1.0, variation, self.plan.devices))
-
-    @cached_property
-    def layers(self) -> list[LayerTime]:
-        """Layers of the slowest device, gradients compressed."""
-        factor = self.slowest_factor
-        own = compressed(self.replica.layers, self.replica)
-        if factor == 1.0:
-            return own
-        return [
-            replace(
-                layer,
-                forward_seconds=factor * layer.forward_seconds,
-                backward_seconds=factor * layer.backward_seconds,
-                recompute_seconds=factor * layer.recompute_seconds,
-            )
-            for layer in own
-        ]
-
-    @cached_property
-    def updates(self) -> list[float]:
-        return stage_update_seconds(self.replica, self.chunks)
-
-    @cached_property
-    def costs(self) -> StepCosts:
-        library = self.framework.library(self.replica.cluster.device)
-        overhead = self.system.message_overhead_seconds
-        if overhead is None:
-            overhead = self.framework.message_overhead_seconds + library.message_overhead_seconds
-        interference = self.system.interference
-        return StepCosts(
-            input_seconds=self.input_seconds,
-            copy_seconds=copy_seconds(self.replica),
-            input_overlapped=self.framework.input_overlapped,
-            update_seconds=self.updates[0],
-            message_overhead_seconds=overhead,
-            overhead_seconds=self.framework.step_overhead_seconds,
-            interference=library.interference if interference is None else interference,
+def _scale_to(replica: Replica, alone_seconds: float) -> float:
+    """The factor on layer times with which one device alone takes ``alone_seconds``."""
+    plan = Plan(
+        micro_batch=replica.plan.micro_batch,
+        micro_batches=replica.plan.micro_batches,
+        recompute=replica.plan.recompute,
+        fused_attention=replica.plan.fused_attention,
+    )
+    alone = replace(replica, cluster=replica.cluster.shaped(1, 1), plan=plan)
+    layers = sum(x.whole_forward_seconds + x.whole_backward_seconds for x in alone.layers)
+    work = alone.micro_batches * layers
+    rest = Case(alone, 0.0, 0.0).step().seconds - work
+    if alone_seconds <= rest:
+        raise InputError(
+            f"a step of {format_seconds(alone_seconds)} is shorter than what the framework "
+            f"alone takes of it ({format_seconds(rest)})",
+            "give the seconds per step of one device",
         )
-
-    def step(self) -> Step:
-        """The scheduled step."""
-        replica, plan, label = self.replica, self.plan, self.plan.label
-        if plan.pp > 1:
-            return pipeline_step(
-                replica, self.layers, self.chunks, self.exchange, self.costs, self.updates, label
-            )
-        if self.exchange is None or plan.zero == 0:
-            return replica_step(
-                self.layers,
-                self.exchange,
-                self.costs,
-                micro_batches=replica.micro_batches,
-                label=label,
-            )
-        if plan.zero == 3:
-            units = [range(part.first, part.last) for part in blocks(replica.workload.graph)]
-            return fully_sharded_step(
-                self.layers,
-                self.exchange,
-                self.costs,
-                replica.weight_bytes,
-                units,
-                micro_batches=replica.micro_batches,
-                label=label,
-            )
-        return sharded_update_step(
-            self.layers,
-            self.exchange,
-            self.costs,
-            replica.weight_bytes,
-            scatters_each=plan.zero == 2,
-            micro_batches=replica.micro_batches,
-            label=label,
-        )
-
-    def ideal_seconds(self) -> float:
-        """Arithmetic of one device's share: the mean over stages, all micro-batches."""
-        work = sum(x.forward_seconds + x.backward_seconds for x in self.replica.layers)
-        update = sum(self.updates) / len(self.updates)
-        stages = self.plan.pp
-        return self.replica.micro_batches * work / stages + update + self.costs.overhead_seconds
-
-    def waiting_seconds(self) -> float:
-        """How much longer the slowest device computes than the mean one."""
-        work = sum(
-            x.forward_seconds + x.backward_seconds + x.recompute_seconds
-            for x in self.replica.layers
-        )
-        return (self.slowest_factor - 1.0) * self.replica.micro_batches * work / self.plan.pp
-
-    def notes(self) -> tuple[str, ...]:
-        """What is not known, and what the framework's profile takes for granted."""
-        notes = []
-        if self.input_seconds == 0:
-            notes.append("reading and preparing the input is taken to keep up")
-        if self.jitter is None and self.system.jitter is None and self.plan.devices > 1:
-            notes.append("workers are taken to be equally fast: nobody measured their spread here")
-        return tuple(notes)
+    return (alone_seconds - rest) / work

@@ -1,7 +1,7 @@
 """One replica of a workload under a plan: times of its layers and messages on a cluster."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from paceline.hardware import Cluster
@@ -23,8 +23,8 @@ from paceline.workload.workload import Workload
 class Replica:
     """A workload divided by a plan on a cluster with a framework's habits.
 
-    ``measured`` layers replace what the device model says, by name; they are whole layers of
-    the whole batch, so they go with plans that divide none.
+    ``measured`` layers replace what the device model says, by name, for one micro-batch of one
+    device. All times are multiplied by ``scale``, which a measured step gives.
     """
 
     workload: Workload
@@ -33,6 +33,7 @@ class Replica:
     framework: Framework
     efficiency: Efficiency | None = None
     measured: tuple[LayerTime, ...] = ()
+    scale: float = 1.0
 
     @cached_property
     def sharding(self) -> Sharding:
@@ -127,7 +128,14 @@ class Replica:
             pointwise_traffic=self.framework.pointwise_traffic,
             dispatch_seconds=self.framework.dispatch_seconds,
         )
-        return with_measured(predicted, self.measured)
+        return [self._scaled(layer) for layer in with_measured(predicted, self.measured)]
+
+    def _scaled(self, layer: LayerTime) -> LayerTime:
+        return replace(
+            layer,
+            forward_seconds=self.scale * layer.forward_seconds,
+            backward_seconds=self.scale * layer.backward_seconds,
+        )
 
     def _exchanges(self, computed: Sequence[LayerTime]) -> list[tuple[float, float]]:
         """Seconds of forward and of backward exchanges of each layer, with its own devices."""

@@ -1,6 +1,6 @@
 """Lists the tasks of a step while keeping its clocks, so that overlap can cost something."""
 
-from paceline.step import Phase, Step, Task, schedule
+from paceline.step import Origin, Phase, Step, Task
 
 COMPUTE = "compute"
 NETWORK = "network"
@@ -32,6 +32,7 @@ class StepBuilder:
         self.tasks: list[Task] = []
         self.interference = interference
         self.waiting_seconds = 0.0
+        self._starts: list[float] = []
         self._ends: list[float] = []
         self._free: dict[str, float] = {}
 
@@ -54,7 +55,7 @@ class StepBuilder:
         """Work on the device, in order; stretched while the network is busy."""
         if self.interference > 0:
             start = self._start(COMPUTE, after)
-            busy = max(self.free_at(NETWORK), 0.0) + self.waiting_seconds - start
+            busy = self.free_at(NETWORK) + self.waiting_seconds - start
             seconds = interfered_seconds(seconds, busy, self.interference)
         return self.add(Task(name, phase, COMPUTE, seconds, after, layer=layer))
 
@@ -74,18 +75,21 @@ class StepBuilder:
 
     def add(self, task: Task) -> int:
         """Any task; its index."""
-        end = self._start(task.resource, task.after) + task.seconds
+        start = self._start(task.resource, task.after)
+        end = start + task.seconds
         self.tasks.append(task)
+        self._starts.append(start)
         self._ends.append(end)
         self._free[task.resource] = end
         return len(self.tasks) - 1
 
     def build(self, label: str) -> Step:
-        """The step, scheduled."""
-        return schedule(self.tasks, label)
+        """The step with the starts that `paceline.step.schedule` would give its tasks."""
+        return Step(tuple(self.tasks), tuple(self._starts), Origin.PREDICTED, label)
 
     def _start(self, lane: str, after: tuple[int, ...]) -> float:
-        start = self.free_at(lane)
+        start = self._free.get(lane, 0.0)
         for task in after:
-            start = max(start, self._ends[task])
+            if self._ends[task] > start:
+                start = self._ends[task]
         return start
