@@ -122,6 +122,8 @@ def test_shapes_follow(op, shapes, output):
         (ops.Lstm(4), ((8,),)),
         (ops.ElementwiseLoss("smooth_l1"), ((8,), (9,))),
         (ops.WeightedSum((1.0,)), ((3,),)),
+        (ops.CtcLoss(), ((10, 5), (11,))),
+        (ops.CtcLoss(), ((10,), (3,))),
         (ops.MaxPool((3, 3), (1, 1), (0, 0)), ((4, 2, 2),)),
         (ops.Linear(3), ((),)),
     ],

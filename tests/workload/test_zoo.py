@@ -44,6 +44,7 @@ PARAMETERS = {
     "unet_medical": 31_030_658,
     "ssd300_resnet50": 22_894_902,
     "ncf": 31_832_577,
+    "quartznet": 18_924_381,
     "lstm_ptb": 66_034_000,
     "gnmt_v2": 160_671_297,
     "transformer_base": 63_045_632,

@@ -130,6 +130,14 @@ def elementwise_loss(node: Fields, predicted: Tensor, wanted: Tensor) -> Tensor:
     return functions[node["function"]](predicted.float(), wanted.float())
 
 
+def ctc_loss(_: Fields, scores: Tensor, labels: Tensor) -> Tensor:
+    """Connectionist temporal classification of frames x classes; class 0 is the blank."""
+    frames = torch.full((scores.shape[0],), scores.shape[1])
+    lengths = torch.full((labels.shape[0],), labels.shape[1])
+    chances = scores.float().log_softmax(-1).transpose(0, 1)
+    return F.ctc_loss(chances, labels.clamp(min=1), frames, lengths, zero_infinity=True)
+
+
 def weighted_sum(node: Fields, *losses: Tensor) -> Tensor:
     """Weighted sum of losses."""
     weighted = [w * loss for w, loss in zip(node["weights"], losses, strict=True)]
@@ -138,6 +146,7 @@ def weighted_sum(node: Fields, *losses: Tensor) -> Tensor:
 
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "cross_entropy": cross_entropy,
+    "ctc_loss": ctc_loss,
     "elementwise_loss": elementwise_loss,
     "weighted_sum": weighted_sum,
 }

@@ -11,7 +11,7 @@ from paceline.workload.ops.base import OPS, Kept, Op, Traffic, Work, register
 from paceline.workload.ops.convolution import Convolution
 from paceline.workload.ops.dense import ClassToken, Embedding, Linear, PositionEmbedding
 from paceline.workload.ops.experts import MixtureOfExperts
-from paceline.workload.ops.losses import CrossEntropy, ElementwiseLoss, WeightedSum
+from paceline.workload.ops.losses import CrossEntropy, CtcLoss, ElementwiseLoss, WeightedSum
 from paceline.workload.ops.norms import (
     BatchNorm,
     GroupNorm,
@@ -46,6 +46,7 @@ __all__ = [
     "Concatenate",
     "Convolution",
     "CrossEntropy",
+    "CtcLoss",
     "Dropout",
     "ElementwiseLoss",
     "Embedding",

@@ -15,6 +15,7 @@ from paceline.workload.ops.base import (
     Work,
     describe,
     elements,
+    exceeds,
     register,
     require_rank,
     same_shape,
@@ -109,4 +110,42 @@ class ElementwiseLoss(Op):
             forward_traffic=Traffic(2 * size),
             backward_traffic=Traffic(3 * size),
             kept=Kept(inputs=(0, 1)),
+        )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class CtcLoss(Op):
+    """Connectionist temporal classification: frames x classes against a shorter list of labels.
+
+    Class 0 is the blank. Runs in 32 bits whatever the precision.
+    """
+
+    kind: ClassVar[str] = "ctc_loss"
+    least_inputs: ClassVar[int] = 2
+    most_inputs: ClassVar[int | None] = 2
+
+    def output(self, inputs: Shapes) -> Shape:
+        """A single number."""
+        scores, labels = inputs
+        if len(scores) != 2 or len(labels) != 1:
+            raise InputError(
+                f"needs frames x classes and labels, got {describe(scores)} and {describe(labels)}"
+            )
+        if exceeds(labels[0], scores[0]):
+            raise InputError(
+                f"{describe(labels)} labels do not fit into {describe(scores[:1])} frames",
+                "use a longer sequence",
+            )
+        return ()
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps log-probabilities, labels, and the forward variables of every alignment."""
+        scores, labels = elements(inputs[0]), elements(inputs[1])
+        alignments = inputs[0][0] * (2 * labels + 1)
+        wide = (scores + alignments) * FLOAT32_BYTES
+        return Work(
+            forward_traffic=Traffic(scores, other_bytes=wide),
+            backward_traffic=Traffic(scores, other_bytes=2 * wide),
+            kept=Kept(inputs=(1,), other_bytes=wide),
         )

@@ -37,6 +37,11 @@ class NetworkBuilder:
         self._inputs[name] = InputSpec(shape)
         return name
 
+    def sound(self, bands: int, frames: int | Literal["sequence"]) -> str:
+        """An input of one-dimensional signals, channels first."""
+        self._inputs["sound"] = InputSpec((bands, frames))
+        return "sound"
+
     def integers(self, name: str, limit: int, *shape: int | Literal["sequence"]) -> str:
         """An input of integers below ``limit``: classes or words."""
         self._inputs[name] = InputSpec(shape, "integer", limit)

@@ -19,6 +19,7 @@ from paceline.workload.zoo import (
     llama,
     mlp,
     mobilenet,
+    quartznet,
     recurrent,
     resnet,
     resnet_cifar,
@@ -147,6 +148,7 @@ def _images() -> dict[str, Entry]:
 def _texts() -> dict[str, Entry]:
     table = {
         "ncf": Entry("recommendation", mlp.ncf),
+        "quartznet": Entry("speech", quartznet.quartznet),
         "lstm_ptb": Entry("LSTM", recurrent.lstm_ptb),
         "gnmt_v2": Entry("LSTM", recurrent.gnmt_v2),
     }

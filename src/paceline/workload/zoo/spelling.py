@@ -35,6 +35,7 @@ _ALIASES = {
     "mobilenet": "mobilenet_v1",
     "neumf": "ncf",
     "neuralcollaborativefiltering": "ncf",
+    "quartznet15x5": "quartznet",
     "resnext101": "resnext101_32x4d",
     "seresnext101": "se_resnext101_32x4d",
     "ssd": "ssd300_resnet50",
