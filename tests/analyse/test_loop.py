@@ -10,6 +10,7 @@ from paceline.analyse.calibration import calibrate
 from paceline.analyse.comparison import compare_processes
 from paceline.analyse.explain import explain
 from paceline.analyse.local_prediction import best_bucket, predict_nodes, predict_processes
+from paceline.analyse.machine_fit import fit_machine
 from paceline.errors import InputError
 from paceline.hardware.link import Link
 from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
@@ -198,3 +199,35 @@ def test_a_report_of_failures_alone_still_renders():
     failed = a_launch(outcome=Outcome(Status.FAILED, "2026", "rank 0 was killed by SIGKILL"))
     page = render(study_page(StudyResults("s", [failed])))
     assert "rank 0 was killed by SIGKILL" in page
+
+
+def at_batch(number, batch, seconds):
+    return launch(number, [seconds] * 4, batch_per_rank=batch)
+
+
+def test_the_batch_curve_is_the_line_through_the_measured_batches(profile):
+    fit = fit_machine(
+        [at_batch(b, b, 0.1 + 0.02 * b) for b in (8, 16, 32, 64)], profile, "resnet44"
+    )
+    assert fit.compute.fixed_seconds == pytest.approx(0.1)
+    assert fit.compute.seconds_per_sample == pytest.approx(0.02)
+    assert fit.compute.seconds(128) == pytest.approx(0.1 + 0.02 * 128)
+    assert fit.compute.worst_residual == pytest.approx(0.0, abs=1e-9)
+
+
+def test_all_reduce_in_training_is_set_against_the_probe(launches, profile):
+    (in_situ,) = fit_machine(launches, profile).in_situ
+    assert in_situ.ranks == 2
+    assert in_situ.ratio_to_probe == pytest.approx(0.15 / (1e-4 + 12e6 / 2e8), rel=0.02)
+
+
+def test_the_next_run_is_what_is_missing_and_more_launches_narrow_the_interval(launches, profile):
+    alone = [one for one in launches if one.world_size == 1 and one.instrument == "none"]
+    fit = fit_machine(alone, profile)
+    assert "--instrument layers" in fit.next_runs[0].command
+    assert fit.next_runs[-1].half_width < fit.half_width
+
+
+def test_nothing_to_fit_is_said():
+    with pytest.raises(InputError, match="no launch has finished"):
+        fit_machine([], None)

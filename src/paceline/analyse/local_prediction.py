@@ -21,7 +21,7 @@ from paceline.predict.jitter import expected_maximum_lognormal
 from paceline.step import Step, breakdown
 
 INTERVAL_CONFIDENCE = 0.90
-_NORMAL_QUANTILE = 1.645
+NORMAL_QUANTILE = 1.645
 SMALLEST_LAUNCH_VARIATION = 0.02
 """Launches of one job differ by a few per cent even on a quiet machine (shared hosts more)."""
 MODEL_ERROR_HERE = 0.03
@@ -65,7 +65,7 @@ class LocalPrediction:
     @property
     def throughput_interval(self) -> tuple[float, float]:
         """90 % interval of the throughput, samples per second."""
-        half = _NORMAL_QUANTILE * self.relative_error
+        half = NORMAL_QUANTILE * self.relative_error
         return self.throughput * math.exp(-half), self.throughput * math.exp(half)
 
     @property

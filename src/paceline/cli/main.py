@@ -11,6 +11,7 @@ from paceline.errors import PacelineError
 from paceline.naming import nearest
 
 COMMANDS = {
+    "calibrate": "Fit this machine from its own launches; say which run would tell most.",
     "demo": "Measure, predict and compare on this machine, and write a report.",
     "doctor": "Say what works on this machine and what to install for the rest.",
     "explain": "Say where the time of a measured step goes, from ideal to real.",

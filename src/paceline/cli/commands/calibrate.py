@@ -1,0 +1,71 @@
+"""``paceline calibrate``: what this machine's own launches tell, and what to run next."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.cli.options import store_option
+from paceline.cli.output import emit_json, json_option, next_line
+
+if TYPE_CHECKING:
+    from paceline.analyse.machine_fit import MachineFit
+
+EXAMPLE = """
+\b
+Examples:
+  paceline calibrate
+  paceline calibrate --model resnet44 --json
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.option("--model", help="Which model's launches [default: the one with most].")
+@store_option
+@json_option
+def command(model: str | None, store_path: Path | None, as_json: bool) -> None:
+    """Fit this machine from its own launches, and say how good the fit is.
+
+    Fits the step by batch, the all-reduce as it runs inside training, and how much launches vary;
+    says how wide predictions are because of it, and which run would narrow them most.
+    """
+    from dataclasses import asdict
+
+    from paceline.analyse.machine_fit import fit_machine
+    from paceline.measure.probe import current_profile
+    from paceline.store import Store, default_store_path
+
+    with Store(store_path or default_store_path(), create=False) as store:
+        fit = fit_machine(store.launches(), current_profile(store), model)
+    if as_json:
+        emit_json("calibrate", 1, {"fit": asdict(fit)})
+        return
+    _print(fit)
+    next_line(fit.next_runs[0].command)
+
+
+def _print(fit: "MachineFit") -> None:
+    from paceline.units import format_seconds
+
+    click.echo(f"{fit.model}: {fit.launches} finished launches on this machine")
+    if fit.compute is not None:
+        curve = fit.compute
+        click.echo(
+            f"  step of one process: {format_seconds(curve.fixed_seconds)} + "
+            f"{format_seconds(curve.seconds_per_sample)} a sample, from batches "
+            f"{', '.join(map(str, sorted(curve.batches)))}; worst residual "
+            f"{curve.worst_residual:.1%}"
+        )
+    for one in fit.in_situ:
+        click.echo(
+            f"  all-reduce of {one.ranks} ranks inside training: {one.ratio_to_probe:.2f} times "
+            f"the probe's ({one.messages} messages)"
+        )
+    click.echo(
+        f"  variation: {fit.step_variation:.1%} between steps of a launch, "
+        f"{fit.launch_variation:.1%} between launches"
+    )
+    click.echo(f"  predictions here: ± {fit.half_width:.1%} (90 %)")
+    click.echo("  what would tell more:")
+    for run in fit.next_runs:
+        click.echo(f"    {run.why} (then ± {run.half_width:.1%})\n      {run.command}")
