@@ -42,11 +42,20 @@ class LayerWork:
     gradient_bytes: Array
 
     def seconds(
-        self, flops_per_second: Number, bytes_per_second: Number, launch_seconds: Number
+        self,
+        flops_per_second: Number,
+        bytes_per_second: Number,
+        launch_seconds: Number,
+        dispatch_seconds: float = 0.0,
     ) -> Array:
-        """Roofline time by pass and layer; rates may be arrays that go with the batch."""
-        roof = np.maximum(self.flops / flops_per_second, self.bytes / bytes_per_second)
-        return np.asarray(roof + self.operations * launch_seconds)
+        """Roofline time by pass and layer; rates may be arrays that go with the batch.
+
+        A layer is never quicker than issuing its operations, ``dispatch_seconds`` each.
+        """
+        roof = np.asarray(self.flops / flops_per_second)
+        roof = np.maximum(roof, self.bytes / bytes_per_second)
+        roof += self.operations * launch_seconds
+        return np.maximum(roof, self.operations * dispatch_seconds, out=roof)
 
 
 def layer_work(
@@ -132,13 +141,11 @@ def layer_times(
         convolution,
         pointwise_traffic,
     )
-    seconds = np.maximum(
-        work.seconds(
-            constants.attainable_flops(device, precision(training_precision).compute),
-            device.known_memory_bandwidth,
-            constants.launch(device),
-        ),
-        work.operations * dispatch_seconds,
+    seconds = work.seconds(
+        constants.attainable_flops(device, precision(training_precision).compute),
+        device.known_memory_bandwidth,
+        constants.launch(device),
+        dispatch_seconds,
     )
     return [
         LayerTime(name, float(seconds[FORWARD, i]), float(seconds[BACKWARD, i]), size)
@@ -177,15 +184,18 @@ def update_seconds(
     efficiency: Efficiency | None = None,
     *,
     operations: int = 1,
+    bytes_per_second: Number | None = None,
 ) -> Number:
     """Seconds of the optimiser's update of ``parameters`` numbers.
 
-    ``bytes_per_parameter`` is what it reads and writes for each (weights, gradient, state).
+    ``bytes_per_parameter`` is what it reads and writes for each (weights, gradient, state);
+    ``bytes_per_second`` goes before the device's memory bandwidth.
     """
     constants = efficiency or load_efficiency()
     moved = np.maximum(parameters * bytes_per_parameter, 1.0)
     reached = constants.memory_ceiling("update") * constants.memory_fill(moved, device)
-    return moved / (reached * device.known_memory_bandwidth) + operations * constants.launch(device)
+    bandwidth = device.known_memory_bandwidth if bytes_per_second is None else bytes_per_second
+    return moved / (reached * bandwidth) + operations * constants.launch(device)
 
 
 def _affine_rows(parts: Sequence[Affine], batches: Array) -> Array:

@@ -27,7 +27,7 @@ class Fabric:
     outer_latency_seconds: float = 0.0
     inner_efficiency: float | None = None
     sums_in_switch: bool = False
-    reduce_bandwidth: float | None = None
+    reduce_bandwidth: Numbers | None = None
 
 
 def fabric_of(cluster: Cluster, group: Group) -> Fabric:
