@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from paceline.cli.commands.inspect import command as inspect
 from paceline.cli.commands.models import command as models
-from paceline.cli.model_target import batch_of, is_user_model, parse_shape
+from paceline.cli.model_target import batch_of, is_user_model
 from paceline.errors import PacelineError
 from paceline.workload import zoo
 
@@ -85,7 +85,7 @@ def test_inspect_takes_images_of_another_size_with_their_batch():
         (["gpt2", "--sequence", "4096"], "node 'positions'"),
         (["resnet50", "--precision", "fp9"], "no precision named 'fp9'. Near: fp8"),
         (["resnet50", "--input", "4x3x32"], "node 'conv1'"),
-        (["resnet50", "--input", "4x0x32"], "'4x0x32' is not a shape"),
+        (["resnet50", "--input", "4x0x32"], "'4x0x32' has a dimension below 1"),
         (["gpt2", "--input", "4x128"], "1 shapes for 0 inputs"),
     ],
 )
@@ -103,7 +103,18 @@ def test_files_are_told_from_names():
 
 
 def test_shapes_and_batches_are_read_as_people_write_them():
-    assert parse_shape("32x3X224×224") == (32, 3, 224, 224)
-    assert batch_of(None, ()) == 32
-    assert batch_of(None, ("8x3x4x4",)) == 8
-    assert batch_of(2, ("8x3x4x4",)) == 2
+    graph = zoo.build("resnet20")
+    assert batch_of(None, (), graph) == 32
+    assert batch_of(None, ("16x3X224×224",), graph) == 16
+    assert batch_of(2, ("8x3x4x4",), graph) == 2
+
+
+def test_a_captured_model_is_inspected_at_the_batch_it_was_captured_with(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "net.py").write_text(
+        "import torch\n\n\ndef make_model():\n    return torch.nn.Linear(4, 3), torch.ones(6, 4)\n"
+    )
+    target = f"{tmp_path / 'net.py'}:make_model"
+    found = json.loads(run(inspect, target, "--json"))
+    assert (found["batch"], found["parameters"], found["forward_flops"]) == (6, 15, 2 * 6 * 4 * 3)
+    assert found["unknown_operations"] == {}

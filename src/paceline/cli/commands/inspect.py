@@ -29,7 +29,7 @@ Examples:
     "--input",
     "input_shapes",
     multiple=True,
-    help="Shape of an input with the batch first, as 32x3x224x224; once per input.",
+    help="Input with the batch first: 32x3x224x224, 8x1024:int64, name=8x16; once per input.",
 )
 @click.option("--all-layers", is_flag=True, help="A row for every layer instead of every block.")
 @json_option
@@ -47,15 +47,16 @@ def command(
     MODEL is a network that is built in ('paceline models' lists them), a function in a Python
     file that makes a torch module, an ONNX file, or a Hugging Face config.json.
     """
-    from paceline.cli.model_target import batch_of, load_model, notes_on
+    from paceline.cli.model_target import batch_of, load_model
+    from paceline.workload.capture import capture_notes
 
     graph = load_model(model, input_shapes, sequence)
-    samples = batch_of(batch, input_shapes)
+    samples = batch_of(batch, input_shapes, graph)
     if as_json:
         _print_json(graph, samples, sequence, precision)
         return
     _print_tables(graph, samples, sequence, precision, all_layers)
-    for note in notes_on(graph, model):
+    for note in capture_notes(graph):
         click.echo(f"note: {note}")
     again = f"paceline inspect {model} --batch {samples}"
     next_line(f"{again} --precision bf16" if all_layers else f"{again} --all-layers")
@@ -63,6 +64,7 @@ def command(
 
 def _print_json(graph: "Graph", batch: int, sequence: int | None, precision: str) -> None:
     from paceline.cli.model_tables import layer_json
+    from paceline.workload.capture import capture_notes, unknown_operations
     from paceline.workload.precision import precision as find_precision
 
     cost = graph.cost(batch, sequence, precision)
@@ -81,6 +83,8 @@ def _print_json(graph: "Graph", batch: int, sequence: int | None, precision: str
             "backward_bytes": cost.backward_bytes,
             "activation_bytes": cost.activation_bytes,
             "gradient_bytes": cost.gradient_bytes,
+            "unknown_operations": unknown_operations(graph),
+            "notes": capture_notes(graph),
             "layers": [layer_json(layer) for layer in cost.layers],
         },
     )

@@ -1,0 +1,21 @@
+"""The page on workloads says what the code says."""
+
+import re
+from pathlib import Path
+
+from paceline.workload import zoo
+from paceline.workload.precision import PRECISIONS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "workloads.md").read_text(encoding="utf-8")
+
+
+def test_the_page_lists_the_whole_zoo_with_its_parameters():
+    table = PAGE[PAGE.index("| model | family |") :]
+    rows = re.findall(r"^\| `([^`]+)` \| [^|]+ \| ([\d,]+) \|", table, flags=re.MULTILINE)
+    listed = {name: int(count.replace(",", "")) for name, count in rows}
+    assert listed == {name: zoo.build(name).cost(1).parameters for name in zoo.names()}
+
+
+def test_the_page_lists_every_precision():
+    for name in PRECISIONS:
+        assert f"`{name}`" in PAGE
