@@ -194,6 +194,9 @@ def test_constants_can_be_replaced_by_name():
     assert changed.memory_ceiling("add") == usual.memory_ceiling("add")
     assert usual.constants()["matrix.ceiling"] != 0.5
     assert changed.with_constants(usual.constants()).constants() == usual.constants()
+    slower = usual.with_constants({"devices.v100_sxm2_16gb.products": 0.5})
+    v100 = device("v100")
+    assert slower.attainable_flops(v100, "fp32") == 0.5 * usual.attainable_flops(v100, "fp32")
     with pytest.raises(UnknownNameError, match=r"no efficiency constant named 'matrix.ceilng'"):
         usual.with_constants({"matrix.ceilng": 0.5})
 

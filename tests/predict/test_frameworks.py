@@ -11,7 +11,8 @@ from paceline.predict.frameworks import framework, framework_names, frameworks_f
 MIB = 2.0**20
 FIELDS = {
     *("synchronisation", "library", "input_overlapped", "dispatch", "step_overhead"),
-    *("message_overhead", "message_latency", "pointwise_traffic", "convolution"),
+    *("message_overhead", "message_latency", "tensor_overhead", "pointwise_traffic"),
+    "convolution",
 }
 every_framework = pytest.mark.parametrize("name", framework_names())
 
@@ -85,6 +86,13 @@ def test_a_profile_takes_what_it_does_not_say_from_the_one_it_is_like():
     assert keras.step_overhead_seconds > tensorflow.step_overhead_seconds
     assert keras.synchronisation == tensorflow.synchronisation
     assert not set(keras.aliases) & set(tensorflow.aliases)
+
+
+def test_tensors_cost_something_once_there_are_replicas():
+    ddp = framework("torch-ddp")
+    assert ddp.overhead_seconds(tensors=133, replicas=1) == ddp.step_overhead_seconds
+    more = ddp.overhead_seconds(tensors=133, replicas=2) - ddp.step_overhead_seconds
+    assert more == pytest.approx(133 * ddp.tensor_overhead_seconds)
 
 
 def test_no_two_profiles_share_a_name():

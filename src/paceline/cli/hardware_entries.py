@@ -139,6 +139,7 @@ def _framework_entry(one: Framework) -> Entry:
         ("overhead per step", format_seconds(one.step_overhead_seconds), "step_overhead"),
         ("overhead per message", format_seconds(one.message_overhead_seconds), "message_overhead"),
         ("delay of a message", format_seconds(one.message_latency_seconds), "message_latency"),
+        ("overhead per tensor", format_seconds(one.tensor_overhead_seconds), "tensor_overhead"),
         ("pointwise traffic left", f"{one.pointwise_traffic:.0%}", "pointwise_traffic"),
         ("convolution", one.convolution, "convolution"),
     ]

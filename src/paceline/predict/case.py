@@ -105,9 +105,15 @@ class Case:
             input_overlapped=self.framework.input_overlapped,
             update_seconds=self.updates[0],
             message_overhead_seconds=overhead,
-            overhead_seconds=self.framework.step_overhead_seconds,
+            overhead_seconds=self.framework.overhead_seconds(self._tensors, self.plan.shard_degree),
             interference=library.interference if interference is None else interference,
         )
+
+    @property
+    def _tensors(self) -> int:
+        """Gradient tensors of one device."""
+        count = sum(len(part.profile.tensors) for part in self.replica.parts)
+        return count // self.plan.pp
 
     def step(self) -> Step:
         """The scheduled step."""

@@ -6,7 +6,7 @@ curve is smooth, rises with size and stays below one, so time still falls when a
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -62,7 +62,8 @@ class Efficiency:
     units are called plain_KIND. ``memory`` is the
     fraction of memory bandwidth that kinds of layer reach with large tensors, in backward that
     of KIND_backward where there is one. An operation that moves ``half_bytes`` reaches half of it.
-    ``launch_seconds`` is paid by each operation on the device, by kind of device.
+    ``launch_seconds`` is paid by each operation on the device, by kind of device. ``devices``
+    are factors for single devices, called NAME.products and NAME.memory.
     """
 
     matrix: UnitEfficiency
@@ -72,6 +73,7 @@ class Efficiency:
     memory: Mapping[str, float]
     half_bytes: Mapping[str, float]
     launch_seconds: Mapping[str, float]
+    devices: Mapping[str, float] = field(default_factory=dict)
     fitted_on: str = ""
 
     def unit(self, device: Device, arithmetic: str) -> UnitEfficiency:
@@ -87,13 +89,14 @@ class Efficiency:
         other formats too.
         """
         peak = device.peak(arithmetic)
+        own = self.devices.get(f"{device.name}.products", 1.0)
         if arithmetic in device.attainable_flops:
-            return device.attainable_flops[arithmetic]
+            return own * device.attainable_flops[arithmetic]
         if device.uses_matrix_unit(arithmetic):
             for known, rate in device.attainable_flops.items():
                 if device.uses_matrix_unit(known):
-                    return peak * rate / device.peak(known)
-        return peak * self.unit(device, arithmetic).attainable
+                    return own * peak * rate / device.peak(known)
+        return own * peak * self.unit(device, arithmetic).attainable
 
     def launch(self, device: Device) -> float:
         """Seconds that each operation costs besides its work."""
@@ -108,7 +111,8 @@ class Efficiency:
 
     def memory_fill(self, size_bytes: Number, device: Device) -> Number:
         """What is left of that fraction for an operation that moves so many bytes."""
-        return _fill(size_bytes, self.half_bytes[_side(device)])
+        own = self.devices.get(f"{device.name}.memory", 1.0)
+        return own * _fill(size_bytes, self.half_bytes[_side(device)])
 
     def product_factor(self, kind: str, unit: UnitEfficiency | None = None) -> float:
         """Factor on the efficiency of matrix products of a kind of layer on a unit."""
@@ -119,12 +123,12 @@ class Efficiency:
     def constants(self) -> dict[str, float]:
         """Every constant by dotted name (``matrix.ceiling``, ``memory.batch_norm``)."""
         flat: dict[str, float] = {}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
+        for part in dataclasses.fields(self):
+            value = getattr(self, part.name)
             if isinstance(value, UnitEfficiency):
                 value = dataclasses.asdict(value)
             if isinstance(value, Mapping):
-                flat |= {f"{field.name}.{key}": number for key, number in value.items()}
+                flat |= {f"{part.name}.{key}": number for key, number in value.items()}
         return flat
 
     def with_constants(self, changes: Mapping[str, float]) -> "Efficiency":
@@ -132,7 +136,7 @@ class Efficiency:
         known = self.constants()
         groups: dict[str, Any] = {}
         for name, number in changes.items():
-            if name not in known:
+            if name not in known and not name.startswith("devices."):
                 raise unknown_name("efficiency constant", name, known, "see data/efficiency.toml")
             group, key = name.split(".", 1)
             current = groups.get(group, getattr(self, group))
@@ -170,6 +174,7 @@ def efficiency_from_toml(text: str, name: str) -> Efficiency:
             memory=document["memory"],
             half_bytes=document["half_bytes"],
             launch_seconds=document["launch_seconds"],
+            devices=document["devices"],
             fitted_on=document["fitted_on"],
         )
     except (KeyError, TypeError) as error:

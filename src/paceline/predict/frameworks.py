@@ -21,7 +21,9 @@ class Framework:
 
     ``dispatch_seconds`` is host time to issue one operation, ``step_overhead_seconds`` time per
     step that nothing hides, ``message_overhead_seconds`` what each message takes from the
-    device that computes, ``message_latency_seconds`` the delay before each message starts.
+    device that computes, ``message_latency_seconds`` the delay before each message starts,
+    ``tensor_overhead_seconds`` what each gradient tensor takes from it (hook, copy into a
+    buffer, its share of buffers that are kept equal) when there is more than one replica.
     ``pointwise_traffic`` is the fraction of pointwise memory traffic left after fusion.
     ``policy`` describes the behaviour in words, ``priors`` names the fields that are
     judgements rather than facts of the source.
@@ -38,12 +40,19 @@ class Framework:
     step_overhead_seconds: float
     message_overhead_seconds: float
     message_latency_seconds: float
+    tensor_overhead_seconds: float
     pointwise_traffic: float
     convolution: str
     policy: str
     source: str
     priors: tuple[str, ...]
     aliases: tuple[str, ...] = ()
+
+    def overhead_seconds(self, tensors: int, replicas: int) -> float:
+        """Time per step that nothing hides, for a network of so many gradient tensors."""
+        if replicas == 1:
+            return self.step_overhead_seconds
+        return self.step_overhead_seconds + tensors * self.tensor_overhead_seconds
 
     def library(self, device: Device) -> Library:
         """The communication library it uses between devices of this kind."""
@@ -106,6 +115,7 @@ def _framework(name: str, document: Mapping[str, Any], text: str, file: str) -> 
             step_overhead_seconds=units.parse_seconds(values["step_overhead"]),
             message_overhead_seconds=units.parse_seconds(values["message_overhead"]),
             message_latency_seconds=units.parse_seconds(values["message_latency"]),
+            tensor_overhead_seconds=units.parse_seconds(values["tensor_overhead"]),
             pointwise_traffic=values["pointwise_traffic"],
             convolution=values["convolution"],
             policy=values["policy"],
