@@ -1,0 +1,227 @@
+"""Data-parallel steps for whole sweeps: the same equations as the scheduler's, on arrays."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from paceline.errors import InputError
+from paceline.hardware import Cluster
+from paceline.plan.messages import Message, messages
+from paceline.plan.plan import Plan
+from paceline.plan.synchronisation import Exchange, Policy
+from paceline.predict.case import Case
+from paceline.predict.collectives import cost_on_fabric, fabric_of
+from paceline.predict.compute import update_seconds
+from paceline.predict.efficiency import Efficiency
+from paceline.predict.frameworks import framework as find_framework
+from paceline.predict.gradient_messages import leaves_after_backward
+from paceline.predict.jitter import expected_maximum_lognormal
+from paceline.predict.layout import Layout
+from paceline.predict.prediction import Prediction
+from paceline.predict.predictor import DEFAULT_FRAMEWORK, predict
+from paceline.predict.replica import Replica
+from paceline.predict.step_costs import GradientExchange
+from paceline.predict.update import update_traffic_bytes
+from paceline.predict.vectorised.axes import Array, Grid, Points, base_values, cluster_at
+from paceline.predict.vectorised.layer_rows import LayerRows, all_forward, backward_of
+from paceline.predict.vectorised.overlap import CHUNK, exposed_seconds
+from paceline.workload.precision import precision
+from paceline.workload.workload import Workload
+
+VECTORISED = (Policy.NONE, Policy.PER_TENSOR, Policy.BUCKETED, Policy.ONE_MESSAGE)
+"""Policies whose messages do not depend on times, so that all configurations share them."""
+
+
+@dataclass(frozen=True)
+class DataParallelSweep:
+    """A workload under data parallelism on a kind of cluster, anywhere on the five axes.
+
+    ``plan`` gives synchronisation and framework; its degrees are not used: every device of
+    every node is a worker. The other fields are those of `paceline.predict.predict`.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    plan: Plan = field(default_factory=Plan)
+    efficiency: Efficiency | None = None
+    input_seconds: float = 0.0
+    jitter: float | None = None
+
+    def __post_init__(self) -> None:
+        policy = self._case.synchronisation
+        if policy.policy not in VECTORISED or policy.exchange is Exchange.PARAMETER_SERVER:
+            raise InputError(
+                f"sweeps do not have the synchronisation {policy.policy} ({policy.exchange})",
+                f"take --overlap {', '.join(VECTORISED)}, or 'paceline predict' for one point",
+            )
+        if self._case.plan.zero or self._case.framework.shard_stage:
+            raise InputError(
+                "sweeps are of unsharded data parallelism", "leave --zero out, or use 'predict'"
+            )
+
+    def on_grid(self, grid: Grid) -> Array:
+        """Seconds per step at every point of a grid, in the order of its axes."""
+        links, nodes = (a.ravel() for a in np.meshgrid(grid.link, grid.nodes, indexing="ij"))
+        batches = np.repeat(grid.batch, grid.flops.size)[:, None]
+        result = np.empty((grid.memory.size, batches.size, links.size))
+        rows = self._rows.at(grid.batch)
+        for place, memory in enumerate(grid.memory):
+            bandwidth = np.full(1, memory)
+            network = self._message_seconds(links, nodes, bandwidth)
+            computing = np.concatenate(
+                [rows.seconds(b, grid.flops, bandwidth) for b in range(grid.batch.size)], axis=1
+            )
+            for own in chunks(batches.size, CHUNK // links.size):
+                for others in chunks(links.size, CHUNK):
+                    result[place, own, others] = self._steps(
+                        computing[:, own, None],
+                        network[:, None, others],
+                        batches[own],
+                        bandwidth,
+                        nodes[others],
+                    )
+        lengths = (grid.memory.size, grid.batch.size, *grid.shape[1:2], *grid.shape[3:])
+        return np.moveaxis(result.reshape(lengths), 0, 2)
+
+    def at(self, points: Points) -> Array:
+        """Seconds per step of every configuration of a list."""
+        batches, position = np.unique(points.batch, return_inverse=True)
+        rows = self._rows.at(batches)
+        result = np.empty(points.size)
+        for own in chunks(points.size, CHUNK // 8):
+            part = points.part(own)
+            computing = rows.seconds(position[own], part.flops, part.memory)
+            network = self._message_seconds(part.link, part.nodes, part.memory)
+            result[own] = self._steps(computing, network, part.batch, part.memory, part.nodes)
+        return result
+
+    def scheduled(self, values: dict[str, float]) -> Prediction:
+        """The scheduler's prediction of one configuration, by names of `AXES`."""
+        cluster = cluster_at(self.cluster, self.workload, values)
+        return predict(
+            self.workload.with_batch(round(values["batch"])),
+            cluster,
+            replace(self._case.plan, dp=cluster.devices),
+            efficiency=self.efficiency,
+            input_seconds=self.input_seconds,
+            jitter=self.jitter,
+        )
+
+    @property
+    def base(self) -> dict[str, float]:
+        """Where workload and cluster lie, by names of `AXES`."""
+        return base_values(self.workload, self.cluster)
+
+    @cached_property
+    def _case(self) -> Case:
+        """A single replica: what does not change along the axes."""
+        plan = replace(self.plan, dp=1, tp=1, pp=1, cp=1, ep=1, micro_batch=None)
+        profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
+        alone = self.cluster.shaped(1, 1)
+        replica = Replica(self.workload, alone, plan, profile, self.efficiency)
+        return Case(replica, self.input_seconds, self.jitter)
+
+    @cached_property
+    def _messages(self) -> list[Message]:
+        sizes = [float(layer.gradient_bytes) for layer in self.workload.profile.layers]
+        return messages(self._case.synchronisation, sizes, [0.0] * len(sizes), lambda size: size)
+
+    @cached_property
+    def _rows(self) -> LayerRows:
+        """Forward; backward up to each message; backward after the last one."""
+        count = len(self.workload.profile.layers)
+        groups = [all_forward(count)]
+        done = count
+        for message in self._messages:
+            first = message.layers[-1]
+            groups.append(backward_of(range(first, done)))
+            done = first
+        groups.append(backward_of(range(done)))
+        case = self._case
+        return LayerRows(
+            self.workload.profile,
+            groups,
+            self.cluster.device,
+            self.workload.precision,
+            case.framework,
+            self.efficiency,
+        )
+
+    def _message_seconds(self, link: Array, nodes: Array, memory: Array) -> Array:
+        """Seconds of each message, by configuration."""
+        if not self._messages:
+            return np.zeros((0, link.size))
+        workers = nodes * self.cluster.devices_per_node
+        one = np.ones_like(workers)
+        group = Layout(one, one, workers, one, one, self.cluster.devices_per_node).replicas
+        fabric = fabric_of(self.cluster, group)
+        if self.cluster.inter is not None:
+            relative = link / self.cluster.inter.known_bandwidth
+            fabric = replace(fabric, outer_bandwidth=fabric.outer_bandwidth * relative)
+        if fabric.reduce_bandwidth is not None:
+            scale = memory / self.cluster.device.known_memory_bandwidth
+            fabric = replace(fabric, reduce_bandwidth=fabric.reduce_bandwidth * scale)
+        library = self._case.framework.library(self.cluster.device)
+        cost = cost_on_fabric("all_reduce", group, fabric, library)
+        delay = self._case.framework.message_latency_seconds
+        exchange = GradientExchange(
+            self._case.synchronisation, lambda size: delay + cost.seconds(size)
+        )
+        sizes = np.array([message.size_bytes for message in self._messages])
+        return np.asarray(exchange.message(sizes[:, None]))
+
+    def _steps(
+        self, computing: Array, network: Array, batch: Array, memory: Array, nodes: Array
+    ) -> Array:
+        """Seconds per step; ``computing`` has a row per group of layers, ``network`` per message.
+
+        The axes behind the first, and those of the other arrays, broadcast.
+        """
+        costs, synchronisation = self._case.costs, self._case.synchronisation
+        workers = nodes * self.cluster.devices_per_node
+        computing = computing * self._slowest_factor(workers)
+        segments, rest = computing[1:-1], computing[-1]
+        alone = computing.sum(axis=0)
+        launch = costs.message_overhead_seconds / synchronisation.every_steps
+        if leaves_after_backward(synchronisation):
+            added = network.sum(axis=0) + launch * len(network)
+        else:
+            exposed = exposed_seconds(segments + launch, rest, network, costs.interference)
+            added = exposed.tail + exposed.stretched + launch * len(network)
+        tensors = sum(len(layer.tensors) for layer in self.workload.profile.layers)
+        overhead = self._case.framework.overhead_seconds
+        added = np.where(workers > 1, added + overhead(tensors, 2), overhead(tensors, 1))
+        seconds = alone + self._update_seconds(memory) + added
+        supply = costs.input_seconds + costs.copy_seconds * batch / self.workload.batch
+        if costs.input_overlapped:
+            return np.asarray(np.maximum(seconds, supply))
+        return np.asarray(seconds + supply)
+
+    def _slowest_factor(self, workers: Array) -> Array | float:
+        variation = self.jitter if self.jitter is not None else self._case.system.jitter
+        if not variation or self._case.synchronisation.asynchronous:
+            return 1.0
+        distinct, place = np.unique(workers, return_inverse=True)
+        factors = expected_maximum_lognormal(1.0, variation, distinct.astype(int))
+        return np.asarray(factors[place].reshape(workers.shape))
+
+    def _update_seconds(self, memory: Array) -> Array:
+        workload = self.workload
+        parameters = workload.profile.parameters
+        if parameters == 0:
+            return np.zeros_like(memory)
+        moved = update_traffic_bytes(workload.optimiser, precision(workload.precision))
+        device = self.cluster.device
+        seconds = update_seconds(
+            parameters, moved, device, self.efficiency, bytes_per_second=memory
+        )
+        return np.asarray(seconds)
+
+
+def chunks(size: int, most: int) -> Iterator[slice]:
+    """Consecutive slices of at most ``most`` (at least one)."""
+    length = max(1, most)
+    for first in range(0, size, length):
+        yield slice(first, min(first + length, size))
