@@ -6,7 +6,7 @@ from paceline.errors import InputError, UnknownNameError
 from paceline.hardware.catalogue import device
 from paceline.plan.synchronisation import Exchange, Policy
 from paceline.predict.compute import CONVOLUTIONS
-from paceline.predict.frameworks import framework, framework_names, frameworks_from_toml
+from paceline.predict.frameworks import framework, framework_names
 
 MIB = 2.0**20
 FIELDS = {
@@ -105,8 +105,46 @@ def test_an_unknown_framework_names_the_nearest():
         framework("horovd")
 
 
-def test_an_incomplete_profile_is_refused_with_its_line():
-    with pytest.raises(InputError, match=r"mine.toml, line 2: \[mine\] has no synchronisation"):
-        frameworks_from_toml('# mine\n[mine]\ntitle = "Mine"\n', "mine.toml")
-    with pytest.raises(InputError, match=r"line 2: no profile 'theirs'"):
-        frameworks_from_toml('[mine]\nlike = "theirs"\n', "mine.toml")
+MINE = """\
+[mine]
+like = "torch-ddp"
+title = "Ours"
+synchronisation = { policy = "bucketed", bucket_bytes = "50MiB" }
+step_overhead = "2ms"
+policy = "Larger buckets."
+source = "our measurements"
+"""
+
+
+def test_a_profile_of_ones_own_may_be_like_one_of_ours(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(MINE)
+    mine = framework(f"{file}:mine")
+    assert mine.synchronisation.bucket_bytes == 50 * MIB
+    assert mine.step_overhead_seconds == pytest.approx(2e-3)
+    assert mine.accelerator_library == "nccl"
+    assert mine.aliases == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "message", "hint"),
+    [
+        (("step_overhead", "step_overhed"), 5, "unknown key 'step_overhed'", "'step_overhead'"),
+        (('"bucketed"', '"bucketd"'), 4, "policy is 'bucketd'", "bucketed"),
+        (('"torch-ddp"', '"torch-dpp"'), 2, "no profile 'torch-dpp' to be like", "name one"),
+        (('"2ms"', '"soon"'), 5, "'soon' is not a duration", "200us"),
+        (("bucket_bytes", "bucket_size"), 4, "unknown key 'bucket_size'", "'bucket_bytes'"),
+        (('like = "torch-ddp"\n', ""), 1, "[mine] has no library", "say which profile"),
+        (('"torch-ddp"', '"mine"'), 2, "'mine' is like itself", "circle"),
+        (('title = "Ours"', "shard_stage = 4"), 3, "shard_stage is 4", "0, 1, 2, 3"),
+    ],
+)
+def test_a_mistake_in_a_profile_is_named_with_its_line(tmp_path, change, line, message, hint):
+    file = tmp_path / "mine.toml"
+    assert change[0] in MINE
+    file.write_text(MINE.replace(*change, 1))
+    with pytest.raises(InputError) as caught:
+        framework(f"{file}:mine")
+    assert message in caught.value.message
+    assert f"line {line}" in caught.value.message
+    assert hint in caught.value.hint

@@ -19,7 +19,8 @@ from paceline.hardware.device import Device
 from paceline.hardware.link import Link
 from paceline.hardware.provenance import Provenance
 from paceline.hardware.toml_lines import read_toml
-from paceline.hardware.toml_reader import HardwareFile, Table, build_cluster, read_hardware
+from paceline.hardware.toml_reader import HardwareFile, build_cluster, read_hardware
+from paceline.hardware.toml_table import Table
 from paceline.naming import unknown_name
 
 ENVIRONMENT_VARIABLE = "PACELINE_HARDWARE"

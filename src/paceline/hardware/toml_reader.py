@@ -11,7 +11,7 @@ The catalogue's own files and a user's file have the same form (docs/hardware.md
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 from paceline import units
 from paceline.errors import InputError, PacelineError
@@ -19,7 +19,8 @@ from paceline.hardware.cluster import Cluster
 from paceline.hardware.device import PRECISIONS, Device
 from paceline.hardware.link import SCOPES, SHARES, TECHNOLOGIES, Link
 from paceline.hardware.provenance import Confidence, Provenance
-from paceline.hardware.toml_lines import line_of, parse_toml
+from paceline.hardware.toml_lines import parse_toml
+from paceline.hardware.toml_table import Table
 from paceline.naming import nearest
 
 KINDS = ("device", "link", "cluster", "source")
@@ -46,91 +47,11 @@ class HardwareFile:
 
     devices: dict[str, Device] = field(default_factory=dict)
     links: dict[str, Link] = field(default_factory=dict)
-    cluster_tables: dict[str, "Table"] = field(default_factory=dict)
+    cluster_tables: dict[str, Table] = field(default_factory=dict)
     aliases: dict[str, dict[str, str]] = field(
         default_factory=lambda: {"device": {}, "link": {}, "cluster": {}}
     )
     sources: dict[str, Provenance] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Table:
-    """One ``[kind.name]`` table with what is needed to point at a mistake in it."""
-
-    file: str
-    text: str
-    path: tuple[str, ...]
-    values: Mapping[str, Any]
-
-    def fail(self, key: str | None, message: str, hint: str) -> NoReturn:
-        """Raise an error that names the file and the line of ``key``."""
-        line = line_of(self.text, self.path, key)
-        where = f"{self.file}, line {line}" if line else self.file
-        raise InputError(f"{where}: {message}", hint)
-
-    def locate(self, error: InputError, key: str | None) -> NoReturn:
-        """Raise ``error`` with its place in the file, unless it has one already."""
-        if error.message.startswith(f"{self.file}"):
-            raise error
-        self.fail(key, error.message, error.hint)
-
-    def check_keys(self, known: Sequence[str]) -> None:
-        """Refuse a key that is not in ``known``, naming the nearest."""
-        for key in self.values:
-            if key not in known:
-                near = nearest(key, known, 1)
-                self.fail(
-                    key,
-                    f"unknown key '{key}' in [{'.'.join(self.path)}]",
-                    f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}",
-                )
-
-    def parsed(self, key: str, parse: Callable[[Any], float]) -> float | None:
-        """A quantity in SI units, None where the key is absent."""
-        value = self.values.get(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            self.fail(key, f"{key} is {value!r}, not a quantity", "write a number or a text")
-        try:
-            quantity = parse(value)
-        except PacelineError as error:
-            self.fail(key, f"{key}: {error.message}", error.hint)
-        if quantity <= 0 and key not in {"latency", "launch_overhead"}:
-            self.fail(key, f"a {key} of {value!r} is impossible", "give a number above zero")
-        return quantity
-
-    def text_of(self, key: str, default: str = "", allowed: Sequence[str] = ()) -> str:
-        """A text, one of ``allowed`` where these are given."""
-        value = self.values.get(key, default)
-        if not isinstance(value, str):
-            self.fail(key, f"{key} is {value!r}, not a text", 'write it in "quotes"')
-        if allowed and value not in allowed:
-            self.fail(key, f"{key} is '{value}'", f"one of {', '.join(allowed)}")
-        return value
-
-    def count(self, key: str, default: int | None = None) -> int | None:
-        """A whole number of at least one."""
-        value = self.values.get(key, default)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            self.fail(key, f"{key} is {value!r}", "give a whole number of at least 1")
-        return value
-
-    def flag(self, key: str) -> bool:
-        """True or false; false where the key is absent."""
-        value = self.values.get(key, False)
-        if not isinstance(value, bool):
-            self.fail(key, f"{key} is {value!r}", "write true or false")
-        return value
-
-    def names(self, key: str) -> list[str]:
-        """A list of texts."""
-        value = self.values.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self.fail(key, f"{key} is {value!r}, not a list of texts", 'write ["one", "two"]')
-        return value
 
 
 def read_hardware(text: str, file: str, sources: Mapping[str, Provenance]) -> HardwareFile:
@@ -256,7 +177,9 @@ def _device(table: Table, sources: Mapping[str, Provenance]) -> Device:
             memory_bytes=table.parsed("memory", units.parse_bytes),
             memory_bandwidth=table.parsed("memory_bandwidth", units.parse_bandwidth),
             compute_units=table.count("compute_units"),
-            launch_overhead_seconds=table.parsed("launch_overhead", units.parse_seconds),
+            launch_overhead_seconds=table.parsed(
+                "launch_overhead", units.parse_seconds, may_be_zero=True
+            ),
             power_watts=table.parsed("power_watts", float),
             year=table.count("year"),
             notes=table.text_of("notes"),
@@ -277,7 +200,7 @@ def _link(table: Table, sources: Mapping[str, Provenance]) -> Link:
             scope=scope,
             bandwidth=table.parsed("bandwidth", units.parse_bandwidth),
             per=table.text_of("per", "nic" if scope == "inter" else "device", SHARES),
-            latency_seconds=table.parsed("latency", units.parse_seconds),
+            latency_seconds=table.parsed("latency", units.parse_seconds, may_be_zero=True),
             technology=table.text_of("technology", "other", TECHNOLOGIES),
             transport=table.text_of("transport", "", ("", "rdma", "tcp")),
             collective_bandwidth=table.parsed("collective_bandwidth", units.parse_bandwidth),
