@@ -63,10 +63,13 @@ def _parameter_server(replica: Replica, synchronisation: Synchronisation) -> Gra
     """Half of a push and pull each way: they carry the same bytes.
 
     Servers of their own receive while they send. On the nodes of workers each card carries
-    both ways for both, so pushes and pulls take turns.
+    both ways for both, so pushes and pulls take turns. Workers of one node need no server.
     """
+    group = replica.layout.replicas
+    if group.nodes == 1:
+        return GradientExchange(synchronisation, _message(replica, "all_reduce"))
     cost = parameter_server_cost(
-        replica.layout.replicas,
+        group,
         replica.cluster,
         replica.framework.library(replica.cluster.device),
         servers=synchronisation.servers,
