@@ -136,6 +136,7 @@ def test_a_profile_of_ones_own_may_be_like_one_of_ours(tmp_path):
         (("bucket_bytes", "bucket_size"), 4, "unknown key 'bucket_size'", "'bucket_bytes'"),
         (('like = "torch-ddp"\n', ""), 1, "[mine] has no library", "say which profile"),
         (('"torch-ddp"', '"mine"'), 2, "'mine' is like itself", "circle"),
+        (("[mine]\nlike", "like"), 1, "'like' stands outside any profile", "[PROFILE]"),
         (('title = "Ours"', "shard_stage = 4"), 3, "shard_stage is 4", "0, 1, 2, 3"),
     ],
 )

@@ -28,6 +28,11 @@ def read_frameworks(text: str, file: str, base_text: str = "") -> dict[str, Fram
     """
     own = parse_toml(text, file)
     document = {**parse_toml(base_text, file), **own}
+    for name, values in own.items():
+        if not isinstance(values, dict):
+            Table(file, text, (), own).fail(
+                name, f"'{name}' stands outside any profile", "write [PROFILE] above it"
+            )
     return {name: _framework(Table(file, text, (name,), own[name]), document) for name in own}
 
 
