@@ -37,6 +37,7 @@ _CLUSTER_KEYS = (
     *("device", "devices_per_node", "nodes", "intra", "inter", "host", "nics_per_node"),
     *("oversubscription", "price_per_device_hour"),
 )
+_LINK_SCOPES = {"intra": ("intra",), "inter": ("inter",), "host": ("host", "intra")}
 _SOURCE_KEYS = ("text", "date", "confidence")
 _DEVICE_KINDS = ("gpu", "cpu", "cpu_socket", "manycore", "ipu", "npu")
 
@@ -95,9 +96,13 @@ def build_cluster(
         if not name:
             return None
         try:
-            return link(name)
+            found = link(name)
         except PacelineError as error:
             table.fail(key, error.message, error.hint)
+        if found.scope not in _LINK_SCOPES[key]:
+            scopes = " or ".join(_LINK_SCOPES[key])
+            table.fail(key, f"{name} is a link of scope {found.scope}", f"{key} takes {scopes}")
+        return found
 
     if "device" not in table.values:
         table.fail(None, f"[{'.'.join(table.path)}] names no device", 'add device = "a100_80gb"')
@@ -119,7 +124,7 @@ def build_cluster(
             host=named_link("host"),
             nics_per_node=table.count("nics_per_node", 1) or 1,
             oversubscription=table.parsed("oversubscription", float) or 1.0,
-            price_per_device_hour=table.parsed("price_per_device_hour", float),
+            price_per_device_hour=table.parsed("price_per_device_hour", float, may_be_zero=True),
             notes=table.text_of("notes"),
             provenance=_provenance(table, sources, _CLUSTER_KEYS),
         )

@@ -1,5 +1,6 @@
 """One table of a TOML file: its values checked, and each mistake located by file and line."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -54,8 +55,10 @@ class Table:
             quantity = parse(value)
         except PacelineError as error:
             self.fail(key, f"{key}: {error.message}", error.hint)
-        if quantity <= 0 and not may_be_zero:
-            self.fail(key, f"a {key} of {value!r} is impossible", "give a number above zero")
+        except ValueError:
+            self.fail(key, f"{key} is {value!r}, not a number", "write a number without a unit")
+        if not math.isfinite(quantity) or quantity < 0 or (quantity == 0 and not may_be_zero):
+            self.fail(key, f"{key} of {value!r} is impossible", "give a number above zero")
         return quantity
 
     def text_of(self, key: str, default: str = "", allowed: Sequence[str] = ()) -> str:
