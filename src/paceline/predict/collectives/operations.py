@@ -1,9 +1,11 @@
-"""Seconds of each collective operation on a cluster: what step builders call.
+"""Seconds of each collective operation on a cluster.
 
 ``size_bytes`` may be an array, and so may the fields of the group. Payloads: the vector each
 rank holds (all-reduce, broadcast); the whole vector, of which each rank has or gets its N-th
 part (all-gather, reduce-scatter); all that one rank sends (all-to-all).
 """
+
+from functools import partial
 
 from paceline.hardware import Cluster
 from paceline.predict.collectives.cost import collective_cost
@@ -11,39 +13,31 @@ from paceline.predict.collectives.group import Group, Numbers
 from paceline.predict.collectives.library import Library
 
 
-def all_reduce_seconds(
-    size_bytes: Numbers, group: Group, cluster: Cluster, library: str | Library = "nccl"
+def collective_seconds(
+    operation: str,
+    size_bytes: Numbers,
+    group: Group,
+    cluster: Cluster,
+    library: str | Library = "nccl",
 ) -> Numbers:
-    """Every rank ends with the sum of all vectors."""
-    return collective_cost("all_reduce", group, cluster, library).seconds(size_bytes)
+    """Seconds of ``operation`` on ``size_bytes`` of payload among ``group`` on ``cluster``."""
+    return collective_cost(operation, group, cluster, library).seconds(size_bytes)
 
 
-def reduce_scatter_seconds(
-    size_bytes: Numbers, group: Group, cluster: Cluster, library: str | Library = "nccl"
-) -> Numbers:
-    """Every rank ends with its part of the sum."""
-    return collective_cost("reduce_scatter", group, cluster, library).seconds(size_bytes)
+all_reduce_seconds = partial(collective_seconds, "all_reduce")
+"""Every rank ends with the sum of all vectors."""
 
+reduce_scatter_seconds = partial(collective_seconds, "reduce_scatter")
+"""Every rank ends with its part of the sum."""
 
-def all_gather_seconds(
-    size_bytes: Numbers, group: Group, cluster: Cluster, library: str | Library = "nccl"
-) -> Numbers:
-    """Every rank ends with the parts of all."""
-    return collective_cost("all_gather", group, cluster, library).seconds(size_bytes)
+all_gather_seconds = partial(collective_seconds, "all_gather")
+"""Every rank ends with the parts of all."""
 
+broadcast_seconds = partial(collective_seconds, "broadcast")
+"""Every rank ends with the vector of one."""
 
-def broadcast_seconds(
-    size_bytes: Numbers, group: Group, cluster: Cluster, library: str | Library = "nccl"
-) -> Numbers:
-    """Every rank ends with the vector of one."""
-    return collective_cost("broadcast", group, cluster, library).seconds(size_bytes)
-
-
-def all_to_all_seconds(
-    size_bytes: Numbers, group: Group, cluster: Cluster, library: str | Library = "nccl"
-) -> Numbers:
-    """Every rank sends another part to every other."""
-    return collective_cost("all_to_all", group, cluster, library).seconds(size_bytes)
+all_to_all_seconds = partial(collective_seconds, "all_to_all")
+"""Every rank sends another part to every other."""
 
 
 def point_to_point_seconds(
@@ -56,4 +50,4 @@ def point_to_point_seconds(
 ) -> Numbers:
     """One rank sends to another; ``concurrent_pairs`` of a node do so at the same time."""
     pair = Group(2, 1 if across_nodes else 2, concurrent_pairs)
-    return collective_cost("point_to_point", pair, cluster, library).seconds(size_bytes)
+    return collective_seconds("point_to_point", size_bytes, pair, cluster, library)
