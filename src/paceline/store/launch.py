@@ -85,6 +85,9 @@ class Launch:
         return self.outcome.status
 
     @property
-    def samples_per_step(self) -> int:
-        """Samples of all ranks in one step."""
-        return self.batch_per_rank * self.world_size
+    def samples_per_step(self) -> float:
+        """Samples of all ranks in one step; an imported job may tell a number that ranks do not
+        share evenly.
+        """
+        told = self.job.get("global_batch")
+        return float(self.batch_per_rank * self.world_size if told is None else told)

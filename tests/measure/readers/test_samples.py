@@ -22,6 +22,16 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "unread_lines": 0,
         "finished": True,
     },
+    "caffe_time_network.log": {
+        "program": "caffe",
+        "model": "LeNet",
+        "global_batch": 64,
+        "throughput": 64 / 0.0215,
+        "step_seconds": 0.021,
+        "facts": {"parameters": float(20 * 25 + 20 + 50 * 10 * 3 + 10 * 50 * 22 * 24 + 10)},
+        "unread_lines": 0,
+        "finished": True,
+    },
     "caffe_train_recorded.log": {
         "program": "caffe",
         "ranks": 1,
@@ -379,6 +389,14 @@ def test_caffe_time_gives_the_profile_of_each_layer():
     assert layers["c0"].forward_seconds == pytest.approx(2.5326e-3)
     assert layers["c0"].backward_seconds == pytest.approx(1.5706e-3)
     assert list(layers)[:3] == ["data", "c0", "b0"]
+
+
+def test_caffe_gradients_follow_from_the_network_that_the_log_echoes():
+    layers = {layer.name: layer for layer in read("caffe_time_network.log").layers}
+    assert layers["conv1"].gradient_bytes == 4 * (20 * 1 * 5 * 5 + 20)
+    assert layers["conv2"].gradient_bytes == 4 * (50 * 10 * 3 * 1)  # two groups, no bias
+    assert layers["ip1"].gradient_bytes == 4 * (10 * 50 * 22 * 24 + 10)
+    assert layers["data"].gradient_bytes == 0
 
 
 def test_nccl_rows_are_points_of_a_curve():

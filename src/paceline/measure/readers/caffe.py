@@ -1,7 +1,9 @@
 """Caffe (BVLC): ``caffe train`` and ``caffe time``, logged by glog to standard error."""
 
 import re
+from dataclasses import replace
 
+from paceline.measure.readers.caffe_network import BYTES_PER_PARAMETER, CaffeNetwork
 from paceline.measure.readers.glog import split_glog
 from paceline.measure.readers.lines import LogLine
 from paceline.measure.readers.numbers import NUMBER, count, duration, finite, positive
@@ -36,6 +38,7 @@ class CaffeParser(LineParser):
         self._images_per_pass: int | None = None
         self._passes_per_step = 1
         self._average_seconds: float | None = None
+        self._network = CaffeNetwork()
         self.rules = (
             Rule("iter/s", _ITERATION, self._iteration),
             Rule("forward-backward time", _BENCHMARK_ITERATION, self._benchmark_iteration),
@@ -60,12 +63,19 @@ class CaffeParser(LineParser):
         if parts is None:
             if not self.log.model:
                 self._net_name(line.text)
+            self._network.definition_line(line.text)
             return super().take(line)
+        self._network.message(parts.message)
         return super().take(LogLine(parts.message, line.rank)) or _is_known_message(parts.message)
 
     def finish(self) -> None:
         """Batch per step from the first blob, and the rate of ``caffe time`` from its average."""
         log = self.log
+        sizes = self._network.gradient_bytes()
+        if sizes:
+            log.facts["parameters"] = sum(sizes.values()) / BYTES_PER_PARAMETER
+        for name, layer in log.layers.items():
+            log.layers[name] = replace(layer, gradient_bytes=sizes.get(name, 0.0))
         if self._images_per_pass is not None:
             log.batch_per_rank = self._images_per_pass * self._passes_per_step
         if self._average_seconds is not None:

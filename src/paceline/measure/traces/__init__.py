@@ -1,6 +1,11 @@
 """Traces that other programs write, read into measured steps and layer-wise traces."""
 
 from paceline.measure.traces.parsed_trace import ParsedTrace
-from paceline.measure.traces.registry import read_layer_trace, read_trace, trace_format
+from paceline.measure.traces.registry import (
+    is_layer_trace,
+    read_layer_trace,
+    read_trace,
+    trace_format,
+)
 
-__all__ = ["ParsedTrace", "read_layer_trace", "read_trace", "trace_format"]
+__all__ = ["ParsedTrace", "is_layer_trace", "read_layer_trace", "read_trace", "trace_format"]

@@ -158,6 +158,11 @@ def read_layer_trace(path: Path) -> LayerTrace:
     return read_layer_csv(path)
 
 
+def is_layer_trace(path: Path) -> bool:
+    """Whether a file is a table of layers with their times."""
+    return looks_like_layer_csv(_head(path))
+
+
 def _expanded(path: Path) -> list[Path]:
     if not path.is_dir() or (path / "traces.otf2").is_file():
         return [path]

@@ -1,0 +1,99 @@
+"""``paceline recipes``: how to run programs that Paceline does not install."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.cli.output import emit_json, json_option, next_line
+
+if TYPE_CHECKING:
+    from paceline.measure.recipes import Recipe
+
+EXAMPLE = """
+\b
+Examples:
+  paceline recipes
+  paceline recipes caffe
+  paceline recipes pydtnn --set ranks=2 --set batch=32
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("name", required=False)
+@click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="Fill a placeholder in.")
+@json_option
+def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
+    """Say how to run another training program so that its log can be compared.
+
+    Without a name, lists the programs there are recipes for.
+    """
+    from paceline.measure.recipes import recipe, recipes
+
+    if name is None:
+        _list(list(recipes().values()), as_json)
+        return
+    chosen, given = recipe(name), _given(values)
+    filled = chosen.command
+    for placeholder, value in given.items():
+        filled = filled.replace("{" + placeholder + "}", value)
+    if as_json:
+        fields = {**asdict(chosen), "placeholders": dict(chosen.placeholders)}
+        emit_json("recipe", 1, {**fields, "filled_command": filled})
+        return
+    _print(chosen, filled, given)
+    next_line(f"paceline import {_log_file(chosen)} --dry-run")
+
+
+def _log_file(chosen: "Recipe") -> str:
+    return chosen.log.split()[0].rstrip(";,")
+
+
+def _given(values: tuple[str, ...]) -> dict[str, str]:
+    from paceline.errors import InputError
+
+    given: dict[str, str] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"'{text}' is not NAME=VALUE", "write --set ranks=2")
+        given[name] = value
+    return given
+
+
+def _list(found: "list[Recipe]", as_json: bool) -> None:
+    if as_json:
+        emit_json("recipes", 1, {"recipes": [{"name": r.name, "title": r.title} for r in found]})
+        return
+    width = max(len(one.name) for one in found)
+    for one in found:
+        click.echo(f"  {one.name:<{width}}  {one.title}")
+    next_line("paceline recipes NAME")
+
+
+def _print(chosen: "Recipe", filled: str, given: dict[str, str]) -> None:
+    import textwrap
+
+    lines = textwrap.wrap(
+        f"{filled} > {_log_file(chosen)} 2>&1",
+        92,
+        initial_indent="  ",
+        subsequent_indent="      ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    click.echo(f"{chosen.title}\n\nRun\n" + " \\\n".join(lines))
+    for placeholder, meaning in chosen.placeholders.items():
+        if placeholder not in given:
+            click.echo(f"    {{{placeholder}}}  {meaning}")
+    click.echo(f"  then import {chosen.log}")
+    for heading, lines in (
+        ("Install", chosen.install),
+        ("To be comparable", chosen.comparable),
+        ("The log tells", chosen.tells),
+        ("It does not tell", chosen.does_not_tell),
+    ):
+        click.echo(f"\n{heading}")
+        for line in lines:
+            click.echo(textwrap.fill(line, 98, initial_indent="  - ", subsequent_indent="    "))
+    click.echo("")
