@@ -12,6 +12,8 @@ from paceline.workload.capture.describe import (
     described,
     unknown_operations,
 )
+from paceline.workload.capture.inputs import InputShape, parse_input
+from paceline.workload.capture.user_model import load_user_model
 from paceline.workload.graph import Graph
 
 if TYPE_CHECKING:
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RECORDED_BATCH",
+    "InputShape",
     "capture",
     "capture_notes",
+    "load_user_model",
+    "parse_input",
     "unknown_operations",
 ]
 

@@ -6,12 +6,12 @@ it but the weights.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Container, Sequence
+from typing import Literal
 
 from paceline.errors import InputError
 from paceline.workload.capture.products import Product
-from paceline.workload.capture.recording import Moved, Recording, Segment
+from paceline.workload.capture.recording import Moved, RecordedInput, Recording, Segment
 from paceline.workload.capture.traffic import kind_of
 from paceline.workload.cost import Affine, Gemm, Number
 from paceline.workload.graph import Graph, InputSpec, Node
@@ -37,7 +37,7 @@ def described(name: str, first: Recording, second: Recording | None) -> Graph:
         for index, segment in enumerate(first.segments)
     ]
     total_bytes = max(1, first.total_bytes)
-    names = _node_names(name, first)
+    names = _node_names(first)
     owners = _tensor_owners(first.segments)
     nodes = []
     for index, pair in enumerate(pairs):
@@ -56,7 +56,7 @@ def described(name: str, first: Recording, second: Recording | None) -> Graph:
     output = nodes[-1].name
     if first.unused:
         nodes.insert(0, Node(_free_name("unused_parameters", names), _unused(first.unused), ()))
-    inputs = {key: _input_spec(first, key, tensor) for key, tensor in first.inputs.items()}
+    inputs = {key: _input_spec(first, key, given) for key, given in first.inputs.items()}
     return Graph(name, inputs, tuple(nodes), output, dimensions={RECORDED_BATCH: first.batch})
 
 
@@ -74,8 +74,11 @@ def unknown_operations(graph: Graph) -> dict[str, float]:
 
 
 def capture_notes(graph: Graph) -> list[str]:
-    """What is uncertain about a captured graph, each note once."""
-    notes: dict[str, None] = {}
+    """What is uncertain about a captured graph, or not understood, each once."""
+    notes = {
+        f"{name} is not understood and costed by its bytes alone: {share:.2%} of all bytes": None
+        for name, share in unknown_operations(graph).items()
+    }
     for node in graph.nodes:
         if isinstance(node.op, Recorded):
             notes |= dict.fromkeys(node.op.notes)
@@ -202,17 +205,17 @@ def _sample_shape(shape: tuple[int, ...], batch: int) -> tuple[int, ...]:
     return shape[1:] if shape[0] == batch else (shape[0] // batch, *shape[1:])
 
 
-def _node_names(model: str, recording: Recording) -> list[str]:
+def _node_names(recording: Recording) -> list[str]:
     """The path of each segment's module, numbered from the second segment of a module on."""
     taken: set[str] = set(recording.inputs)
     names = []
     for segment in recording.segments:
-        names.append(_free_name(segment.module or model, taken))
+        names.append(_free_name(segment.module or recording.root, taken))
         taken.add(names[-1])
     return names
 
 
-def _free_name(wanted: str, taken: Any) -> str:
+def _free_name(wanted: str, taken: Container[str]) -> str:
     name, number = wanted, 1
     while name in taken:
         number += 1
@@ -244,8 +247,8 @@ def _unused(tensors: dict[str, tuple[int, ...]]) -> Recorded:
     return Recorded("recorded", (), held, Work(), notes=("has parameters that no output uses",))
 
 
-def _input_spec(recording: Recording, name: str, tensor: Any) -> InputSpec:
-    shape = _sample_shape(tuple(tensor.shape), recording.batch)
-    if tensor.dtype.is_floating_point:
+def _input_spec(recording: Recording, name: str, given: RecordedInput) -> InputSpec:
+    shape = _sample_shape(given.shape, recording.batch)
+    if given.is_float:
         return InputSpec(shape)
     return InputSpec(shape, "integer", recording.index_limits.get(name, 1))

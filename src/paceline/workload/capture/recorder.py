@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from paceline.workload.capture.products import Product, products_of
-from paceline.workload.capture.recording import Recording, Segment
+from paceline.workload.capture.recording import RecordedInput, Recording, Segment
 from paceline.workload.capture.traffic import hidden_workspace, is_understood_by_bytes, movement
 
 _SILENT_NAMESPACES = ("prim", "prims", "profiler", "_c10d_functional")
@@ -80,7 +80,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         for segment in self._segments:
             for name in segment.parameters:
                 unused.pop(name, None)
-        return Recording(self._batch, self._segments, self._inputs, unused, self._index_limits)
+        inputs = {
+            name: RecordedInput(tuple(tensor.shape), tensor.dtype.is_floating_point)
+            for name, tensor in self._inputs.items()
+        }
+        return Recording(
+            self._root, self._batch, self._segments, inputs, unused, self._index_limits
+        )
 
     def _enter_module(self, module: Any, _: Any) -> None:
         name = self._names.get(id(module))

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 from paceline.workload.capture.products import Product
 
@@ -49,17 +48,26 @@ class Segment:
     unknown_bytes: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedInput:
+    """What went into the model: a shape with the batch first."""
+
+    shape: tuple[int, ...]
+    is_float: bool
+
+
 @dataclass
 class Recording:
-    """One training step at one batch size.
+    """One training step at one batch size; ``root`` is what the model's own work is called.
 
     ``unused`` are trainable tensors that the step never touched, by name; ``index_limits`` the
     rows of the table that an integer input chooses from.
     """
 
+    root: str
     batch: int
     segments: list[Segment]
-    inputs: dict[str, Any]
+    inputs: dict[str, RecordedInput]
     unused: dict[str, tuple[int, ...]]
     index_limits: dict[str, int]
 

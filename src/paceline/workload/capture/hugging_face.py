@@ -1,0 +1,356 @@
+"""Hugging Face's ``config.json``, read directly: which transformer it is, as one description.
+
+Each ``model_type`` has a short function that says in `TransformerShape` what that architecture
+is; `transformer_shape` then writes it down as a graph with the head that it is trained with.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from paceline.errors import InputError
+from paceline.naming import look_up
+from paceline.workload.capture.transformer_shape import TransformerShape, transformer
+from paceline.workload.graph import Graph
+
+DEFAULT_SEQUENCE = 2048
+"""Sequence length where a configuration names none."""
+
+
+def load_config(path: Path) -> Graph:
+    """The graph of a configuration file."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise InputError(
+            f"{path} is not JSON that can be read ({error})", "give config.json"
+        ) from None
+    if not isinstance(document, dict) or "model_type" not in document:
+        raise InputError(
+            f"{path} has no 'model_type', so it is not a Hugging Face configuration",
+            "give the config.json that lies beside the weights",
+        )
+    config = Config(document, path.name)
+    kind = str(document["model_type"])
+    known = f"read directly: {', '.join(sorted(ARCHITECTURES))}"
+    described = look_up("Hugging Face model_type", kind, ARCHITECTURES, known)
+    name = str(document.get("_name_or_path") or document.get("name") or kind).split("/")[-1]
+    return transformer(name or kind, described(config))
+
+
+class Config:
+    """A configuration whose fields are looked up under any of several names."""
+
+    def __init__(self, document: Mapping[str, Any], file: str) -> None:
+        self._document, self._file = document, file
+
+    def size(self, *names: str, default: int | None = None) -> int:
+        """A number above zero."""
+        for name in names:
+            value = self._document.get(name)
+            if value is not None:
+                if type(value) is not int or value < 1:
+                    raise InputError(f"{self._file}: {name} is {value!r}, not a number above 0")
+                return value
+        if default is None:
+            raise InputError(
+                f"{self._file} has no {' or '.join(names)}", "add it, or give the complete file"
+            )
+        return default
+
+    def flag(self, name: str, default: bool) -> bool:
+        """A yes or no."""
+        value = self._document.get(name)
+        return default if value is None else bool(value)
+
+    def activation(self, *names: str, default: str) -> str:
+        """The activation in the graph's vocabulary."""
+        value = next((self._document[name] for name in names if self._document.get(name)), default)
+        return look_up(
+            "activation", str(value), ACTIVATIONS, f"understood: {', '.join(ACTIVATIONS)}"
+        )
+
+    def head(self, default: str) -> str:
+        """``tokens``, ``masked`` or ``classes``: what the first architecture is trained on."""
+        names = self._document.get("architectures") or [""]
+        for suffix, head in HEADS.items():
+            if str(names[0]).endswith(suffix):
+                return head
+        return default
+
+    def labels(self) -> int:
+        """Number of classes of a classifier."""
+        named = self._document.get("id2label")
+        return (
+            len(named) if isinstance(named, dict) and named else self.size("num_labels", default=2)
+        )
+
+
+HEADS = {
+    "ForCausalLM": "tokens",
+    "LMHeadModel": "tokens",
+    "ForMaskedLM": "masked",
+    "ForPreTraining": "pretraining",
+    "ForSequenceClassification": "classes",
+    "ForTokenClassification": "token_classes",
+}
+"""The head of an architecture, by the end of its name."""
+
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_python": "gelu",
+    "quick_gelu": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
+}
+"""Hugging Face's names of activations, in the graph's vocabulary."""
+
+
+def _common(config: Config) -> dict[str, Any]:
+    hidden = config.size("hidden_size", "n_embd", "d_model", "dim")
+    heads = config.size("num_attention_heads", "n_head", "n_heads", "num_heads")
+    return {
+        "hidden": hidden,
+        "layers": config.size("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        "heads": heads,
+        "kv_heads": config.size("num_key_value_heads", default=heads),
+        "head_dim": config.size("head_dim", default=max(1, hidden // heads)),
+        "vocabulary": config.size("vocab_size"),
+        "sequence": config.size(
+            "max_position_embeddings",
+            "n_positions",
+            "n_ctx",
+            "seq_length",
+            "max_seq_len",
+            default=DEFAULT_SEQUENCE,
+        ),
+        "head": config.head("tokens"),
+        "labels": config.labels(),
+    }
+
+
+def _gpt2(config: Config) -> TransformerShape:
+    common = _common(config)
+    return TransformerShape(
+        **common,
+        inner=config.size("n_inner", default=4 * common["hidden"]),
+        learned_positions=common["sequence"],
+        activation=config.activation("activation_function", default="gelu_new"),
+        joint_projection=True,
+        tied=config.flag("tie_word_embeddings", True),
+    )
+
+
+def _gpt_bigcode(config: Config) -> TransformerShape:
+    shape = _gpt2(config)
+    return shape.replaced(kv_heads=1 if config.flag("multi_query", True) else shape.heads)
+
+
+def _gpt_neo(config: Config) -> TransformerShape:
+    common = _common(config)
+    return TransformerShape(
+        **common,
+        inner=config.size("intermediate_size", default=4 * common["hidden"]),
+        learned_positions=common["sequence"],
+        activation=config.activation("activation_function", default="gelu_new"),
+        query_bias=False,
+        tied=config.flag("tie_word_embeddings", True),
+    )
+
+
+def _gpt_neox(config: Config) -> TransformerShape:
+    return TransformerShape(
+        **_common(config),
+        inner=config.size("intermediate_size"),
+        rotary=True,
+        activation=config.activation("hidden_act", default="gelu"),
+        joint_projection=True,
+        parallel="two_norms" if config.flag("use_parallel_residual", True) else "no",
+        tied=config.flag("tie_word_embeddings", False),
+    )
+
+
+def _gptj(config: Config) -> TransformerShape:
+    common = _common(config)
+    return TransformerShape(
+        **common,
+        inner=config.size("n_inner", default=4 * common["hidden"]),
+        rotary=True,
+        activation=config.activation("activation_function", default="gelu_new"),
+        query_bias=False,
+        out_bias=False,
+        parallel="one_norm",
+        head_bias=True,
+        tied=config.flag("tie_word_embeddings", False),
+    )
+
+
+def _opt(config: Config) -> TransformerShape:
+    common = _common(config)
+    if config.size("word_embed_proj_dim", default=common["hidden"]) != common["hidden"]:
+        raise InputError("OPT with a narrower embedding is not read", "use another size of OPT")
+    return TransformerShape(
+        **common,
+        inner=config.size("ffn_dim"),
+        learned_positions=common["sequence"] + 2,
+        activation=config.activation("activation_function", default="relu"),
+        tied=config.flag("tie_word_embeddings", True),
+    )
+
+
+def _bloom(config: Config) -> TransformerShape:
+    common = _common(config)
+    return TransformerShape(
+        **common,
+        inner=4 * common["hidden"],
+        activation="gelu_tanh",
+        joint_projection=True,
+        embedding_norm=True,
+        tied=config.flag("tie_word_embeddings", True),
+    )
+
+
+def _falcon(config: Config) -> TransformerShape:
+    common = _common(config)
+    new = config.flag("new_decoder_architecture", False)
+    kv_heads = config.size("num_kv_heads", default=common["heads"]) if new else common["heads"]
+    if not new and config.flag("multi_query", True):
+        kv_heads = 1
+    bias = config.flag("bias", False)
+    parallel = "one_norm" if config.flag("parallel_attn", True) else "no"
+    return TransformerShape(
+        **common | {"kv_heads": kv_heads},
+        inner=config.size("ffn_hidden_size", default=4 * common["hidden"]),
+        rotary=not config.flag("alibi", False),
+        activation=config.activation("activation", default="gelu"),
+        query_bias=bias,
+        out_bias=bias,
+        mlp_bias=bias,
+        joint_projection=True,
+        parallel="two_norms" if new else parallel,
+        tied=config.flag("tie_word_embeddings", True),
+    )
+
+
+def _mpt(config: Config) -> TransformerShape:
+    common = _common(config)
+    bias = not config.flag("no_bias", True)
+    return TransformerShape(
+        **common,
+        inner=config.size("expansion_ratio", default=4) * common["hidden"],
+        activation="gelu",
+        norm_bias=bias,
+        query_bias=bias,
+        out_bias=bias,
+        mlp_bias=bias,
+        joint_projection=True,
+        tied=config.flag("tie_word_embeddings", True),
+    )
+
+
+def _phi(config: Config) -> TransformerShape:
+    return TransformerShape(
+        **_common(config),
+        inner=config.size("intermediate_size"),
+        rotary=True,
+        activation=config.activation("hidden_act", default="gelu_new"),
+        parallel="one_norm",
+        head_bias=True,
+        tied=config.flag("tie_word_embeddings", False),
+    )
+
+
+def _llama(config: Config) -> TransformerShape:
+    bias = config.flag("attention_bias", False)
+    mlp_bias = config.flag("mlp_bias", False)
+    return TransformerShape(
+        **_common(config),
+        inner=config.size("intermediate_size"),
+        rotary=True,
+        norm="rms",
+        activation=config.activation("hidden_act", default="silu"),
+        gated=True,
+        query_bias=bias,
+        out_bias=bias,
+        mlp_bias=mlp_bias,
+        tied=config.flag("tie_word_embeddings", False),
+    )
+
+
+def _qwen2(config: Config) -> TransformerShape:
+    return _llama(config).replaced(query_bias=True)
+
+
+def _qwen3(config: Config) -> TransformerShape:
+    return _llama(config).replaced(norm_of_heads=True)
+
+
+def _gemma(config: Config) -> TransformerShape:
+    activation = config.activation("hidden_activation", "hidden_act", default="gelu_pytorch_tanh")
+    tied = config.flag("tie_word_embeddings", True)
+    return _llama(config).replaced(activation=activation, tied=tied)
+
+
+def _mixtral(config: Config) -> TransformerShape:
+    return _llama(config).replaced(
+        experts=config.size("num_local_experts"), top_k=config.size("num_experts_per_tok")
+    )
+
+
+def _bert(config: Config) -> TransformerShape:
+    common = _common(config)
+    return TransformerShape(
+        **common | {"head": config.head("masked")},
+        inner=config.size("intermediate_size", "hidden_dim"),
+        learned_positions=common["sequence"],
+        segments=config.size("type_vocab_size", default=2),
+        activation=config.activation("hidden_act", "activation", default="gelu"),
+        causal=False,
+        post_norm=True,
+        embedding_norm=True,
+        tied=config.flag("tie_word_embeddings", True),
+        head_bias=True,
+    )
+
+
+def _roberta(config: Config) -> TransformerShape:
+    shape = _bert(config)
+    # Two positions are kept for padding, so sequences are two shorter than the table.
+    return shape.replaced(sequence=max(1, shape.sequence - 2))
+
+
+def _distilbert(config: Config) -> TransformerShape:
+    return _bert(config).replaced(segments=0)
+
+
+Architecture: TypeAlias = Callable[[Config], TransformerShape]
+ARCHITECTURES: Mapping[str, Architecture] = {
+    "bert": _bert,
+    "bloom": _bloom,
+    "distilbert": _distilbert,
+    "falcon": _falcon,
+    "gemma": _gemma,
+    "gpt2": _gpt2,
+    "gpt_bigcode": _gpt_bigcode,
+    "gpt_neo": _gpt_neo,
+    "gpt_neox": _gpt_neox,
+    "gptj": _gptj,
+    "llama": _llama,
+    "mistral": _llama,
+    "mixtral": _mixtral,
+    "mpt": _mpt,
+    "opt": _opt,
+    "phi": _phi,
+    "phi3": _llama,
+    "qwen2": _qwen2,
+    "qwen3": _qwen3,
+    "roberta": _roberta,
+    "xlm-roberta": _roberta,
+}
+"""How each ``model_type`` is described."""

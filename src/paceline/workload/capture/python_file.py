@@ -1,0 +1,151 @@
+"""A torch module made by a function in a Python file, captured without memory."""
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from paceline.errors import InputError
+from paceline.naming import look_up
+from paceline.units import format_bytes
+from paceline.workload.capture import capture_fake
+from paceline.workload.capture.fake import ExampleInputs, fake_copy, fake_mode, made_under
+from paceline.workload.capture.inputs import InputShape
+from paceline.workload.graph import Graph
+
+REAL_BYTES_ALLOWED = 2**30
+"""Real tensors that a model may bring with it (read from NumPy, say) before it is refused."""
+
+
+def load_python(path: Path, name: str, shapes: list[InputShape]) -> Graph:
+    """The graph of what ``name`` in the file at ``path`` makes.
+
+    The file is run, and its function called, in a mode in which tensors take no memory.
+    """
+    mode = fake_mode()
+    label = f"{path.name}:{name}"
+    with _importable_neighbours(path):
+        module = made_under(mode, lambda: _run_file(path), path.name)
+        made = _find(module, name, path)
+        if not isinstance(made, torch.nn.Module):
+            made = made_under(mode, lambda: _call(made, label), label)
+        model, example = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+        if not isinstance(model, torch.nn.Module):
+            raise InputError(
+                f"{label} gives {_article(type(model).__name__)}, not a torch.nn.Module",
+                "name a function that returns one, its class, or the module itself",
+            )
+        model = _without_memory(model, mode, label)
+        inputs = ExampleInputs(_example(shapes, example, label))
+        return capture_fake(model, inputs, mode, f"{path.stem}.{name}")
+
+
+def _run_file(path: Path) -> Any:
+    name = f"paceline_user_model_{path.stem}"
+    specification = importlib.util.spec_from_file_location(name, path)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module  # dataclasses and pickling look there
+    try:
+        specification.loader.exec_module(module)
+    except SyntaxError as error:
+        raise InputError(
+            f"{path.name}:{error.lineno}: {error.msg}", "mend the file, then try again"
+        ) from error
+    except SystemExit as error:
+        raise InputError(
+            f"{path.name} ends the program when it is imported (exit {error.code})",
+            "put what it runs below: if __name__ == '__main__'",
+        ) from error
+    return module
+
+
+def _find(module: Any, name: str, path: Path) -> Any:
+    public = {key: value for key, value in vars(module).items() if not key.startswith("__")}
+    mine = {
+        key: value
+        for key, value in public.items()
+        if getattr(value, "__module__", None) == module.__name__
+        or isinstance(value, torch.nn.Module)
+    }
+    if name in public:
+        return public[name]
+    offered = ", ".join(mine) or "nothing"
+    return look_up(f"function or module in {path.name}", name, mine, f"it defines {offered}")
+
+
+def _call(make: Any, label: str) -> Any:
+    if not callable(make):
+        raise InputError(
+            f"{label} is {_article(type(make).__name__)}, which makes no model",
+            "name a function that returns a torch.nn.Module",
+        )
+    needed = [
+        parameter.name
+        for parameter in inspect.signature(make).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if needed:
+        raise InputError(
+            f"{label} needs {', '.join(needed)}, but is called with nothing",
+            "give its parameters defaults, or name a function without any",
+        )
+    return make()
+
+
+def _without_memory(model: Any, mode: Any, label: str) -> Any:
+    """The model itself, or a copy without memory where it brought real tensors."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    real = {
+        name: tensor
+        for name, tensor in (*model.named_parameters(), *model.named_buffers())
+        if not isinstance(tensor, FakeTensor) and tensor.device.type != "meta"
+    }
+    size = sum(tensor.numel() * tensor.element_size() for tensor in real.values())
+    if size > REAL_BYTES_ALLOWED:
+        largest = max(real, key=lambda name: real[name].numel())
+        raise InputError(
+            f"{label} allocates {format_bytes(size)} of real memory, most of it in '{largest}'",
+            "make its tensors with torch inside the function, and load no weights",
+        )
+    on_meta = any(p.device.type == "meta" for p in (*model.parameters(), *model.buffers()))
+    return fake_copy(model, mode) if real or on_meta else model
+
+
+def _example(shapes: list[InputShape], example: Any, label: str) -> Any:
+    if not shapes:
+        if example is not None:
+            return example
+        raise InputError(
+            f"nothing says what goes into {label}", "add --input 32x3x224x224, batch first"
+        )
+    tensors = [
+        torch.empty(given.shape, dtype=getattr(torch, given.dtype), device="meta")
+        for given in shapes
+    ]
+    if shapes[0].name is None:
+        return tuple(tensors)
+    return {str(given.name): tensor for given, tensor in zip(shapes, tensors, strict=True)}
+
+
+@contextmanager
+def _importable_neighbours(path: Path) -> Iterator[None]:
+    """Let the file import what lies beside it, as when it is run as a script."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
