@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paceline.plan.blocks import Block, balanced_chunks, blocks, chunks_of_equal_blocks, part_of
+from paceline.plan.sharding import Sharding
 from paceline.predict.replica import Replica
 from paceline.predict.step_costs import LayerTime
+from paceline.workload.cost import Affine, total
 
 _EQUAL = 0.01
 
@@ -40,7 +42,7 @@ def chunks_of(replica: Replica) -> tuple[Chunk, ...]:
         runs = chunks_of_equal_blocks(parts, plan.chunks, plan.stage_layers)
     else:
         runs = balanced_chunks(parts, seconds, plan.chunks)
-    return tuple(Chunk(run.first, run.last, _crossing_bytes(replica, run.last)) for run in runs)
+    return tuple(Chunk(run.first, run.last, _sent_bytes(replica, run.last)) for run in runs)
 
 
 def tied_bytes(replica: Replica, chunks: Sequence[Chunk]) -> float:
@@ -76,13 +78,15 @@ def _are_equal(replica: Replica, parts: Sequence[Block]) -> bool:
     return len(parts) > 1 and max(seconds) - min(seconds) <= _EQUAL * max(seconds)
 
 
-def _crossing_bytes(replica: Replica, position: int) -> float:
-    """Bytes of the tensors made before ``position`` and read at or after it, per device."""
-    nodes = replica.workload.graph.nodes
+def crossing_bytes(sharding: Sharding, position: int) -> Affine:
+    """Bytes of the tensors made before ``position`` and read at or after it, undivided."""
+    nodes = sharding.graph.nodes
     before = {node.name for node in nodes[:position]}
     crossing = {name for node in nodes[position:] for name in node.inputs if name in before}
+    return total(sharding.output_bytes(name) for name in sorted(crossing))
+
+
+def _sent_bytes(replica: Replica, position: int) -> float:
+    """Bytes of one micro-batch that each device sends at a cut."""
     share = replica.plan.tp if replica.plan.sequence_parallel else 1
-    size = sum(
-        float(replica.sharding.output_bytes(name).at(replica.share_of_batch)) for name in crossing
-    )
-    return size / share
+    return float(crossing_bytes(replica.sharding, position).at(replica.share_of_batch)) / share
