@@ -57,9 +57,9 @@ class Efficiency:
     """Constants of the layer cost model; override them with `with_constants`.
 
     ``matrix`` is a tensor core or its like, ``vector`` the plain units of an accelerator,
-    ``processor`` a CPU. ``products`` are factors on matrix products of some kinds of layer,
-    on weight gradients and on the convolution that is fed by data (``stem``); those of plain
-    units are called plain_KIND. ``memory`` is the
+    ``processor`` a CPU. ``products`` are factors on matrix products of some kinds of layer
+    (``stem`` is the convolution that is fed by data), further ones on their weight and input
+    gradients (KIND_weight_gradient), those of plain units with plain_ before. ``memory`` is the
     fraction of memory bandwidth that kinds of layer reach with large tensors, in backward that
     of KIND_backward where there is one. An operation that moves ``half_bytes`` reaches half of it.
     ``launch_seconds`` is paid by each operation on the device, by kind of device. ``devices``

@@ -9,6 +9,7 @@ from paceline.plan.memory import Memory
 from paceline.plan.plan import Plan
 from paceline.predict.render import as_html, as_text, bound_by
 from paceline.step import Breakdown, Phase, Step, breakdown
+from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
 
 _NORMAL_QUANTILE = 1.645
@@ -89,7 +90,7 @@ class Prediction:
     @property
     def utilisation(self) -> float:
         """Model FLOP per second over the peak of all devices (MFU)."""
-        peak = self.cluster.device.peak(self.workload.precision) * self.devices
+        peak = self.cluster.device.peak(precision(self.workload.precision).compute) * self.devices
         return self.training_flops / self.step_seconds / peak
 
     @cached_property

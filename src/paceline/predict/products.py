@@ -53,7 +53,8 @@ class Products:
         fraction = np.asarray(unit.of_product(self.m, self.n, self.k, self.count, units))
         factors = np.array(
             [
-                efficiency.product_factor(kind, unit) * efficiency.product_factor(role, unit)
+                efficiency.product_factor(kind, unit)
+                * efficiency.product_factor(f"{kind}_{role}", unit)
                 for kind, role in zip(self._kinds, self._roles, strict=True)
             ]
         )
