@@ -27,10 +27,8 @@ def pipeline_step(
     that overlap send gradients under the last backward of each chunk, others after it.
     """
     plan = replica.plan
-    hop = replica.cost("point_to_point", replica.layout.neighbours)
     times = [
-        _chunk_time(number, chunk, replica, layers, exchange, float(hop.seconds(chunk.sent_bytes)))
-        for number, chunk in enumerate(chunks)
+        _chunk_time(number, chunk, replica, layers, exchange) for number, chunk in enumerate(chunks)
     ]
     listed = pipeline_tasks(times, plan.pp, replica.micro_batches, plan.pipeline)
     tasks = _with_input(listed.tasks, costs)
@@ -45,7 +43,6 @@ def _chunk_time(
     replica: Replica,
     layers: Sequence[LayerTime],
     exchange: GradientExchange | None,
-    send_seconds: float,
 ) -> ChunkTime:
     own = [layers[i] for i in chunk.positions]
     forward = sum(x.forward_seconds for x in own)
@@ -62,10 +59,20 @@ def _chunk_time(
         backward_seconds=backward,
         forward_exchange_seconds=sum(x.forward_exchange_seconds for x in own),
         backward_exchange_seconds=sum(x.backward_exchange_seconds for x in own),
-        send_seconds=send_seconds,
+        send_seconds=hop_seconds(replica, chunk.sent_bytes),
         send_bytes=chunk.sent_bytes,
         segments=_segments(own, exchange, replica.plan.zero),
     )
+
+
+def hop_seconds(replica: Replica, sent_bytes: float) -> float:
+    """Seconds until the next chunk has what ``sent_bytes`` of each device make up."""
+    plan, layout = replica.plan, replica.layout
+    seconds = float(replica.cost("point_to_point", layout.neighbours).seconds(sent_bytes))
+    if plan.tp > 1 and not plan.sequence_parallel:
+        gather = replica.cost("all_gather", layout.tensor)
+        seconds += float(gather.seconds(plan.tp * sent_bytes))
+    return seconds
 
 
 def _segments(

@@ -1,0 +1,145 @@
+"""Checks 4 to 7 of the model, and the recomputation table of Korthikanti et al., with errors."""
+
+from dataclasses import replace
+
+import pytest
+from scipy.stats import spearmanr
+
+from paceline.analyse.validation.reference import reference_table
+from paceline.hardware import catalogue
+from paceline.plan.plan import Plan, Recompute
+from paceline.predict import predict
+from paceline.workload.workload import Workload
+
+ALONE_SECONDS = {"resnet50": 64 / 253.1, "bert_base": 64 / 212.8}
+"""Steps of one V100, the baseline that the rows are predicted from (batch 64)."""
+METHODS = {
+    "BSP-A2A": "torch-single",
+    "WFBP-A2A": "wfbp",
+    "MG-WFBP": "mg-wfbp",
+    "ByteScheduler-A2A": "bytescheduler",
+    "BSP-PS": "bsp-ps",
+    "WFBP-PS": "wfbp-ps",
+    "ByteScheduler-PS": "bytescheduler-ps",
+}
+CLUSTERS = {"eth_10g": "hkbu-v100-pcie", "ib_edr_100g": "hkbu-v100-pcie-100g"}
+
+
+def hkbu_step_seconds(model, link, method, devices):
+    cluster = catalogue.cluster(CLUSTERS[link]).shaped(devices // 4, 4)
+    workload = Workload.of(model, 64, 64 if model == "bert_base" else None)
+    plan = Plan(dp=devices, framework=METHODS[method])
+    return predict(
+        workload, cluster, plan, measured_alone_seconds=ALONE_SECONDS[model]
+    ).step_seconds
+
+
+def hkbu_rows(model, link):
+    """Measured (method, devices, seconds per step) of all methods across nodes."""
+    return [
+        (
+            row.configuration.method,
+            row.configuration.devices,
+            64 * row.configuration.devices / row.throughput,
+        )
+        for row in reference_table().measurements
+        if row.configuration.family == "hkbu"
+        and (row.configuration.model, row.configuration.inter_link) == (model, link)
+    ]
+
+
+@pytest.mark.parametrize(("devices", "measured"), [(8, 1282.28), (16, 2485.12), (32, 4920.82)])
+def test_check_4_no_overlap_on_10_gigabit(devices, measured):
+    predicted = 64 * devices / hkbu_step_seconds("resnet50", "eth_10g", "BSP-A2A", devices)
+    error = predicted / measured - 1
+    print(f"{devices} V100: {predicted:.0f} images/s, measured {measured:.0f}: {error:+.2%}")
+    assert abs(error) <= 0.015
+
+
+def test_check_5_a_small_network_does_not_scale_perfectly():
+    cluster = catalogue.cluster("iris-v100")
+    workload = Workload.of("resnet44", 128)
+    alone = predict(workload, cluster.shaped(1, 1), Plan(framework="torch-ddp"))
+    twelve = predict(workload, cluster.shaped(3, 4), Plan(dp=12, framework="torch-ddp"))
+    speed_up = twelve.samples_per_second / alone.samples_per_second
+    print(f"ResNet-44 on 12 V100: {speed_up:.2f}, measured 10.11: {speed_up / 10.11 - 1:+.1%}")
+    assert 9 <= speed_up <= 11.2
+
+
+@pytest.mark.parametrize("link", ["eth_10g", "ib_edr_100g"])
+@pytest.mark.parametrize("model", ["resnet50", "bert_base"])
+def test_check_6_methods_are_ranked_as_measured(model, link):
+    measured: dict[str, float] = {}
+    predicted: dict[str, float] = {}
+    errors = []
+    for method, devices, seconds in hkbu_rows(model, link):
+        guess = hkbu_step_seconds(model, link, method, devices)
+        measured[method] = measured.get(method, 0.0) + seconds
+        predicted[method] = predicted.get(method, 0.0) + guess
+        errors.append(abs(guess / seconds - 1))
+    correlation = spearmanr([measured[m] for m in METHODS], [predicted[m] for m in METHODS])[0]
+    median = sorted(errors)[len(errors) // 2]
+    print(
+        f"{model} on {link}: rank correlation {correlation:.3f} over {len(METHODS)} methods, "
+        f"median error {median:.1%} over {len(errors)} rows"
+    )
+    assert len(errors) == 21
+    assert correlation >= 0.85
+
+
+def model_over_data_parallel(model, link, batch, nodes=8):
+    """Time of dividing filters over that of dividing a global batch, as in study E."""
+    one = catalogue.cluster("xeon-edr").shaped(1, 1)
+    cluster = replace(one, inter=catalogue.link(link)).with_nodes(nodes)
+    data = Workload.of(model, batch // nodes)
+    by_batch = predict(data, cluster, Plan(dp=nodes, framework="pydtnn"))
+    by_filter = predict(data.with_batch(batch), cluster, Plan(tp=nodes, framework="pydtnn"))
+    return by_filter.step_seconds / by_batch.step_seconds
+
+
+def test_check_7_model_parallel_pays_only_with_large_matrices_small_batches_slow_links():
+    links = ("eth_1g", "eth_10g", "ib_edr_100g")
+    for link in links:
+        for batch in (8, 64, 512):
+            assert model_over_data_parallel("resnet50", link, batch) > 1, (link, batch)
+    for model in ("alexnet", "vgg16"):
+        small = [model_over_data_parallel(model, link, 8) for link in links]
+        large = [model_over_data_parallel(model, link, 2048) for link in links]
+        print(f"{model}: batch 8 {small}, batch 2048 {large} (model over data parallel)")
+        assert small[0] < 1
+        assert small == sorted(small), "the slower the link, the more it pays"
+        assert min(large) > 1
+
+
+@pytest.mark.parametrize(
+    ("model", "recompute", "measured"),
+    [
+        ("megatron_22b", Recompute.FULL, 1.42),
+        ("megatron_22b", Recompute.SELECTIVE, 1.10),
+        ("gpt3_175b", Recompute.FULL, 18.13),
+        ("gpt3_175b", Recompute.SELECTIVE, 13.75),
+    ],
+)
+def test_recomputation_table_of_korthikanti(model, recompute, measured):
+    """arXiv 2205.05198, table 5: A100-80GB; selective goes with sequence parallelism."""
+    large = model == "gpt3_175b"
+    plan = Plan(
+        tp=8,
+        pp=8 if large else 1,
+        interleave=3 if large else 1,
+        micro_batch=1 if large else 4,
+        recompute=recompute,
+        sequence_parallel=recompute is Recompute.SELECTIVE,
+        fused_attention=False,
+        framework="megatron-lm",
+    )
+    workload = Workload.of(model, 64 if large else 4, 2048, "fp16", "adam")
+    cluster = catalogue.cluster("dgx-a100").with_devices(plan.devices)
+    prediction = predict(workload, cluster, plan)
+    error = prediction.step_seconds / measured - 1
+    print(
+        f"{model}, {recompute} recompute on {plan.devices}: {prediction.step_seconds:.2f} s, "
+        f"measured {measured}: {error:+.1%}"
+    )
+    assert abs(error) <= 0.06
+    assert prediction.fits
