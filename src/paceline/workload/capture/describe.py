@@ -109,7 +109,7 @@ class _Pair:
             kept=self._kept(),
         )
         return Recorded(
-            behaves_like=_kind(segment),
+            behaves_like=segment.kind or _kind(segment),
             shape=_sample_shape(segment.output_shape, self.batch),
             tensors=tensors,
             recorded_work=work,

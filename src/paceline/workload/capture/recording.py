@@ -29,7 +29,8 @@ class Segment:
     """Operations that one call of a module did itself, without interruption by another module.
 
     ``module`` is its path in the model; ``reads`` are indices of earlier segments, or names of
-    inputs. Products are in the order of execution, so that two recordings can be compared.
+    inputs; ``kind`` is that of the graph's operation it is costed like, where it is known
+    beforehand. Products are in the order of execution, so that two recordings can be compared.
     """
 
     module: str
@@ -43,6 +44,7 @@ class Segment:
     kept_elements: int = 0
     kept_other_bytes: int = 0
     output_shape: tuple[int, ...] = ()
+    kind: str | None = None
     operation_flops: Counter[str] = field(default_factory=Counter)
     operation_bytes: Counter[str] = field(default_factory=Counter)
     unknown_bytes: Counter[str] = field(default_factory=Counter)
