@@ -45,6 +45,35 @@ def predict(
     a batch takes. ``jitter`` is the coefficient of variation of workers' times; unless given,
     what is known of the cluster, else none.
     """
+    case = prepare(
+        workload,
+        cluster,
+        plan,
+        efficiency=efficiency,
+        measured_layers=measured_layers,
+        measured_alone_seconds=measured_alone_seconds,
+        input_seconds=input_seconds,
+        jitter=jitter,
+    )
+    error = relative_error
+    if error is None:
+        is_measured = bool(measured_layers) or measured_alone_seconds is not None
+        error = MODEL_ERROR_MEASURED if is_measured else MODEL_ERROR
+    return prediction_of(case, error)
+
+
+def prepare(
+    workload: Workload,
+    cluster: Cluster,
+    plan: Plan,
+    *,
+    efficiency: Efficiency | None = None,
+    measured_layers: Sequence[LayerTime] = (),
+    measured_alone_seconds: float | None = None,
+    input_seconds: float = 0.0,
+    jitter: float | None = None,
+) -> Case:
+    """What `predict` schedules, checked: a workload that the plan can divide on the cluster."""
     plan.check_devices(cluster.devices)
     check_divisible(workload.graph, plan.tp)
     profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
@@ -53,22 +82,23 @@ def predict(
     replica = Replica(workload, cluster, plan, profile, efficiency, tuple(measured_layers))
     if measured_alone_seconds is not None:
         replica = replace(replica, scale=_scale_to(replica, measured_alone_seconds))
-    case = Case(replica, input_seconds, jitter)
-    error = relative_error
-    if error is None:
-        is_measured = bool(measured_layers) or measured_alone_seconds is not None
-        error = MODEL_ERROR_MEASURED if is_measured else MODEL_ERROR
+    return Case(replica, input_seconds, jitter)
+
+
+def prediction_of(case: Case, relative_error: float) -> Prediction:
+    """The prediction of a prepared case."""
+    replica = case.replica
     return Prediction(
-        workload=workload,
-        cluster=cluster,
-        plan=plan,
-        framework=profile.name,
+        workload=replica.workload,
+        cluster=replica.cluster,
+        plan=replica.plan,
+        framework=replica.framework.name,
         step=case.step(),
         memory=plan_memory(replica, case.chunks, case.synchronisation),
         ideal_seconds=case.ideal_seconds(),
         waiting_seconds=case.waiting_seconds(),
-        training_flops=float(workload.cost.training_flops) * plan.dp,
-        relative_error=error,
+        training_flops=float(replica.workload.cost.training_flops) * replica.plan.dp,
+        relative_error=relative_error,
         notes=case.notes(),
     )
 
