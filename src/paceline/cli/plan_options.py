@@ -1,0 +1,233 @@
+"""The grammar of predictions on the command line: a workload, a place, a way."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from paceline.errors import InputError
+
+if TYPE_CHECKING:
+    from paceline.hardware import Cluster
+    from paceline.plan.plan import Plan
+    from paceline.plan.synchronisation import Synchronisation
+    from paceline.workload.workload import Workload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_WORKLOAD = (
+    click.option(
+        "--model",
+        required=True,
+        help="A network ('paceline models'), FILE.py:FUNCTION, FILE.onnx or config.json.",
+    ),
+    click.option("--input", "input_shapes", multiple=True, help="Input of a file: 32x3x224x224."),
+    click.option("--batch", type=int, help="Samples per replica and step [default: 32]."),
+    click.option("--global-batch", type=int, help="Samples per step of all replicas, instead."),
+    click.option("--seq", "sequence", type=int, help="Tokens per sample [default: as published]."),
+    click.option("--precision", default="fp32", show_default=True, help="As in amp_fp16, bf16."),
+    click.option("--optimiser", help="sgd, momentum, adam [default: adam for sequences]."),
+)
+_PLACE = (
+    click.option("--cluster", "cluster_name", help="'paceline hardware clusters', or FILE.toml."),
+    click.option("--device", "device_name", help="Instead: devices of one kind."),
+    click.option("--link", "link_name", help="Network between nodes, in place of the cluster's."),
+    click.option("--intra-link", "intra_name", help="Links inside a node, likewise."),
+    click.option("-j", "places", help="NODESxDEVICES, several by commas [default: all]."),
+)
+_PLAN = (
+    click.option("--dp", type=int, help="Data-parallel replicas [default: what is left]."),
+    click.option("--tp", type=int, default=1, help="Tensor-parallel degree."),
+    click.option("--pp", type=int, default=1, help="Pipeline stages."),
+    click.option("--cp", type=int, default=1, help="Context-parallel degree."),
+    click.option("--ep", type=int, default=1, help="Expert-parallel degree."),
+    click.option("--zero", type=click.IntRange(0, 3), default=0, help="Sharding stage 0..3."),
+    click.option("--micro-batch", type=int, help="Samples per micro-batch."),
+    click.option("--micro-batches", type=int, help="Micro-batches per step."),
+    click.option("--interleave", type=int, default=1, help="Pipeline chunks per stage."),
+    click.option("--pipeline", type=click.Choice(["1f1b", "gpipe"]), default="1f1b"),
+    click.option("--stage-layers", help="Blocks of each pipeline chunk, by commas."),
+    click.option("--recompute", type=click.Choice(["none", "selective", "full"]), default="none"),
+    click.option("--sequence-parallel", is_flag=True, help="Divide tokens between tensor ranks."),
+    click.option("--unfused-attention", is_flag=True, help="Scores are written to memory."),
+    click.option("--framework", help="A profile, as in horovod-torch [default: torch-ddp]."),
+    click.option("--overlap", help="none, per_tensor, bucketed, merged, one_message, split, ..."),
+    click.option("--bucket", help="Size of a bucket or piece, as in 25MiB."),
+    click.option("--compression", help="Of gradients: none, fp16, top_k or top_k:0.01."),
+)
+_MEASURED = (
+    click.option("--measured-step", help="A measured step of one device alone, as in 253ms."),
+    click.option("--input-time", help="Reading and preparing a batch, as in 20ms."),
+    click.option("--jitter", type=float, help="Variation of workers' times, as in 0.02."),
+)
+
+
+def workload_options(function: F) -> F:
+    """What is trained."""
+    return _applied(_WORKLOAD, function)
+
+
+def place_options(function: F) -> F:
+    """Where it is trained."""
+    return _applied(_PLACE, function)
+
+
+def plan_options(function: F) -> F:
+    """How it is spread."""
+    return _applied(_PLAN, function)
+
+
+def measured_options(function: F) -> F:
+    """What was measured of it."""
+    return _applied(_MEASURED, function)
+
+
+def _applied(options: tuple[Any, ...], function: F) -> F:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of one command line; values are made from them, for one place at a time."""
+
+    values: dict[str, Any]
+
+    def clusters(self) -> "list[Cluster]":
+        """One cluster per place of ``-j``."""
+        from paceline.cli.options import parse_places
+
+        text = self.values["places"]
+        places = parse_places(text) if text else None
+        base = self._base_cluster(places)
+        if places is None:
+            return [base]
+        return [base.shaped(nodes, devices) for nodes, devices in places]
+
+    def plan(self, devices: int) -> "Plan":
+        """The plan on so many devices; ``--dp`` takes what the other degrees leave."""
+        from paceline.plan.plan import PipelineSchedule, Recompute, plan_for
+
+        given = self.values
+        return plan_for(
+            devices,
+            dp=given["dp"],
+            tp=given["tp"],
+            pp=given["pp"],
+            cp=given["cp"],
+            ep=given["ep"],
+            zero=given["zero"],
+            micro_batch=given["micro_batch"],
+            micro_batches=given["micro_batches"],
+            interleave=given["interleave"],
+            pipeline=PipelineSchedule(given["pipeline"]),
+            stage_layers=_numbers(given["stage_layers"]),
+            recompute=Recompute(given["recompute"]),
+            sequence_parallel=given["sequence_parallel"],
+            fused_attention=not given["unfused_attention"],
+            synchronisation=self._synchronisation(),
+            compression=_compression(given["compression"]),
+            framework=given["framework"],
+        )
+
+    def workload(self, replicas: int) -> "Workload":
+        """What one of ``replicas`` trains."""
+        from paceline.cli.model_target import batch_of, load_model
+        from paceline.workload.workload import Workload
+
+        given = self.values
+        graph = load_model(given["model"], given["input_shapes"], given["sequence"])
+        batch = batch_of(given["batch"], given["input_shapes"], graph)
+        if given["global_batch"] is not None:
+            batch = _shared(given["global_batch"], given["batch"], replicas)
+        optimiser = given["optimiser"] or ("adam" if graph.uses_sequence else "sgd_momentum")
+        return Workload(graph, batch, given["sequence"], given["precision"], optimiser)
+
+    def measured(self) -> dict[str, Any]:
+        """What was measured, as arguments of `paceline.predict.predictor.prepare`."""
+        from paceline.units import parse_seconds
+
+        given = self.values
+        step, preparing = given["measured_step"], given["input_time"]
+        return {
+            "measured_alone_seconds": None if step is None else parse_seconds(step),
+            "input_seconds": 0.0 if preparing is None else parse_seconds(preparing),
+            "jitter": given["jitter"],
+        }
+
+    def _base_cluster(self, places: list[tuple[int, int]] | None) -> "Cluster":
+        from dataclasses import replace
+
+        from paceline.hardware import Cluster, catalogue
+
+        given = self.values
+        inter = catalogue.link(given["link_name"]) if given["link_name"] else None
+        intra = catalogue.link(given["intra_name"]) if given["intra_name"] else None
+        if given["cluster_name"]:
+            cluster = catalogue.cluster(given["cluster_name"])
+            return replace(cluster, inter=inter or cluster.inter, intra=intra or cluster.intra)
+        if not given["device_name"]:
+            raise InputError(
+                "no place to predict for",
+                "name one: --cluster dgx-a100 -j 4x8 ('paceline hardware clusters' lists all), "
+                "or --device a100_sxm_80gb; this machine: 'paceline demo'",
+            )
+        device = catalogue.device(given["device_name"])
+        most = max((devices for _, devices in places or [(1, 1)]), default=1)
+        return Cluster(device.name, device, most, 1, intra, inter)
+
+    def _synchronisation(self) -> "Synchronisation | None":
+        from paceline.plan.synchronisation import synchronisation
+        from paceline.predict.frameworks import framework
+        from paceline.predict.predictor import DEFAULT_FRAMEWORK
+        from paceline.units import parse_bytes
+
+        overlap, bucket = self.values["overlap"], self.values["bucket"]
+        if overlap is None and bucket is None:
+            return None
+        if overlap is None:
+            chosen = framework(self.values["framework"] or DEFAULT_FRAMEWORK).synchronisation
+        else:
+            chosen = synchronisation(overlap)
+        return chosen if bucket is None else chosen.with_bucket(parse_bytes(bucket))
+
+
+def _numbers(text: str | None) -> tuple[int, ...]:
+    if not text:
+        return ()
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"'{text}' is not a list of numbers", "write --stage-layers 3,4,4,3"
+        ) from None
+
+
+def _compression(text: str | None) -> Any:
+    from paceline.naming import look_up
+    from paceline.plan.compression import NO_COMPRESSION, Compression, CompressionKind
+
+    if text is None:
+        return NO_COMPRESSION
+    name, _, density = text.partition(":")
+    kinds = {str(kind): kind for kind in CompressionKind}
+    kind = look_up("compression", name, kinds, f"one of {', '.join(kinds)}")
+    try:
+        return Compression(kind, float(density)) if density else Compression(kind)
+    except ValueError:
+        raise InputError(
+            f"'{density}' is not a fraction", "write --compression top_k:0.01"
+        ) from None
+
+
+def _shared(global_batch: int, batch: int | None, replicas: int) -> int:
+    if batch is not None:
+        raise InputError("both --batch and --global-batch", "give one of them")
+    if global_batch % replicas:
+        raise InputError(
+            f"a batch of {global_batch} does not divide by {replicas} replicas",
+            f"take a multiple of {replicas}",
+        )
+    return global_batch // replicas

@@ -1,0 +1,73 @@
+"""Predictions and what-ifs as tables for the terminal."""
+
+from collections.abc import Sequence
+
+from paceline.predict.prediction import Prediction
+from paceline.predict.whatif import WhatIf
+from paceline.report.numbers import Ranged
+from paceline.report.table import Column, Table
+
+
+def prediction_table(predictions: Sequence[Prediction]) -> Table:
+    """One row per place."""
+    first = predictions[0]
+    return Table(
+        columns=(
+            Column("place"),
+            Column("plan"),
+            Column("throughput", "samples/s"),
+            Column("efficiency", "%", scale=100.0, decimals=0),
+            Column("step", "ms", scale=1e3),
+            Column("compute", "ms", scale=1e3),
+            Column("exposed comm.", "ms", scale=1e3),
+            Column("memory", "GB", scale=1e-9, decimals=1),
+            Column("bound by"),
+        ),
+        rows=tuple(
+            (
+                f"{p.cluster.nodes}x{p.cluster.devices_per_node}",
+                p.plan.label,
+                Ranged(p.samples_per_second, *p.samples_per_second_interval),
+                p.efficiency,
+                p.step_seconds,
+                p.compute_seconds,
+                p.exposed_communication_seconds,
+                float(p.memory.total_bytes),
+                p.bound_by if p.fits is not False else "does NOT fit",
+            )
+            for p in predictions
+        ),
+        title=f"{first.workload.graph.name}, batch {first.workload.batch} per replica, "
+        f"{first.workload.precision} on {first.cluster.name}, {first.framework}",
+        note="[ ] is a 90 % interval. Efficiency is against every device spending all its time on "
+        "its share of the arithmetic.",
+    )
+
+
+def whatif_table(found: Sequence[WhatIf], kind: str) -> Table:
+    """What one kind of change would give, the largest gain first."""
+    title = {
+        "resource": "If a resource were faster (free: the most any improvement of it can give)",
+        "optimisation": "If the plan were another one",
+    }[kind]
+    return Table(
+        columns=(
+            Column("change"),
+            Column("step", "ms", scale=1e3),
+            Column("saved", "ms", scale=1e3, signed=True),
+            Column("speed-up", decimals=2),
+            Column("fits"),
+        ),
+        rows=tuple(
+            (
+                item.change,
+                item.step_seconds,
+                item.saved_seconds,
+                item.speed_up,
+                {True: "yes", False: "NO", None: "unknown"}[item.fits],
+            )
+            for item in found
+            if item.kind == kind
+        ),
+        title=title,
+    )
