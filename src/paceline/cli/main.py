@@ -28,6 +28,7 @@ COMMANDS = {
     "recipes": "Say how to run another training program so that its log can be compared.",
     "report": "Write one self-contained HTML page about what was measured.",
     "show": "Show one launch with everything that was recorded about it.",
+    "whatif": "Say what faster resources or another plan would gain.",
 }
 """Name and one-line help of each command; ``paceline.cli.commands.<name>`` holds ``command``.
 
