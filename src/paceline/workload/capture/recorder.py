@@ -110,6 +110,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def _record(self, call: "_Call") -> None:
         call.uses_weight = any(self._storage(tensor) in self._weights for tensor in call.read)
+        if call.how == "nothing":
+            self._note_view(call)
+            return
         if call.node is None:
             index = self._forward_segment()
             self._note_forward(index, call)
@@ -118,6 +121,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             index, trains_weight = self._backward_segment(call.node)
         self._count_products(self._segments[index], call, trains_weight)
         _count_traffic(self._segments[index], call)
+
+    def _note_view(self, call: "_Call") -> None:
+        """A view belongs to whoever made what it shows; its gradient may still move data."""
+        producer = self._producer.get(self._storage(call.read[0])) if call.read else None
+        if call.node is None and isinstance(producer, int):
+            self._owner_of_node.setdefault(_next_node() - 1, (producer, False))
 
     def _forward_segment(self) -> int:
         place = self._stack[-1]
@@ -210,22 +219,20 @@ class _Call:
         self.func, self.args, self.kwargs, self.result = func, args, kwargs, result
         schema = getattr(func, "_schema", None)
         self.name = str(schema.name) if schema is not None else f"higher_order::{func.name()}"
+        self.how = movement(self.name, is_view=bool(getattr(func, "is_view", False)))
         self.read, self.written = _tensors((args, kwargs)), _tensors(result)
         self.node = torch._C._current_autograd_node()
         self.uses_weight = False
 
 
 def _count_traffic(segment: Segment, call: _Call) -> None:
-    how = movement(call.name, is_view=bool(getattr(call.func, "is_view", False)))
-    if how == "nothing":
-        return
     moved = segment.forward_moved if call.node is None else segment.backward_moved
-    most = sum(tensor.numel() for tensor in call.written) if how == "gather" else None
+    most = sum(tensor.numel() for tensor in call.written) if call.how == "gather" else None
     total = 0
     for tensors, is_write in ((call.read, False), (call.written, True)):
         for tensor in tensors:
             elements = _stored_elements(tensor)
-            if how == "read_twice" and not is_write:
+            if call.how == "read_twice" and not is_write:
                 elements *= 2
             if most is not None:
                 elements = min(elements, most)
