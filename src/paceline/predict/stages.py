@@ -87,6 +87,6 @@ def crossing_bytes(sharding: Sharding, position: int) -> Affine:
 
 
 def _sent_bytes(replica: Replica, position: int) -> float:
-    """Bytes of one micro-batch that each device sends at a cut."""
-    share = replica.plan.tp if replica.plan.sequence_parallel else 1
-    return float(crossing_bytes(replica.sharding, position).at(replica.share_of_batch)) / share
+    """Bytes of one micro-batch that each device sends at a cut: its part of the tensors."""
+    whole = crossing_bytes(replica.sharding, position).at(replica.share_of_batch)
+    return float(whole) / replica.plan.tp
