@@ -176,6 +176,11 @@ class Request:
             )
         device = catalogue.device(given["device_name"])
         most = max((devices for _, devices in places or [(1, 1)]), default=1)
+        if most > 1 and intra is None:
+            raise InputError(
+                f"{most} devices per node and no link between them",
+                "name it: --intra-link pcie4_x16 ('paceline hardware links' lists all)",
+            )
         return Cluster(device.name, device, most, 1, intra, inter)
 
     def _synchronisation(self) -> "Synchronisation | None":

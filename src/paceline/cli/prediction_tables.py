@@ -39,7 +39,7 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
         ),
         title=f"{first.workload.graph.name}, batch {first.workload.batch} per replica, "
         f"{first.workload.precision} on {first.cluster.name}, {first.framework}",
-        note="[ ] is a 90 % interval. Efficiency is against every device spending all its time on "
+        note="± is a 90 % interval. Efficiency is against every device spending all its time on "
         "its share of the arithmetic.",
     )
 

@@ -55,7 +55,8 @@ def messages(
             lengths = fused_lengths(sizes, ready, message_seconds, synchronisation.bucket_bytes)
         case Policy.MERGED:
             ready = [ready_seconds[i] for i in backward]
-            lengths = merged_lengths(sizes, ready, message_seconds, overhead_seconds)
+            end = max(ready_seconds)
+            lengths = merged_lengths(sizes, ready, message_seconds, overhead_seconds, end)
         case Policy.NONE | Policy.PER_TENSOR | Policy.PRIORITY:
             lengths = [1] * len(sizes)
     grouped = []
@@ -119,6 +120,7 @@ def merged_lengths(
     ready_seconds: Sequence[float],
     message_seconds: MessageSeconds,
     overhead_seconds: float = 0.0,
+    backward_seconds: float = 0.0,
 ) -> list[int]:
     """Number of tensors per message such that the step ends as early as it can.
 
@@ -127,7 +129,8 @@ def merged_lengths(
     overheads. So the earliest end of the first j tensors in k messages is ``min over i < j of
     max(end[k-1][i], ready[j] + k overhead) + seconds(bytes of i..j)``. This is exact for any
     cost of a message, where the greedy rule of MG-WFBP needs a start-up plus a rate; among
-    equals the fewest messages are taken.
+    equals the fewest messages are taken. Backward itself ends at ``backward_seconds``, later
+    than its last gradient where layers without any follow.
     """
     count = len(sizes)
     seconds = _span_seconds(np.asarray(sizes, dtype=float), message_seconds)
@@ -138,13 +141,14 @@ def merged_lengths(
     best_end, best_count = np.inf, 0
     for used in range(1, count + 1):
         delay = used * overhead_seconds
-        if ready[-1] + delay + seconds[:, -1].min() >= best_end:
+        computed = backward_seconds + delay
+        if max(computed, ready[-1] + delay + seconds[:, -1].min()) >= best_end:
             break
         candidates = np.maximum(ends[:count, None], ready + delay) + seconds
         cuts.append(candidates.argmin(axis=0))
         ends = np.concatenate(([np.inf], candidates.min(axis=0)))
-        if ends[-1] < best_end:
-            best_end, best_count = float(ends[-1]), used
+        if max(computed, ends[-1]) < best_end:
+            best_end, best_count = max(computed, float(ends[-1])), used
     lengths: list[int] = []
     last = count
     for chosen in reversed(cuts[:best_count]):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from paceline.errors import InputError
 from paceline.plan.compression import NO_COMPRESSION, Compression
@@ -141,10 +142,16 @@ class Plan:
         return size, count
 
 
-def plan_for(devices: int, *, dp: int | None = None, **fields: object) -> Plan:
+def plan_for(devices: int, *, dp: int | None = None, **fields: Any) -> Plan:
     """The plan with ``fields`` on ``devices``; ``dp`` takes what the other degrees leave."""
-    draft = Plan(**fields)  # type: ignore[arg-type]
+    draft = Plan(**{**fields, "ep": 1})
     model = draft.tp * draft.pp * draft.cp
-    plan = Plan(dp=dp if dp is not None else max(1, devices // model), **fields)  # type: ignore[arg-type]
+    if dp is None and devices % model:
+        raise InputError(
+            f"{devices} devices are not a multiple of tp {draft.tp} x pp {draft.pp} x "
+            f"cp {draft.cp} = {model}",
+            "take degrees that divide the devices",
+        )
+    plan = Plan(dp=devices // model if dp is None else dp, **fields)
     plan.check_devices(devices)
     return plan

@@ -70,6 +70,11 @@ class Sharding:
     def _divisions_by_tokens(self) -> tuple[Division, ...]:
         return divide(self.graph, sequence_parallel=True)
 
+    @property
+    def divides(self) -> bool:
+        """Whether tensor parallelism divides any layer (it cannot divide recorded ones)."""
+        return any(division.role is not Role.WHOLE for division in self._divisions)
+
     def layers(
         self, tp: Number = 1, ep: Number = 1, sequence_parallel: bool = False
     ) -> tuple[ShardedLayer, ...]:

@@ -152,11 +152,19 @@ class Case:
         )
 
     def ideal_seconds(self) -> float:
-        """Arithmetic of one device's share: the mean over stages, all micro-batches."""
-        work = sum(x.forward_seconds + x.backward_seconds for x in self.replica.layers)
+        """One device's share of the arithmetic, if dividing it cost nothing and none was double.
+
+        The whole network as one device would compute it, over the devices of a replica.
+        """
+        replica, plan = self.replica, self.plan
+        layers = replica.layers
+        if plan.tp > 1 or plan.ep > 1 or plan.cp > 1:
+            undivided = replace(plan, tp=1, ep=1, cp=1, sequence_parallel=False)
+            layers = replace(replica, plan=undivided).layers
+        work = replica.micro_batches * sum(x.forward_seconds + x.backward_seconds for x in layers)
         update = sum(self.updates) / len(self.updates)
-        stages = self.plan.pp
-        return self.replica.micro_batches * work / stages + update + self.costs.overhead_seconds
+        shares = plan.tp * plan.cp * plan.pp
+        return work / shares + update + self.costs.overhead_seconds
 
     def waiting_seconds(self) -> float:
         """How much longer the slowest device computes than the mean one."""
@@ -167,10 +175,12 @@ class Case:
         return (self.slowest_factor - 1.0) * self.replica.micro_batches * work / self.plan.pp
 
     def notes(self) -> tuple[str, ...]:
-        """What is not known, and what the framework's profile takes for granted."""
+        """What is not known, and what the plan cannot do."""
         notes = []
         if self.input_seconds == 0:
             notes.append("reading and preparing the input is taken to keep up")
         if self.jitter is None and self.system.jitter is None and self.plan.devices > 1:
             notes.append("workers are taken to be equally fast: nobody measured their spread here")
+        if self.plan.tp > 1 and not self.replica.sharding.divides:
+            notes.append("no layer of this model can be divided by tp: every device does it all")
         return tuple(notes)

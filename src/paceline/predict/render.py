@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from paceline.predict.prediction import Prediction
 
 _NEAR_IDEAL = 0.9
+_WORTH_A_WORD = 1e-4
 
 
 def bound_by(prediction: "Prediction") -> str:
@@ -93,7 +94,11 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
 
 def _phases(prediction: "Prediction") -> str:
     parts = prediction.breakdown
-    words = [f"{phase} {format_seconds(seconds)}" for phase, seconds in parts.exposed.items()]
+    words = [
+        f"{phase} {format_seconds(seconds)}"
+        for phase, seconds in parts.exposed.items()
+        if seconds >= _WORTH_A_WORD * prediction.step_seconds
+    ]
     hidden = parts.hidden_communication_seconds
     return ", ".join(words) + (f" ({format_seconds(hidden)} hidden)" if hidden > 0 else "")
 
