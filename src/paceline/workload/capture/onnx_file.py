@@ -53,14 +53,24 @@ def _record(onnx: Any, model: Any, sizes: dict[str, Any], batch: int, path: Path
                 dimension.dim_value = size
     for output in fixed.graph.output:
         output.type.tensor_type.ClearField("shape")
+    inferred, doubt = _inferred(onnx, fixed, path)
     try:
-        inferred = onnx.shape_inference.infer_shapes(fixed, data_prop=True, strict_mode=True)
-    except Exception as error:
+        return OnnxRecorder(onnx, inferred.graph, batch, path.name).recording()
+    except InputError as error:
+        raise InputError(error.message + doubt, error.hint) from None
+
+
+def _inferred(onnx: Any, model: Any, path: Path) -> tuple[Any, str]:
+    """The model with shapes, and what was wrong where only some of them could be found."""
+    infer = onnx.shape_inference.infer_shapes
+    try:
+        return infer(model, data_prop=True, strict_mode=True), ""
+    except Exception as error:  # operations of other domains, or shapes that do not fit
         reason = str(error).strip().splitlines()[0]
-        raise InputError(
-            f"{path.name}: shapes do not fit: {reason}", "check the shapes given with --input"
-        ) from None
-    return OnnxRecorder(onnx, inferred.graph, batch, path.name).recording()
+    try:
+        return infer(model, data_prop=True), f" ({reason})"
+    except Exception:
+        raise InputError(f"{path.name}: shapes cannot be found: {reason}", _HINT) from None
 
 
 def _input_sizes(

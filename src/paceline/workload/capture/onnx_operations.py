@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from paceline.errors import InputError
 from paceline.workload.capture.products import Product
 
 Shape: TypeAlias = tuple[int, ...]
@@ -51,6 +52,11 @@ def _conv(
     inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
 ) -> OnnxProducts:
     weight, output, groups = inputs[1], outputs[0], int(attributes.get("group", 1))
+    if inputs[0][1] != weight[1] * groups:
+        raise InputError(
+            f"{inputs[0][1]} channels do not fit filters of {weight[1] * groups}",
+            "check the shapes given with --input",
+        )
     positions = output[0] * math.prod(output[2:])
     depth = math.prod(weight[1:])
     return OnnxProducts([Product(weight[0] // groups, positions, depth, groups)], True)
@@ -158,6 +164,9 @@ KEEPS_INPUTS = (
     | _FORMULAS.keys()
 )
 """Operations whose gradient is computed from what they read."""
+
+KEEPS_POSITIONS = _words("MaxPool")
+"""Operations that also keep, in 8 bytes, where each of their results came from."""
 
 _BYTES_ONLY = (
     KEEPS_OUTPUT

@@ -90,13 +90,13 @@ class OnnxRecorder:
             if name in self._tensors or name not in self._derived
         ]
         outputs = [self._tensor(name, node) for name in node.output if name in self._tensors]
-        if not outputs:
+        if not outputs and operations.is_understood(node.op_type):
             raise self._unknown_shape(node.output[0], node)
         self._count_products(segment, node, inputs, outputs, trains, needs_input_gradient)
-        self._count_traffic(segment, node.op_type, inputs, outputs, trains)
+        self._count_traffic(segment, node, inputs, outputs, trains)
         if trains:
-            self._keep(segment, node)
-        segment.output_shape = outputs[0].shape
+            self._keep(segment, node, outputs)
+        segment.output_shape = outputs[0].shape if outputs else ()
         segment.kind = operations.kind_of(node.op_type, bool(segment.parameters))
         if node.op_type == "Gather" and reads[0] in self._derived and reads[1] in self._inputs:
             self._index_limits[reads[1]] = inputs[0].shape[0]
@@ -131,9 +131,13 @@ class OnnxRecorder:
             attribute.name: self._onnx.helper.get_attribute_value(attribute)
             for attribute in node.attribute
         }
-        found = operations.products_of(
-            node.op_type, [t.shape for t in inputs], [t.shape for t in outputs], attributes
-        )
+        try:
+            found = operations.products_of(
+                node.op_type, [t.shape for t in inputs], [t.shape for t in outputs], attributes
+            )
+        except InputError as error:
+            where = f"{self._file}: {node.op_type} '{node.name}': {error.message}"
+            raise InputError(where, error.hint) from None
         if found is None:
             return
         segment.forward = found.products
@@ -147,11 +151,12 @@ class OnnxRecorder:
     def _count_traffic(
         self,
         segment: Segment,
-        operation: str,
+        node: Any,
         inputs: list[_Tensor],
         outputs: list[_Tensor],
         trains: bool,
     ) -> None:
+        operation = node.op_type
         most = outputs[0].elements if operation in operations.GATHERS else None
         total = 0
         for tensors, is_write in ((inputs, False), (outputs, True)):
@@ -166,14 +171,16 @@ class OnnxRecorder:
                         backward.add(tensor.elements, tensor.item_bytes, True, True)
         segment.operation_bytes[operation] = total
         if not operations.is_understood(operation):
-            segment.unknown_bytes[f"onnx::{operation}"] = total
+            segment.unknown_bytes[f"{node.domain or 'onnx'}::{operation}"] = total
 
-    def _keep(self, segment: Segment, node: Any) -> None:
+    def _keep(self, segment: Segment, node: Any, outputs: list[_Tensor]) -> None:
         names: list[str] = []
         if node.op_type in operations.KEEPS_INPUTS:
             names += [name for name in node.input if name and name not in self._derived]
         if node.op_type in operations.KEEPS_OUTPUT:
             names.append(node.output[0])
+        if node.op_type in operations.KEEPS_POSITIONS:
+            segment.kept_other_bytes += 8 * outputs[0].elements
         for name in names:
             storage = self._storage.get(name, name)
             if storage not in self._kept:

@@ -1,0 +1,281 @@
+"""Configurations as they lie beside published weights, against the published parameter counts."""
+
+import json
+
+import pytest
+
+from paceline.errors import InputError, UnknownNameError
+from paceline.workload.capture import load_user_model
+
+BERT = {
+    "model_type": "bert",
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "vocab_size": 30522,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+}
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "intermediate_size": 11008,
+    "vocab_size": 32000,
+    "max_position_embeddings": 4096,
+    "tie_word_embeddings": False,
+}
+MISTRAL = LLAMA | {
+    "model_type": "mistral",
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "max_position_embeddings": 32768,
+}
+PYTHIA = {
+    "model_type": "gpt_neox",
+    "hidden_size": 512,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 8,
+    "intermediate_size": 2048,
+    "vocab_size": 50304,
+    "max_position_embeddings": 2048,
+}
+
+PUBLISHED = {
+    "gpt2": (
+        {
+            "model_type": "gpt2",
+            "n_embd": 768,
+            "n_layer": 12,
+            "n_head": 12,
+            "vocab_size": 50257,
+            "n_positions": 1024,
+        },
+        124_439_808,
+    ),
+    "llama-2-7b": (LLAMA, 6_738_415_616),
+    "mistral-7b": (MISTRAL, 7_241_732_096),
+    "mixtral-8x7b": (
+        MISTRAL | {"model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2},
+        46_702_792_704,
+    ),
+    "opt-125m": (
+        {
+            "model_type": "opt",
+            "hidden_size": 768,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+            "ffn_dim": 3072,
+            "vocab_size": 50272,
+            "max_position_embeddings": 2048,
+        },
+        125_239_296,
+    ),
+    "pythia-70m": (PYTHIA, 70_426_624),
+    "qwen2-0.5b": (
+        {
+            "model_type": "qwen2",
+            "hidden_size": 896,
+            "num_hidden_layers": 24,
+            "num_attention_heads": 14,
+            "num_key_value_heads": 2,
+            "intermediate_size": 4864,
+            "vocab_size": 151936,
+            "tie_word_embeddings": True,
+        },
+        494_032_768,
+    ),
+    "qwen3-0.6b": (
+        {
+            "model_type": "qwen3",
+            "hidden_size": 1024,
+            "num_hidden_layers": 28,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "intermediate_size": 3072,
+            "vocab_size": 151936,
+            "tie_word_embeddings": True,
+        },
+        596_049_920,
+    ),
+    "phi-2": (
+        {
+            "model_type": "phi",
+            "hidden_size": 2560,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "intermediate_size": 10240,
+            "vocab_size": 51200,
+        },
+        2_779_683_840,
+    ),
+    "gemma-2b": (
+        {
+            "model_type": "gemma",
+            "hidden_size": 2048,
+            "num_hidden_layers": 18,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 1,
+            "head_dim": 256,
+            "intermediate_size": 16384,
+            "vocab_size": 256000,
+        },
+        2_506_172_416,
+    ),
+    "falcon-7b": (
+        {
+            "model_type": "falcon",
+            "hidden_size": 4544,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 71,
+            "vocab_size": 65024,
+            "multi_query": True,
+            "parallel_attn": True,
+            "bias": False,
+        },
+        6_921_720_704,
+    ),
+    "bloom-560m": (
+        {
+            "model_type": "bloom",
+            "hidden_size": 1024,
+            "n_layer": 24,
+            "n_head": 16,
+            "vocab_size": 250880,
+        },
+        559_214_592,
+    ),
+    "gpt-j-6b": (
+        {
+            "model_type": "gptj",
+            "n_embd": 4096,
+            "n_layer": 28,
+            "n_head": 16,
+            "vocab_size": 50400,
+            "n_positions": 2048,
+        },
+        6_050_882_784,
+    ),
+    "gpt-neo-125m": (
+        {
+            "model_type": "gpt_neo",
+            "hidden_size": 768,
+            "num_layers": 12,
+            "num_heads": 12,
+            "vocab_size": 50257,
+            "max_position_embeddings": 2048,
+        },
+        125_198_592,
+    ),
+    "mpt-7b": (
+        {
+            "model_type": "mpt",
+            "d_model": 4096,
+            "n_layers": 32,
+            "n_heads": 32,
+            "vocab_size": 50432,
+            "max_seq_len": 2048,
+            "no_bias": True,
+        },
+        6_649_286_656,
+    ),
+    "starcoder": (
+        {
+            "model_type": "gpt_bigcode",
+            "n_embd": 6144,
+            "n_layer": 40,
+            "n_head": 48,
+            "n_inner": 24576,
+            "vocab_size": 49152,
+            "n_positions": 8192,
+            "multi_query": True,
+        },
+        15_517_456_384,
+    ),
+    "bert for masked words": (BERT | {"architectures": ["BertForMaskedLM"]}, 109_514_298),
+    "bert for pre-training": (BERT | {"architectures": ["BertForPreTraining"]}, 110_106_428),
+    "bert as a classifier": (
+        BERT | {"architectures": ["BertForSequenceClassification"]},
+        109_483_778,
+    ),
+    "roberta-base": (
+        BERT
+        | {
+            "model_type": "roberta",
+            "vocab_size": 50265,
+            "max_position_embeddings": 514,
+            "type_vocab_size": 1,
+            "architectures": ["RobertaForMaskedLM"],
+        },
+        124_697_433,
+    ),
+    "distilbert": (
+        {
+            "model_type": "distilbert",
+            "dim": 768,
+            "n_layers": 6,
+            "n_heads": 12,
+            "hidden_dim": 3072,
+            "vocab_size": 30522,
+            "max_position_embeddings": 512,
+            "architectures": ["DistilBertForMaskedLM"],
+        },
+        66_985_530,
+    ),
+}
+
+
+def load(folder, config):
+    path = folder / "config.json"
+    path.write_text(json.dumps(config))
+    return load_user_model(str(path))
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_parameters_are_those_of_the_published_weights(tmp_path, name):
+    config, parameters = PUBLISHED[name]
+    assert load(tmp_path, config).cost(1, sequence=128).parameters == parameters
+
+
+def test_the_graph_takes_any_sequence_and_defaults_to_the_longest(tmp_path):
+    graph = load(tmp_path, LLAMA)
+    assert graph.sequence == 4096
+    per_token = graph.cost(1, sequence=256).forward_flops / 256
+    embedding = 32000 * 4096
+    scores = 32 * 2 * 2 * 256 * 4096
+    norms = (2 * 32 + 1) * 4096
+    assert per_token == 2 * (6_738_415_616 - embedding - norms) + scores
+
+
+def test_llama_is_the_zoos(tmp_path):
+    from paceline.workload import zoo
+
+    read, known = load(tmp_path, LLAMA).cost(2), zoo.build("llama2_7b").cost(2)
+    assert read.training_flops == known.training_flops
+    assert read.activation_bytes == known.activation_bytes
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "message"),
+    [
+        ({"model_type": "lama"}, UnknownNameError, "Near: llama"),
+        ({"architectures": ["X"]}, InputError, "no 'model_type'"),
+        ({"model_type": "llama"}, InputError, "has no hidden_size"),
+        (LLAMA | {"hidden_size": "wide"}, InputError, "hidden_size is 'wide'"),
+        (LLAMA | {"num_key_value_heads": 5}, InputError, "32 heads do not divide by 5"),
+        (LLAMA | {"hidden_act": "swoosh"}, UnknownNameError, "activation named 'swoosh'"),
+    ],
+)
+def test_a_configuration_that_cannot_be_meant_says_why(tmp_path, config, error, message):
+    with pytest.raises(error, match=message):
+        load(tmp_path, config)
+
+
+def test_a_file_that_is_no_json_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(InputError, match="not JSON"):
+        load_user_model(str(tmp_path / "config.json"))
