@@ -5,8 +5,12 @@ import os
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import settings
 
 PARTS = 5
+
+settings.register_profile("paceline", deadline=None)  # machines are shared: no timing in tests
+settings.load_profile("paceline")
 
 
 def pytest_addoption(parser):
