@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from paceline.errors import InputError
 from paceline.workload.graph import Graph
@@ -72,6 +73,7 @@ def balanced_chunks(
     return _runs(parts, sizes)
 
 
+@cache
 def part_of(name: str) -> str:
     """``transformer.h.3`` of ``transformer.h.3.attention.query``; empty if nothing is numbered."""
     scopes = re.split(r"[./]", name)[:-1]

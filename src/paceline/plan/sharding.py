@@ -4,6 +4,7 @@ Every function takes degrees that are numbers or NumPy arrays, so that the sched
 vectorised search share the equations.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -76,17 +77,21 @@ class Sharding:
         return any(division.role is not Role.WHOLE for division in self._divisions)
 
     def layers(
-        self, tp: Number = 1, ep: Number = 1, sequence_parallel: bool = False
+        self,
+        tp: Number = 1,
+        ep: Number = 1,
+        sequence_parallel: bool = False,
+        positions: Sequence[int] | None = None,
     ) -> tuple[ShardedLayer, ...]:
-        """One entry per node, in the order of the graph."""
+        """One entry per node, in the order of the graph, or those at some positions."""
         if isinstance(tp, int) and tp == 1:
             divisions: tuple[Division, ...] = (Division(Role.WHOLE),) * len(self.graph.nodes)
         else:
             divisions = self._divisions_by_tokens if sequence_parallel else self._divisions
         tokens_divided = sequence_parallel and divisions is self._divisions_by_tokens
+        wanted = range(len(divisions)) if positions is None else positions
         return tuple(
-            self._layer(index, division, tp, ep, tokens_divided)
-            for index, division in enumerate(divisions)
+            self._layer(index, divisions[index], tp, ep, tokens_divided) for index in wanted
         )
 
     def output_bytes(self, name: str) -> Affine:

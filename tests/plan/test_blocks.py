@@ -1,0 +1,59 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.errors import InputError
+from paceline.plan.blocks import Block, balanced_chunks, blocks, chunks_of_equal_blocks, part_of
+from paceline.workload import zoo
+
+ONES = tuple(Block(str(i), i, i + 1) for i in range(12))
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("transformer.h.3.attention.query", "transformer.h.3"),
+        ("layer1.2.conv1", "layer1.2"),
+        ("stage1.block2.conv", "stage1.block2"),
+        ("conv1", ""),
+        ("norm", ""),
+    ],
+)
+def test_parts_are_what_is_numbered(name, part):
+    assert part_of(name) == part
+
+
+def test_a_transformer_has_a_block_per_layer_with_its_ends_attached():
+    graph = zoo.build("gpt2")
+    found = blocks(graph)
+    assert len(found) == 12
+    assert found[0].first == 0
+    assert found[-1].last == len(graph.nodes)
+
+
+def test_layers_that_do_not_divide_are_refused():
+    with pytest.raises(InputError, match="12 layers do not divide into 5"):
+        chunks_of_equal_blocks(ONES, 5)
+    with pytest.raises(InputError, match="hold 11 blocks, but the network has 12"):
+        chunks_of_equal_blocks(ONES, 3, (4, 4, 3))
+    uneven = chunks_of_equal_blocks(ONES, 3, (5, 4, 3))
+    assert [(c.first, c.last) for c in uneven] == [(0, 5), (5, 9), (9, 12)]
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=3, max_size=12), st.integers(1, 3))
+def test_balanced_chunks_have_the_lightest_heaviest(weights, chunks):
+    parts = tuple(Block(str(i), i, i + 1) for i in range(len(weights)))
+    found = balanced_chunks(parts, weights, chunks)
+    assert [c.first for c in found] == [0, *[c.last for c in found][:-1]]
+    assert found[-1].last == len(weights)
+    heaviest = max(sum(weights[c.first : c.last]) for c in found)
+    assert heaviest <= best_possible(weights, chunks) + 1e-9
+
+
+def best_possible(weights, chunks):
+    if chunks == 1:
+        return sum(weights)
+    return min(
+        max(sum(weights[:cut]), best_possible(weights[cut:], chunks - 1))
+        for cut in range(1, len(weights) - chunks + 2)
+    )

@@ -1,0 +1,85 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.errors import InputError
+from paceline.plan.pipeline import bubble_fraction, pipeline_seconds, stage_order
+from paceline.plan.plan import PipelineSchedule
+from paceline.predict.pipeline import ChunkTime, pipeline_tasks
+from paceline.step import schedule
+
+SCHEDULES = st.sampled_from(list(PipelineSchedule))
+
+
+def pipeline(chunks, pp, micro_batches, kind=PipelineSchedule.ONE_F_ONE_B):
+    return schedule(pipeline_tasks(chunks, pp, micro_batches, kind).tasks)
+
+
+def equal(pp, interleave=1, hop=0.0):
+    count = pp * interleave
+    return [
+        ChunkTime(f"c{i}", 1 / count, 2 / count, send_seconds=hop, send_bytes=1.0)
+        for i in range(count)
+    ]
+
+
+@given(SCHEDULES, st.integers(1, 6), st.integers(1, 3), st.integers(1, 3))
+def test_every_micro_batch_goes_forward_and_backward_once_through_each_chunk(
+    kind, pp, rounds, interleave
+):
+    if kind is PipelineSchedule.GPIPE:
+        interleave = 1
+    micro_batches = rounds * pp
+    for stage in range(pp):
+        order = stage_order(kind, stage, pp, micro_batches, interleave)
+        seen = {(p.is_forward, p.micro_batch, p.chunk) for p in order}
+        assert len(order) == len(seen) == 2 * micro_batches * interleave
+
+
+@pytest.mark.parametrize(("pp", "micro_batches", "interleave"), [(4, 8, 1), (8, 64, 3), (4, 8, 2)])
+def test_the_bubble_is_what_the_formula_says(pp, micro_batches, interleave):
+    step = pipeline(equal(pp, interleave), pp, micro_batches)
+    useful = micro_batches * 3 / pp
+    assert step.seconds / useful - 1 == pytest.approx(
+        bubble_fraction(pp, micro_batches, interleave)
+    )
+
+
+@given(SCHEDULES, st.integers(2, 6), st.integers(1, 4), st.integers(1, 3), st.floats(0, 0.01))
+def test_closed_form_and_scheduler_agree_on_equal_stages(kind, pp, rounds, interleave, hop):
+    gpipe = kind is PipelineSchedule.GPIPE
+    interleave = 1 if gpipe else interleave
+    micro_batches = rounds * pp
+    step = pipeline(equal(pp, interleave, hop), pp, micro_batches, kind)
+    closed = pipeline_seconds(3 / pp, 3, hop, pp, micro_batches, interleave, gpipe)
+    assert float(closed) == pytest.approx(step.seconds, rel=0.01, abs=4 * hop)
+
+
+@given(st.lists(st.floats(0.5, 2.0), min_size=2, max_size=5), st.integers(1, 8))
+def test_uneven_stages_take_at_least_the_slowest_and_at_most_the_closed_form(times, extra):
+    pp = len(times)
+    micro_batches = pp + extra
+    chunks = [ChunkTime(f"c{i}", t, 2 * t) for i, t in enumerate(times)]
+    seconds = pipeline(chunks, pp, micro_batches).seconds
+    longest, total = 3 * max(times), 3 * sum(times)
+    assert seconds >= micro_batches * longest - 1e-9
+    closed = float(pipeline_seconds(longest, total, 0.0, pp, micro_batches))
+    assert seconds == pytest.approx(closed, rel=0.12)
+
+
+def test_more_micro_batches_fill_the_pipeline():
+    one = pipeline(equal(4), 4, 4).seconds / 4
+    many = pipeline(equal(4), 4, 64).seconds / 64
+    assert many < one
+
+
+def test_interleaving_needs_whole_rounds():
+    with pytest.raises(InputError, match="rounds of pp 4, not 6"):
+        stage_order(PipelineSchedule.ONE_F_ONE_B, 0, 4, 6, 2)
+
+
+def test_exchanges_within_a_stage_lengthen_every_pass():
+    plain = equal(4)
+    chunks = [ChunkTime(c.name, c.forward_seconds, c.backward_seconds, 0.01, 0.02) for c in plain]
+    longer = pipeline(chunks, 4, 8).seconds
+    assert longer == pytest.approx(pipeline(plain, 4, 8).seconds + 0.03 * 11)
