@@ -25,7 +25,13 @@ class Exposed:
     """By which computing under messages takes longer."""
 
 
-def exposed_seconds(segments: Array, rest: Array, messages: Array, interference: float) -> Exposed:
+def exposed_seconds(
+    segments: Array,
+    rest: Array,
+    messages: Array,
+    interference: float,
+    queued: Array | float = 0.0,
+) -> Exposed:
     """What messages add to a backward that is cut where each of them leaves.
 
     ``segments`` (message, configuration, ...) is the computing before each message, its launch
@@ -33,9 +39,13 @@ def exposed_seconds(segments: Array, rest: Array, messages: Array, interference:
     axes behind the first broadcast against each other. Computing is slowed down by
     ``interference`` while a message is in flight (`step_builder.interfered_seconds`): work
     that takes w alone is done after w (1 + interference) if the link is busy for so long.
+    ``queued`` is for how long earlier messages still keep it busy when backward begins.
     """
-    shape = np.broadcast_shapes(segments.shape[1:], messages.shape[1:], rest.shape)
+    shape = np.broadcast_shapes(
+        segments.shape[1:], messages.shape[1:], rest.shape, np.shape(queued)
+    )
     busy = np.zeros(shape)
+    busy += queued
     under_messages = np.zeros(shape)
     overlap = np.empty(shape)
     stretched = (1.0 + interference) * segments

@@ -1,0 +1,148 @@
+"""Searching every plan: step time and memory of all of them, the best that fit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.hardware import Cluster
+from paceline.plan.blocks import Block, blocks, part_of
+from paceline.plan.plan import Plan
+from paceline.predict.case import Case
+from paceline.predict.efficiency import Efficiency
+from paceline.predict.frameworks import framework as find_framework
+from paceline.predict.predictor import DEFAULT_FRAMEWORK
+from paceline.predict.replica import Replica
+from paceline.predict.search.layer_table import MODES, Alike, Array, LayerTable, alike_layers
+from paceline.predict.search.memory import memory_bytes
+from paceline.predict.search.setting import Setting
+from paceline.predict.search.space import ZERO_STAGES, Degrees, Space, device_counts
+from paceline.predict.search.step_times import step_seconds
+from paceline.workload.graph import Graph
+from paceline.workload.workload import Workload
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Plans as columns: ``settings`` says which degrees, the rest are positions in their axes."""
+
+    settings: tuple[tuple[Degrees, bool, Array], ...]
+    setting: NDArray[np.int16]
+    place: NDArray[np.int32]
+    seconds: Array
+    memory_bytes: Array
+
+    @property
+    def size(self) -> int:
+        """Number of plans."""
+        return int(self.seconds.size)
+
+    def plan(self, index: int, like: Plan) -> Plan:
+        """One of them; what is not searched is as in ``like``."""
+        degrees, sequence_parallel, micro_batches = self.settings[self.setting[index]]
+        shape = (degrees.size, micro_batches.size, len(MODES), len(ZERO_STAGES))
+        combination, micro, mode, zero = np.unravel_index(int(self.place[index]), shape)
+        return replace(
+            like,
+            tp=degrees.tp,
+            pp=int(degrees.pp[combination]),
+            dp=int(degrees.dp[combination]),
+            interleave=int(degrees.interleave[combination]),
+            micro_batch=int(micro_batches[micro]),
+            micro_batches=None,
+            recompute=MODES[int(mode)],
+            zero=ZERO_STAGES[int(zero)],
+            sequence_parallel=sequence_parallel,
+        )
+
+
+@dataclass(frozen=True)
+class PlanSearch:
+    """A workload with ``global_batch`` samples per step on any of ``nodes`` nodes of a cluster.
+
+    ``workload.batch`` is not used. ``like`` gives what is not searched: framework,
+    synchronisation, schedule of the pipeline, attention kernels.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    global_batch: int
+    nodes: tuple[int, ...] = ()
+    like: Plan = field(default_factory=Plan)
+    efficiency: Efficiency | None = None
+
+    def run(self) -> Candidates:
+        """Evaluate every plan."""
+        tables: list[tuple[Degrees, bool, Array]] = []
+        found: list[tuple[Array, Array, NDArray[np.int32], int]] = []
+        for degrees in self.space.degrees():
+            micro_batches = self.space.micro_batches(degrees)
+            for sequence_parallel in self.space.sequence_parallel(degrees.tp):
+                table = LayerTable(
+                    self._replica,
+                    self._alike[sequence_parallel],
+                    degrees.tp,
+                    sequence_parallel,
+                    micro_batches,
+                )
+                setting = Setting(table, degrees, self._case, self._parts, self.global_batch)
+                seconds, memory = step_seconds(setting), memory_bytes(setting)
+                shape = (degrees.size, micro_batches.size, len(MODES), len(ZERO_STAGES))
+                valid = np.flatnonzero(np.broadcast_to(setting.valid, shape))
+                found.append(
+                    (
+                        np.broadcast_to(seconds, shape).ravel()[valid],
+                        np.broadcast_to(memory, shape).ravel()[valid],
+                        valid.astype(np.int32),
+                        len(tables),
+                    )
+                )
+                tables.append((degrees, sequence_parallel, micro_batches))
+        return Candidates(
+            tuple(tables),
+            np.concatenate([np.full(len(f[0]), f[3], dtype=np.int16) for f in found]),
+            np.concatenate([f[2] for f in found]),
+            np.concatenate([f[0] for f in found]),
+            np.concatenate([f[1] for f in found]),
+        )
+
+    @cached_property
+    def space(self) -> Space:
+        """What is searched."""
+        counts = device_counts(self.cluster.devices_per_node, self.nodes or (self.cluster.nodes,))
+        pieces = len(self._parts) if self._equal else 1
+        return Space(self.workload.graph, self.global_batch, counts, pieces)
+
+    @cached_property
+    def _replica(self) -> Replica:
+        plan = replace(self.like, dp=1, tp=1, pp=1, interleave=1, micro_batch=None)
+        profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
+        return Replica(self.workload, self.cluster, plan, profile, self.efficiency)
+
+    @cached_property
+    def _alike(self) -> dict[bool, Alike]:
+        """Kinds of layer, without and with tokens divided."""
+        return {division: alike_layers(self._replica, division) for division in (False, True)}
+
+    @cached_property
+    def _case(self) -> Case:
+        return Case(self._replica, 0.0, None)
+
+    @cached_property
+    def _parts(self) -> tuple[Block, ...]:
+        return blocks(self.workload.graph)
+
+    @cached_property
+    def _equal(self) -> bool:
+        return are_alike(self.workload.graph, self._parts)
+
+
+def are_alike(graph: Graph, parts: Sequence[Block]) -> bool:
+    """Whether the numbered nodes of all blocks are the same operations."""
+    kinds = {
+        tuple(node.op for node in graph.nodes[part.first : part.last] if part_of(node.name))
+        for part in parts
+    }
+    return len(parts) > 1 and len(kinds) == 1
