@@ -94,6 +94,8 @@ class Setting:
         whole = count == np.floor(count)
         rounds = (self.interleave == 1) | (count % self.pp == 0)
         shares = (self.zero == 0) | (self.dp > 1)
+        if self.case.framework.shard_stage > 0:
+            shares &= (self.zero > 0) | (self.dp == 1)
         return np.asarray(whole & rounds & shares)
 
     @cached_property
