@@ -11,11 +11,14 @@ from paceline.errors import PacelineError
 from paceline.naming import nearest
 
 COMMANDS = {
+    "advise": "Find the best plans for a workload on a cluster, and why others are worse.",
     "calibrate": "Fit this machine from its own launches; say which run would tell most.",
+    "compare": "Train one network under several frameworks and rank them.",
     "demo": "Measure, predict and compare on this machine, and write a report.",
     "doctor": "Say what works on this machine and what to install for the rest.",
     "explain": "Say where the time of a measured step goes, from ideal to real.",
     "export": "Write launches as tidy CSV or Parquet tables.",
+    "frameworks": "List frameworks; install, verify or remove their environments.",
     "hardware": "Show what is known of devices, links and clusters, and from where.",
     "import": "Turn another program's log or trace into launches.",
     "inspect": "Show the layers of a model with their parameters, FLOP and memory.",
@@ -27,6 +30,7 @@ COMMANDS = {
     "published": "Show the published measurements that predictions are validated on.",
     "recipes": "Say how to run another training program so that its log can be compared.",
     "report": "Write one self-contained HTML page about what was measured.",
+    "run": "Run a training command of your own, unchanged, and record its steps.",
     "show": "Show one launch with everything that was recorded about it.",
     "whatif": "Say what faster resources or another plan would gain.",
 }

@@ -1,0 +1,128 @@
+"""Advice as tables and as JSON."""
+
+from typing import Any
+
+from paceline.plan.plan import Plan
+from paceline.predict.prediction_json import prediction_json
+from paceline.predict.search import Advice, PlanSearch
+from paceline.report.numbers import Ranged
+from paceline.report.table import Column, Table
+from paceline.units import seconds_unit
+
+
+def advice_table(search: PlanSearch, advice: Advice) -> Table:
+    """The best plans, one row per layout of degrees."""
+    priced = search.cluster.price_per_device_hour is not None
+    slowest = max(own.prediction.step_seconds for own in advice.best)
+    scale, unit = seconds_unit(slowest)
+    rows = []
+    for number, own in enumerate(advice.best, 1):
+        p, plan = own.prediction, own.prediction.plan
+        cost = [p.price_per_million_samples] if priced else []
+        rows.append(
+            (
+                float(number),
+                *(float(degree) for degree in (plan.tp, plan.pp, plan.dp)),
+                float(plan.interleave),
+                float(plan.micro_batch or 1),
+                _kept_words(plan),
+                float(plan.zero),
+                Ranged(p.step_seconds, *p.step_interval_seconds),
+                float(p.memory.total_bytes),
+                *cost,
+            )
+        )
+    return Table(
+        columns=(
+            Column("#", decimals=0),
+            *(Column(name, decimals=0) for name in ("tp", "pp", "dp", "chunks", "micro")),
+            Column("recompute"),
+            Column("zero", decimals=0),
+            Column("step", unit, scale=scale),
+            Column("memory", "GB", scale=1e-9, decimals=1),
+            *([Column("cost / 1M samples", decimals=2)] if priced else []),
+        ),
+        rows=tuple(rows),
+        title=f"{search.workload.graph.name}, global batch {search.global_batch}, "
+        f"{search.workload.precision} on {search.cluster.name}, "
+        f"{advice.best[0].prediction.framework}",
+        note="Steps with 90 % intervals. Each layout of tp, pp and dp once, with the fastest rest. "
+        "chunks: pipeline chunks per stage; +sp: sequence parallel.",
+    )
+
+
+def reasons(advice: Advice) -> list[str]:
+    """Why each plan is not better, one line each."""
+    return [f"  {number}  {own.why}" for number, own in enumerate(advice.best, 1)]
+
+
+def infeasible_table(advice: Advice) -> Table:
+    """Plans that would be faster but do not fit."""
+    scale, unit = seconds_unit(max(own.step_seconds for own in advice.infeasible))
+    return Table(
+        columns=(
+            *(Column(name, decimals=0) for name in ("tp", "pp", "dp", "micro")),
+            Column("recompute"),
+            Column("zero", decimals=0),
+            Column("step", unit, scale=scale),
+            Column("memory", "GB", scale=1e-9, decimals=1),
+            Column("what would make it fit"),
+        ),
+        rows=tuple(
+            (
+                *(float(n) for n in (own.plan.tp, own.plan.pp, own.plan.dp)),
+                float(own.plan.micro_batch or 1),
+                _kept_words(own.plan),
+                float(own.plan.zero),
+                own.step_seconds,
+                own.memory_bytes,
+                own.remedy,
+            )
+            for own in advice.infeasible
+        ),
+        title="Faster, but too large",
+    )
+
+
+def closing_line(advice: Advice) -> str:
+    """Whether the best plan is known, or must be measured."""
+    if advice.close > 1:
+        return f"Top {advice.close} differ by less than the interval: measure them."
+    return "The best plan is ahead of the others by more than the interval."
+
+
+def advice_json(search: PlanSearch, advice: Advice, seconds: float) -> dict[str, Any]:
+    """The same facts for programs."""
+    return {
+        "model": search.workload.graph.name,
+        "cluster": search.cluster.name,
+        "global_batch": search.global_batch,
+        "precision": search.workload.precision,
+        "plans_tried": advice.tried,
+        "plans_fitting": advice.fitting,
+        "search_seconds": seconds,
+        "within_interval_of_best": advice.close,
+        "best": [
+            {**prediction_json(own.prediction), "why_not_better": own.why} for own in advice.best
+        ],
+        "faster_but_too_large": [
+            {
+                "tp": own.plan.tp,
+                "pp": own.plan.pp,
+                "dp": own.plan.dp,
+                "micro_batch": own.plan.micro_batch,
+                "interleave": own.plan.interleave,
+                "recompute": str(own.plan.recompute),
+                "zero": own.plan.zero,
+                "sequence_parallel": own.plan.sequence_parallel,
+                "step_seconds": own.step_seconds,
+                "memory_bytes": own.memory_bytes,
+                "remedy": own.remedy,
+            }
+            for own in advice.infeasible
+        ],
+    }
+
+
+def _kept_words(plan: Plan) -> str:
+    return f"{plan.recompute} +sp" if plan.sequence_parallel else str(plan.recompute)
