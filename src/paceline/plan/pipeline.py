@@ -76,8 +76,8 @@ def pipeline_seconds(
     ``total_seconds`` that through all stages, ``hop_seconds`` one message between neighbours.
     One micro-batch goes through everything while the slowest stage works on the others. Plain
     1F1B has just ``pp`` micro-batches under way, so each waits for its hops; GPipe and
-    interleaving have enough of them. Exact to a hop for equal stages, and near it where the
-    slowest stage is neither first nor last.
+    interleaving have enough of them. Exact to a hop for equal stages and where the last stage
+    is the slowest (it has the loss); an upper bound where an earlier one is.
     """
     way = total_seconds + 2.0 * (pp - 1.0) * hop_seconds
     others = micro_batches - 1.0

@@ -1,5 +1,6 @@
 """A prediction in words: for the terminal, for a notebook, and what bounds it in one line."""
 
+import textwrap
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 _NEAR_IDEAL = 0.9
 _WORTH_A_WORD = 1e-4
+_WIDTH = 100
 
 
 def bound_by(prediction: "Prediction") -> str:
@@ -47,7 +49,10 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
 
 def as_text(prediction: "Prediction") -> str:
     """A few lines for a terminal."""
-    return "\n".join([headline(prediction), *(f"  {n:<11} {v}" for n, v in _facts(prediction))])
+    lines = _wrapped(headline(prediction), "  ")
+    for name, words in _facts(prediction):
+        lines += _wrapped(f"  {name:<11} {words}", " " * 14)
+    return "\n".join(lines)
 
 
 def as_html(prediction: "Prediction") -> str:
@@ -68,6 +73,12 @@ def headline(prediction: "Prediction") -> str:
         f"{workload.graph.name}, batch {workload.batch}{sequence}, {workload.precision} on "
         f"{cluster.name} {cluster.nodes}x{cluster.devices_per_node}, {plan.label}, "
         f"{prediction.framework}"
+    )
+
+
+def _wrapped(line: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        line, _WIDTH, subsequent_indent=indent, drop_whitespace=True, break_long_words=False
     )
 
 

@@ -64,13 +64,15 @@ def fully_sharded_step(
     """
     device = DeviceTasks(layers, costs, costs.message_overhead_seconds * exchange.share)
     device.framework(device.input())
+    begun: tuple[int, ...] = ()
     if micro_batches > 1:
         bare = replace(costs, input_seconds=0.0, copy_seconds=0.0, update_seconds=0.0)
         one = fully_sharded_step(
             layers, exchange, replace(bare, overhead_seconds=0.0), weight_bytes, units
         )
         seconds = (micro_batches - 1) * one.seconds
-        device.builder.compute(f"{micro_batches - 1} micro-batches", Phase.BACKWARD, seconds)
+        name = f"{micro_batches - 1} micro-batches"
+        begun = (device.builder.compute(name, Phase.BACKWARD, seconds),)
     weights = [_message(unit, weight_bytes) for unit in units]
     gradients = [_message(unit, [layer.gradient_bytes for layer in layers]) for unit in units]
     scattered: list[int] = []
@@ -91,8 +93,8 @@ def fully_sharded_step(
             )
         return done
 
-    _with_weights(device, exchange, weights, range(len(units)), forward)
-    _with_weights(device, exchange, weights, reversed(range(len(units))), backward)
+    _with_weights(device, exchange, weights, range(len(units)), forward, begun)
+    _with_weights(device, exchange, weights, reversed(range(len(units))), backward, begun)
     device.update(tuple(scattered))
     return device.builder.build(label)
 
@@ -103,8 +105,12 @@ def _with_weights(
     weights: Sequence[Message],
     order: Iterable[int],
     run: Callable[[int, tuple[int, ...]], int],
+    begun: tuple[int, ...],
 ) -> None:
-    """Run units in order, each after its gather; a gather waits for the unit two before."""
+    """Run units in order, each after its gather; a gather waits for the unit two before.
+
+    No gather starts before ``begun``.
+    """
     waiting = list(order)
     gathers: list[tuple[int, ...]] = []
     done: list[int] = []
@@ -112,7 +118,7 @@ def _with_weights(
         while len(gathers) < min(position + _PREFETCHED, len(waiting)):
             ahead = weights[waiting[len(gathers)]]
             held = len(gathers) - _PREFETCHED
-            after = (done[held],) if held >= 0 else ()
+            after = (done[held],) if held >= 0 else begun
             sends = ahead.size_bytes > 0
             gathers.append(
                 (device.send("all-gather", ahead, exchange.gather, after),) if sends else ()

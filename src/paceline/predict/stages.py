@@ -75,7 +75,7 @@ def _are_equal(replica: Replica, parts: Sequence[Block]) -> bool:
         sum(layers[i].forward_seconds for i in range(p.first, p.last) if part_of(nodes[i].name))
         for p in parts
     ]
-    return len(parts) > 1 and max(seconds) - min(seconds) <= _EQUAL * max(seconds)
+    return min(seconds) > 0 and max(seconds) <= (1 + _EQUAL) * min(seconds)
 
 
 def crossing_bytes(sharding: Sharding, position: int) -> Affine:

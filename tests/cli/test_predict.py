@@ -1,0 +1,144 @@
+"""``paceline predict`` and ``paceline whatif`` as a person meets them."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from paceline.cli.commands.predict import command as predict
+from paceline.cli.commands.whatif import command as whatif
+from paceline.errors import PacelineError
+
+RESNET = ("--model", "resnet50", "--batch", "64")
+HKBU = ("--cluster", "hkbu-v100-pcie")
+
+
+def run(command, *arguments):
+    answer = CliRunner().invoke(command, list(arguments), catch_exceptions=True)
+    if isinstance(answer.exception, PacelineError):
+        raise answer.exception
+    assert answer.exit_code == 0, answer.output
+    return answer.output
+
+
+def test_one_place_is_described():
+    text = run(predict, *RESNET, *HKBU, "-j", "2x4")
+    assert text.startswith("resnet50, batch 64, fp32 on hkbu-v100-pcie 2x4, dp 8, torch-ddp")
+    assert max(map(len, text.splitlines())) <= 100
+    last = text.splitlines()[-1]
+    assert last == "Next: paceline whatif --model resnet50 --cluster hkbu-v100-pcie -j 2x4"
+
+
+def test_several_places_are_compared():
+    text = run(predict, *RESNET, *HKBU, "-j", "1x4,2x4,8x4", "--framework", "wfbp")
+    rows = [line for line in text.splitlines() if line[:3] in ("1x4", "2x4", "8x4")]
+    assert [row.split()[1:3] for row in rows] == [["dp", "4"], ["dp", "8"], ["dp", "32"]]
+    assert max(map(len, text.splitlines())) <= 100
+    assert "90 %" in text
+
+
+def test_any_plan_can_be_given_and_comes_back_as_json():
+    text = run(
+        predict,
+        *("--model", "gpt3_6.7b", "--global-batch", "64", "--seq", "1024"),
+        *("--precision", "bf16", "--cluster", "dgx-a100", "-j", "4x8"),
+        *("--tp", "4", "--pp", "4", "--micro-batch", "2", "--interleave", "2", "--zero", "1"),
+        *("--recompute", "selective", "--sequence-parallel", "--unfused-attention"),
+        *("--overlap", "bucketed", "--bucket", "50MiB", "--compression", "fp16", "--json"),
+    )
+    document = json.loads(text)
+    assert document["schema"] == "paceline/prediction/1"
+    (found,) = document["predictions"]
+    assert found["degrees"] == {"dp": 2, "tp": 4, "pp": 4, "cp": 1, "ep": 1}
+    assert found["plan"]["micro_batches"] == 16
+    assert found["plan"]["synchronisation"] == "bucketed"
+    assert found["global_batch"] == 64
+    assert found["optimiser"] == "adam"
+
+
+def test_a_trace_and_a_timeline_are_written(tmp_path):
+    trace, timeline = tmp_path / "step.json", tmp_path / "step.svg"
+    run(predict, *RESNET, *HKBU, "-j", "2x4", "--trace", str(trace), "--timeline", str(timeline))
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {event["cat"] for event in events if event["ph"] == "X"} >= {"forward", "communicate"}
+    assert timeline.read_text().lstrip().startswith("<")
+
+
+def test_devices_can_be_named_without_a_cluster():
+    text = run(
+        predict, *RESNET, "--device", "a100_sxm_80gb", "-j", "2x4",
+        "--intra-link", "pcie4_x16", "--link", "eth_25g", "--measured-step", "80ms",
+    )  # fmt: skip
+    assert "on a100_sxm_80gb 2x4" in text
+
+
+def test_a_model_of_ones_own(tmp_path):
+    pytest.importorskip("torch")
+    file = tmp_path / "net.py"
+    file.write_text(
+        "import torch\n"
+        "def make_model():\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 10))\n"
+    )
+    text = run(
+        predict, "--model", f"{file}:make_model", "--input", "32x3x32x32",
+        "--cluster", "dgx-a100", "-j", "1x8",
+    )  # fmt: skip
+    assert "batch 32" in text
+
+
+def test_whatif_shows_resources_and_plans():
+    text = run(whatif, *RESNET, *HKBU, "-j", "8x4", "--framework", "torch-single")
+    assert "network (eth_10g) free" in text
+    assert "synchronise: merged" in text
+    assert max(map(len, text.splitlines())) <= 100
+    document = json.loads(run(whatif, *RESNET, *HKBU, "-j", "8x4", "--json"))
+    assert document["schema"] == "paceline/whatif/1"
+    assert {change["kind"] for change in document["changes"]} == {"resource", "optimisation"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--model", "resnet5", *HKBU), r"no model named 'resnet5'\. Near: "),
+        (RESNET, "no place to predict for"),
+        ((*RESNET, "--cluster", "dgx-a1000"), r"no cluster named 'dgx-a1000'\. Near: dgx-a100"),
+        ((*RESNET, *HKBU, "--link", "eth10"), r"no link named 'eth10'\. Near: eth_10g"),
+        ((*RESNET, *HKBU, "-j", "2x4", "--dp", "3"), "= 3, but there are 8 devices"),
+        ((*RESNET, *HKBU, "-j", "2x4", "--tp", "3"), "8 devices are not a multiple of tp 3"),
+        (
+            (
+                "--model",
+                "gpt3_175b",
+                "--cluster",
+                "dgx-a100",
+                "-j",
+                "5x8",
+                "--tp",
+                "8",
+                "--pp",
+                "5",
+            ),
+            "96 layers do not divide into 5",
+        ),
+        (
+            (*RESNET, "--cluster", "workstation-rtx4090", "-j", "2x2"),
+            "has no network between nodes, so it cannot be 2 nodes",
+        ),
+        ((*RESNET, *HKBU, "--overlap", "foo"), "no synchronisation named 'foo'"),
+        ((*RESNET, *HKBU, "--bucket", "5x"), "'5x' is not a size"),
+        ((*RESNET, *HKBU, "--compression", "zip"), "no compression named 'zip'"),
+        ((*RESNET, *HKBU, "--compression", "top_k:much"), "'much' is not a fraction"),
+        ((*RESNET, *HKBU, "--micro-batch", "5"), "is not 12 micro-batches of 5"),
+        ((*RESNET, *HKBU, "-j", "two"), "'two' is not NODESxPROCESSES"),
+        ((*RESNET, *HKBU, "--stage-layers", "a,b"), "is not a list of numbers"),
+        ((*RESNET, *HKBU, "--global-batch", "64"), "both --batch and --global-batch"),
+        ((*RESNET, *HKBU, "--framework", "horovd"), r"no framework named 'horovd'\. Near: horovod"),
+        ((*RESNET, "--device", "k80", "-j", "1x2"), "no link between them"),
+        ((*RESNET, *HKBU, "--precision", "fp17"), "no precision named 'fp17'"),
+    ],
+)
+def test_mistakes_get_one_line_and_a_hint(arguments, words):
+    with pytest.raises(PacelineError, match=words) as error:
+        run(predict, *arguments)
+    assert error.value.hint
