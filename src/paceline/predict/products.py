@@ -15,6 +15,8 @@ FORWARD, BACKWARD = 0, 1
 # A convolution with at most so many filters per group runs as a direct kernel on plain units.
 _DEPTHWISE_FILTERS = 4
 _CONVOLUTIONS = ("conv", "stem")
+# Products of attention are blocked for their shape: heads of this width reach half of the rate.
+_HALF_HEAD = 16.0
 
 
 class Products:
@@ -50,7 +52,12 @@ class Products:
         depthwise = efficiency.product_factor("depthwise") * _plain_share(
             device, arithmetic, efficiency
         )
-        fraction = np.asarray(unit.of_product(self.m, self.n, self.k, self.count, units))
+        shape = (-1, *[1] * (self.m.ndim - 1))
+        fraction = np.where(
+            np.array([kind == "attention" for kind in self._kinds], dtype=bool).reshape(shape),
+            unit.of_attention(self.m, self.n, self.k, self.count, units, _HALF_HEAD),
+            unit.of_product(self.m, self.n, self.k, self.count, units),
+        )
         factors = np.array(
             [
                 efficiency.product_factor(kind, unit)
@@ -58,15 +65,14 @@ class Products:
                 for kind, role in zip(self._kinds, self._roles, strict=True)
             ]
         )
-        direct = np.array([kind in _CONVOLUTIONS for kind in self._kinds])
-        shape = (-1, *[1] * (self.m.ndim - 1))
+        direct = np.array([kind in _CONVOLUTIONS for kind in self._kinds], dtype=bool)
         small = (np.minimum(self.m, self.k) <= _DEPTHWISE_FILTERS) & (self.count > 1)
         return np.where(direct.reshape(shape) & small, depthwise, fraction * factors.reshape(shape))
 
     def unfolded_elements(self) -> Array:
         """K x P elements that im2col or col2im moves for each product of a convolution."""
         rows = np.array([kind in _CONVOLUTIONS for kind in self._kinds], dtype=float)
-        columns = np.array([role == "input_gradient" for role in self._roles])
+        columns = np.array([role == "input_gradient" for role in self._roles], dtype=bool)
         shape = (-1, *[1] * (self.m.ndim - 1))
         unfolded = np.where(columns.reshape(shape), self.m * self.n, self.n * self.k)
         return np.asarray(unfolded * self.count * rows.reshape(shape))
