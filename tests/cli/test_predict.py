@@ -87,6 +87,15 @@ def test_a_model_of_ones_own(tmp_path):
     assert "batch 32" in text
 
 
+def test_a_trace_can_stand_for_a_model(tmp_path):
+    text = run(predict, "--layers", "googlenet_k80", *HKBU, "-j", "8x1", "--overlap", "merged")
+    assert text.startswith("GoogLeNet, K80, B-Caffe, batch 64")
+    own = tmp_path / "layers.csv"
+    own.write_text("layer,forward_us,backward_us,gradient_bytes\nfirst,10,20,1000\nlast,30,40,0\n")
+    text = run(predict, "--layers", str(own), *HKBU, "-j", "2x1", "--json")
+    assert json.loads(text)["predictions"][0]["step_seconds"] >= 100e-6
+
+
 def test_whatif_shows_resources_and_plans():
     text = run(whatif, *RESNET, *HKBU, "-j", "8x4", "--framework", "torch-single")
     assert "network (eth_10g) free" in text
@@ -102,6 +111,8 @@ def test_whatif_shows_resources_and_plans():
     [
         (("--model", "resnet5", *HKBU), r"no model named 'resnet5'\. Near: "),
         (RESNET, "no place to predict for"),
+        (HKBU, "no model to predict"),
+        ((*HKBU, "--layers", "nothing"), "no trace named 'nothing'"),
         ((*RESNET, "--cluster", "dgx-a1000"), r"no cluster named 'dgx-a1000'\. Near: dgx-a100"),
         ((*RESNET, *HKBU, "--link", "eth10"), r"no link named 'eth10'\. Near: eth_10g"),
         ((*RESNET, *HKBU, "-j", "2x4", "--dp", "3"), "= 3, but there are 8 devices"),

@@ -7,10 +7,11 @@ from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.plan.compression import Compression, CompressionKind
 from paceline.plan.plan import Plan, Recompute
-from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
+from paceline.plan.synchronisation import Exchange, Policy, Synchronisation, synchronisation
 from paceline.predict import LayerTime, predict
 from paceline.predict.prediction_json import prediction_json
 from paceline.predict.predictor import prepare
+from paceline.predict.traces import example_trace, layer_times, traced_graph
 from paceline.predict.whatif import what_if
 from paceline.step import chrome_trace
 from paceline.workload.workload import Workload
@@ -140,3 +141,18 @@ def test_what_if_bounds_every_improvement():
     assert free.speed_up > faster.speed_up > 1
     assert found["synchronise: merged"].speed_up > 1.3
     assert found["recompute full"].speed_up < 1
+
+
+def test_a_trace_is_replayed_on_another_network():
+    trace = example_trace("googlenet_k80")
+    workload = Workload(traced_graph(trace), 64)
+    plan = Plan(dp=8, synchronisation=synchronisation("one_message"))
+
+    def seconds(link):
+        cluster = replace(HKBU.shaped(8, 1), inter=catalogue.link(link))
+        return predict(workload, cluster, plan, measured_layers=layer_times(trace)).step_seconds
+
+    alone = predict(workload, HKBU.shaped(1, 1), Plan(), measured_layers=layer_times(trace))
+    assert alone.step_seconds == pytest.approx(64 / 163.36, rel=0.01)
+    assert any("lower bound" in note for note in alone.notes)
+    assert seconds("eth_1g") > seconds("eth_10g") > seconds("ib_edr_100g") > alone.step_seconds

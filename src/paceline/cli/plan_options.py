@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from paceline.hardware import Cluster
     from paceline.plan.plan import Plan
     from paceline.plan.synchronisation import Synchronisation
+    from paceline.predict.step_costs import LayerTime
+    from paceline.step.layer_trace import LayerTrace
+    from paceline.workload.graph import Graph
     from paceline.workload.workload import Workload
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,8 +23,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 _WORKLOAD = (
     click.option(
         "--model",
-        required=True,
         help="A network ('paceline models'), FILE.py:FUNCTION, FILE.onnx or config.json.",
+    ),
+    click.option(
+        "--layers",
+        "trace_name",
+        help="Layer times from a trace, with or without --model: a CSV file or googlenet_k80.",
     ),
     click.option("--input", "input_shapes", multiple=True, help="Input of a file: 32x3x224x224."),
     click.option("--batch", type=int, help="Samples per replica and step [default: 32]."),
@@ -138,8 +146,12 @@ class Request:
         from paceline.workload.workload import Workload
 
         given = self.values
-        graph = load_model(given["model"], given["input_shapes"], given["sequence"])
-        batch = batch_of(given["batch"], given["input_shapes"], graph)
+        if given["model"]:
+            graph = load_model(given["model"], given["input_shapes"], given["sequence"])
+        else:
+            graph = self._traced_graph()
+        batch = given["batch"] or self._traced_batch()
+        batch = batch_of(batch, given["input_shapes"], graph)
         if given["global_batch"] is not None:
             batch = _shared(given["global_batch"], given["batch"], replicas)
         optimiser = given["optimiser"] or ("adam" if graph.uses_sequence else "sgd_momentum")
@@ -155,7 +167,43 @@ class Request:
             "measured_alone_seconds": None if step is None else parse_seconds(step),
             "input_seconds": 0.0 if preparing is None else parse_seconds(preparing),
             "jitter": given["jitter"],
+            "measured_layers": self._traced_layers(),
         }
+
+    @cached_property
+    def _trace(self) -> "LayerTrace | None":
+        from pathlib import Path
+
+        from paceline.predict.traces import example_trace
+
+        name = self.values["trace_name"]
+        if name is None:
+            return None
+        if Path(name).exists():
+            from paceline.measure.traces import read_layer_trace
+
+            return read_layer_trace(Path(name))
+        return example_trace(name)
+
+    def _traced_graph(self) -> "Graph":
+        from paceline.predict.traces import traced_graph
+
+        if self._trace is None:
+            raise InputError(
+                "no model to predict", "name one: --model resnet50 ('paceline models' lists all)"
+            )
+        return traced_graph(self._trace)
+
+    def _traced_batch(self) -> int | None:
+        trace = self._trace
+        if trace is None or trace.batch_per_worker is None:
+            return None
+        return int(trace.batch_per_worker)
+
+    def _traced_layers(self) -> "tuple[LayerTime, ...]":
+        from paceline.predict.traces import layer_times
+
+        return () if self._trace is None else tuple(layer_times(self._trace))
 
     def _base_cluster(self, places: list[tuple[int, int]] | None) -> "Cluster":
         from dataclasses import replace

@@ -1,1 +1,20 @@
-"""(package docstring follows with its first module)"""
+"""How a workload is spread: degrees of parallelism, synchronisation, pipelines, memory."""
+
+from paceline.plan.compression import Compression, CompressionKind
+from paceline.plan.memory import Memory
+from paceline.plan.plan import PipelineSchedule, Plan, Recompute, plan_for
+from paceline.plan.synchronisation import Exchange, Policy, Synchronisation, synchronisation
+
+__all__ = [
+    "Compression",
+    "CompressionKind",
+    "Exchange",
+    "Memory",
+    "PipelineSchedule",
+    "Plan",
+    "Policy",
+    "Recompute",
+    "Synchronisation",
+    "plan_for",
+    "synchronisation",
+]

@@ -181,6 +181,8 @@ class Case:
             notes.append("reading and preparing the input is taken to keep up")
         if self.jitter is None and self.system.jitter is None and self.plan.devices > 1:
             notes.append("workers are taken to be equally fast: nobody measured their spread here")
+        if self.replica.workload.cost.training_flops == 0:
+            notes.append("what the layers compute and keep is not known: memory is a lower bound")
         if self.plan.tp > 1 and not self.replica.sharding.divides:
             notes.append("no layer of this model can be divided by tp: every device does it all")
         return tuple(notes)

@@ -91,7 +91,7 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
         (
             "throughput",
             f"{prediction.samples_per_second:,.1f} samples/s [{slow:,.1f}, {fast:,.1f}], "
-            f"efficiency {prediction.efficiency:.0%}, MFU {prediction.utilisation:.0%}",
+            f"efficiency {prediction.efficiency:.0%}, MFU {_utilisation(prediction)}",
         ),
         ("time", _phases(prediction)),
         ("memory", _memory(prediction)),
@@ -101,6 +101,10 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     if price is not None:
         facts.append(("price", f"{price:,.2f} per million samples"))
     return facts + [("note", note) for note in prediction.notes]
+
+
+def _utilisation(prediction: "Prediction") -> str:
+    return f"{prediction.utilisation:.0%}" if prediction.training_flops > 0 else "unknown"
 
 
 def _phases(prediction: "Prediction") -> str:

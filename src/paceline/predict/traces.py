@@ -11,8 +11,11 @@ from paceline.predict.data_parallel import data_parallel_step
 from paceline.predict.step_costs import CollectiveSeconds, LayerTime
 from paceline.step import Step
 from paceline.step.layer_trace import LayerTrace, TracedLayer
+from paceline.workload.graph import Graph, InputSpec, Node
+from paceline.workload.ops import Recorded, RecordedTensor, Work
 
 _MICROSECOND = 1e-6
+_FLOAT_BYTES = 4
 
 
 def example_traces() -> list[str]:
@@ -36,6 +39,22 @@ def layer_times(trace: LayerTrace) -> list[LayerTime]:
         LayerTime(layer.name, layer.forward_seconds, layer.backward_seconds, layer.gradient_bytes)
         for layer in trace.layers
     ]
+
+
+def traced_graph(trace: LayerTrace) -> Graph:
+    """A graph of layers that are known by their gradients alone, for `predict` to divide.
+
+    Give it to a `Workload` in fp32 and its times as ``measured_layers``: what the layers compute
+    and keep is not in a trace, so utilisation and memory of activations are not known.
+    """
+    nodes: list[Node] = []
+    for layer in trace.layers:
+        elements = round(layer.gradient_bytes / _FLOAT_BYTES)
+        weights = (RecordedTensor("weight", (elements,)),) if elements else ()
+        before = nodes[-1].name if nodes else "batch"
+        nodes.append(Node(layer.name, Recorded("recorded", (1,), weights, Work()), (before,)))
+    name = trace.label or "trace"
+    return Graph(name, {"batch": InputSpec((1,))}, tuple(nodes), nodes[-1].name)
 
 
 def replay(

@@ -25,6 +25,7 @@ Examples:
       --tp 8 --pp 8 --micro-batch 2 --interleave 3 --recompute selective --sequence-parallel \\
       --unfused-attention --precision bf16
   paceline predict --model net.py:make_model --input 32x3x224x224 --device a100_sxm_80gb
+  paceline predict --layers googlenet_k80 --cluster hkbu-v100-pcie -j 2x1,8x1 --overlap merged
 """
 
 
@@ -93,4 +94,7 @@ def _whatif_line(options: dict[str, Any]) -> str:
     place = place or f"--device {options['device_name']}"
     last = (options["places"] or "").split(",")[-1]
     where = f"{place} -j {last}" if last else place
-    return f"paceline whatif --model {options['model']} {where}"
+    model = (
+        f"--model {options['model']}" if options["model"] else f"--layers {options['trace_name']}"
+    )
+    return f"paceline whatif {model} {where}"

@@ -75,4 +75,4 @@ def command(as_json: bool, **options: Any) -> None:
     for kind in ("resource", "optimisation"):
         click.echo()
         print_table(whatif_table(found, kind))
-    next_line(f"paceline predict --model {options['model']} ... --timeline step.svg")
+    next_line("paceline predict with the same options and --timeline step.svg shows the step")
