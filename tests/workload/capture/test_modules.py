@@ -481,6 +481,37 @@ def test_a_module_on_the_meta_device_is_captured():
     assert cost.forward_flops == 2 * 2 * 10**10
 
 
+def test_a_lazy_layer_is_refused_until_it_has_a_shape():
+    net = nn.Sequential(nn.LazyLinear(2))
+    with pytest.raises(InputError, match="Sequential has a lazy layer"):
+        paceline.capture(net, torch.randn(3, 5))
+    net(torch.randn(3, 5))
+    assert costs(net, torch.randn(3, 5), 3).parameters == 12
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_compiled_and_scripted_modules_are_those_they_were_made_from():
+    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
+    expected = costs(net, torch.randn(3, 4), 3).training_flops
+    assert costs(torch.compile(net), torch.randn(3, 4), 3).training_flops == expected
+    assert costs(torch.jit.script(net), torch.randn(3, 4), 3).training_flops == expected
+
+
+def test_autocast_inside_the_model_changes_no_product():
+    class Mixed(nn.Linear):
+        def forward(self, x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return super().forward(x).float()
+
+    assert_costs(
+        nn.Sequential(nn.Linear(4, 4, bias=False), Mixed(4, 4, bias=False)),
+        torch.randn(2, 4),
+        parameters=32,
+        forward=2 * 2 * 16,
+        backward=3 * 2 * 16,
+    )
+
+
 class ReadsData(nn.Module):
     def __init__(self, how):
         super().__init__()

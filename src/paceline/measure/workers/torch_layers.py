@@ -29,6 +29,11 @@ def builds(op: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.Mod
     return register
 
 
+def has_no_data(tensor: Tensor) -> bool:
+    """Whether a tensor has a shape and no values: on the meta device, or a fake one."""
+    return tensor.device.type == "meta" or type(tensor).__name__ == "FakeTensor"
+
+
 class Apply(nn.Module):
     """A function without weights as a module."""
 

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 import torch_sequence_layers  # noqa: F401  (registers its builders)
 from torch import Tensor, nn
-from torch_layers import BUILDERS, Fields, Shapes
+from torch_layers import BUILDERS, Fields, Shapes, has_no_data
 
 
 def build(graph: Fields, sequence: int = 8) -> "Network":
@@ -131,10 +131,15 @@ def elementwise_loss(node: Fields, predicted: Tensor, wanted: Tensor) -> Tensor:
 
 
 def ctc_loss(_: Fields, scores: Tensor, labels: Tensor) -> Tensor:
-    """Connectionist temporal classification of frames x classes; class 0 is the blank."""
+    """Connectionist temporal classification of frames x classes; class 0 is the blank.
+
+    Without data its sum over alignments cannot be run, and a mean stands in for it.
+    """
     frames = torch.full((scores.shape[0],), scores.shape[1])
     lengths = torch.full((labels.shape[0],), labels.shape[1])
     chances = scores.float().log_softmax(-1).transpose(0, 1)
+    if has_no_data(chances):
+        return -chances.mean()
     return F.ctc_loss(chances, labels.clamp(min=1), frames, lengths, zero_infinity=True)
 
 

@@ -38,10 +38,11 @@ def capture(module: "torch.nn.Module", example_inputs: Any, name: str | None = N
     batch. The module itself is not changed. `unknown_operations` lists what is costed by its
     bytes alone, `capture_notes` what else is uncertain.
     """
-    from paceline.workload.capture.fake import ExampleInputs, fake_copy, fake_mode
+    from paceline.workload.capture.fake import ExampleInputs, fake_copy, fake_mode, plain_module
 
     inputs = ExampleInputs(example_inputs)
     mode = fake_mode()
+    module = plain_module(module)
     return capture_fake(fake_copy(module, mode), inputs, mode, name or type(module).__name__)
 
 

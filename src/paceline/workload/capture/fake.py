@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from paceline.errors import InputError
-from paceline.workload.capture.problems import explained
+from paceline.workload.capture.problems import LAZY, LAZY_HINT, explained
 from paceline.workload.capture.recorder import Recorder
 from paceline.workload.capture.recording import Recording
 
@@ -21,9 +21,22 @@ def fake_mode() -> Any:
     return FakeTensorMode(allow_non_fake_inputs=True)
 
 
+def plain_module(module: Any) -> Any:
+    """The module itself where ``torch.compile`` or a parallel wrapper surrounds it."""
+    wrappers = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
+    while True:
+        if isinstance(module, wrappers):
+            module = module.module
+        elif hasattr(module, "_orig_mod"):
+            module = module._orig_mod
+        else:
+            return module
+
+
 def fake_copy(module: Any, mode: Any) -> Any:
     """A copy of ``module`` whose tensors take no memory; tied ones stay tied."""
-    module = getattr(module, "_orig_mod", module)  # what torch.compile wraps
+    if any(map(torch.nn.parameter.is_lazy, (*module.parameters(), *module.buffers()))):
+        raise InputError(f"{type(module).__name__} {LAZY}", LAZY_HINT)
     with mode:
         memo = {
             id(tensor): fake_tensor(tensor) for tensor in (*module.parameters(), *module.buffers())

@@ -22,6 +22,9 @@ _NOT_THE_USERS = tuple(
     )
 )
 
+LAZY = "has a lazy layer, whose shape only its first input would tell"
+LAZY_HINT = "give the layer its input size, as in nn.Linear instead of nn.LazyLinear"
+
 
 @contextlib.contextmanager
 def explained(label: str) -> Iterator[None]:
@@ -64,6 +67,10 @@ def _explanation(error: Exception) -> tuple[str, str]:
         )
     if isinstance(error, MemoryError) or "can't allocate memory" in text:
         return ("allocates real memory", "make tensors with torch inside the function")
+    if "UninitializedParameter" in text:
+        return LAZY, LAZY_HINT
+    if "CUDA" in text or "cuda" in text:
+        return (text, "make it on the CPU: where it will run does not matter here")
     if ".numpy()" in text or "to a numpy" in text.lower():
         return ("converts a tensor to NumPy, which needs its data", "stay within torch")
     if "scalar types: Long, Int" in text or "expected scalar type Long" in text.lower():

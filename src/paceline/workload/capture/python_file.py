@@ -14,7 +14,13 @@ from paceline.errors import InputError
 from paceline.naming import look_up
 from paceline.units import format_bytes
 from paceline.workload.capture import capture_fake
-from paceline.workload.capture.fake import ExampleInputs, fake_copy, fake_mode, made_under
+from paceline.workload.capture.fake import (
+    ExampleInputs,
+    fake_copy,
+    fake_mode,
+    made_under,
+    plain_module,
+)
 from paceline.workload.capture.inputs import InputShape
 from paceline.workload.graph import Graph
 
@@ -40,7 +46,7 @@ def load_python(path: Path, name: str, shapes: list[InputShape]) -> Graph:
                 f"{label} gives {_article(type(model).__name__)}, not a torch.nn.Module",
                 "name a function that returns one, its class, or the module itself",
             )
-        model = _without_memory(model, mode, label)
+        model = _without_memory(plain_module(model), mode, label)
         inputs = ExampleInputs(_example(shapes, example, label))
         return capture_fake(model, inputs, mode, f"{path.stem}.{name}")
 
@@ -115,8 +121,8 @@ def _without_memory(model: Any, mode: Any, label: str) -> Any:
             f"{label} allocates {format_bytes(size)} of real memory, most of it in '{largest}'",
             "make its tensors with torch inside the function, and load no weights",
         )
-    on_meta = any(p.device.type == "meta" for p in (*model.parameters(), *model.buffers()))
-    return fake_copy(model, mode) if real or on_meta else model
+    elsewhere = any(t.device.type != "cpu" for t in (*model.parameters(), *model.buffers()))
+    return fake_copy(model, mode) if real or elsewhere else model
 
 
 def _example(shapes: list[InputShape], example: Any, label: str) -> Any:
