@@ -38,6 +38,7 @@ def scheduled(search, plan):
     return predict(workload, search.cluster.with_devices(plan.devices), plan)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(case=st.sampled_from(sorted(CASES)), where=st.floats(0, 1, exclude_max=True))
 def test_every_plan_takes_what_the_scheduler_says(case, where):
@@ -45,8 +46,9 @@ def test_every_plan_takes_what_the_scheduler_says(case, where):
     index = int(where * found.size)
     plan = found.plan(index, search.like)
     prediction = scheduled(search, plan)
-    # The closed form of a pipeline with many chunks of few, short blocks is good to 2 %.
-    tolerance = 0.02 if plan.interleave > 4 else 0.01
+    # Gathering the embedding makes the first chunk of a sharded pipeline longer than the others,
+    # where the closed form is good to a few per cent.
+    tolerance = 0.05 if plan.zero == 3 and plan.pp > 1 else 0.01
     assert found.seconds[index] == pytest.approx(prediction.step_seconds, rel=tolerance)
     assert found.memory_bytes[index] == pytest.approx(float(prediction.memory.total_bytes))
 

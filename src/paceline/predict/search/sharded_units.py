@@ -19,16 +19,21 @@ def fully_sharded_seconds(setting: Setting, overhead: Array) -> Array:
     result = np.zeros((setting.degrees.size, setting.micro_batch.size, 3, 1))
     if chosen.any():
         units = [setting.table.sums(range(part.first, part.last)) for part in setting.parts]
-        one = _Clocks(setting, chosen, np.zeros(1)).run(units)
-        before = overhead[chosen] + (setting.micro_batches[chosen] - 1.0) * one
-        result[chosen] = _Clocks(setting, chosen, before).run(units)
+        one = _Clocks(setting, chosen, np.zeros(1), np.zeros(1)).run(units)
+        earlier = setting.micro_batches[chosen] - 1.0
+        device = overhead[chosen] + earlier * one
+        # Gathers wait for earlier micro-batches, but not for the framework.
+        network = np.where(earlier > 0, device, 0.0)
+        result[chosen] = _Clocks(setting, chosen, device, network).run(units)
     return result
 
 
 class _Clocks:
     """Time of the device and of the network: arrays over degrees, micro-batch, recomputation."""
 
-    def __init__(self, setting: Setting, chosen: NDArray[np.bool_], begin: Array) -> None:
+    def __init__(
+        self, setting: Setting, chosen: NDArray[np.bool_], device: Array, network: Array
+    ) -> None:
         self.setting = setting
         self.exchange = setting.exchange_among(setting.dp[chosen])
         self.factor = np.broadcast_to(setting.slowest_factor, setting.dp.shape)[chosen]
@@ -36,8 +41,8 @@ class _Clocks:
         self.interference = costs.interference
         self.launch = costs.message_overhead_seconds * self.exchange.share
         shape = (int(chosen.sum()), setting.micro_batch.size, 3, 1)
-        self.device = begin + np.zeros(shape)
-        self.network = np.zeros(shape)
+        self.device = device + np.zeros(shape)
+        self.network = network + np.zeros(shape)
 
     def run(self, units: Sequence[Sums]) -> Array:
         """Forward through all units, then backward."""
