@@ -1,6 +1,7 @@
 """Modules unlike the zoo, against numbers worked out by hand for each."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -11,6 +12,7 @@ from torch import nn  # noqa: E402
 
 import paceline  # noqa: E402
 from paceline.errors import InputError  # noqa: E402
+from paceline.workload import Graph  # noqa: E402
 from paceline.workload.capture import capture_notes, unknown_operations  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -462,6 +464,22 @@ def test_an_operation_that_is_not_understood_is_listed_with_its_share():
     # Forward and backward each read and write 4000 numbers; so do the linear layer's operations.
     assert 0.2 < share < 0.7
     assert any("paceline_tests::scramble" in note for note in capture_notes(graph))
+
+
+def test_a_captured_graph_goes_through_json_and_back():
+    graph = paceline.capture(CausalModel(), {"input_ids": torch.zeros(2, 6, dtype=torch.long)})
+    document = json.loads(json.dumps(graph.to_json()))
+    assert Graph.from_json(document) == graph
+
+
+def test_captured_bytes_are_those_of_the_operations():
+    graph = paceline.capture(nn.Linear(6, 4, bias=False), torch.randn(5, 6))
+    cost = graph.cost(5)
+    assert cost.forward_bytes == 4 * (5 * 6 + 6 * 4 + 5 * 4)
+    # Weight gradient: both activations in, one weight out. The data have none.
+    assert cost.backward_bytes == 4 * (5 * 6 + 5 * 4 + 6 * 4)
+    assert cost.activation_bytes == 4 * 5 * 6
+    assert graph.cost(5, precision="bf16").forward_bytes == cost.forward_bytes / 2
 
 
 def test_the_module_and_its_gradients_are_left_alone():
