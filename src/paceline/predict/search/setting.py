@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from paceline.plan.blocks import Block
 from paceline.predict.case import Case
 from paceline.predict.collectives import Group, Numbers, collective_cost
-from paceline.predict.jitter import expected_maximum_lognormal
 from paceline.predict.layout import Layout
 from paceline.predict.search.layer_table import Array, LayerTable, Sums
 from paceline.predict.search.space import ZERO_STAGES, Degrees
 from paceline.predict.stages import crossing_bytes
 from paceline.predict.step_costs import CollectiveSeconds, GradientExchange
+from paceline.predict.vectorised.network import slowest_factor
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,7 @@ class Setting:
     @cached_property
     def slowest_factor(self) -> Array:
         """Computing time of the slowest of all devices over the mean one."""
-        variation = self.case.jitter if self.case.jitter is not None else self.case.system.jitter
-        if not variation or self.case.synchronisation.asynchronous:
-            return np.ones((1, 1, 1, 1))
-        devices = self.degrees.devices
-        return self.by_degrees(expected_maximum_lognormal(1.0, variation, devices))
+        return self.by_degrees(slowest_factor(self.case, self.degrees.devices.astype(float)))
 
     @cached_property
     def exchange(self) -> GradientExchange:

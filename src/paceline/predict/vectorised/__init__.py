@@ -2,6 +2,7 @@
 
 from paceline.predict.vectorised.axes import AXES, Configurations, Grid, Points, grid_around
 from paceline.predict.vectorised.data_parallel import VECTORISED, DataParallelSweep
+from paceline.predict.vectorised.model_parallel import ModelParallelSweep
 
 __all__ = [
     "AXES",
@@ -9,6 +10,7 @@ __all__ = [
     "Configurations",
     "DataParallelSweep",
     "Grid",
+    "ModelParallelSweep",
     "Points",
     "grid_around",
 ]

@@ -12,12 +12,11 @@ from paceline.plan.messages import Message, messages
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Exchange, Policy
 from paceline.predict.case import Case
-from paceline.predict.collectives import cost_on_fabric, fabric_of
+from paceline.predict.collectives import cost_on_fabric
 from paceline.predict.compute import update_seconds
 from paceline.predict.efficiency import Efficiency
 from paceline.predict.frameworks import framework as find_framework
 from paceline.predict.gradient_messages import leaves_after_backward
-from paceline.predict.jitter import expected_maximum_lognormal
 from paceline.predict.layout import Layout
 from paceline.predict.prediction import Prediction
 from paceline.predict.predictor import DEFAULT_FRAMEWORK, predict
@@ -26,6 +25,7 @@ from paceline.predict.step_costs import GradientExchange
 from paceline.predict.update import update_traffic_bytes
 from paceline.predict.vectorised.axes import Array, Grid, Points, base_values, cluster_at
 from paceline.predict.vectorised.layer_rows import LayerRows, all_forward, backward_of
+from paceline.predict.vectorised.network import fabric_at, slowest_factor
 from paceline.predict.vectorised.overlap import CHUNK, exposed_seconds
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
@@ -156,13 +156,7 @@ class DataParallelSweep:
         workers = nodes * self.cluster.devices_per_node
         one = np.ones_like(workers)
         group = Layout(one, one, workers, one, one, self.cluster.devices_per_node).replicas
-        fabric = fabric_of(self.cluster, group)
-        if self.cluster.inter is not None:
-            relative = link / self.cluster.inter.known_bandwidth
-            fabric = replace(fabric, outer_bandwidth=fabric.outer_bandwidth * relative)
-        if fabric.reduce_bandwidth is not None:
-            scale = memory / self.cluster.device.known_memory_bandwidth
-            fabric = replace(fabric, reduce_bandwidth=fabric.reduce_bandwidth * scale)
+        fabric = fabric_at(self.cluster, group, link, memory)
         library = self._case.framework.library(self.cluster.device)
         cost = cost_on_fabric("all_reduce", group, fabric, library)
         delay = self._case.framework.message_latency_seconds
@@ -181,7 +175,7 @@ class DataParallelSweep:
         """
         costs, synchronisation = self._case.costs, self._case.synchronisation
         workers = nodes * self.cluster.devices_per_node
-        computing = computing * self._slowest_factor(workers)
+        computing = computing * slowest_factor(self._case, workers)
         segments, rest = computing[1:-1], computing[-1]
         alone = computing.sum(axis=0)
         launch = costs.message_overhead_seconds / synchronisation.every_steps
@@ -198,14 +192,6 @@ class DataParallelSweep:
         if costs.input_overlapped:
             return np.asarray(np.maximum(seconds, supply))
         return np.asarray(seconds + supply)
-
-    def _slowest_factor(self, workers: Array) -> Array | float:
-        variation = self.jitter if self.jitter is not None else self._case.system.jitter
-        if not variation or self._case.synchronisation.asynchronous:
-            return 1.0
-        distinct, place = np.unique(workers, return_inverse=True)
-        factors = expected_maximum_lognormal(1.0, variation, distinct.astype(int))
-        return np.asarray(factors[place].reshape(workers.shape))
 
     def _update_seconds(self, memory: Array) -> Array:
         workload = self.workload
