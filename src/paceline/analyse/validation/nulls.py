@@ -9,6 +9,7 @@ from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.workloads import sample_flops
 from paceline.errors import PacelineError
 from paceline.hardware import catalogue
+from paceline.workload.precision import precision
 
 _NEEDS_BASELINE = Skipped("this null model needs a baseline")
 
@@ -83,7 +84,8 @@ class FlopsOverPeak:
         if isinstance(flops, Skipped):
             return flops
         try:
-            peak = catalogue.device(configuration.device).peak(configuration.precision)
+            arithmetic = precision(configuration.precision).compute
+            peak = catalogue.device(configuration.device).peak(arithmetic)
         except PacelineError as problem:
             return Skipped(problem.message)
         return Forecast(configuration.devices * peak * self.utilisation / flops)
