@@ -21,8 +21,9 @@ ALLOWED = {
     "measure": {"workload", "hardware", "plan", "step", "store"},
     "analyse": {"workload", "hardware", "plan", "step", "predict", "measure", "store"},
 }
+ALLOWED["testing"] = {"workload", "step", "measure", "store"}
 ALLOWED["report"] = ALLOWED["analyse"] | {"analyse"}
-ALLOWED["cli"] = ALLOWED["report"] | {"report"}
+ALLOWED["cli"] = ALLOWED["report"] | {"report", "testing"}
 
 
 def imported_packages(path):

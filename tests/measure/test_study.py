@@ -163,7 +163,7 @@ def test_a_missing_environment_is_said_with_its_remedy(monkeypatch):
     monkeypatch.setenv("PACELINE_TORCH_PYTHON", "/nowhere/python")
     with pytest.raises(EnvironmentUnusableError, match="cannot be run") as caught:
         interpreter(framework("torch-ddp"))
-    assert "pip install torch" in caught.value.hint
+    assert "paceline frameworks install torch-ddp" in caught.value.hint
 
 
 def test_a_job_is_json_with_its_protocol():

@@ -53,6 +53,18 @@ def layer_timings(events: list[Event]) -> tuple[LayerTiming, ...]:
     return tuple(LayerTiming(**layer) for layer in layers["layers"]) if layers else ()
 
 
+def step_parts(ranks: list[list[Event]]) -> dict[str, list[float]]:
+    """Seconds of each part of a step that was run alone, the slowest rank of each round."""
+    written = [only(events, "parts") for events in ranks]
+    parts = [event["parts"] for event in written if event is not None]
+    if not parts or len(parts) != len(ranks):
+        return {}
+    return {
+        name: [max(round_) for round_ in zip(*(rank[name] for rank in parts), strict=True)]
+        for name in parts[0]
+    }
+
+
 def measured_step(ranks: list[list[Event]]) -> Step | None:
     """The median instrumented step of a launch, all ranks on one time axis.
 

@@ -1,18 +1,55 @@
-"""Frameworks that can be run: their worker script, and the interpreter it runs in."""
+"""Frameworks that can be run: their worker script, and the interpreter or image it runs in."""
 
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from paceline.errors import EnvironmentUnusableError
+from paceline.measure.environments import RECIPES, chosen, installed_python
 from paceline.naming import look_up
 
 WORKERS = Path(__file__).parent / "workers"
+IMAGE_OPERATIONS = frozenset(
+    {
+        "activation",
+        "add",
+        "avg_pool",
+        "batch_norm",
+        "concat",
+        "conv",
+        "cross_entropy",
+        "dropout",
+        "flatten",
+        "global_avg_pool",
+        "linear",
+        "max_pool",
+        "pad_shortcut",
+    }
+)
+"""Operations of image networks, which every worker has; PyTorch's have all of the graph's."""
+
+IMAGE_ACTIVATIONS = frozenset({"relu", "relu6", "sigmoid", "tanh"})
+
+
+PASSED = (
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "PACELINE_WATCH_STDIN",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+)
+"""Variables of a rank that its container must see."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +57,11 @@ class Framework:
     """One framework: ``worker`` is the script that trains, ``module`` what it must import.
 
     ``interpreter_variable`` is the environment variable by which a user points at an interpreter
-    of his own; without it the worker runs in Paceline's interpreter. ``install`` is the pip line.
+    of his own; with ``_IMAGE`` for ``_PYTHON``, at a container image. ``install`` is the line
+    that installs it. ``environment`` names its recipe; without one, the worker runs in Paceline's
+    interpreter. ``operations`` are those its worker can build, None being all. ``variables`` are
+    set for the worker. ``synchronous`` is false where ranks update without waiting for each
+    other; ``launcher`` is ``mpiexec`` where MPI starts the ranks.
     """
 
     name: str
@@ -28,16 +69,63 @@ class Framework:
     module: str
     interpreter_variable: str
     install: str
+    environment: str = ""
+    operations: frozenset[str] | None = None
+    instruments: tuple[str, ...] = ("none", "difference")
+    variables: Mapping[str, str] = field(default_factory=dict)
+    synchronous: bool = True
+    launcher: str = ""
+
+    @property
+    def image_variable(self) -> str:
+        """The environment variable that names a container image to run the worker in."""
+        return self.interpreter_variable.removesuffix("_PYTHON") + "_IMAGE"
+
+    def claims(self, graph: Mapping[str, Any]) -> bool:
+        """Whether the worker can build the network of a graph (its JSON form)."""
+        if self.operations is None:
+            return True
+        return all(self._can_build(node) for node in graph["nodes"])
+
+    def _can_build(self, node: Mapping[str, Any]) -> bool:
+        if self.operations is None or node["op"] not in self.operations:
+            return False
+        if node.get("shares_weights_with") or node.get("ceil") or node.get("transposed"):
+            return False
+        if node["op"] == "conv" and (node["groups"] != 1 or len(node["kernel"]) != 2):
+            return False
+        if node["op"] == "activation" and node["function"] not in IMAGE_ACTIVATIONS:
+            return False
+        return bool(node["op"] != "concat" or node.get("axis", 0) == 0)
+
+
+def _framework(
+    name: str, worker: str, environment: str, module: str | None = None, **more: Any
+) -> Framework:
+    variable = environment.upper().replace("-", "_")
+    return Framework(
+        name,
+        WORKERS / f"{worker}.py",
+        module or RECIPES[environment].module,
+        f"PACELINE_{variable}_PYTHON",
+        f"paceline frameworks install {name}",
+        environment,
+        **more,
+    )
 
 
 FRAMEWORKS = {
-    "torch-ddp": Framework(
-        name="torch-ddp",
-        worker=WORKERS / "torch_ddp.py",
-        module="torch",
-        interpreter_variable="PACELINE_TORCH_PYTHON",
-        install="pip install torch==2.13.0",
-    ),
+    one.name: one
+    for one in (
+        _framework(
+            "torch-ddp",
+            "torch_ddp",
+            "torch",
+            instruments=("none", "difference", "phases", "layers"),
+        ),
+        _framework("jax", "jax_sharded", "jax", operations=IMAGE_OPERATIONS),
+        _framework("mxnet", "mxnet_kvstore", "mxnet", operations=IMAGE_OPERATIONS),
+    )
 }
 
 
@@ -46,22 +134,73 @@ def framework(name: str) -> Framework:
     return look_up("framework", name, FRAMEWORKS, f"measured here: {', '.join(FRAMEWORKS)}")
 
 
-def interpreter(chosen: Framework) -> str:
-    """Path of the Python in which the framework's worker runs, checked to have the framework."""
-    own = os.environ.get(chosen.interpreter_variable)
-    if not own:
-        if importlib.util.find_spec(chosen.module) is None:
-            raise EnvironmentUnusableError(
-                f"{chosen.name} needs the Python module '{chosen.module}', which is not here",
-                f"{chosen.install}, or point ${chosen.interpreter_variable} at a Python with it",
-            )
-        return sys.executable
-    path = shutil.which(own)
-    if path is None or not _can_import(path, chosen.module):
+@dataclass(frozen=True)
+class WorkerCommand:
+    """How to start a launch: ``arguments`` run ``processes`` times, with ``variables`` set.
+
+    With MPI one process starts all ranks.
+    """
+
+    arguments: tuple[str, ...]
+    processes: int
+    variables: Mapping[str, str]
+
+
+def worker_command(wanted: Framework, world_size: int, directory: Path) -> WorkerCommand:
+    """The command of a framework's worker, without the job; ``directory`` has the launch's files.
+
+    A container sees that directory and the workers, at the paths they have here.
+    """
+    image = _image(wanted)
+    if image is not None:
+        inside = _in_container(image, wanted, directory)
+        return WorkerCommand((*inside, str(wanted.worker)), world_size, wanted.variables)
+    python = interpreter(wanted)
+    if wanted.launcher == "mpiexec" and world_size > 1:
+        starter = _mpiexec(wanted, python)
+        arguments = (starter, "-n", str(world_size), python, str(wanted.worker))
+        return WorkerCommand(arguments, 1, wanted.variables)
+    return WorkerCommand((python, str(wanted.worker)), world_size, wanted.variables)
+
+
+def interpreter(wanted: Framework) -> str:
+    """Path of the Python in which the framework's worker runs, checked to have the framework.
+
+    The user's own comes first, then the environment installed for it, then Paceline's Python.
+    """
+    own, source = os.environ.get(wanted.interpreter_variable), f"${wanted.interpreter_variable}"
+    choice = chosen(wanted.environment) if wanted.environment else None
+    if not own and choice is not None and choice.interpreter:
+        own, source = choice.interpreter, f"the interpreter chosen for {wanted.name}"
+    if own:
+        return _own_interpreter(wanted, own, source)
+    if wanted.environment:
+        installed = installed_python(RECIPES[wanted.environment])
+        if installed is not None:
+            return installed
+    if importlib.util.find_spec(wanted.module.split(".")[0]) is None:
         raise EnvironmentUnusableError(
-            f"${chosen.interpreter_variable} is '{own}', which "
-            + ("cannot be run" if path is None else f"cannot import '{chosen.module}'"),
-            f"{chosen.install} there, or unset the variable",
+            f"{wanted.name} needs the Python module '{wanted.module}', which is not here",
+            f"{wanted.install}, or point ${wanted.interpreter_variable} at a Python with it",
+        )
+    return sys.executable
+
+
+def check_runnable(wanted: Framework) -> None:
+    """Raise, with what to do, unless the framework's worker can be started."""
+    if _image(wanted) is None:
+        interpreter(wanted)
+    else:
+        _container_engine(wanted)
+
+
+def _own_interpreter(wanted: Framework, own: str, source: str) -> str:
+    path = shutil.which(own)
+    if path is None or not _can_import(path, wanted.module):
+        raise EnvironmentUnusableError(
+            f"{source} is '{own}', which "
+            + ("cannot be run" if path is None else f"cannot import '{wanted.module}'"),
+            f"{wanted.install}, or install '{wanted.module}' there",
         )
     return path
 
@@ -75,3 +214,39 @@ def _can_import(path: str, module: str) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return check.returncode == 0
+
+
+def _mpiexec(wanted: Framework, python: str) -> str:
+    beside = Path(python).parent / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise EnvironmentUnusableError(
+            f"{wanted.name} starts its ranks with mpiexec, which is not here",
+            f"{wanted.install} brings one, or install MPI",
+        )
+    return found
+
+
+def _image(wanted: Framework) -> str | None:
+    own = os.environ.get(wanted.image_variable)
+    choice = chosen(wanted.environment) if wanted.environment else None
+    return own or (choice.image if choice else None)
+
+
+def _container_engine(wanted: Framework) -> str:
+    for name in ("docker", "podman"):
+        found = shutil.which(name)
+        if found:
+            return found
+    raise EnvironmentUnusableError(
+        f"{wanted.name} is to run in a container, and neither docker nor podman is here",
+        f"install one, or unset ${wanted.image_variable}",
+    )
+
+
+def _in_container(image: str, wanted: Framework, directory: Path) -> Sequence[str]:
+    variables = [word for name in (*PASSED, *wanted.variables) for word in ("-e", name)]
+    mounts = ["-v", f"{WORKERS}:{WORKERS}:ro", "-v", f"{directory}:{directory}"]
+    engine = _container_engine(wanted)
+    options = ["run", "--rm", "-i", "--init", "--network", "host", "--ipc", "host"]
+    return (engine, *options, *variables, *mounts, image, "python")

@@ -7,7 +7,7 @@ from typing import Any
 from paceline.errors import InputError
 
 PROTOCOL_VERSION = 1
-INSTRUMENTS = ("none", "phases", "layers")
+INSTRUMENTS = ("none", "difference", "phases", "layers")
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,10 @@ class Job:
     """One training job for every rank of a launch; see ``protocol.md``.
 
     ``batch_per_rank`` counts samples. ``instrument`` is ``none`` (only a clock around the step),
-    ``phases`` or ``layers``. With ``synchronise`` off, ranks train side by side without talking:
-    what sharing the machine costs, without what communicating costs. ``bucket_bytes`` is DDP's
-    bucket size, the framework's own when None.
+    ``difference`` (parts of the step run alone after the steps), ``phases`` or ``layers``. With
+    ``synchronise`` off, ranks train side by side without talking: what sharing the machine costs,
+    without what communicating costs. ``bucket_bytes`` is DDP's bucket size, the framework's own
+    when None.
     """
 
     model: str

@@ -15,8 +15,9 @@ from paceline.measure.events import (
     only,
     rank_steps,
     read_events,
+    step_parts,
 )
-from paceline.measure.frameworks import framework, interpreter
+from paceline.measure.frameworks import Framework, check_runnable, framework, worker_command
 from paceline.measure.job import Job
 from paceline.measure.launcher import LaunchExit, launch_local
 from paceline.store import Launch, Outcome, Status, Store
@@ -39,9 +40,11 @@ def run_job(
     ``position`` is the launch's place in its study's order.
     """
     chosen = framework(job.framework)
-    python = interpreter(chosen)
+    check_instrument(chosen, job.instrument)
+    check_runnable(chosen)
     launch_id = new_launch_id()
     directory = launch_directory(store, launch_id)
+    command = worker_command(chosen, job.world_size, directory)
     job_path = directory / "job.json"
     write_job(job_path, job.to_json())
     launch = Launch(
@@ -65,11 +68,11 @@ def run_job(
     outcome = Outcome(Status.INTERRUPTED, now(), "interrupted from the keyboard")
     try:
         exited = launch_local(
-            [python, str(chosen.worker), str(job_path)],
-            job.world_size,
+            [*command.arguments, str(job_path)],
+            command.processes,
             directory,
             timeout_seconds,
-            environment=thread_variables(job.threads),
+            environment={**thread_variables(job.threads), **command.variables},
             port=port,
             arguments=lambda rank: [str(events_path(directory, rank))],
         )
@@ -77,6 +80,15 @@ def run_job(
     finally:
         store.finish(launch_id, outcome)
     return Launch(**{**launch.__dict__, "outcome": outcome})
+
+
+def check_instrument(chosen: Framework, instrument: str) -> None:
+    """Refuse an instrument that the framework's worker does not have."""
+    if instrument not in chosen.instruments:
+        raise InputError(
+            f"{chosen.name} has no instrument '{instrument}'",
+            f"it has {', '.join(chosen.instruments)}",
+        )
 
 
 def new_launch_id() -> str:
@@ -124,6 +136,8 @@ def failure_reason(exited: LaunchExit, ranks: list[list[Event]]) -> str:
         said = only(events, "failure")
         if said is not None and "connection" not in said["message"].lower():
             return f"rank {rank}: {said['kind']}: {first_line(said['message'])} at {said['place']}"
+    if "was killed by" in exited.reason:
+        return exited.reason
     for rank, events in enumerate(ranks):
         said = only(events, "failure")
         if said is not None:
@@ -154,6 +168,9 @@ def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) 
     if not (ended and len(complete) == job.world_size):
         reason = failure_reason(exited, ranks) or "a rank ended without a word"
         return Outcome(Status.FAILED, now(), reason, tuple(complete), facts=facts)
+    parts = step_parts(ranks)
+    if parts:
+        facts["parts"] = parts
     if exited.reason:
         facts["teardown"] = exited.reason
     return Outcome(

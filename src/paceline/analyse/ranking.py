@@ -1,0 +1,105 @@
+"""Who is faster than whom, and whether the launches can tell: Welch's t test, Holm's correction."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.analyse.groups import LaunchGroup
+from paceline.analyse.statistics import throughput
+from paceline.errors import InputError
+
+SIGNIFICANCE = 0.05
+"""Chance, over all pairs together, of calling equals different."""
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """One pair: how many times faster ``faster`` is, and how sure that is.
+
+    ``p_value`` is Welch's, two-sided; ``corrected_p`` is Holm's for all pairs that were tested
+    together. Both are NaN where a side has fewer than two launches.
+    """
+
+    faster: str
+    slower: str
+    ratio: float
+    p_value: float
+    corrected_p: float
+
+    @property
+    def different(self) -> bool:
+        """Whether the pair differs beyond what launches of one and the same would."""
+        return self.corrected_p < SIGNIFICANCE
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Names from fastest to slowest with their groups, and a test of every pair."""
+
+    names: tuple[str, ...]
+    groups: tuple[LaunchGroup, ...]
+    pairs: tuple[PairTest, ...]
+
+    def tied_with(self, name: str) -> list[str]:
+        """Those that cannot be told from ``name``, in the order of the ranking."""
+        tied = {
+            pair.slower if pair.faster == name else pair.faster
+            for pair in self.pairs
+            if name in (pair.faster, pair.slower) and not pair.different
+        }
+        return [other for other in self.names if other in tied]
+
+    def place(self, name: str) -> int:
+        """1 and the number of those that are surely faster."""
+        return 1 + sum(pair.slower == name and pair.different for pair in self.pairs)
+
+
+def rank(named: Sequence[tuple[str, LaunchGroup]]) -> Ranking:
+    """Order configurations by mean throughput and test every pair over launches."""
+    if len({name for name, _ in named}) != len(named):
+        raise InputError("two configurations of a ranking have one name")
+    ordered = sorted(named, key=lambda one: -one[1].throughput.mean)
+    values = {name: [throughput(launch) for launch in group.launches] for name, group in ordered}
+    pairs = list(itertools.combinations([name for name, _ in ordered], 2))
+    chances = [welch_p(values[a], values[b]) for a, b in pairs]
+    means = {name: group.throughput.mean for name, group in ordered}
+    tests = tuple(
+        PairTest(a, b, means[a] / means[b], p, corrected)
+        for (a, b), p, corrected in zip(pairs, chances, holm(chances), strict=True)
+    )
+    return Ranking(tuple(n for n, _ in ordered), tuple(g for _, g in ordered), tests)
+
+
+def welch_p(first: Sequence[float], second: Sequence[float]) -> float:
+    """Two-sided p-value that two means differ, variances not taken to be equal; NaN if unknown."""
+    if min(len(first), len(second)) < 2:
+        return math.nan
+    mean_a, share_a = _mean_and_share(first)
+    mean_b, share_b = _mean_and_share(second)
+    spread = share_a + share_b
+    if spread == 0.0:
+        return 1.0 if mean_a == mean_b else 0.0
+    degrees = spread**2 / (share_a**2 / (len(first) - 1) + share_b**2 / (len(second) - 1))
+    from scipy.special import stdtr
+
+    return float(2.0 * stdtr(degrees, -abs(mean_a - mean_b) / math.sqrt(spread)))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected for being several (Holm's step-down); NaN stays, and counts for none."""
+    known = sorted((p, index) for index, p in enumerate(p_values) if not math.isnan(p))
+    corrected = list(p_values)
+    reached = 0.0
+    for number, (p, index) in enumerate(known):
+        reached = max(reached, min(1.0, p * (len(known) - number)))
+        corrected[index] = reached
+    return corrected
+
+
+def _mean_and_share(values: Sequence[float]) -> tuple[float, float]:
+    """Mean, and the square of its standard error."""
+    count = len(values)
+    mean = math.fsum(values) / count
+    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    return mean, variance / count

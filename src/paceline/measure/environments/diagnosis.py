@@ -1,0 +1,60 @@
+"""Why an installation failed, in one line, from what pip and the compiler said."""
+
+import re
+from collections.abc import Sequence
+
+CAUSES: Sequence[tuple[str, str, str]] = (
+    (
+        r"no space left on device|errno 28|disk quota exceeded",
+        "the disk is full",
+        "free some room, or set PACELINE_ENVIRONMENTS to another disk",
+    ),
+    (
+        r"name resolution|name or service not known|connection refused|network is unreachable"
+        r"|failed to establish a new connection|connecttimeout|read timed out|max retries"
+        r"|proxyerror|certificate verify failed|connection reset",
+        "the package index cannot be reached",
+        "check the network and pip's index settings (pip config list), then run it again",
+    ),
+    (
+        r"requires-python|requires a different python|requires python",
+        "a package does not support this Python",
+        "give another interpreter with --python",
+    ),
+    (
+        r"no matching distribution found for ([^\s]+)",
+        "the package index has no {0} for this Python and platform",
+        "give another interpreter with --python",
+    ),
+    (
+        r"no cmake_cxx_compiler|cmake_cxx_compiler not set|command '.*(?:gcc|g\+\+|cc)' failed: no "
+        r"such file|no such file or directory: '(?:cmake|gcc|g\+\+|c\+\+|cc|make)'"
+        r"|cmake: (?:command )?not found|could not find cmake",
+        "a compiler or CMake is missing",
+        "install a C++ compiler and CMake (Debian: apt install build-essential cmake)",
+    ),
+    (
+        r"killed signal terminated program|cc1plus: out of memory|virtual memory exhausted",
+        "the compiler ran out of memory",
+        "end other programs and run it again: it goes on where it stopped",
+    ),
+    (
+        r"fatal error: ([^\s:]+): no such file or directory",
+        "the build does not find the header {0}",
+        "install the development package that has it",
+    ),
+    (r"permission denied: '?([^\s']+)", "{0} cannot be written", "check who owns it"),
+    (r"do not match the hashes", "a download was damaged", "run it again"),
+)
+"""Pattern in the log (lower case), what it means, and what to do; the first that fits counts."""
+
+
+def diagnose(log: str) -> tuple[str, str]:
+    """Cause and remedy of a failed installation, from the end of its log."""
+    text = log.lower()
+    for pattern, cause, remedy in CAUSES:
+        found = re.search(pattern, text)
+        if found:
+            return cause.format(*found.groups()), remedy
+    errors = [line.strip() for line in log.splitlines() if re.match(r"\s*error\b", line, re.I)]
+    return (errors[-1][:160] if errors else "pip failed"), "the log tells more"

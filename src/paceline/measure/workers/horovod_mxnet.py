@@ -1,0 +1,62 @@
+"""Trains one job with MXNet under Horovod.
+
+    python horovod_mxnet.py JOB.json EVENTS.jsonl
+
+Started once per rank; Horovod, MXNet, NumPy and the standard library only. Every rank begins with
+the same weights, so that none are sent: sending after a first pass aborts both libraries.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import horovod
+import horovod.mxnet as hvd
+import mxnet as mx
+from horovod_meeting import join_ranks
+from mxnet_kvstore import KvstoreTraining, versions
+from stepping import run_worker
+
+
+class HorovodTraining(KvstoreTraining):
+    """A rank whose gradients Horovod averages."""
+
+    def __init__(self, job: dict, rank: int, world: int) -> None:
+        if world > 1:
+            self.rendezvous = join_ranks(rank, world)
+            hvd.init()
+        super().__init__(job, rank, world)
+
+    def connect(self) -> None:
+        """No store: Horovod has met the others already."""
+
+    def make_trainer(self, talks: bool) -> Any:
+        """Horovod's trainer, or MXNet's own for a rank that does not talk."""
+        if not talks:
+            return super().make_trainer(talks)
+        return hvd.DistributedTrainer(self.network.collect_params(), "sgd", self.settings)
+
+    def step(self, index: int) -> Any:
+        """One optimiser step: Horovod's trainer takes means, so that nothing is divided."""
+        loss = self.gradients(index)
+        self.trainer.step(1)
+        return loss
+
+    def barrier(self) -> None:
+        """Every rank is here."""
+        mx.nd.waitall()
+        if self.world > 1:
+            hvd.allreduce(mx.nd.zeros(1), name="barrier").wait_to_read()
+
+    def close(self) -> None:
+        """Leave the other ranks in order."""
+        if self.world > 1:
+            hvd.shutdown()
+
+
+def horovod_versions() -> Mapping[str, Any]:
+    """MXNet's, and Horovod's own."""
+    return {**versions(), "horovod": horovod.__version__}
+
+
+if __name__ == "__main__":
+    run_worker(HorovodTraining, horovod_versions)

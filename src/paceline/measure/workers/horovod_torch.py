@@ -1,0 +1,68 @@
+"""Trains one job with PyTorch under Horovod.
+
+    python horovod_torch.py JOB.json EVENTS.jsonl
+
+Started once per rank; Horovod, PyTorch and the standard library only.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import horovod
+import horovod.torch as hvd
+import torch
+from horovod_meeting import join_ranks
+from stepping import run_worker
+from torch_data import initialise
+from torch_devices import versions
+from torch_model import build
+from torch_training import TorchTraining
+
+
+class HorovodTraining(TorchTraining):
+    """A rank whose gradients Horovod averages as the backward pass makes them."""
+
+    def join_ranks(self) -> None:
+        """Meet through Horovod's rendezvous, at every world size above one."""
+        self.rendezvous = join_ranks(self.rank, self.world)
+        hvd.init()
+        if hvd.size() != self.world:
+            raise RuntimeError(f"Horovod found {hvd.size()} ranks of {self.world}")
+
+    def make_optimiser(self) -> torch.optim.Optimizer:
+        """The job's optimiser; Horovod's hooks are in it where ranks talk."""
+        plain = super().make_optimiser()
+        if not self.talks:
+            return plain
+        return hvd.DistributedOptimizer(plain, named_parameters=self.network.named_parameters())
+
+    def barrier(self) -> None:
+        """Every rank is here."""
+        if self.world > 1:
+            hvd.allreduce(torch.zeros(1), name="barrier")
+
+    def collective(self, buffer: torch.Tensor) -> None:
+        """The mean over ranks of a buffer of the gradients' size."""
+        hvd.allreduce_(buffer, name="buffer")
+
+    def parts(self) -> dict:
+        """Passes run on a second network, since Horovod's hooks stay on the first."""
+        if self.talks:
+            self.network = build(self.job["graph"])
+            initialise(self.network, self.job["graph"], self.job["seed"])
+            self.network.to(self.device)
+        return super().parts()
+
+    def close(self) -> None:
+        """Leave the other ranks in order."""
+        if self.world > 1:
+            hvd.shutdown()
+
+
+def horovod_versions() -> Mapping[str, Any]:
+    """PyTorch's, and Horovod's own."""
+    return {**versions(), "horovod": horovod.__version__}
+
+
+if __name__ == "__main__":
+    run_worker(HorovodTraining, horovod_versions)

@@ -1,0 +1,207 @@
+"""Trains one job with JAX: one process and device a rank, one compiled step over all of them.
+
+    python jax_sharded.py JOB.json EVENTS.jsonl
+
+Started once per rank; JAX, NumPy and the standard library only. The step is a `shard_map` over
+the ranks, so that statistics of a batch are a rank's own and only gradients are averaged.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Part
+from jax_layers import operations, stored_images, stored_weight
+from layer_graph import run_graph
+from layer_shapes import normalised_channels
+from numpy_data import batches, initial_weights, input_names
+from stepping import Training, run_worker
+
+RANKS = "ranks"
+SAME, SPLIT = Part(), Part(RANKS)
+
+
+def versions() -> Mapping[str, Any]:
+    """What decides how fast this rank computes."""
+    return {"framework": f"jax {jax.__version__}", "numpy": np.__version__}
+
+
+def join_ranks(job: Mapping[str, Any], rank: int, world: int) -> Mesh:
+    """A mesh of one device of each rank."""
+    jax.config.update("jax_platforms", "cuda" if job["device"] == "cuda" else "cpu")
+    if world > 1:
+        if job["device"] == "cpu":
+            jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        own = [int(os.environ["LOCAL_RANK"])] if job["device"] == "cuda" else None
+        jax.distributed.initialize(address, world, rank, local_device_ids=own)
+    by_rank = sorted(jax.devices(), key=lambda device: device.process_index)
+    return Mesh(np.array(by_rank), (RANKS,))
+
+
+def numpy_network(job: Mapping[str, Any]) -> tuple[dict, dict, Callable[..., Any]]:
+    """Weights, running statistics, and the loss as a function of both and a batch."""
+    graph = job["graph"]
+    weights = {
+        name: stored_weight(name, value)
+        for name, value in initial_weights(graph, job["seed"]).items()
+    }
+    running = {}
+    for name, width in normalised_channels(graph).items():
+        running[f"{name}.running_mean"] = np.zeros(width, np.float32)
+        running[f"{name}.running_var"] = np.ones(width, np.float32)
+    image, label = input_names(graph)
+
+    def loss_of(weights: dict, running: dict, images: Any, labels: Any) -> tuple[Any, dict]:
+        updated = dict(running)
+        key = jax.random.key(job["seed"])
+        inputs = {image: images, label: labels}
+        return run_graph(graph, operations(updated, key), weights, inputs), updated
+
+    return weights, running, loss_of
+
+
+class ShardedTraining(Training):
+    """One rank's part of the sharded training."""
+
+    def __init__(
+        self,
+        job: dict,
+        rank: int,
+        world: int,
+        network: Callable[[Mapping[str, Any]], tuple[Any, Any, Callable[..., Any]]] = numpy_network,
+    ) -> None:
+        if job["optimiser"]["name"] != "sgd" or job["precision"] != "fp32":
+            raise ValueError("this worker trains with sgd in fp32")
+        self.job, self.world = job, world
+        self.talks = world > 1 and job["synchronise"]
+        self.mesh = join_ranks(job, rank, world)
+        weights, running, self.loss_of = network(job)
+        self.parameters = sum(int(np.prod(value.shape)) for value in jax.tree.leaves(weights))
+        velocities = jax.tree.map(np.zeros_like, weights)
+        self.state = jax.tree.map(self.everywhere, (weights, velocities, running))
+        self.data = [
+            (self.shared_out(stored_images(images)), self.shared_out(labels))
+            for images, labels in batches(job, rank, world)
+        ]
+        self.whole = self.compiled_step(self.talks)
+
+    def everywhere(self, value: Any) -> jax.Array:
+        """``value`` on the device of every rank."""
+        return jax.make_array_from_process_local_data(NamedSharding(self.mesh, SAME), value)
+
+    def shared_out(self, own: Any) -> jax.Array:
+        """The array of all ranks' samples, of which this rank has ``own``."""
+        return jax.make_array_from_process_local_data(NamedSharding(self.mesh, SPLIT), own)
+
+    def over_ranks(self, function: Callable[..., Any], out: Any, donate: tuple = ()) -> Any:
+        """``function`` of state, images and labels, compiled to run on every rank's part."""
+        mapped = jax.shard_map(
+            function, mesh=self.mesh, in_specs=(SAME, SPLIT, SPLIT), out_specs=out, check_vma=False
+        )
+        return jax.jit(mapped, donate_argnums=donate)
+
+    def compiled_step(self, talks: bool) -> Any:
+        """The whole step, with or without the mean over ranks."""
+
+        def step(state: Any, images: Any, labels: Any) -> tuple[Any, Any]:
+            weights, velocities, running = state
+            loss, running, gradients = self.gradients(state, images, labels)
+            if talks:
+                gradients = jax.lax.pmean(gradients, RANKS)
+            weights, velocities = self.update(weights, velocities, gradients)
+            return (weights, velocities, running), loss[None]
+
+        return self.over_ranks(step, ((SAME, SAME, SAME), SPLIT), donate=(0,))
+
+    def gradients(self, state: Any, images: Any, labels: Any) -> tuple[Any, Any, Any]:
+        """Loss, statistics and gradients of this rank's samples."""
+        weights, _, running = state
+        value_and_gradient = jax.value_and_grad(self.loss_of, has_aux=True)
+        (loss, running), gradients = value_and_gradient(weights, running, images, labels)
+        return loss, running, gradients
+
+    def update(self, weights: Any, velocities: Any, gradients: Any) -> tuple[Any, Any]:
+        """Stochastic gradient descent with momentum and weight decay, as PyTorch defines it."""
+        settings = self.job["optimiser"]
+        decay, momentum = settings["weight_decay"], settings["momentum"]
+        velocities = jax.tree.map(
+            lambda v, g, w: momentum * v + (g + decay * w), velocities, gradients, weights
+        )
+        rate = settings["learning_rate"]
+        return jax.tree.map(lambda w, v: w - rate * v, weights, velocities), velocities
+
+    def step(self, index: int) -> Any:
+        """One optimiser step; the losses of all ranks, of which this one holds its own."""
+        self.state, loss = self.whole(self.state, *self.data[index % len(self.data)])
+        return loss
+
+    def wait(self, handle: Any) -> None:
+        """Return when the step and its update are computed."""
+        jax.block_until_ready((handle, self.state))
+
+    def loss_value(self, handle: Any) -> float:
+        """The loss of this rank's samples."""
+        return float(np.asarray(handle.addressable_shards[0].data)[0])
+
+    def barrier(self) -> None:
+        """A collective over one number of each rank."""
+        if self.world > 1:
+            ones = self.shared_out(np.ones(1, np.float32))
+            jax.block_until_ready(self.together(ones))
+
+    @property
+    def together(self) -> Any:
+        """The sum over ranks of one number of each, compiled once."""
+        if not hasattr(self, "_together"):
+            total = jax.shard_map(
+                lambda x: jax.lax.psum(x, RANKS), mesh=self.mesh, in_specs=SPLIT, out_specs=SAME
+            )
+            self._together = jax.jit(total)
+        return self._together
+
+    def parts(self) -> dict[str, Callable[[int], Any]]:
+        """Every part, compiled on its own; the parts train a copy of the state."""
+
+        def forward(state: Any, images: Any, labels: Any) -> Any:
+            return self.loss_of(state[0], state[2], images, labels)[0][None]
+
+        def forward_backward(state: Any, images: Any, labels: Any) -> Any:
+            loss, _, gradients = self.gradients(state, images, labels)
+            return loss[None], gradients
+
+        def collective(state: Any, images: Any, labels: Any) -> Any:
+            return jax.lax.pmean(state[1], RANKS)
+
+        copied = {"state": jax.tree.map(jnp.copy, self.state)}
+        local = self.compiled_step(talks=False)
+
+        def local_step(index: int) -> Any:
+            batch = self.data[index % len(self.data)]
+            copied["state"], loss = local(copied["state"], *batch)
+            return loss, copied["state"]
+
+        def on_batch(function: Any) -> Callable[[int], Any]:
+            return lambda index: function(self.state, *self.data[index % len(self.data)])
+
+        parts = {
+            "forward": on_batch(self.over_ranks(forward, SPLIT)),
+            "forward_backward": on_batch(self.over_ranks(forward_backward, (SPLIT, SAME))),
+            "local_step": local_step,
+        }
+        if self.talks:
+            parts["collective"] = on_batch(self.over_ranks(collective, SAME))
+        return parts
+
+    def close(self) -> None:
+        """Leave the coordination service."""
+        if self.world > 1:
+            jax.distributed.shutdown()
+
+
+if __name__ == "__main__":
+    run_worker(ShardedTraining, versions)

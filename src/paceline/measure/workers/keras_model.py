@@ -1,0 +1,159 @@
+"""Builds an image network from its graph with Keras layers, on whichever backend Keras has.
+
+Channels last on every backend, since that is Keras's own layout on processors.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import layers
+from layer_shapes import value_shapes
+from numpy_data import initial_weights, input_names
+
+EPSILON = 1e-5
+RUNNING_MOMENTUM = 0.9
+"""PyTorch's settings of batch normalisation, in Keras's words: how much is kept."""
+
+Node = Mapping[str, Any]
+
+
+def build(graph: Mapping[str, Any], seed: int) -> keras.Model:
+    """The network without its loss: from images, channels last, to scores; initial weights set."""
+    keras.config.set_image_data_format("channels_last")
+    shapes = value_shapes(graph)
+    image, _ = input_names(graph)
+    channels, *sides = shapes[image]
+    given = keras.Input((*sides, channels), name=image)
+    values: dict[str, Any] = {image: given}
+    loss = next(node for node in graph["nodes"] if node["name"] == graph["output"])
+    weights = initial_weights(graph, seed)
+    built: dict[str, layers.Layer] = {}
+    for node in graph["nodes"]:
+        if node is loss:
+            continue
+        inputs = [values[name] for name in node["inputs"]]
+        made = BUILDERS[node["op"]](node, inputs)
+        if isinstance(made, layers.Layer):
+            built[node["name"]] = made
+            made = made(inputs[0] if len(inputs) == 1 else inputs)
+        values[node["name"]] = made
+    model = keras.Model(given, values[loss["inputs"][0]], name="network")
+    for name, layer in built.items():
+        _set_weights(layer, name, weights)
+    return model
+
+
+def _set_weights(layer: layers.Layer, name: str, weights: Mapping[str, Any]) -> None:
+    if f"{name}.weight" not in weights:
+        return
+    weight = weights[f"{name}.weight"]
+    if weight.ndim > 1:
+        layer.kernel.assign(weight.transpose(2, 3, 1, 0) if weight.ndim == 4 else weight.T)
+        if f"{name}.bias" in weights:
+            layer.bias.assign(weights[f"{name}.bias"])
+    else:
+        layer.gamma.assign(weight)
+        layer.beta.assign(weights[f"{name}.bias"])
+
+
+def _layer_name(node: Node) -> str:
+    return node["name"].replace(".", "_")
+
+
+def _conv(node: Node, _: list) -> layers.Layer:
+    if node["groups"] != 1:
+        raise ValueError(f"node '{node['name']}': no grouped convolutions in this worker")
+    padding, kernel = tuple(node["padding"]), node["kernel"]
+    keeps = all(2 * p == k - 1 for p, k in zip(padding, kernel, strict=True))
+    same = keeps and node["stride"] == [1, 1] and node["dilation"] == [1, 1]
+    layer = layers.Conv2D(
+        node["out_channels"],
+        tuple(kernel),
+        tuple(node["stride"]),
+        padding="same" if same else "valid",
+        dilation_rate=tuple(node["dilation"]),
+        use_bias=node["bias"],
+        name=_layer_name(node),
+    )
+    if same or padding == (0, 0):
+        return layer
+    return _Padded(layer, padding)
+
+
+class _Padded(layers.Layer):
+    """A layer that reads its input with zeros around it."""
+
+    def __init__(self, layer: layers.Layer, padding: tuple[int, int]) -> None:
+        super().__init__()
+        self.padding, self.inner = layers.ZeroPadding2D(padding), layer
+
+    def call(self, value: Any) -> Any:
+        """The inner layer's result."""
+        return self.inner(self.padding(value))
+
+    @property
+    def kernel(self) -> Any:
+        """The inner layer's weight."""
+        return self.inner.kernel
+
+    @property
+    def bias(self) -> Any:
+        """The inner layer's bias."""
+        return self.inner.bias
+
+
+class _MaxPool(layers.Layer):
+    """Pooling whose padding never wins."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__()
+        self.padding = [(0, 0), *((p, p) for p in node["padding"]), (0, 0)]
+        self.pool = layers.MaxPooling2D(tuple(node["kernel"]), tuple(node["stride"]))
+
+    def call(self, value: Any) -> Any:
+        """The largest of each window."""
+        if any(sum(side) for side in self.padding):
+            value = keras.ops.pad(value, self.padding, constant_values=-3.0e38)
+        return self.pool(value)
+
+
+def _avg_pool(node: Node, _: list) -> layers.Layer:
+    pool = layers.AveragePooling2D(tuple(node["kernel"]), tuple(node["stride"]))
+    if node["padding"] == [0, 0]:
+        return pool
+    return _Padded(pool, tuple(node["padding"]))
+
+
+def _pad_shortcut(node: Node, inputs: list) -> Any:
+    stride, added = node["stride"], node["out_channels"] - inputs[0].shape[-1]
+    taken = inputs[0][:, ::stride, ::stride, :]
+    return keras.ops.pad(taken, [(0, 0), (0, 0), (0, 0), (added // 2, added - added // 2)])
+
+
+def _flatten(_: Node, inputs: list) -> Any:
+    value = inputs[0]
+    if len(value.shape) == 4:
+        value = keras.ops.transpose(value, (0, 3, 1, 2))
+    return layers.Flatten()(value)
+
+
+BUILDERS = {
+    "activation": lambda node, _: layers.Activation(node["function"]),
+    "add": lambda _, __: layers.Add(),
+    "avg_pool": _avg_pool,
+    "batch_norm": lambda node, _: layers.BatchNormalization(
+        momentum=RUNNING_MOMENTUM, epsilon=EPSILON, name=_layer_name(node)
+    ),
+    "concat": lambda _, __: layers.Concatenate(axis=-1),
+    "conv": _conv,
+    "dropout": lambda node, _: layers.Dropout(node["probability"]),
+    "flatten": _flatten,
+    "global_avg_pool": lambda _, __: layers.GlobalAveragePooling2D(),
+    "linear": lambda node, _: layers.Dense(
+        node["out_features"], use_bias=node["bias"], name=_layer_name(node)
+    ),
+    "max_pool": lambda node, _: _MaxPool(node),
+    "pad_shortcut": _pad_shortcut,
+}
+"""Layer, or value already computed, of each operation."""

@@ -1,0 +1,46 @@
+"""Trains one job with a Keras model on TensorFlow, under MultiWorkerMirroredStrategy.
+
+    python keras_tensorflow.py JOB.json EVENTS.jsonl
+
+Keras's own `fit` cannot yet train under that strategy with several processes, so the loop is
+TensorFlow's, around the Keras model.
+"""
+
+import os
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras_model import build
+from stepping import run_worker
+from tensorflow_layers import OPERATIONS
+from tensorflow_mirrored import MirroredTraining
+from tensorflow_training import versions
+
+
+class KerasTraining(MirroredTraining):
+    """The mirrored training of a Keras model."""
+
+    def build_network(self) -> tuple[list[tf.Variable], Callable[[Any, Any], Any]]:
+        """The Keras model's variables, and its loss as a function."""
+        model = build(self.job["graph"], self.job["seed"])
+        cross_entropy = OPERATIONS["cross_entropy"]
+
+        def loss_of(images: Any, labels: Any) -> Any:
+            return cross_entropy({}, [model(images, training=True), labels], {})
+
+        return [weight.value for weight in model.trainable_weights], loss_of
+
+
+def keras_versions() -> Mapping[str, Any]:
+    """TensorFlow's, and Keras's own."""
+    return {**versions(), "keras": keras.__version__}
+
+
+if __name__ == "__main__":
+    run_worker(KerasTraining, keras_versions)

@@ -1,0 +1,166 @@
+"""Trains one job with MXNet and its parameter server.
+
+    python mxnet_kvstore.py JOB.json EVENTS.jsonl
+
+Started once per rank; MXNet, NumPy and the standard library only. Rank 0 also starts the
+scheduler and one server. PACELINE_MXNET_KVSTORE is `dist_sync` (default) or `dist_async`;
+PACELINE_MXNET_UPDATE is `worker` (default) or `server`, which is where weights are updated.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+WORLD = int(os.environ["WORLD_SIZE"])
+RANK = int(os.environ["RANK"])
+FAREWELL_SECONDS = 5.0
+
+
+def place_roles() -> list[subprocess.Popen]:
+    """Tell MXNet where ranks meet; at rank 0, start the scheduler and the server."""
+    os.environ.update(
+        DMLC_PS_ROOT_URI=os.environ["MASTER_ADDR"],
+        DMLC_PS_ROOT_PORT=os.environ["MASTER_PORT"],
+        DMLC_NODE_HOST=os.environ["MASTER_ADDR"],
+        DMLC_NUM_SERVER="1",
+        DMLC_NUM_WORKER=str(WORLD),
+        DMLC_ROLE="worker",
+    )
+    if RANK != 0:
+        return []
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mxnet_server_role.py")
+    return [
+        subprocess.Popen(
+            [sys.executable, script, sys.argv[1]],
+            stdin=subprocess.PIPE,
+            env={**os.environ, "DMLC_ROLE": role},
+        )
+        for role in ("scheduler", "server")
+    ]
+
+
+ROLES = place_roles() if WORLD > 1 and __name__ == "__main__" else []
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+from mxnet_network import Network
+from numpy_data import batches
+from stepping import Training, run_worker
+
+
+def versions() -> Mapping[str, Any]:
+    """What decides how fast this rank computes."""
+    features = mx.runtime.Features()
+    return {
+        "framework": f"mxnet {mx.__version__}",
+        "numpy": np.__version__,
+        "onednn": features.is_enabled("MKLDNN"),
+    }
+
+
+class KvstoreTraining(Training):
+    """One rank's network, data and trainer."""
+
+    def __init__(self, job: dict, rank: int, world: int) -> None:
+        if job["optimiser"]["name"] != "sgd" or job["precision"] != "fp32":
+            raise ValueError("this worker trains with sgd in fp32")
+        gpu = job["device"] == "cuda"
+        context = mx.gpu(int(os.environ.get("LOCAL_RANK", "0"))) if gpu else mx.cpu()
+        self.job, self.world = job, world
+        self.talks = world > 1 and job["synchronise"]
+        self.network = Network(job["graph"], job["seed"], context)
+        self.network.hybridize(static_alloc=True, static_shape=True)
+        self.data = [
+            (mx.nd.array(images, ctx=context), mx.nd.array(labels, ctx=context))
+            for images, labels in batches(job, rank, world)
+        ]
+        trained = [p for p in self.network.collect_params().values() if p.grad_req != "null"]
+        self.parameters = sum(int(np.prod(parameter.shape)) for parameter in trained)
+        self.settings = {
+            "learning_rate": job["optimiser"]["learning_rate"],
+            "momentum": job["optimiser"]["momentum"],
+            "wd": job["optimiser"]["weight_decay"],
+        }
+        self.store = self.connect() if world > 1 else None
+        self.trainer = self.make_trainer(self.talks)
+
+    def connect(self) -> Any:
+        """The store of all ranks."""
+        return mx.kv.create(os.environ.get("PACELINE_MXNET_KVSTORE", "dist_sync"))
+
+    def make_trainer(self, talks: bool) -> gluon.Trainer:
+        """A trainer that shares gradients through the store, or one that does not."""
+        updates_there = os.environ.get("PACELINE_MXNET_UPDATE", "worker") == "server"
+        return gluon.Trainer(
+            self.network.collect_params(),
+            "sgd",
+            self.settings,
+            kvstore=self.store if talks else None,
+            update_on_kvstore=updates_there if talks else False,
+        )
+
+    def gradients(self, index: int) -> Any:
+        """Forward and backward pass of a step's batch."""
+        with autograd.record():
+            loss = self.network(*self.data[index % len(self.data)])
+        loss.backward()
+        return loss
+
+    def step(self, index: int) -> Any:
+        """One optimiser step: the store adds gradients, so that their sum is divided by ranks."""
+        loss = self.gradients(index)
+        self.trainer.step(self.world if self.talks else 1)
+        return loss
+
+    def wait(self, handle: Any) -> None:
+        """Return when everything that was asked for is computed."""
+        mx.nd.waitall()
+
+    def loss_value(self, handle: Any) -> float:
+        """The loss as a number."""
+        return float(handle.asscalar())
+
+    def barrier(self) -> None:
+        """Every rank at the scheduler."""
+        mx.nd.waitall()
+        if self.store is not None:
+            self.store._barrier()
+
+    def parts(self) -> dict[str, Callable[[int], Any]]:
+        """Every part; the collective only where weights are updated by the workers."""
+        alone = self.make_trainer(talks=False)
+
+        def forward(index: int) -> Any:
+            with autograd.record():
+                return self.network(*self.data[index % len(self.data)])
+
+        def local_step(index: int) -> Any:
+            loss = self.gradients(index)
+            alone.step(1)
+            return loss
+
+        parts: dict[str, Callable[[int], Any]] = {
+            "forward": forward,
+            "forward_backward": self.gradients,
+            "local_step": local_step,
+        }
+        if self.talks and os.environ.get("PACELINE_MXNET_UPDATE", "worker") == "worker":
+            parts["collective"] = lambda index: self.trainer.allreduce_grads()
+        return parts
+
+    def close(self) -> None:
+        """Tell scheduler and server that this rank leaves; they end when all have."""
+        if self.store is not None:
+            mx.base.check_call(mx.base._LIB.MXKVStoreFree(self.store.handle))
+        for role in ROLES:
+            try:
+                role.wait(timeout=FAREWELL_SECONDS)
+            except subprocess.TimeoutExpired:
+                role.kill()
+
+
+if __name__ == "__main__":
+    run_worker(KvstoreTraining, versions)

@@ -1,0 +1,144 @@
+"""What every framework's worker has in common: the life of a rank, its loop, its clocks.
+
+Standard library only. A worker subclasses `Training` with its framework and calls `run_worker`.
+"""
+
+import json
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from channel import Events, die_with_parent
+
+PROTOCOL_VERSION = 1
+DIFFERENCE_ROUNDS = 8
+"""Rounds of the parts of a step when phases are found by difference."""
+
+
+class Training:
+    """One rank's training in one framework: what the loop needs of it.
+
+    ``parameters`` counts what is trained, of the whole network and not of a shard. `step` may
+    return before its work is done; `wait` returns when it is. ``step_parts`` are the parts that
+    can be run alone, by the names of `PARTS`, each called with the index of a step.
+    """
+
+    parameters: int
+
+    def step(self, index: int) -> Any:
+        """One optimiser step; a handle of its loss, not yet read."""
+        raise NotImplementedError
+
+    def wait(self, handle: Any) -> None:
+        """Return when what ``handle`` stands for, and the step's update, are computed."""
+
+    def loss_value(self, handle: Any) -> float:
+        """The loss of this rank's samples as a number."""
+        return float(handle)
+
+    def barrier(self) -> None:
+        """Return when every rank is here."""
+
+    def parts(self) -> dict[str, Callable[[int], Any]]:
+        """The parts of a step that this framework can run alone; none by default."""
+        return {}
+
+    def report(self, events: Events) -> None:
+        """Write what instruments inside the step saw; nothing by default."""
+
+    def close(self) -> None:
+        """Leave the other ranks in order."""
+
+
+PARTS = ("forward", "forward_backward", "local_step", "collective")
+"""Parts of a step, beside the whole of it, of which phases are found by difference.
+
+``local_step`` is the step without talking to other ranks; ``collective`` sends buffers of the
+gradients' sizes and computes nothing.
+"""
+
+
+def run_worker(
+    build: Callable[[dict, int, int], Training],
+    versions: Callable[[], Mapping[str, Any]],
+    instruments: tuple[str, ...] = ("none", "difference"),
+) -> None:
+    """Read the job, train, write the events, and leave without a teardown that can abort."""
+    job_path, events_path = sys.argv[1], sys.argv[2]
+    die_with_parent()
+    with open(job_path, encoding="utf-8") as file:
+        job = json.load(file)
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    with Events(events_path) as events:
+        found = {**versions(), "python": platform.python_version()}
+        events.write("hello", rank=rank, world=world, pid=os.getpid(), versions=found)
+        check_job(job, instruments)
+        training = build(job, rank, world)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # some frameworks take it for themselves
+        train(training, job, rank, events)
+        events.write("end", rank=rank)
+    training.barrier()
+    training.close()
+    sys.stdout.flush()
+    os._exit(0)  # communication threads now and then abort the interpreter's own teardown
+
+
+def check_job(job: Mapping[str, Any], instruments: tuple[str, ...]) -> None:
+    """Refuse a job of another protocol, or with an instrument this worker does not have."""
+    if job["protocol"] != PROTOCOL_VERSION:
+        raise ValueError(f"protocol {job['protocol']} is not {PROTOCOL_VERSION}, which this speaks")
+    if job["instrument"] not in instruments:
+        raise ValueError(
+            f"{job['framework']} has no instrument '{job['instrument']}', "
+            f"only {', '.join(instruments)}"
+        )
+
+
+def train(training: Training, job: Mapping[str, Any], rank: int, events: Events) -> None:
+    """Train for the warm-up and the counted steps; times are written after the last one."""
+    wall, cpu, handles = [], [], []
+    step, wait = training.step, training.wait
+    training.barrier()
+    events.write("ready", rank=rank, parameters=training.parameters)
+    for index in range(job["warmup_steps"] + job["steps"]):
+        cpu_start, start = time.process_time(), time.perf_counter()
+        handle = step(index)
+        wait(handle)
+        wall.append(time.perf_counter() - start)
+        cpu.append(time.process_time() - cpu_start)
+        handles.append(handle)
+    events.write(
+        "steps",
+        rank=rank,
+        warmup_steps=job["warmup_steps"],
+        wall_seconds=wall,
+        cpu_seconds=cpu,
+        losses=[training.loss_value(handle) for handle in handles],
+    )
+    training.report(events)
+    if job["instrument"] == "difference":
+        events.write("parts", rank=rank, parts=time_parts(training, DIFFERENCE_ROUNDS))
+
+
+def time_parts(training: Training, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each part and of the whole step, ``rounds`` of each in turn, after one to warm up.
+
+    Ranks begin each part together, so that none waits inside it for another to arrive.
+    """
+    runs = {**training.parts(), "step": training.step}
+    unknown = set(runs) - {*PARTS, "step"}
+    if unknown:
+        raise ValueError(f"unknown parts of a step: {', '.join(sorted(unknown))}")
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for index in range(rounds + 1):
+        for name, run in runs.items():
+            training.barrier()
+            start = time.perf_counter()
+            training.wait(run(index))
+            if index > 0:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds

@@ -1,0 +1,64 @@
+"""Trains one job with TensorFlow's MultiWorkerMirroredStrategy, in a loop of its own.
+
+    python tensorflow_mirrored.py JOB.json EVENTS.jsonl
+
+Started once per rank; TensorFlow, NumPy and the standard library only. Gradients are averaged by
+the strategy's collectives (a ring on processors, NCCL on GPUs).
+"""
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import tensorflow as tf
+from meeting import exchange, free_port
+from stepping import run_worker
+from tensorflow_training import TensorflowTraining, configure, versions
+
+
+def join_ranks(rank: int, device: str) -> tf.distribute.Strategy:
+    """The strategy of all ranks: each tells the others where it listens."""
+    addresses = exchange(f"{os.environ['MASTER_ADDR']}:{free_port()}")
+    os.environ["TF_CONFIG"] = json.dumps(
+        {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}
+    )
+    kinds = tf.distribute.experimental.CommunicationImplementation
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=kinds.NCCL if device == "cuda" else kinds.RING
+    )
+    return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+
+
+class MirroredTraining(TensorflowTraining):
+    """A replica of the strategy; a rank alone, or one that is not to talk, has none."""
+
+    def __init__(self, job: dict, rank: int, world: int) -> None:
+        configure(job["threads"])
+        self.strategy = join_ranks(rank, job["device"]) if world > 1 else None
+        super().__init__(job, rank, world)
+
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """``function`` run by the strategy's replica of this rank, as one graph."""
+        strategy = self.strategy
+        if strategy is None:
+            return tf.function(function)
+        return tf.function(lambda *batch: strategy.run(function, args=batch))
+
+    def mean_of_ranks(self, gradients: list) -> list:
+        """The mean over ranks by one packed collective."""
+        context = tf.distribute.get_replica_context()
+        return context.all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
+
+    def barrier(self) -> None:
+        """A collective over one number."""
+        if self.strategy is not None:
+            self.strategy.reduce(
+                tf.distribute.ReduceOp.SUM, self.strategy.run(lambda: tf.ones(())), axis=None
+            )
+
+
+if __name__ == "__main__":
+    run_worker(MirroredTraining, versions)

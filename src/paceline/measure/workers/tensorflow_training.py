@@ -1,0 +1,145 @@
+"""A training step in TensorFlow, compiled once; the mean of gradients comes from a subclass.
+
+The parts that a step is made of are compiled beside it when phases are found by difference.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from layer_graph import run_graph
+from layer_shapes import normalised_channels
+from numpy_data import batches, initial_weights, input_names
+from stepping import Training
+from tensorflow_layers import OPERATIONS, stored_images, stored_weight
+
+
+def configure(threads: int) -> None:
+    """Hold TensorFlow to its threads; it needs two that run operations, one of which may wait."""
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(max(2, threads))
+    visible = tf.config.list_physical_devices("GPU")
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    tf.config.set_visible_devices(visible[local : local + 1], "GPU")
+
+
+def versions() -> Mapping[str, Any]:
+    """What decides how fast this rank computes."""
+    return {"framework": f"tensorflow {tf.__version__}", "numpy": np.__version__}
+
+
+class TensorflowTraining(Training):
+    """One rank's network, data and compiled step; alone, it trains without talking."""
+
+    def __init__(self, job: dict, rank: int, world: int) -> None:
+        if job["device"] == "cuda" and not tf.config.get_visible_devices("GPU"):
+            raise RuntimeError("TensorFlow sees no GPU")
+        if job["optimiser"]["name"] != "sgd" or job["precision"] != "fp32":
+            raise ValueError("this worker trains with sgd in fp32")
+        self.job, self.world = job, world
+        self.talks = world > 1 and job["synchronise"]
+        self.device = "/GPU:0" if job["device"] == "cuda" else "/CPU:0"
+        with tf.device(self.device):
+            self.weights, self.loss_of = self.build_network()
+            self.velocities = [tf.Variable(tf.zeros_like(w), trainable=False) for w in self.weights]
+            self.data = [
+                (tf.constant(stored_images(images)), tf.constant(labels))
+                for images, labels in batches(job, rank, world)
+            ]
+        self.parameters = sum(int(np.prod(weight.shape)) for weight in self.weights)
+        self.compiled = {"step": self.compile(self.whole_step)}
+
+    def build_network(self) -> tuple[list[tf.Variable], Callable[[Any, Any], Any]]:
+        """Variables that are trained, and the loss of images and labels as a function."""
+        graph = self.job["graph"]
+        named = {
+            name: tf.Variable(stored_weight(name, value), name=name.replace(".", "_"))
+            for name, value in initial_weights(graph, self.job["seed"]).items()
+        }
+        running = {}
+        for name, width in normalised_channels(graph).items():
+            running[f"{name}.running_mean"] = tf.Variable(tf.zeros(width), trainable=False)
+            running[f"{name}.running_var"] = tf.Variable(tf.ones(width), trainable=False)
+        everything = {**named, **running}
+        image, label = input_names(graph)
+
+        def loss_of(images: Any, labels: Any) -> Any:
+            return run_graph(graph, OPERATIONS, everything, {image: images, label: labels})
+
+        return list(named.values()), loss_of
+
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """``function`` of a batch as one graph; a strategy compiles it for its replica."""
+        return tf.function(function)
+
+    def mean_of_ranks(self, gradients: list) -> list:
+        """The mean over ranks of each gradient."""
+        return gradients
+
+    def gradients(self, images: Any, labels: Any) -> tuple[Any, list]:
+        """Loss and gradients of this rank's samples."""
+        with tf.GradientTape() as tape:
+            loss = self.loss_of(images, labels)
+        return loss, tape.gradient(loss, self.weights)
+
+    def update(self, gradients: list) -> None:
+        """Stochastic gradient descent with momentum and weight decay, as PyTorch defines it."""
+        settings = self.job["optimiser"]
+        rate, momentum = settings["learning_rate"], settings["momentum"]
+        decay = settings["weight_decay"]
+        for weight, velocity, gradient in zip(
+            self.weights, self.velocities, gradients, strict=True
+        ):
+            tf.raw_ops.ResourceApplyMomentum(
+                var=weight.handle,
+                accum=velocity.handle,
+                lr=rate,
+                grad=gradient + decay * weight if decay else gradient,
+                momentum=momentum,
+            )
+
+    def whole_step(self, images: Any, labels: Any) -> Any:
+        """The step that counts."""
+        loss, gradients = self.gradients(images, labels)
+        self.update(self.mean_of_ranks(gradients) if self.talks else gradients)
+        return loss
+
+    def local_step(self, images: Any, labels: Any) -> Any:
+        """The step without talking."""
+        loss, gradients = self.gradients(images, labels)
+        self.update(gradients)
+        return loss
+
+    def collective(self, images: Any, labels: Any) -> Any:
+        """The mean over ranks of buffers of the gradients' sizes."""
+        return self.mean_of_ranks([tf.identity(velocity) for velocity in self.velocities])
+
+    def run(self, name: str, index: int) -> Any:
+        """Run a compiled part on the batch of a step."""
+        with tf.device(self.device):
+            return self.compiled[name](*self.data[index % len(self.data)])
+
+    def step(self, index: int) -> Any:
+        """One optimiser step; the loss."""
+        return self.run("step", index)
+
+    def wait(self, handle: Any) -> None:
+        """Return when the step is computed."""
+        tf.nest.flatten(handle)[0].numpy()
+        if self.device != "/CPU:0":
+            tf.test.experimental.sync_devices()
+
+    def parts(self) -> dict[str, Callable[[int], Any]]:
+        """Every part, compiled on its own."""
+        functions = {
+            "forward": self.loss_of,
+            "forward_backward": self.gradients,
+            "local_step": self.local_step,
+        }
+        if self.talks:
+            functions["collective"] = self.collective
+        self.compiled |= {name: self.compile(part) for name, part in functions.items()}
+        return {name: partial(self.run, name) for name in functions}

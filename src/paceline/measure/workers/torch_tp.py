@@ -1,0 +1,59 @@
+"""Trains one job with PyTorch's tensor parallelism: each rank holds a part of every matrix.
+
+    python torch_tp.py JOB.json EVENTS.jsonl
+
+Linear layers are split in turn by columns and by rows, so that one sum over ranks serves two
+layers. Every rank computes the global batch of all ranks; the loss is that of all of it.
+"""
+
+from typing import Any
+
+import torch
+from stepping import run_worker
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
+from torch_data import batches
+from torch_devices import versions
+from torch_training import TorchTraining
+
+
+class TensorParallelTraining(TorchTraining):
+    """A rank that holds a part of every linear layer."""
+
+    def share(self, network: torch.nn.Module) -> Any:
+        """The network with its linear layers in pairs: columns, then rows."""
+        linear = [name for name, module in network.named_modules() if _splits(module, self.world)]
+        pairs = linear[: len(linear) // 2 * 2]
+        if not pairs:
+            raise ValueError(f"no two linear layers divide over {self.world} ranks")
+        styles = {
+            name: RowwiseParallel() if number % 2 else ColwiseParallel()
+            for number, name in enumerate(pairs)
+        }
+        mesh = init_device_mesh(self.device.type, (self.world,))
+        return parallelize_module(network, mesh, styles)
+
+    def batches(self, inputs: list[str], targets: list[str]) -> list:
+        """The batches of all ranks together, when they share the work of each."""
+        if not self.talks:
+            return super().batches(inputs, targets)
+        together = {**self.job, "batch_per_rank": self.job["batch_per_rank"] * self.world}
+        return batches(together, 0, 1, inputs, targets)
+
+    def parts(self) -> dict:
+        """Only what a rank alone can do: inside the layers, ranks cannot but talk."""
+        return {} if self.talks else super().parts()
+
+
+def _splits(module: torch.nn.Module, world: int) -> bool:
+    """Whether a layer divides over the ranks both ways."""
+    linear = isinstance(module, torch.nn.Linear)
+    return linear and module.in_features % world == 0 and module.out_features % world == 0
+
+
+if __name__ == "__main__":
+    run_worker(TensorParallelTraining, versions)

@@ -1,0 +1,129 @@
+"""A training step in PyTorch; how ranks share it comes from a subclass, one a worker."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from stepping import Training
+from torch_data import batches, initialise
+from torch_devices import place, synchronise
+from torch_model import build, build_loss, build_optimiser
+
+
+class TorchTraining(Training):
+    """One rank's model, data and loop; alone, it trains without talking.
+
+    ``network`` is the bare network; ``model`` is what is called, wrapped by `share`.
+    """
+
+    def __init__(self, job: dict, rank: int, world: int) -> None:
+        torch.set_num_threads(job["threads"])
+        torch.manual_seed(job["seed"])
+        self.job, self.rank, self.world = job, rank, world
+        self.talks = world > 1 and job["synchronise"]
+        self.device = place(job["device"])
+        if world > 1:
+            self.join_ranks()
+        network = build(job["graph"])
+        initialise(network, job["graph"], job["seed"])
+        network.to(self.device)
+        self.parameters = sum(parameter.numel() for parameter in network.parameters())
+        self.network = network
+        self.model = self.share(network) if self.talks else network
+        self.loss_of = build_loss(job["graph"])
+        self.optimiser = self.make_optimiser()
+        self.data: list[Any] = [
+            tuple([tensor.to(self.device) for tensor in tensors] for tensors in batch)
+            for batch in self.batches(network.input_names, self.loss_of.target_names)
+        ]
+
+    def join_ranks(self) -> None:
+        """Meet the other ranks."""
+        dist.init_process_group("nccl" if self.job["device"] == "cuda" else "gloo")
+
+    def share(self, network: torch.nn.Module) -> Any:
+        """The network as all ranks train it together."""
+        return network
+
+    def make_optimiser(self) -> torch.optim.Optimizer:
+        """The job's optimiser of what this rank holds."""
+        return build_optimiser(self.model.parameters(), self.job["optimiser"])
+
+    def batches(self, inputs: list[str], targets: list[str]) -> list:
+        """The batches of this rank."""
+        return batches(self.job, self.rank, self.world, inputs, targets)
+
+    def fetch(self, index: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Inputs and targets of a step; synthetic data was made before the first one."""
+        return self.data[index % len(self.data)]
+
+    def loss(
+        self, inputs: list[torch.Tensor], targets: list[torch.Tensor], model: Any = None
+    ) -> torch.Tensor:
+        """The forward pass, in the job's precision."""
+        called = self.model if model is None else model
+        if self.job["precision"] == "bf16":
+            with torch.autocast(self.device.type, dtype=torch.bfloat16):
+                return self.loss_of(called(*inputs), *targets)
+        return self.loss_of(called(*inputs), *targets)
+
+    def step(self, index: int) -> torch.Tensor:
+        """One plain optimiser step; the loss, not yet read from the device."""
+        inputs, targets = self.fetch(index)
+        self.optimiser.zero_grad()
+        loss = self.loss(inputs, targets)
+        loss.backward()
+        self.optimiser.step()
+        return loss
+
+    def wait(self, handle: Any) -> None:
+        """Return when a GPU has done what it was asked; a processor already has."""
+        synchronise(self.device)
+
+    def loss_value(self, handle: Any) -> float:
+        """The loss as a number."""
+        return float(handle.detach())
+
+    def barrier(self) -> None:
+        """Every rank is here."""
+        if self.world > 1:
+            dist.barrier()
+
+    def parts(self) -> dict[str, Callable[[int], Any]]:
+        """Every part, on the bare network where it is whole."""
+        optimiser = build_optimiser(self.network.parameters(), self.job["optimiser"])
+        sizes = [parameter.numel() for parameter in self.network.parameters()]
+        buffer = torch.zeros(sum(sizes), device=self.device)
+
+        def forward(index: int) -> torch.Tensor:
+            return self.loss(*self.fetch(index), self.network)
+
+        def forward_backward(index: int) -> torch.Tensor:
+            optimiser.zero_grad(set_to_none=True)
+            loss = forward(index)
+            loss.backward()
+            return loss
+
+        def local_step(index: int) -> torch.Tensor:
+            loss = forward_backward(index)
+            optimiser.step()
+            return loss
+
+        parts: dict[str, Callable[[int], Any]] = {
+            "forward": forward,
+            "forward_backward": forward_backward,
+            "local_step": local_step,
+        }
+        if self.talks:
+            parts["collective"] = lambda _: self.collective(buffer)
+        return parts
+
+    def collective(self, buffer: torch.Tensor) -> None:
+        """The sum over ranks of a buffer of the gradients' size."""
+        dist.all_reduce(buffer)
+
+    def close(self) -> None:
+        """Leave the other ranks in order."""
+        if self.world > 1:
+            dist.destroy_process_group()

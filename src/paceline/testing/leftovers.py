@@ -1,0 +1,74 @@
+"""What a launch must not leave behind, and a launch that is interrupted from outside."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from paceline.errors import PacelineError
+from paceline.measure.events import only, read_events
+from paceline.measure.job import Job
+from paceline.measure.launcher import checked_port, free_port
+from paceline.measure.run import events_path, run_job
+from paceline.store import Launch, Store
+
+SETTLING_SECONDS = 5.0
+
+
+class LeftoverError(PacelineError):
+    """A process or a port outlived its launch."""
+
+
+def processes_of(directory: Path) -> list[psutil.Process]:
+    """Processes that were started with a file of a launch among their arguments."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = process.info["cmdline"] or []
+        if process.info["status"] != psutil.STATUS_ZOMBIE and any(
+            str(directory) in word for word in words
+        ):
+            found.append(process)
+    return found
+
+
+def check_nothing_left(directory: Path) -> None:
+    """Raise if a process of the launch still lives after a moment."""
+    end = time.monotonic() + SETTLING_SECONDS
+    while left := processes_of(directory):
+        if time.monotonic() > end:
+            names = ", ".join(f"{process.pid} ({process.name()})" for process in left)
+            raise LeftoverError(f"left behind: process {names}")
+        time.sleep(0.05)
+
+
+def interrupted_launch(store: Store, job: Job, timeout_seconds: float) -> Launch:
+    """Run a job on a port of its own, and send its last rank SIGTERM once it is ready.
+
+    Raises if the port cannot be listened on afterwards.
+    """
+    port = free_port()
+    launches = store.path.parent / "launches"
+    before = set(launches.iterdir()) if launches.exists() else set()
+    done = threading.Event()
+
+    def interrupt() -> None:
+        while not done.wait(0.1):
+            for directory in set(launches.iterdir()) - before if launches.exists() else ():
+                events = read_events(events_path(directory, job.world_size - 1))
+                hello = only(events, "hello")
+                if hello is not None and only(events, "ready") is not None:
+                    os.kill(hello["pid"], signal.SIGTERM)
+                    return
+
+    watcher = threading.Thread(target=interrupt, daemon=True)
+    watcher.start()
+    try:
+        launch = run_job(job, store, "contract", timeout_seconds, port)
+    finally:
+        done.set()
+        watcher.join()
+    checked_port(port)
+    return launch

@@ -1,0 +1,84 @@
+import math
+
+import numpy as np
+import pytest
+from builders import a_launch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ttest_ind
+
+from paceline.analyse.groups import grouped
+from paceline.analyse.ranking import holm, rank, welch_p
+from paceline.errors import InputError
+from paceline.store import Outcome, RankSteps, Status
+
+VALUES = st.lists(st.floats(1.0, 100.0), min_size=2, max_size=8)
+
+
+def a_group(framework, *seconds):
+    launches = [
+        a_launch(
+            f"{framework}{number}",
+            framework=framework,
+            world_size=1,
+            outcome=Outcome(Status.FINISHED, "", ranks=(RankSteps(0, (9.0, value)),)),
+        )
+        for number, value in enumerate(seconds)
+    ]
+    return framework, grouped(launches)[0]
+
+
+@given(VALUES, VALUES)
+def test_it_is_welchs_test(first, second):
+    if np.std(first) > 1e-3 and np.std(second) > 1e-3:
+        expected = ttest_ind(first, second, equal_var=False).pvalue
+        assert welch_p(first, second) == pytest.approx(expected, rel=1e-6)
+
+
+@given(st.lists(st.floats(0.0, 1.0), max_size=10))
+def test_correction_never_makes_a_chance_smaller_and_keeps_the_order(chances):
+    corrected = holm(chances)
+    assert all(p <= c <= 1.0 for p, c in zip(chances, corrected, strict=True))
+    order = sorted(range(len(chances)), key=lambda index: chances[index])
+    assert [corrected[i] for i in order] == sorted(corrected)
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, math.nan, 0.03]) == pytest.approx(
+        [0.03, 0.06, math.nan, 0.06], nan_ok=True
+    )
+
+
+def test_faster_ones_come_first_and_equals_share_a_place():
+    ranking = rank(
+        [
+            a_group("slow", 2.00, 2.01, 1.99, 2.02),
+            a_group("quick", 1.00, 1.01, 0.99, 1.02),
+            a_group("alike", 1.01, 1.02, 0.98, 1.02),
+        ]
+    )
+    assert ranking.names == ("quick", "alike", "slow")
+    assert [ranking.place(name) for name in ranking.names] == [1, 1, 3]
+    assert ranking.tied_with("alike") == ["quick"]
+    assert ranking.tied_with("slow") == []
+
+
+def test_one_launch_tells_nothing():
+    ranking = rank([a_group("a", 1.0), a_group("b", 9.0)])
+    assert math.isnan(ranking.pairs[0].p_value)
+    assert not ranking.pairs[0].different
+
+
+def test_the_same_against_itself_is_seldom_different():
+    """An A/A comparison: at most about one in twenty families may call equals different."""
+    random = np.random.default_rng(3)
+    false = 0
+    for _ in range(200):
+        named = [a_group(name, *random.normal(1.0, 0.05, 5)) for name in "abcd"]
+        false += any(pair.different for pair in rank(named).pairs)
+    assert false <= 20
+
+
+def test_two_of_one_name_are_refused():
+    with pytest.raises(InputError, match="one name"):
+        rank([a_group("a", 1.0), a_group("a", 2.0)])

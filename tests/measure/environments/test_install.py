@@ -1,0 +1,144 @@
+import fcntl
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from paceline.errors import EnvironmentUnusableError, InputError
+from paceline.measure.environments import (
+    State,
+    environment_state,
+    install,
+    installed_python,
+    recipe,
+    recipes,
+    record_verification,
+    remove,
+)
+from paceline.measure.environments.diagnosis import diagnose
+from paceline.measure.environments.recipes import PipStep, Recipe
+
+
+@pytest.fixture
+def plain(tmp_path, monkeypatch):
+    """A recipe that needs nothing but the standard library."""
+    monkeypatch.setenv("PACELINE_ENVIRONMENTS", str(tmp_path / "environments"))
+    monkeypatch.setattr(recipes, "REQUIREMENTS", tmp_path)
+    (tmp_path / "plain.txt").write_text("# nothing\n")
+    return Recipe("plain", "json", (PipStep("plain"),), disk_bytes=1e6)
+
+
+def quietly(words):
+    pass
+
+
+@pytest.mark.slow
+def test_an_environment_is_used_once_it_is_whole(plain):
+    assert environment_state(plain).state is State.ABSENT
+    install(plain, quietly)
+    made = environment_state(plain)
+    assert made.state is State.INSTALLED
+    assert made.size_bytes > 0
+    assert installed_python(plain).startswith(str(made.directory))
+    record_verification("plain", passed=True)
+    assert environment_state(plain).state is State.VERIFIED
+    assert environment_state(replace(plain, disk_bytes=2e6)).state is State.OUTDATED
+    assert remove(plain)
+    assert environment_state(plain).state is State.ABSENT
+    assert not remove(plain)
+
+
+@pytest.mark.slow
+def test_half_made_is_never_used_and_is_finished_later(plain, tmp_path):
+    """Interrupted before its second step, it goes on there and makes nothing twice."""
+    (tmp_path / "more.txt").write_text("# nothing more\n")
+    two = replace(plain, steps=(PipStep("plain"), PipStep("more")))
+
+    def interrupted(words):
+        if words.startswith("more"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        install(two, interrupted)
+    assert environment_state(two).state is State.UNFINISHED
+    assert installed_python(two) is None
+    said = []
+    install(two, said.append)
+    assert environment_state(two).state is State.INSTALLED
+    assert said == ["more: looking for packages", "importing it"]
+
+
+@pytest.mark.slow
+def test_an_index_that_cannot_be_reached_is_named(plain, tmp_path, monkeypatch):
+    for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    (tmp_path / "plain.txt").write_text("a-package-nobody-has==1.0\n")
+    with pytest.raises(EnvironmentUnusableError, match="index cannot be reached"):
+        install(plain, quietly)
+    assert installed_python(plain) is None
+
+
+def test_a_full_disk_is_named_before_anything_is_made(plain):
+    with pytest.raises(EnvironmentUnusableError, match="disk full: plain needs"):
+        install(replace(plain, disk_bytes=1e18), quietly)
+    assert environment_state(plain).state is State.ABSENT
+
+
+def test_a_missing_compiler_is_named_before_anything_is_made(plain, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(EnvironmentUnusableError, match="needs c\\+\\+ or g\\+\\+") as caught:
+        install(replace(plain, tools=("c++|g++",)), quietly)
+    assert "compiler" in caught.value.hint
+
+
+def test_a_wrong_python_is_named(plain, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    old = replace(plain, oldest_python=(3, 5), newest_python=(3, 6))
+    with pytest.raises(EnvironmentUnusableError, match=r"wrong Python: plain needs .*3\.5 to 3\.6"):
+        install(old, quietly)
+    with pytest.raises(InputError, match="not a Python that runs"):
+        install(plain, quietly, python="/nowhere/python")
+
+
+def test_two_installations_do_not_meet(plain, tmp_path):
+    root = tmp_path / "environments"
+    root.mkdir()
+    with (root / ".plain.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="another process"):
+            install(plain, quietly)
+
+
+def test_every_recipe_is_fully_pinned():
+    for one in recipes.RECIPES.values():
+        for step in one.steps:
+            lines = [line for line in step.path.read_text().splitlines() if line[:1] not in "#"]
+            assert lines, step.path.name
+            assert all("==" in line for line in lines), step.path.name
+        assert len(one.digest) == 16
+
+
+def test_an_unknown_environment_gets_suggestions():
+    with pytest.raises(Exception, match="Near: tensorflow"):
+        recipe("tensorflo")
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("OSError: [Errno 28] No space left on device", "the disk is full"),
+        ("[Errno -3] Temporary failure in name resolution", "index cannot be reached"),
+        ("ERROR: No matching distribution found for torch==9", "has no torch==9"),
+        ("CMake Error: CMAKE_CXX_COMPILER not set", "a compiler or CMake is missing"),
+        ("FileNotFoundError: No such file or directory: 'cmake'", "compiler or CMake"),
+        ("x.h:3: fatal error: highwayhash/a.h: No such file or directory", "highwayhash/a.h"),
+        ("ERROR: Package 'x' requires a different Python: 3.13", "does not support this Python"),
+        ("g++: fatal error: Killed signal terminated program cc1plus", "ran out of memory"),
+        ("ERROR: something else", "ERROR: something else"),
+    ],
+)
+def test_causes_are_read_from_the_log(line, cause):
+    assert cause in diagnose(f"Collecting x\n{line}\n")[0]
