@@ -357,6 +357,21 @@ def test_products_without_weights_have_only_input_gradients():
     assert graph.cost(3).layers[-1].weight_gradient_flops == 0
 
 
+class FirstRow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(3, 5))
+
+    def forward(self, x):
+        return self.table[0]
+
+
+def test_a_model_that_only_looks_at_a_weight_moves_nothing_forward():
+    cost = costs(FirstRow(), torch.randn(2, 5), 2)
+    assert cost.parameters == 15
+    assert cost.forward_bytes == 0
+
+
 def test_frozen_layers_have_no_gradient_and_stop_it():
     net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 4))
     net[0].requires_grad_(False)

@@ -18,7 +18,7 @@ from paceline.workload.capture.products import Product, products_of
 from paceline.workload.capture.recording import RecordedInput, Recording, Segment
 from paceline.workload.capture.traffic import hidden_workspace, is_understood_by_bytes, movement
 
-_SILENT_NAMESPACES = ("prim", "prims", "profiler", "_c10d_functional")
+_SILENT_NAMESPACES = ("prim", "profiler")
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[misc]
@@ -38,7 +38,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._owner_of_node: dict[int, tuple[int, bool]] = {}
         self._last_backward = (0, False)
         self._producer: dict[int, int | str] = {}
-        self._alive: list[Any] = []
+        self._alive: dict[int, Any] = {}
         self._weights: set[int] = set()
         self._constants: set[int] = set()
         self._kept: set[int] = set()
@@ -136,6 +136,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return self._current[1]
 
     def _backward_segment(self, node: Any) -> tuple[int, bool]:
+        if not self._segments:  # forward only looked at tensors
+            self._forward_segment()
         if len(self._stack) > 1:  # a checkpointed module runs again
             for index, segment in enumerate(self._segments):
                 if segment.module == self._stack[-1][0]:
@@ -205,10 +207,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         try:
             storage = tensor.untyped_storage()
         except NotImplementedError:  # sparse tensors have none
-            self._alive.append(tensor)
+            self._alive[id(tensor)] = tensor
             return id(tensor)
         number: int = storage._cdata
-        self._alive.append(storage)
+        self._alive.setdefault(number, storage)
         return number
 
 
