@@ -4,7 +4,8 @@ import pytest
 from paceline.plan.activations import kept_activations, working_bytes
 from paceline.plan.blocks import blocks
 from paceline.plan.plan import Recompute
-from paceline.plan.sharding import Sharding, with_written_scores
+from paceline.plan.sharding import Sharding
+from paceline.plan.written_attention import with_written_scores
 from paceline.workload import zoo
 
 
@@ -72,8 +73,12 @@ def test_selective_recomputation_saves_the_scores_of_unfused_attention():
         sizes = kept_activations(sharding, layers, recompute, 8).sizes
         return of_block(sharding, [float(size.per_sample) for size in sizes])
 
-    scores = 64 * 2048 * 2048 * 2 / 8
+    scores = 5 * 64 * 2048 * 2048 / 8
     assert kept(Recompute.NONE) - kept(Recompute.SELECTIVE) == pytest.approx(scores, rel=0.01)
+
+
+def test_selective_recomputation_leaves_fused_attention_alone(gpt):
+    assert not any(kept_activations(gpt, gpt.layers(8), Recompute.SELECTIVE, 8).again)
 
 
 def test_experts_are_fewer_and_busier():

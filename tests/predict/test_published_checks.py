@@ -1,4 +1,8 @@
-"""Checks 4 to 7 of the model, and the recomputation table of Korthikanti et al., with errors."""
+"""Checks 4 to 7 of the model, and the recomputation table of Korthikanti et al., with errors.
+
+These are not blind: what was chosen or fitted with the scored rows in sight is said at each
+check, and the tests print the readings that look worse beside the one that is asserted.
+"""
 
 from dataclasses import replace
 
@@ -57,34 +61,53 @@ def test_check_4_no_overlap_on_10_gigabit(devices, measured):
 
 
 def test_check_5_a_small_network_does_not_scale_perfectly():
+    """The abstract gives no batch; 128 is usual on CIFAR-10. At 256 the model says 11.4."""
     cluster = catalogue.cluster("iris-v100")
-    workload = Workload.of("resnet44", 128)
-    alone = predict(workload, cluster.shaped(1, 1), Plan(framework="torch-ddp"))
-    twelve = predict(workload, cluster.shaped(3, 4), Plan(dp=12, framework="torch-ddp"))
-    speed_up = twelve.samples_per_second / alone.samples_per_second
-    print(f"ResNet-44 on 12 V100: {speed_up:.2f}, measured 10.11: {speed_up / 10.11 - 1:+.1%}")
-    assert 9 <= speed_up <= 11.2
+
+    def speed_up(batch):
+        workload = Workload.of("resnet44", batch)
+        alone = predict(workload, cluster.shaped(1, 1), Plan(framework="torch-ddp"))
+        twelve = predict(workload, cluster.shaped(3, 4), Plan(dp=12, framework="torch-ddp"))
+        return twelve.samples_per_second / alone.samples_per_second
+
+    found = {batch: speed_up(batch) for batch in (32, 64, 128, 256)}
+    shown = ", ".join(f"{value:.2f} at batch {batch}" for batch, value in found.items())
+    print(f"ResNet-44 on 12 V100: {shown}; measured 10.11 at a batch that is not stated")
+    assert 9 <= found[128] <= 11.2
 
 
 @pytest.mark.parametrize("link", ["eth_10g", "ib_edr_100g"])
 @pytest.mark.parametrize("model", ["resnet50", "bert_base"])
 def test_check_6_methods_are_ranked_as_measured(model, link):
-    measured: dict[str, float] = {}
-    predicted: dict[str, float] = {}
-    errors = []
+    """Asserted on each method's time over 8, 16 and 32 devices together.
+
+    Of the readings of "ranking" this one came out best; single device counts, with seven points
+    each, go down to about 0.5 and are printed. The PCIe rate and ByteScheduler's overhead come
+    from rows of 4 devices in one node, which are not scored; that ByteScheduler-PS waits at a
+    barrier was taken from rows that are.
+    """
+    pairs: dict[tuple[str, int], tuple[float, float]] = {}
     for method, devices, seconds in hkbu_rows(model, link):
-        guess = hkbu_step_seconds(model, link, method, devices)
-        measured[method] = measured.get(method, 0.0) + seconds
-        predicted[method] = predicted.get(method, 0.0) + guess
-        errors.append(abs(guess / seconds - 1))
-    correlation = spearmanr([measured[m] for m in METHODS], [predicted[m] for m in METHODS])[0]
-    median = sorted(errors)[len(errors) // 2]
+        pairs[method, devices] = (seconds, hkbu_step_seconds(model, link, method, devices))
+    counts = sorted({devices for _, devices in pairs})
+
+    def correlation(rows):
+        return spearmanr([row[0] for row in rows], [row[1] for row in rows])[0]
+
+    def total(method, side):
+        return sum(pairs[method, devices][side] for devices in counts)
+
+    together = correlation([(total(m, 0), total(m, 1)) for m in METHODS])
+    single = {n: correlation([pairs[m, n] for m in METHODS]) for n in counts}
+    errors = sorted(abs(guess / seconds - 1) for seconds, guess in pairs.values())
     print(
-        f"{model} on {link}: rank correlation {correlation:.3f} over {len(METHODS)} methods, "
-        f"median error {median:.1%} over {len(errors)} rows"
+        f"{model} on {link}: rank correlation {together:.3f} over {len(METHODS)} methods; "
+        f"pooled {correlation(list(pairs.values())):.2f}; by devices "
+        + ", ".join(f"{n}: {value:.2f}" for n, value in single.items())
+        + f"; median error {errors[len(errors) // 2]:.1%} over {len(errors)} rows"
     )
     assert len(errors) == 21
-    assert correlation >= 0.85
+    assert together >= 0.85
 
 
 def model_over_data_parallel(model, link, batch, nodes=8):
@@ -121,7 +144,11 @@ def test_check_7_model_parallel_pays_only_with_large_matrices_small_batches_slow
     ],
 )
 def test_recomputation_table_of_korthikanti(model, recompute, measured):
-    """arXiv 2205.05198, table 5: A100-80GB; selective goes with sequence parallelism."""
+    """arXiv 2205.05198, table 5: A100-80GB; selective goes with sequence parallelism.
+
+    Not a validation: constants of ``data/efficiency.toml`` were set with these four rows in
+    sight (it says which). This holds the model to what it was made to reproduce.
+    """
     large = model == "gpt3_175b"
     plan = Plan(
         tp=8,

@@ -28,14 +28,15 @@ def kept_activations(
 ) -> Kept:
     """What one device keeps of one micro-batch.
 
-    ``selective`` keeps the inputs of attention instead of its scores; ``full`` keeps the input
-    of each numbered block (divided by tokens with sequence parallelism) and nothing in it.
+    ``selective`` keeps the inputs of attention instead of its scores, which fused attention
+    never writes; ``full`` keeps the input of each numbered block (divided by tokens with
+    sequence parallelism) and nothing in it.
     """
     sizes = [layer.profile.activation_bytes for layer in layers]
     again = [False] * len(layers)
     if recompute is Recompute.SELECTIVE:
-        for index, layer in enumerate(layers):
-            if layer.profile.kind in _ATTENTIONS:
+        for index, node in enumerate(sharding.graph.nodes):
+            if node.op.kind in _ATTENTIONS and not getattr(node.op, "fused", False):
                 again[index] = True
                 inputs = _input_bytes(sharding, index)
                 sizes[index] = _smaller(sizes[index], Affine(0, inputs / tp))

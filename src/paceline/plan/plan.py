@@ -38,8 +38,8 @@ class Plan:
     ``micro_batch`` samples go through at a time, ``micro_batches`` times per step; what is not
     given follows from the batch. Each pipeline stage holds ``interleave`` chunks;
     ``stage_layers`` gives the number of blocks of each chunk when they are uneven. Without
-    ``fused_attention`` the scores of attention are written to memory, which is what selective
-    recomputation saves. None leaves synchronisation to the framework.
+    ``fused_attention`` the scores of attention are written to memory and dropped out, which is
+    what selective recomputation saves. None leaves synchronisation to the framework.
     """
 
     dp: int = 1

@@ -5,14 +5,14 @@ vectorised search share the equations.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from paceline.plan.division import divided_profile, shared_out_experts
 from paceline.plan.tensor_parallel import Division, Role, Transfer, divide
 from paceline.workload.cost import Affine, GraphProfile, LayerProfile, Number
 from paceline.workload.graph import Graph
-from paceline.workload.ops import Attention, MixtureOfExperts
+from paceline.workload.ops import MixtureOfExperts
 from paceline.workload.ops.base import elements
 from paceline.workload.precision import Precision, precision
 
@@ -43,15 +43,6 @@ class ShardedLayer:
     expert_backward: tuple[Message, ...] = ()
     context_forward: tuple[Message, ...] = ()
     is_expert: bool = False
-
-
-def with_written_scores(graph: Graph) -> Graph:
-    """The graph with attention that writes its scores to memory instead of fused kernels."""
-    nodes = tuple(
-        replace(node, op=replace(node.op, fused=False)) if isinstance(node.op, Attention) else node
-        for node in graph.nodes
-    )
-    return replace(graph, nodes=nodes)
 
 
 class Sharding:

@@ -7,7 +7,8 @@ from functools import cached_property
 from paceline.hardware import Cluster
 from paceline.plan.activations import Kept, kept_activations
 from paceline.plan.plan import Plan
-from paceline.plan.sharding import Message, ShardedLayer, Sharding, with_written_scores
+from paceline.plan.sharding import Message, ShardedLayer, Sharding
+from paceline.plan.written_attention import with_written_scores
 from paceline.predict.collectives import CollectiveCost, Group, collective_cost
 from paceline.predict.compute import layer_times, with_measured
 from paceline.predict.efficiency import Efficiency
