@@ -44,11 +44,6 @@ class Layout:
         return self._group(self.ep, self.tp)
 
     @property
-    def expert_replicas(self) -> Group:
-        """Ranks that hold the same experts."""
-        return self._group(self.cp * self.dp / self.ep, self.tp * self.ep)
-
-    @property
     def stage_stride(self) -> Numbers:
         """Ranks from one pipeline stage to the next."""
         return self.tp * self.cp * self.dp
