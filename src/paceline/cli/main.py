@@ -32,6 +32,7 @@ COMMANDS = {
     "report": "Write one self-contained HTML page about what was measured.",
     "run": "Run a training command of your own, unchanged, and record its steps.",
     "show": "Show one launch with everything that was recorded about it.",
+    "sweep": "Compare data and model parallelism along five axes, crossovers solved.",
     "whatif": "Say what faster resources or another plan would gain.",
 }
 """Name and one-line help of each command; ``paceline.cli.commands.<name>`` holds ``command``.

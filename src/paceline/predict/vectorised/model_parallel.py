@@ -8,7 +8,7 @@ import numpy as np
 
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
-from paceline.plan.sharding import Message, ShardedLayer, Sharding
+from paceline.plan.sharding import Message, ShardedLayer
 from paceline.predict.case import Case
 from paceline.predict.collectives import Group, cost_on_fabric
 from paceline.predict.compute import update_seconds
@@ -81,14 +81,17 @@ class ModelParallelSweep:
         )
 
     @cached_property
-    def _sharding(self) -> Sharding:
-        return self._case.replica.sharding
+    def _parts(self) -> dict[float, tuple[ShardedLayer, ...]]:
+        """Shares of the layers by number of workers, as they are asked for."""
+        return {}
 
     def _steps(self, nodes: float, points: Points) -> Array:
         """Configurations with one number of nodes."""
         workers = nodes * self.cluster.devices_per_node
         degree = int(workers) if workers == round(workers) else workers
-        parts = self._sharding.layers(degree)
+        if degree not in self._parts:
+            self._parts[degree] = self._case.replica.sharding.layers(degree)
+        parts = self._parts[degree]
         batches = points.batch * workers
         factor = slowest_factor(self._case, np.full(1, workers))
         costs, framework = self._case.costs, self._case.framework
