@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from mutations import SAMPLES, mutated
+
 from paceline.errors import PacelineError
 from paceline.measure.imports import Told, launch_of_log, launch_of_trace
 from paceline.measure.readers import ParsedLog, read_log, readers

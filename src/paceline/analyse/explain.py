@@ -7,7 +7,7 @@ from paceline.analyse.groups import LaunchGroup, grouped
 from paceline.analyse.statistics import Estimate
 from paceline.analyse.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.errors import InputError
-from paceline.step import Breakdown, breakdown
+from paceline.step import Breakdown, Step, breakdown
 from paceline.store import Launch
 from paceline.units import format_bytes, format_seconds
 
@@ -50,15 +50,17 @@ def explain(launches: Sequence[Launch], processes: int | None = None) -> Explana
     base = _same_workload(alone, measured)
     ranks = measured.first.world_size
     side_by_side = [g for g in plain if g.first.world_size == ranks and not g.first.synchronised]
-    phases = _phases(launches, measured)
+    timeline = _timeline(launches, measured)
+    phases: tuple[Breakdown, ...] = ()
     missing: list[str] = []
     causes: list[WaterfallItem] = []
     if side_by_side:
         causes += _sharing_and_waiting(side_by_side[0], base.step)
     else:
         missing.append("what sharing the machine costs: measure --unsynchronised")
-    if phases:
-        causes.append(_exposed(phases, measured, launches))
+    if timeline is not None:
+        phases = tuple(breakdown(timeline, rank) for rank in timeline.ranks)
+        causes.append(_exposed(phases, timeline))
     else:
         missing.append("how much communication is exposed: measure --instrument phases")
     ideal = WaterfallItem("ideal step", base.step.mean, ItemKind.IDEAL, "one process alone")
@@ -81,18 +83,19 @@ def _same_workload(alone: Sequence[LaunchGroup], measured: LaunchGroup) -> Launc
     )
 
 
-def _phases(launches: Sequence[Launch], measured: LaunchGroup) -> tuple[Breakdown, ...]:
+def _timeline(launches: Sequence[Launch], measured: LaunchGroup) -> Step | None:
+    """A step of the same configuration with its phases and messages, where one was seen."""
     for launch in launches:
         timeline = launch.outcome.timeline
         if (
             timeline is not None
-            and launch.instrument == "phases"
+            and launch.instrument != "layers"
             and launch.synchronised
             and launch.world_size == measured.first.world_size
             and launch.batch_per_rank == measured.first.batch_per_rank
         ):
-            return tuple(breakdown(timeline, rank) for rank in timeline.ranks)
-    return ()
+            return timeline
+    return None
 
 
 def _sharing_and_waiting(group: LaunchGroup, alone: Estimate) -> list[WaterfallItem]:
@@ -113,19 +116,11 @@ def _sharing_and_waiting(group: LaunchGroup, alone: Estimate) -> list[WaterfallI
     ]
 
 
-def _exposed(
-    phases: Sequence[Breakdown], measured: LaunchGroup, launches: Sequence[Launch]
-) -> WaterfallItem:
+def _exposed(phases: Sequence[Breakdown], timeline: Step) -> WaterfallItem:
     """Communication nothing hides: that of the rank that waits least, which arrives last."""
     exposed = min(parts.exposed_communication_seconds for parts in phases)
     hidden = min(parts.hidden_communication_seconds for parts in phases)
-    sizes = [
-        task.size_bytes
-        for launch in launches
-        if launch.outcome.timeline is not None and launch.instrument == "phases"
-        for task in launch.outcome.timeline.tasks
-        if task.rank == 0 and task.size_bytes > 0
-    ]
+    sizes = [task.size_bytes for task in timeline.tasks if task.rank == 0 and task.size_bytes > 0]
     words = f"{len(sizes)} message{'s' if len(sizes) != 1 else ''} of {format_bytes(sum(sizes))}"
     return WaterfallItem(
         "exposed all-reduce", exposed, note=f"{words}, {format_seconds(hidden)} hidden"

@@ -1,6 +1,6 @@
 """Options that several commands share, with one spelling and one meaning."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,3 +35,25 @@ def parse_places(text: str) -> list[tuple[int, int]]:
             raise InputError(f"'{part}' has no process", "write -j 1x1,1x2")
         places.append(place)
     return places
+
+
+def parse_settings(texts: Sequence[str]) -> dict[str, str]:
+    """Names and values of ``--set NAME=VALUE`` options."""
+    settings: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"'{text}' is not NAME=VALUE", "write --set ranks=2")
+        settings[name] = value
+    return settings
+
+
+def parse_one_place(text: str | None) -> tuple[int | None, int | None]:
+    """Nodes and processes in all of ``2x4``; neither is known without a text."""
+    if text is None:
+        return None, None
+    places = parse_places(text)
+    if len(places) != 1:
+        raise InputError(f"'{text}' is more than one place", "give one: -j 2x4")
+    nodes, processes = places[0]
+    return nodes, nodes * processes

@@ -84,7 +84,7 @@ def launch_local(
                     os.sched_setaffinity(process.pid, cores[rank])
         reason = _wait(processes, begun + timeout_seconds, timeout_seconds)
     finally:
-        _end_all(processes)
+        end_all(processes)
     exits = tuple(
         RankExit(rank, process.returncode, log)
         for rank, (process, log) in enumerate(zip(processes, logs, strict=True))
@@ -162,7 +162,7 @@ def describe_exit(rank: int, code: int | None) -> str:
     return f"rank {rank} was killed by {name}"
 
 
-def _end_all(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
+def end_all(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
     """End every process group that is left: first asked, then forced; then reap."""
     _signal_groups(processes, signal.SIGTERM)
     end = time.monotonic() + TERM_GRACE_SECONDS

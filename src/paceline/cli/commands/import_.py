@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paceline.cli.options import parse_places, store_option
+from paceline.cli.options import parse_one_place, store_option
 from paceline.cli.output import emit_json, json_option, next_line
 
 if TYPE_CHECKING:
@@ -50,8 +50,10 @@ def command(
     tell is asked for, never guessed.
     """
     from paceline.cli.imported import imported_json, print_imported, read_files
+    from paceline.measure.imports import Told
 
-    told = _told(model, batch, place, precision)
+    nodes, ranks = parse_one_place(place)
+    told = Told(model, batch, ranks, nodes, precision)
     found = read_files(files, program)
     recorded: list[str] = []
     if not as_json:
@@ -64,19 +66,6 @@ def command(
         emit_json("import", 1, {"files": documents, "launches": recorded})
         return
     _end(recorded, dry_run, files[0])
-
-
-def _told(model: str, batch: int | None, place: str | None, precision: str) -> "Told":
-    from paceline.errors import InputError
-    from paceline.measure.imports import Told
-
-    if place is None:
-        return Told(model, batch, precision=precision)
-    places = parse_places(place)
-    if len(places) != 1:
-        raise InputError(f"'{place}' is more than one place", "a log is about one: -j 2x4")
-    nodes, processes = places[0]
-    return Told(model, batch, nodes * processes, nodes, precision)
 
 
 def _record(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.options import parse_settings
 from paceline.cli.output import emit_json, json_option, next_line
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
     if name is None:
         _list(list(recipes().values()), as_json)
         return
-    chosen, given = recipe(name), _given(values)
+    chosen, given = recipe(name), parse_settings(values)
     filled = chosen.command
     for placeholder, value in given.items():
         filled = filled.replace("{" + placeholder + "}", value)
@@ -49,18 +50,6 @@ def _log_file(chosen: "Recipe") -> str:
     return chosen.log.split()[0].rstrip(";,")
 
 
-def _given(values: tuple[str, ...]) -> dict[str, str]:
-    from paceline.errors import InputError
-
-    given: dict[str, str] = {}
-    for text in values:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise InputError(f"'{text}' is not NAME=VALUE", "write --set ranks=2")
-        given[name] = value
-    return given
-
-
 def _list(found: "list[Recipe]", as_json: bool) -> None:
     if as_json:
         emit_json("recipes", 1, {"recipes": [{"name": r.name, "title": r.title} for r in found]})
@@ -74,7 +63,7 @@ def _list(found: "list[Recipe]", as_json: bool) -> None:
 def _print(chosen: "Recipe", filled: str, given: dict[str, str]) -> None:
     import textwrap
 
-    lines = textwrap.wrap(
+    command_lines = textwrap.wrap(
         f"{filled} > {_log_file(chosen)} 2>&1",
         92,
         initial_indent="  ",
@@ -82,7 +71,7 @@ def _print(chosen: "Recipe", filled: str, given: dict[str, str]) -> None:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    click.echo(f"{chosen.title}\n\nRun\n" + " \\\n".join(lines))
+    click.echo(f"{chosen.title}\n\nRun\n" + " \\\n".join(command_lines))
     for placeholder, meaning in chosen.placeholders.items():
         if placeholder not in given:
             click.echo(f"    {{{placeholder}}}  {meaning}")

@@ -1,0 +1,148 @@
+"""``paceline run``: a training command of the user's own, unchanged, recorded as a launch."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.cli.options import parse_one_place, parse_settings, store_option
+from paceline.cli.output import emit_json, json_option, next_line
+
+if TYPE_CHECKING:
+    from paceline.store import Launch
+
+EXAMPLE = """
+\b
+Examples:
+  paceline run -- torchrun --nproc_per_node 2 train.py
+  paceline run --layers -- python train.py
+  paceline run --recipe pydtnn --set ranks=2 --set batch=32 --set model=alexnet_cifar10 ...
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("command_line", nargs=-1, type=click.UNPROCESSED)
+@click.option("--recipe", "recipe_name", help="Run this recipe's command (see paceline recipes).")
+@click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="Fill the recipe in.")
+@click.option("--program", help="Read the steps from the output, as this program's log.")
+@click.option("--model", default="", help="Name of the network [default: the script's name].")
+@click.option("--batch", type=click.IntRange(min=1), help="Samples per process and step.")
+@click.option("-j", "place", help="NODESxPROCESSES, where the processes do not tell it.")
+@click.option("--precision", default="", help="fp32, bf16, ... for the record.")
+@click.option("--layers", "with_layers", is_flag=True, help="Time single layers too; slower.")
+@click.option("--warmup-steps", default=3, show_default=True, help="Steps that do not count.")
+@click.option("--timeout", help="End the command after so long, such as 2h.")
+@click.option("--study", help="Study to put the launch in [default: the model's name].")
+@store_option
+@json_option
+def command(
+    command_line: tuple[str, ...],
+    recipe_name: str | None,
+    values: tuple[str, ...],
+    program: str | None,
+    model: str,
+    batch: int | None,
+    place: str | None,
+    precision: str,
+    with_layers: bool,
+    warmup_steps: int,
+    timeout: str | None,
+    study: str | None,
+    store_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a training command, unchanged, and record steps, phases and buckets.
+
+    PyTorch scripts are watched from within: optimiser, backward, data loader, DDP and
+    collectives. Any other program is known by its log. Nothing has to be edited.
+    """
+    from paceline.measure.imports import Told
+    from paceline.measure.watch.launches import RunRequest, run_watched, script_name
+    from paceline.store import Store, default_store_path
+    from paceline.units import parse_seconds
+
+    variables, words, reader = _command(command_line, recipe_name, values)
+    nodes, ranks = parse_one_place(place)
+    request = RunRequest(
+        command=words,
+        told=Told(model, batch, ranks, nodes, precision),
+        study=study or model or script_name(words),
+        program=program or reader,
+        with_layers=with_layers,
+        warmup_steps=warmup_steps,
+        timeout_seconds=parse_seconds(timeout) if timeout else None,
+        variables=variables,
+    )
+    with Store(store_path or default_store_path()) as store:
+        launch = run_watched(request, store, echo=not as_json)
+    _show(launch, as_json)
+
+
+def _command(
+    command_line: tuple[str, ...], recipe_name: str | None, values: tuple[str, ...]
+) -> tuple[dict[str, str], tuple[str, ...], str | None]:
+    """Variables, words and log reader of what is to be run."""
+    from paceline.errors import InputError
+    from paceline.measure.recipes import fill, recipe
+
+    reader = None
+    if recipe_name is not None:
+        chosen = recipe(recipe_name)
+        words = shlex.split(fill(chosen.command, parse_settings(values)))
+        reader = chosen.reader
+    else:
+        words = list(command_line)
+    variables: dict[str, str] = {}
+    while words and "=" in words[0] and words[0].split("=", 1)[0].isidentifier():
+        name, value = words.pop(0).split("=", 1)
+        variables[name] = value
+    if not words:
+        raise InputError(
+            "there is no command to run", "paceline run -- torchrun --nproc_per_node 2 train.py"
+        )
+    return variables, tuple(words), reader
+
+
+def _show(launch: "Launch", as_json: bool) -> None:
+    from paceline.cli.tables import launch_json, print_throughput
+    from paceline.store import Status
+
+    if as_json:
+        emit_json("run", 1, {**launch_json(launch), "facts": launch.outcome.facts})
+    else:
+        if launch.status is Status.FINISHED:
+            print_throughput([launch])
+            _print_phases(launch)
+        for note in launch.outcome.facts.get("notes", ()):
+            click.echo(f"note: {note}", err=True)
+        if launch.status is Status.FINISHED:
+            next_line(f"paceline show {launch.id}", f"paceline show {launch.id} --trace step.json")
+    if launch.status is not Status.FINISHED:
+        click.echo(f"{launch.status}: {launch.outcome.reason}", err=True)
+        raise SystemExit(1)
+
+
+def _print_phases(launch: "Launch") -> None:
+    from paceline.report.table import Column, Table
+    from paceline.report.terminal import print_table
+    from paceline.step import breakdown
+
+    timeline = launch.outcome.timeline
+    if timeline is None:
+        return
+    rows: list[tuple[str, str, float, float | None]] = []
+    for rank in timeline.ranks[:8]:
+        parts = breakdown(timeline, rank)
+        rows.extend(
+            (f"rank {rank}", str(phase), seconds, parts.busy.get(phase))
+            for phase, seconds in parts.exposed.items()
+        )
+    columns = (
+        Column("rank"),
+        Column("phase"),
+        Column("exposed", "ms", scale=1e3),
+        Column("busy", "ms", scale=1e3),
+    )
+    note = "The median step; exposed parts sum to it, busy time may run under other phases."
+    print_table(Table(columns, tuple(rows), note=note))

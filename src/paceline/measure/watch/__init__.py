@@ -1,0 +1,1 @@
+"""Watches training scripts that know nothing of Paceline, and records those that do."""

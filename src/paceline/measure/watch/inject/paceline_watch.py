@@ -1,0 +1,277 @@
+"""Records the steps of a training process from the inside, with the standard library only.
+
+`Recorder` collects what happens within a step and writes it as JSON lines; `start` makes it
+watch PyTorch as soon as the script imports it (see `paceline_watch_torch`). The events are
+described in ``protocol.md`` under "Watched processes". Runs on Python 3.8 and later, in the
+script's own interpreter, which need not have Paceline.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.abc
+import importlib.machinery
+import json
+import os
+import sys
+import time
+import traceback
+from typing import Any, Callable
+
+FLUSH_SECONDS = 1.0
+clock = time.perf_counter
+
+
+active: Recorder | None = None
+"""The recorder of this process, if it is being watched."""
+
+
+class Recorder:
+    """Steps of this process: when each began and ended, and the segments inside it.
+
+    A segment is (phase, start, end) in readings of `clock`; a message is [operation, bytes,
+    start, end], whose end is set by whoever sees it arrive. With ``steps_by_hand`` the script
+    says itself where steps end (`paceline.record`).
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.steps_by_hand = False
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """This is a new process: forget what the parent did."""
+        self.pid = os.getpid()
+        self.forks = 0
+        self.closed = self.said_hello = False
+        self.step_count = 0
+        self.begun: float | None = None
+        self.cpu_begun = 0.0
+        self.buffer: list[tuple[Any, ...]] = []
+        self.layers: Callable[[], list[dict[str, Any]]] | None = None
+        self.flushed = clock()
+        self._clear_step()
+
+    def _clear_step(self) -> None:
+        self.segments: list[tuple[str, float, float]] = []
+        self.messages: list[list[Any]] = []
+        self.fetches = self.samples = 0
+
+    def segment(self, phase: str, start: float, end: float) -> None:
+        """Something of the step took from ``start`` to ``end``."""
+        if self.begun is None:
+            self.begin(start)
+        self.segments.append((phase, start, end))
+
+    def message(self, operation: str, size: float, start: float) -> list[Any]:
+        """A message was sent; the caller sets the last element when it has arrived."""
+        if self.begun is None:
+            self.begin(start)
+        record = [operation, size, start, None]
+        self.messages.append(record)
+        return record
+
+    def fetched(self, start: float, end: float, samples: int) -> None:
+        """A batch came from a data loader."""
+        self.segment("input", start, end)
+        self.fetches += 1
+        self.samples += samples
+
+    def begin(self, moment: float) -> None:
+        """A step begins at ``moment``."""
+        self.begun = moment
+        self.cpu_begun = time.process_time()
+
+    def end_step(self, moment: float, loss: float | None = None) -> None:
+        """The step ends at ``moment``, and the next one begins."""
+        begun = moment if self.begun is None else self.begun
+        cpu = time.process_time()
+        self.buffer.append(
+            (
+                begun,
+                moment,
+                cpu - self.cpu_begun,
+                self.segments,
+                self.messages,
+                self.fetches,
+                self.samples,
+                loss,
+            )
+        )
+        self.step_count += 1
+        self.begun, self.cpu_begun = moment, cpu
+        self._clear_step()
+        if moment - self.flushed > FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self, everything: bool = False) -> None:
+        """Write the steps so far; the last one's messages may still be on their way."""
+        ready = len(self.buffer) if everything else max(0, len(self.buffer) - 1)
+        written, self.buffer = self.buffer[:ready], self.buffer[ready:]
+        self.flushed = clock()
+        if written:
+            self.hello()
+            self.write("watched", steps=[step_as_json(step) for step in written])
+
+    def hello(self) -> None:
+        """Say who this process is, once."""
+        if not self.said_hello:
+            self.said_hello = True
+            rank, world = rank_and_world()
+            self.write(
+                "hello",
+                rank=rank,
+                world=world,
+                pid=self.pid,
+                versions=versions(),
+                arguments=sys.argv[:50],
+            )
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one event to this process's file; a full disk must not end the training."""
+        path = os.path.join(self.directory, f"process-{self.pid}.events.jsonl")
+        try:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"event": event, "time": time.time(), **fields}) + "\n")
+        except (OSError, TypeError, ValueError) as error:
+            print(f"paceline: an event was lost: {error!r}", file=sys.stderr)
+
+    def close(self) -> None:
+        """Write what is left; called at the end of the process."""
+        if self.closed or os.getpid() != self.pid:
+            return
+        self.closed = True
+        self.flush(everything=True)
+        if self.step_count:
+            rank, _ = rank_and_world()
+            if self.layers is not None:
+                self.write("layers", rank=rank, layers=self.layers())
+            self.write("end", rank=rank, forks=self.forks, memory=peak_memory())
+
+    def failed(self, kind: type, error: BaseException, trace: Any) -> None:
+        """An exception ended the script."""
+        self.hello()
+        frames = traceback.extract_tb(trace)
+        place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+        message = str(error).strip()[:2000]
+        self.write("failure", kind=kind.__name__, message=message, place=place)
+
+
+def step_as_json(step: tuple[Any, ...]) -> dict[str, Any]:
+    """One step as JSON values, moments as seconds from its beginning."""
+    begun, end, cpu, segments, messages, fetches, samples, loss = step
+    return {
+        "step_seconds": end - begun,
+        "cpu_seconds": cpu,
+        "segments": [[phase, start - begun, stop - begun] for phase, start, stop in segments],
+        "messages": [
+            [operation, size, start - begun, (end if stop is None else stop) - begun]
+            for operation, size, start, stop in messages
+        ],
+        "fetches": fetches,
+        "samples": samples,
+        "loss": loss,
+    }
+
+
+def rank_and_world() -> tuple[int, int]:
+    """Who this process is, by PyTorch's process group or by what its launcher set."""
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_initialized():
+            return distributed.get_rank(), distributed.get_world_size()
+    except (AttributeError, RuntimeError, ValueError):
+        pass
+    for rank, world in (
+        ("RANK", "WORLD_SIZE"),
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+        ("SLURM_PROCID", "SLURM_NTASKS"),
+    ):
+        if os.environ.get(rank, "").isdigit() and os.environ.get(world, "").isdigit():
+            return int(os.environ[rank]), int(os.environ[world])
+    return 0, 1
+
+
+def versions() -> dict[str, str]:
+    """Versions of the interpreter and of the frameworks that are loaded."""
+    found = {"python": sys.version.split()[0]}
+    for name in ("torch", "tensorflow", "jax", "mxnet", "horovod", "deepspeed"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
+    return found
+
+
+def peak_memory() -> dict[str, int]:
+    """Bytes of host memory, and of the current GPU where PyTorch used one."""
+    found = {}
+    try:
+        import resource
+
+        found["host_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    except ImportError:
+        pass
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is not None and cuda.is_initialized():
+        found["device_bytes"] = cuda.max_memory_allocated()
+    return found
+
+
+class PatchAfterImport(importlib.abc.MetaPathFinder):
+    """Calls a function on a module right after it was imported, before anyone sees it."""
+
+    def __init__(self, patches: dict[str, Callable[[Any], None]]) -> None:
+        self.patches = dict(patches)
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        """The module's usual specification, with the patch put behind its execution."""
+        patch = self.patches.pop(fullname, None)
+        if patch is None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def execute_and_patch(module: Any) -> None:
+            execute(module)
+            try:
+                patch(module)
+            except Exception as error:
+                print(f"paceline: cannot watch {fullname}: {error!r}", file=sys.stderr)
+
+        spec.loader.exec_module = execute_and_patch  # type: ignore[method-assign]
+        return spec
+
+
+def start(directory: str, with_layers: bool) -> Recorder:
+    """Watch this process and write what it does to a file in ``directory``."""
+    import paceline_watch_layers
+    import paceline_watch_torch
+
+    global active
+    active = recorder = Recorder(directory)
+    patches = paceline_watch_torch.patches(recorder)
+    if with_layers:
+        patches.update(paceline_watch_layers.patches(recorder))
+    sys.meta_path.insert(0, PatchAfterImport(patches))
+    atexit.register(recorder.close)
+    report_failures(recorder)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            after_in_parent=lambda: setattr(recorder, "forks", recorder.forks + 1),
+            after_in_child=recorder.after_fork,
+        )
+    return recorder
+
+
+def report_failures(recorder: Recorder) -> None:
+    """Note the exception that ends the script, then let Python print it as ever."""
+    previous = sys.excepthook
+
+    def excepthook(kind: Any, error: Any, trace: Any) -> None:
+        recorder.failed(kind, error, trace)
+        previous(kind, error, trace)
+
+    sys.excepthook = excepthook

@@ -1,0 +1,229 @@
+"""What is watched in PyTorch: optimisers, backward, data loaders, DDP buckets, collectives.
+
+Nothing here may change what the script computes. Functions are wrapped by name right after
+their module was imported; a module that does not look as expected is left alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any, Callable
+
+from paceline_watch import Recorder, clock
+
+COLLECTIVES = (
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_reduce",
+    "all_to_all_single",
+    "broadcast",
+    "reduce",
+    "reduce_scatter_tensor",
+)
+
+
+def patches(recorder: Recorder) -> dict[str, Callable[[Any], None]]:
+    """Modules to watch, each with the function that does it."""
+    return {
+        "torch.optim.optimizer": lambda module: watch_optimisers(module, recorder),
+        "torch.autograd": lambda module: watch_backward(module, recorder),
+        "torch.utils.data.dataloader": lambda module: watch_loaders(module, recorder),
+        "torch.distributed.distributed_c10d": lambda module: watch_collectives(module, recorder),
+        "torch.nn.parallel.distributed": lambda module: watch_ddp(module, recorder),
+    }
+
+
+def watch_optimisers(module: Any, recorder: Recorder) -> None:
+    """A step ends when the first optimiser that ever stepped has stepped again.
+
+    Optimisers may hold others (sharded ones do) or be several; updates of the others are part
+    of the step.
+    """
+    state: dict[str, Any] = {"depth": 0, "started": 0.0, "main": None}
+
+    def before(optimiser: Any, args: Any, kwargs: Any) -> None:
+        if state["depth"] == 0:
+            state["started"] = clock()
+            if state["main"] is None:
+                state["main"] = id(optimiser)
+        state["depth"] += 1
+
+    def after(optimiser: Any, args: Any, kwargs: Any) -> None:
+        state["depth"] = max(0, state["depth"] - 1)
+        if state["depth"] == 0:
+            moment = clock()
+            recorder.segment("update", state["started"], moment)
+            if id(optimiser) == state["main"] and not recorder.steps_by_hand:
+                recorder.end_step(moment)
+
+    module.register_optimizer_step_pre_hook(before)
+    module.register_optimizer_step_post_hook(after)
+
+
+def watch_backward(module: Any, recorder: Recorder) -> None:
+    """``loss.backward()`` calls ``torch.autograd.backward`` by name."""
+    original = module.backward
+
+    @functools.wraps(original)
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        start = clock()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            recorder.segment("backward", start, clock())
+
+    module.backward = backward
+
+
+def watch_loaders(module: Any, recorder: Recorder) -> None:
+    """How long the script waits for each batch, and how many samples are in it."""
+    iterator = module._BaseDataLoaderIter
+    original = iterator.__next__
+
+    @functools.wraps(original)
+    def fetch(self: Any) -> Any:
+        start = clock()
+        batch = original(self)
+        recorder.fetched(start, clock(), samples_in(batch))
+        return batch
+
+    iterator.__next__ = fetch
+
+
+def samples_in(batch: Any) -> int:
+    """First dimension of the first tensor of a batch; 0 when it cannot be told."""
+    for _ in range(4):
+        shape = getattr(batch, "shape", None)
+        if shape is not None:
+            return int(shape[0]) if len(shape) else 0
+        if isinstance(batch, dict):
+            batch = next(iter(batch.values()), None)
+        elif isinstance(batch, (list, tuple)) and batch:
+            batch = batch[0]
+        else:
+            return 0
+    return 0
+
+
+def watch_collectives(module: Any, recorder: Recorder) -> None:
+    """Collectives that the script calls itself; those of DDP do not pass through here."""
+    for name in COLLECTIVES:
+        original = getattr(module, name, None)
+        if original is not None:
+            setattr(module, name, timed_collective(name, original, recorder))
+
+
+def timed_collective(name: str, original: Any, recorder: Recorder) -> Any:
+    """``original`` with its messages recorded: until it returns, or until it has arrived."""
+
+    @functools.wraps(original)
+    def collective(*args: Any, **kwargs: Any) -> Any:
+        start = clock()
+        work = original(*args, **kwargs)
+        message = recorder.message(name, bytes_of(args), start)
+        if work is None:
+            message[3] = clock()
+        else:
+            mark_arrival(work, message)
+        return work
+
+    collective.paceline_original = original  # type: ignore[attr-defined]
+    return collective
+
+
+def mark_arrival(work: Any, message: list[Any]) -> None:
+    """Note when an asynchronous collective is done, if its backend can tell."""
+    try:
+        work.get_future().then(lambda _: message.__setitem__(3, clock()))
+    except (AttributeError, RuntimeError):
+        message[3] = clock()
+
+
+def bytes_of(args: tuple[Any, ...]) -> float:
+    """Bytes of the first tensor, or list of tensors, among the arguments."""
+    for argument in args[:2]:
+        tensors = argument if isinstance(argument, (list, tuple)) else [argument]
+        sizes = [t.numel() * t.element_size() for t in tensors if hasattr(t, "element_size")]
+        if sizes:
+            return float(sum(sizes))
+    return 0.0
+
+
+def watch_ddp(module: Any, recorder: Recorder) -> None:
+    """Time DDP's buckets through a communication hook that does what DDP does by itself.
+
+    The hook is registered at the first forward pass unless the script has one of its own by
+    then; a hook that the script registers later is called by ours.
+    """
+    ddp = module.DistributedDataParallel
+    register, forward = ddp.register_comm_hook, ddp.forward
+    register_builtin = getattr(ddp, "_register_builtin_comm_hook", None)
+
+    @functools.wraps(register)
+    def register_comm_hook(self: Any, state: Any, hook: Any) -> Any:
+        timer = self.__dict__.get("_paceline_timer")
+        if timer is not None:
+            timer.inner, timer.inner_state = hook, state
+            return None
+        self.__dict__["_paceline_timer"] = None
+        return register(self, state, hook)
+
+    @functools.wraps(forward)
+    def watched_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "_paceline_timer" not in self.__dict__:
+            self.__dict__["_paceline_timer"] = None
+            timer = BucketTimer(recorder, self.process_group)
+            try:
+                register(self, timer, timed_bucket)
+                self.__dict__["_paceline_timer"] = timer
+            except Exception as error:
+                print(f"paceline: DDP's buckets are not timed: {error!r}", file=sys.stderr)
+        return forward(self, *args, **kwargs)
+
+    ddp.register_comm_hook, ddp.forward = register_comm_hook, watched_forward
+    if register_builtin is not None:
+
+        def leave_alone(self: Any, kind: Any) -> Any:
+            self.__dict__["_paceline_timer"] = None
+            return register_builtin(self, kind)
+
+        ddp._register_builtin_comm_hook = functools.wraps(register_builtin)(leave_alone)
+
+
+class BucketTimer:
+    """What the communication hook knows: where to record, and which hook the script wants."""
+
+    def __init__(self, recorder: Recorder, group: Any) -> None:
+        import torch.distributed as dist
+
+        self.recorder, self.group = recorder, group
+        self.world = dist.get_world_size(group)
+        self.all_reduce = getattr(dist.all_reduce, "paceline_original", dist.all_reduce)
+        self.inner: Any = None
+        self.inner_state: Any = None
+
+
+def timed_bucket(timer, bucket):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """DDP's own averaging all-reduce, or the script's hook, with the bucket timed.
+
+    Without annotations: DDP refuses a hook whose annotations are not exactly its own.
+    """
+    buffer = bucket.buffer()
+    message = timer.recorder.message("bucket", float(buffer.nbytes), clock())
+    if timer.inner is not None:
+        future = timer.inner(timer.inner_state, bucket)
+
+        def value(done: Any) -> Any:
+            message[3] = clock()
+            return done.value()
+
+    else:
+        average = buffer.div_(timer.world)
+        future = timer.all_reduce(average, group=timer.group, async_op=True).get_future()
+
+        def value(done: Any) -> Any:
+            message[3] = clock()
+            return done.value()[0]
+
+    return future.then(value)
