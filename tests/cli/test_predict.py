@@ -58,7 +58,8 @@ def test_any_plan_can_be_given_and_comes_back_as_json():
 
 def test_a_trace_and_a_timeline_are_written(tmp_path):
     trace, timeline = tmp_path / "step.json", tmp_path / "step.svg"
-    run(predict, *RESNET, *HKBU, "-j", "2x4", "--trace", str(trace), "--timeline", str(timeline))
+    run(predict, *RESNET, *HKBU, "-j", "2x4",
+        "--chrome-trace", str(trace), "--timeline", str(timeline))  # fmt: skip
     events = json.loads(trace.read_text())["traceEvents"]
     assert {event["cat"] for event in events if event["ph"] == "X"} >= {"forward", "communicate"}
     assert timeline.read_text().lstrip().startswith("<")
@@ -88,11 +89,11 @@ def test_a_model_of_ones_own(tmp_path):
 
 
 def test_a_trace_can_stand_for_a_model(tmp_path):
-    text = run(predict, "--layers", "googlenet_k80", *HKBU, "-j", "8x1", "--overlap", "merged")
+    text = run(predict, "--trace", "googlenet_k80", *HKBU, "-j", "8x1", "--overlap", "merged")
     assert text.startswith("GoogLeNet, K80, B-Caffe, batch 64")
     own = tmp_path / "layers.csv"
     own.write_text("layer,forward_us,backward_us,gradient_bytes\nfirst,10,20,1000\nlast,30,40,0\n")
-    text = run(predict, "--layers", str(own), *HKBU, "-j", "2x1", "--json")
+    text = run(predict, "--trace", str(own), *HKBU, "-j", "2x1", "--json")
     assert json.loads(text)["predictions"][0]["step_seconds"] >= 100e-6
 
 
@@ -110,9 +111,8 @@ def test_whatif_shows_resources_and_plans():
     ("arguments", "words"),
     [
         (("--model", "resnet5", *HKBU), r"no model named 'resnet5'\. Near: "),
-        (RESNET, "no place to predict for"),
         (HKBU, "no model to predict"),
-        ((*HKBU, "--layers", "nothing"), "no trace named 'nothing'"),
+        ((*HKBU, "--trace", "nothing"), "no trace named 'nothing'"),
         ((*RESNET, "--cluster", "dgx-a1000"), r"no cluster named 'dgx-a1000'\. Near: dgx-a100"),
         ((*RESNET, *HKBU, "--link", "eth10"), r"no link named 'eth10'\. Near: eth_10g"),
         ((*RESNET, *HKBU, "-j", "2x4", "--dp", "3"), "= 3, but there are 8 devices"),

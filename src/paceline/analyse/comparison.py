@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from paceline.analyse.groups import LaunchGroup, grouped
 from paceline.analyse.local_prediction import LocalPrediction
@@ -50,3 +51,24 @@ def compare_processes(
         and group.first.world_size > 1
     }
     return [Comparison(one, measured.get(one.workers)) for one in predictions]
+
+
+def comparisons_json(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """Comparisons as JSON values, units in the names."""
+    return [
+        {
+            "label": one.prediction.label,
+            "workers": one.prediction.workers,
+            "predicted_samples_per_second": one.prediction.throughput,
+            "low_samples_per_second": one.prediction.throughput_interval[0],
+            "high_samples_per_second": one.prediction.throughput_interval[1],
+            "measured_samples_per_second": one.measured and one.measured.throughput.mean,
+            "relative_error": one.error,
+            "perfect_scaling_samples_per_second": one.prediction.perfect_throughput,
+            "step_seconds": one.prediction.step_seconds,
+            "sharing_seconds": one.prediction.sharing_seconds,
+            "waiting_seconds": one.prediction.waiting_seconds,
+            "exposed_communication_seconds": one.prediction.exposed_seconds,
+        }
+        for one in comparisons
+    ]

@@ -26,9 +26,9 @@ _WORKLOAD = (
         help="A network ('paceline models'), FILE.py:FUNCTION, FILE.onnx or config.json.",
     ),
     click.option(
-        "--layers",
+        "--trace",
         "trace_name",
-        help="Layer times from a trace, with or without --model: a CSV file or googlenet_k80.",
+        help="Layer times to replay, with or without --model: a CSV file or googlenet_k80.",
     ),
     click.option("--input", "input_shapes", multiple=True, help="Input of a file: 32x3x224x224."),
     click.option("--batch", type=int, help="Samples per replica and step [default: 32]."),
@@ -43,6 +43,7 @@ _PLACE = (
     click.option("--link", "link_name", help="Network between nodes, in place of the cluster's."),
     click.option("--intra-link", "intra_name", help="Links inside a node, likewise."),
     click.option("-j", "places", help="NODESxDEVICES, several by commas [default: all]."),
+    click.option("--nodes", help="Instead of -j: whole nodes, several by commas."),
 )
 _PLAN = (
     click.option("--dp", type=int, help="Data-parallel replicas [default: what is left]."),
@@ -107,12 +108,21 @@ class Request:
         """One cluster per place of ``-j``."""
         from paceline.cli.options import parse_places
 
-        text = self.values["places"]
+        text, nodes = self.values["places"], self.values["nodes"]
+        if text and nodes:
+            raise InputError("-j and --nodes both say where", "give one of them")
         places = parse_places(text) if text else None
         base = self._base_cluster(places)
+        if nodes:
+            places = [(count, base.devices_per_node) for _, count in parse_places(nodes)]
         if places is None:
             return [base]
-        return [base.shaped(nodes, devices) for nodes, devices in places]
+        return [base.shaped(count, devices) for count, devices in places]
+
+    @property
+    def names_no_hardware(self) -> bool:
+        """Whether neither a cluster nor a device is named."""
+        return not (self.values["cluster_name"] or self.values["device_name"])
 
     def plan(self, devices: int) -> "Plan":
         """The plan on so many devices; ``--dp`` takes what the other degrees leave."""
@@ -135,7 +145,7 @@ class Request:
             recompute=Recompute(given["recompute"]),
             sequence_parallel=given["sequence_parallel"],
             fused_attention=not given["unfused_attention"],
-            synchronisation=self._synchronisation(),
+            synchronisation=self.synchronisation(),
             compression=_compression(given["compression"]),
             framework=given["framework"],
         )
@@ -171,7 +181,8 @@ class Request:
         }
 
     @cached_property
-    def _trace(self) -> "LayerTrace | None":
+    def trace(self) -> "LayerTrace | None":
+        """The layer-wise trace that was named, if any."""
         from pathlib import Path
 
         from paceline.predict.traces import example_trace
@@ -188,14 +199,14 @@ class Request:
     def _traced_graph(self) -> "Graph":
         from paceline.predict.traces import traced_graph
 
-        if self._trace is None:
+        if self.trace is None:
             raise InputError(
                 "no model to predict", "name one: --model resnet50 ('paceline models' lists all)"
             )
-        return traced_graph(self._trace)
+        return traced_graph(self.trace)
 
     def _traced_batch(self) -> int | None:
-        trace = self._trace
+        trace = self.trace
         if trace is None or trace.batch_per_worker is None:
             return None
         return int(trace.batch_per_worker)
@@ -203,7 +214,7 @@ class Request:
     def _traced_layers(self) -> "tuple[LayerTime, ...]":
         from paceline.predict.traces import layer_times
 
-        return () if self._trace is None else tuple(layer_times(self._trace))
+        return () if self.trace is None else tuple(layer_times(self.trace))
 
     def _base_cluster(self, places: list[tuple[int, int]] | None) -> "Cluster":
         from dataclasses import replace
@@ -216,13 +227,14 @@ class Request:
         if given["cluster_name"]:
             cluster = catalogue.cluster(given["cluster_name"])
             return replace(cluster, inter=inter or cluster.inter, intra=intra or cluster.intra)
-        if not given["device_name"]:
+        if given["device_name"]:
+            device = catalogue.device(given["device_name"])
+        else:
             raise InputError(
                 "no place to predict for",
                 "name one: --cluster dgx-a100 -j 4x8 ('paceline hardware clusters' lists all), "
-                "or --device a100_sxm_80gb; this machine: 'paceline demo'",
+                "or --device a100_sxm_80gb",
             )
-        device = catalogue.device(given["device_name"])
         most = max((devices for _, devices in places or [(1, 1)]), default=1)
         if most > 1 and intra is None:
             raise InputError(
@@ -231,7 +243,8 @@ class Request:
             )
         return Cluster(device.name, device, most, 1, intra, inter)
 
-    def _synchronisation(self) -> "Synchronisation | None":
+    def synchronisation(self) -> "Synchronisation | None":
+        """The synchronisation that was asked for; None for the framework's own."""
         from paceline.plan.synchronisation import synchronisation
         from paceline.predict.frameworks import framework
         from paceline.predict.predictor import DEFAULT_FRAMEWORK

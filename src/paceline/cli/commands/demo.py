@@ -194,27 +194,13 @@ def study_results(
 
 def results_json(results: "StudyResults") -> dict[str, Any]:
     """The comparison and the waterfall of a study as JSON."""
+    from paceline.analyse.comparison import comparisons_json
+
     explanation = results.explanation
     return {
         "study": results.study,
         "launches": len(results.launches),
-        "comparisons": [
-            {
-                "label": one.prediction.label,
-                "workers": one.prediction.workers,
-                "predicted_samples_per_second": one.prediction.throughput,
-                "low_samples_per_second": one.prediction.throughput_interval[0],
-                "high_samples_per_second": one.prediction.throughput_interval[1],
-                "measured_samples_per_second": one.measured and one.measured.throughput.mean,
-                "relative_error": one.error,
-                "perfect_scaling_samples_per_second": one.prediction.perfect_throughput,
-                "step_seconds": one.prediction.step_seconds,
-                "sharing_seconds": one.prediction.sharing_seconds,
-                "waiting_seconds": one.prediction.waiting_seconds,
-                "exposed_communication_seconds": one.prediction.exposed_seconds,
-            }
-            for one in [*results.here, *results.elsewhere]
-        ],
+        "comparisons": comparisons_json([*results.here, *results.elsewhere]),
         "waterfall": [
             {"label": item.label, "seconds": item.seconds, "kind": str(item.kind)}
             for item in (explanation.waterfall.items if explanation else ())
