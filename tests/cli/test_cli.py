@@ -37,7 +37,7 @@ def test_help_lists_every_command_and_where_to_start():
     [
         (["demp"], "no command named 'demp'. Near: demo", "paceline --help"),
         (["measure", "--model", "resnet5"], "no model named 'resnet5'. Near:", "paceline models"),
-        (["measure", "--framework", "torch"], "no framework named 'torch'. Near: torch-ddp", ""),
+        (["measure", "--framework", "torch"], "no framework named 'torch'. Near: torch-", ""),
         (["measure", "-j", "0"], "'0' has no process", "-j"),
         (["measure", "-j", "two"], "'two' is not NODESxPROCESSES", "-j"),
         (["measure", "--batch", "0"], "batch per rank of 0 is impossible", "at least 1"),
@@ -77,7 +77,7 @@ def test_a_missing_torch_is_said_before_anything_is_written(tmp_path):
     answer = paceline("measure", env=environment)
     assert answer.returncode == 2
     assert "PACELINE_TORCH_PYTHON is '/nowhere/python'" in answer.stderr
-    assert "pip install torch" in answer.stderr
+    assert "paceline frameworks install torch-ddp" in answer.stderr
     assert not list(tmp_path.iterdir())
 
 
