@@ -26,7 +26,6 @@ Examples:
 @click.command(epilog=EXAMPLE)
 @workload_options
 @place_options
-@click.option("--nodes", help="Nodes to use: 64, or any number in 1..64 [default: all].")
 @click.option("--framework", help="A profile [default: megatron-lm for transformers].")
 @click.option("--unfused-attention", is_flag=True, help="Scores are written to memory.")
 @click.option("--top", type=click.IntRange(1, 50), default=5, show_default=True)
@@ -36,7 +35,6 @@ Examples:
 def command(
     ctx: click.Context,
     /,
-    nodes: str | None,
     framework: str | None,
     unfused_attention: bool,
     top: int,
@@ -48,13 +46,15 @@ def command(
 
     Every combination of tensor, pipeline and data parallel degrees, micro-batch, pipeline
     chunks, recomputation, shard stage and sequence parallelism is evaluated; the scheduler
-    predicts the best of each layout. Precision is 16 bits for transformers unless given.
+    predicts the best of each layout. --nodes 1..64 searches every number of nodes too.
+    Precision is 16 bits for transformers unless given.
     """
     import time
 
     from paceline.predict.search import advise
 
     began = time.monotonic()
+    nodes = _node_counts(options["nodes"])
     cluster = _cluster(options, nodes, price)
     if ctx.get_parameter_source("precision") is click.core.ParameterSource.DEFAULT:
         options["precision"] = None
@@ -71,37 +71,42 @@ def command(
     _print(search, advice, seconds)
 
 
-def _cluster(options: dict[str, Any], nodes: str | None, price: float | None) -> "Cluster":
+def _cluster(options: dict[str, Any], nodes: tuple[int, ...], price: float | None) -> "Cluster":
     from dataclasses import replace
 
-    cluster = Request(options).clusters()[0]
+    if nodes and options["places"]:
+        raise InputError("-j and --nodes both say where", "give one of them")
+    cluster = Request({**options, "nodes": None}).clusters()[0]
     if price is not None:
         if price <= 0:
             raise InputError(f"a price of {price:g} is impossible", "give it per device and hour")
         cluster = replace(cluster, price_per_device_hour=price)
-    counts = _node_counts(nodes)
-    return cluster.with_nodes(max(counts)) if counts else cluster
+    return cluster.with_nodes(max(nodes)) if nodes else cluster
 
 
 def _node_counts(text: str | None) -> tuple[int, ...]:
+    """Numbers of nodes of ``64``, ``8,16`` or ``1..64``; none where nothing is given."""
     if text is None:
         return ()
-    first, dots, last = text.partition("..")
-    try:
-        counts = range(int(first), int(last if dots else first) + 1)
-    except ValueError:
-        raise InputError(
-            f"'{text}' is not a number of nodes", "write --nodes 64 or --nodes 1..64"
-        ) from None
-    if not counts or counts[0] < 1:
-        raise InputError(f"no number of nodes lies in {text}", "write --nodes 64 or --nodes 1..64")
-    return tuple(counts)
+    hint = "write --nodes 64, --nodes 8,16 or --nodes 1..64"
+    counts: set[int] = set()
+    for part in text.split(","):
+        first, dots, last = part.partition("..")
+        try:
+            counts.update(range(int(first), int(last if dots else first) + 1))
+        except ValueError:
+            raise InputError(f"'{text}' is not a number of nodes", hint) from None
+    if not counts or min(counts) < 1:
+        raise InputError(f"no number of nodes lies in {text}", hint)
+    return tuple(sorted(counts))
 
 
 def _workload(options: dict[str, Any], cluster: "Cluster") -> "tuple[Workload, int]":
     """What is trained, and samples per step of all replicas together."""
     from dataclasses import replace
 
+    if options["trace_name"] is not None:
+        raise InputError("a trace holds for one plan only", "name the network: --model resnet50")
     if options["global_batch"] is None:
         raise InputError(
             "advice needs the batch of all devices together", "give --global-batch, e.g. 1536"
@@ -119,7 +124,7 @@ def _search(
     workload: "Workload",
     cluster: "Cluster",
     global_batch: int,
-    nodes: str | None,
+    nodes: tuple[int, ...],
     framework: str | None,
     unfused_attention: bool,
 ) -> "PlanSearch":
@@ -129,7 +134,7 @@ def _search(
 
     usual = "megatron-lm" if is_transformer(workload.graph) else None
     like = Plan(framework=framework or usual, fused_attention=not unfused_attention)
-    return PlanSearch(workload, cluster, global_batch, _node_counts(nodes), like)
+    return PlanSearch(workload, cluster, global_batch, nodes, like)
 
 
 def _print(search: "PlanSearch", advice: "Advice", seconds: float) -> None:

@@ -20,7 +20,7 @@ EXAMPLE = """
 Examples:
   paceline sweep --model alexnet --batch 16 --cluster knl-opa --nodes 8 \\
       --axis link=1gbit..1000gbit:40 --compare dp,mp
-  paceline sweep --model vgg16 --cluster hkbu-v100-pcie -j 1x1 --nodes 8 \\
+  paceline sweep --model vgg16 --cluster hkbu-v100-pcie -j 8x1 \\
       --axis batch=1..64 --axis link=1gbit..100gbit:20 --out table.csv
   paceline sweep --model resnet50 --batch 64 --cluster dgx-1 --axis nodes=1..64 --compare dp
 """
@@ -29,7 +29,6 @@ Examples:
 @click.command(epilog=EXAMPLE)
 @workload_options
 @place_options
-@click.option("--nodes", type=click.IntRange(1), help="Nodes, where they are no axis.")
 @click.option(
     "--axis",
     "axes",
@@ -44,7 +43,6 @@ Examples:
 @click.option("--figure", type=click.Path(path_type=Path), help="Write a one-axis sweep as SVG.")
 @json_option
 def command(
-    nodes: int | None,
     axes: tuple[str, ...],
     ways: str,
     framework: str | None,
@@ -66,7 +64,7 @@ def command(
     given = [parse_axis(text) for text in axes]
     if len(dict(given)) != len(given):
         raise InputError("the same axis twice", "give each --axis another name")
-    cluster, workload = _place(options, nodes)
+    cluster, workload = _place(options)
     comparison = compare(
         workload,
         cluster,
@@ -88,11 +86,11 @@ def command(
     next_line(_next(options, given[0][0]))
 
 
-def _place(options: dict[str, Any], nodes: int | None) -> "tuple[Cluster, Workload]":
+def _place(options: dict[str, Any]) -> "tuple[Cluster, Workload]":
     """The cluster, and the workload of one of its workers."""
+    if options["trace_name"] is not None:
+        raise InputError("a trace holds for one device only", "name the network: --model alexnet")
     cluster = Request(options).clusters()[0]
-    if nodes is not None:
-        cluster = cluster.with_nodes(nodes)
     own = {**options, "global_batch": None}
     if options["global_batch"] is not None and options["batch"] is not None:
         raise InputError("both --batch and --global-batch", "give one of them")

@@ -1,0 +1,246 @@
+"""How fast predictions are, on one core.
+
+1. Five-axis sweep of ResNet-50 (all layers, roofline, overlap): configurations/s of the
+   vectorised engine on a grid and on scattered points, per policy; reference: the scheduler
+   engine on points of the same grid. Target: 2,000,000/s on the grid.
+2. Search of every plan of GPT-3 175B on up to 512 A100: plans and seconds; the best of a random
+   sample of plans must be the one that scheduling each of them finds. Target: <= 20 s.
+3. A data-parallel step of 162 tasks on N = 2..4096 workers, one representative rank.
+   Target: <= 1 ms each.
+4. The same step on 4096 workers that all differ. Target: <= 5 s.
+5. 'paceline advise' for GPT-3 175B on 64 DGX A100, start-up included. Target: <= 5 s.
+
+Wall and CPU seconds are both printed; on a busy machine only CPU seconds mean something.
+"""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from common import arguments, finish, machine
+
+from paceline.hardware import catalogue
+from paceline.plan.plan import Plan
+from paceline.plan.synchronisation import synchronisation
+from paceline.predict import predict
+from paceline.predict.data_parallel import LayerTime, data_parallel_step
+from paceline.predict.ranks import with_slowdowns
+from paceline.predict.search import PlanSearch
+from paceline.predict.vectorised import AXES, DataParallelSweep, Grid, Points
+from paceline.workload.workload import Workload
+
+POLICIES = ("bucketed", "per_tensor", "one_message", "none")
+GLOBAL_BATCHES = (1440, 1536, 1680, 1920)
+
+
+def timed(call: Callable[[], Any], repeats: int) -> dict[str, Any]:
+    """Wall and CPU seconds of a call: median, fastest, slowest; and its last result."""
+    wall, cpu, result = [], [], None
+    for _ in range(repeats):
+        started, used = time.perf_counter(), time.process_time()
+        result = call()
+        wall.append(time.perf_counter() - started)
+        cpu.append(time.process_time() - used)
+    return {
+        "wall_seconds": statistics.median(wall),
+        "cpu_seconds": statistics.median(cpu),
+        "cpu_seconds_fastest": min(cpu),
+        "cpu_seconds_slowest": max(cpu),
+        "result": result,
+    }
+
+
+def five_axes(points_per_axis: int, repeats: int) -> dict[str, Any]:
+    """Rates of the vectorised engine, and of the scheduler on some of the same points."""
+    figures = {}
+    for policy in POLICIES:
+        sweep = DataParallelSweep(
+            Workload.of("resnet50", 64),
+            catalogue.cluster("dgx-1"),
+            Plan(synchronisation=synchronisation(policy)),
+        )
+        grid = _grid(sweep.base, points_per_axis)
+        run = timed(lambda sweep=sweep, grid=grid: sweep.on_grid(grid), repeats)
+        scattered = _some_points(grid, 20_000)
+        alone = timed(lambda sweep=sweep, some=scattered: sweep.at(some), repeats)
+        few = _some_points(grid, 30)
+        reference = timed(lambda sweep=sweep, few=few: _schedule(sweep, few), 1)
+        errors = np.abs(sweep.at(few) / reference["result"] - 1.0)
+        rate = grid.size / run["cpu_seconds"]
+        slow = few.size / reference["cpu_seconds"]
+        figures[policy] = {
+            "configurations": grid.size,
+            "configurations_per_cpu_second": rate,
+            "configurations_per_wall_second": grid.size / run["wall_seconds"],
+            "spread_of_rate": [
+                grid.size / run["cpu_seconds_slowest"],
+                grid.size / run["cpu_seconds_fastest"],
+            ],
+            "scattered_per_cpu_second": scattered.size / alone["cpu_seconds"],
+            "scheduler_per_cpu_second": slow,
+            "largest_difference": float(errors.max()),
+        }
+        print(
+            f"  {policy:<12} {rate / 1e6:7.2f} M/s on the grid of {grid.size:,} "
+            f"({figures[policy]['scattered_per_cpu_second'] / 1e6:.2f} M/s scattered), "
+            f"scheduler {slow:,.0f}/s: x{rate / slow:,.0f}, differs by {errors.max():.1e}"
+        )
+    return figures
+
+
+def _grid(base: dict[str, float], count: int) -> Grid:
+    around = np.geomspace(0.1, 10.0, count)
+    return Grid(
+        np.unique(np.geomspace(1, 512, count).round()),
+        base["flops"] * around,
+        base["memory"] * around,
+        base["link"] * np.geomspace(0.005, 5.0, count),
+        np.unique(np.geomspace(1, 512, count).round()),
+    )
+
+
+def _some_points(grid: Grid, count: int) -> Points:
+    random = np.random.default_rng(1)
+    return Points(*(random.choice(getattr(grid, name), count) for name in AXES))
+
+
+def _schedule(sweep: DataParallelSweep, points: Points) -> np.ndarray:
+    return np.array(
+        [
+            sweep.scheduled({name: float(getattr(points, name)[i]) for name in AXES}).step_seconds
+            for i in range(points.size)
+        ]
+    )
+
+
+def plan_search(quick: bool) -> dict[str, Any]:
+    """All plans of GPT-3 175B on 1 to 64 nodes at several global batches."""
+    workload = Workload.of("gpt3_175b", 1, 2048, "bf16", "adam")
+    cluster = catalogue.cluster("dgx-a100").with_nodes(64)
+    like = Plan(framework="megatron-lm")
+    nodes = tuple(range(1, 65))
+    batches = GLOBAL_BATCHES[:1] if quick else GLOBAL_BATCHES
+    searches = [PlanSearch(workload, cluster, batch, nodes, like) for batch in batches]
+    run = timed(lambda: [search.run() for search in searches], 1)
+    plans = sum(found.size for found in run["result"])
+    fitting = sum(int((f.memory_bytes <= 80e9).sum()) for f in run["result"])
+    sample = _sample_optimum(searches[0], run["result"][0], 10 if quick else 40)
+    print(
+        f"  {plans:,} plans ({fitting:,} fit) in {run['cpu_seconds']:.1f} s CPU, "
+        f"{run['wall_seconds']:.1f} s wall: {plans / run['cpu_seconds']:,.0f} plans/s"
+    )
+    print(
+        f"  best of {sample['plans']} fitting plans drawn at random: rank {sample['rank']} "
+        f"of the scheduler's, {sample['lost']:.4%} slower than its best; "
+        f"scheduler {sample['scheduler_plans_per_cpu_second']:.1f} plans/s"
+    )
+    return {
+        "plans": plans,
+        "fitting": fitting,
+        "wall_seconds": run["wall_seconds"],
+        "cpu_seconds": run["cpu_seconds"],
+        "global_batches": list(batches),
+        "sample": sample,
+    }
+
+
+def _sample_optimum(search: PlanSearch, found: Any, count: int) -> dict[str, Any]:
+    """Fitting plans drawn at random: the search's best among them against the scheduler's."""
+    fits = np.flatnonzero(found.memory_bytes <= 80e9)
+    sample = np.random.default_rng(3).choice(fits, count, replace=False)
+
+    def schedule_all() -> list[float]:
+        steps = []
+        for index in sample:
+            plan = found.plan(int(index), search.like)
+            workload = search.workload.with_batch(search.global_batch // plan.dp)
+            place = search.cluster.with_devices(plan.devices)
+            steps.append(predict(workload, place, plan).step_seconds)
+        return steps
+
+    run = timed(schedule_all, 1)
+    steps = np.array(run["result"])
+    chosen = int(found.seconds[sample].argmin())
+    return {
+        "plans": count,
+        "rank": int((steps < steps[chosen]).sum()) + 1,
+        "lost": float(steps[chosen] / steps.min() - 1.0),
+        "largest_difference": float(np.abs(found.seconds[sample] / steps - 1.0).max()),
+        "scheduler_plans_per_cpu_second": count / run["cpu_seconds"],
+    }
+
+
+def _step(workers: int, interference: float = 0.03) -> Any:
+    """54 layers forward and backward with a message each: 162 tasks."""
+    layers = [LayerTime(f"layer{i}", 1e-3, 2e-3, 2e6) for i in range(54)]
+    seconds = 2.0 * (workers - 1) / workers / 1.2e9
+    return data_parallel_step(
+        layers,
+        synchronisation("per_tensor"),
+        lambda size: 1e-5 * workers + size * seconds,
+        interference=interference,
+    )
+
+
+def scheduling(repeats: int) -> dict[str, Any]:
+    """One representative rank, whatever N is; then 4096 ranks that differ."""
+    figures: dict[str, Any] = {"milliseconds_by_workers": {}}
+    for workers in (2, 8, 64, 512, 4096):
+        run = timed(lambda workers=workers: _step(workers), repeats)
+        figures["milliseconds_by_workers"][workers] = 1e3 * run["cpu_seconds"]
+        tasks = figures["tasks"] = len(run["result"].tasks)
+        print(f"  N = {workers:<5} {tasks} tasks: {1e3 * run['cpu_seconds']:.2f} ms")
+    slowdowns = np.random.default_rng(0).lognormal(0.0, 0.05, 4096)
+    step, plan = _step(4096), Plan(dp=4096)
+    run = timed(lambda: with_slowdowns(step, plan, slowdowns.tolist()), 3)
+    ratio = run["result"].seconds / step.seconds
+    print(
+        f"  4096 unequal ranks: {run['cpu_seconds']:.3f} s CPU, {run['wall_seconds']:.3f} s wall "
+        f"(the step takes {ratio:.3f} times that of equal ranks)"
+    )
+    figures["unequal_ranks_seconds"] = run["cpu_seconds"]
+    figures["unequal_ranks_wall_seconds"] = run["wall_seconds"]
+    return figures
+
+
+def advice() -> dict[str, Any]:
+    """The whole command in a process of its own."""
+    words = "advise --model gpt3_175b --cluster dgx-a100 --nodes 64 --global-batch 1536"
+    code = "from paceline.cli.main import main; main()"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code, *words.split()], check=True, capture_output=True)
+    wall = time.perf_counter() - started
+    cpu = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    print(f"  advise: {wall:.1f} s wall, {cpu:.1f} s CPU, start-up included")
+    return {"wall_seconds": wall, "cpu_seconds": cpu}
+
+
+def main() -> None:
+    """Run everything."""
+    options = arguments(__doc__ or "").parse_args()
+    figures: dict[str, Any] = {"machine": machine()}
+    print(f"one core of {os.cpu_count()}, load average {figures['machine']['load_average']}")
+    print("five-axis sweep of resnet50 (target 2.00 M/s)")
+    figures["five_axes"] = five_axes(10 if options.quick else 20, 2 if options.quick else 5)
+    print("plan search, gpt3_175b, 8 to 512 A100 (target 20 s)")
+    figures["plan_search"] = plan_search(options.quick)
+    print("data-parallel step (target 1 ms, unequal ranks 5 s)")
+    figures["scheduling"] = scheduling(20 if options.quick else 200)
+    print("advise (target 5 s)")
+    figures["advise"] = advice()
+    finish(figures, options.json)
+
+
+if __name__ == "__main__":
+    main()
