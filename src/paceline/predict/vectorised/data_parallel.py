@@ -1,62 +1,41 @@
 """Data-parallel steps for whole sweeps: the same equations as the scheduler's, on arrays."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.hardware import Cluster
 from paceline.plan.messages import Message, messages
-from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Exchange, Policy
-from paceline.predict.case import Case
 from paceline.predict.collectives import cost_on_fabric
-from paceline.predict.compute import update_seconds
-from paceline.predict.efficiency import Efficiency
-from paceline.predict.frameworks import framework as find_framework
 from paceline.predict.gradient_messages import leaves_after_backward
 from paceline.predict.layout import Layout
 from paceline.predict.prediction import Prediction
-from paceline.predict.predictor import DEFAULT_FRAMEWORK, predict
-from paceline.predict.replica import Replica
 from paceline.predict.step_costs import GradientExchange
-from paceline.predict.update import update_traffic_bytes
-from paceline.predict.vectorised.axes import Array, Grid, Points, base_values, cluster_at
+from paceline.predict.vectorised.axes import Array, Grid, Points, cluster_at
 from paceline.predict.vectorised.layer_rows import LayerRows, all_forward, backward_of
 from paceline.predict.vectorised.network import fabric_at, slowest_factor
 from paceline.predict.vectorised.overlap import CHUNK, exposed_seconds
-from paceline.workload.precision import precision
-from paceline.workload.workload import Workload
+from paceline.predict.vectorised.sweep import Sweep
 
 VECTORISED = (Policy.NONE, Policy.PER_TENSOR, Policy.BUCKETED, Policy.ONE_MESSAGE)
 """Policies whose messages do not depend on times, so that all configurations share them."""
 
 
 @dataclass(frozen=True)
-class DataParallelSweep:
-    """A workload under data parallelism on a kind of cluster, anywhere on the five axes.
-
-    ``plan`` gives synchronisation and framework; its degrees are not used: every device of
-    every node is a worker. The other fields are those of `paceline.predict.predict`.
-    """
-
-    workload: Workload
-    cluster: Cluster
-    plan: Plan = field(default_factory=Plan)
-    efficiency: Efficiency | None = None
-    input_seconds: float = 0.0
-    jitter: float | None = None
+class DataParallelSweep(Sweep):
+    """Data parallelism: every device of every node is a worker with a batch of its own."""
 
     def __post_init__(self) -> None:
-        policy = self._case.synchronisation
+        policy = self.case.synchronisation
         if policy.policy not in VECTORISED or policy.exchange is Exchange.PARAMETER_SERVER:
             raise InputError(
                 f"sweeps do not have the synchronisation {policy.policy} ({policy.exchange})",
                 f"take --overlap {', '.join(VECTORISED)}, or 'paceline predict' for one point",
             )
-        if self._case.plan.zero or self._case.framework.shard_stage:
+        if self.case.plan.zero or self.case.framework.shard_stage:
             raise InputError(
                 "sweeps are of unsharded data parallelism", "leave --zero out, or use 'predict'"
             )
@@ -100,33 +79,13 @@ class DataParallelSweep:
     def scheduled(self, values: dict[str, float]) -> Prediction:
         """The scheduler's prediction of one configuration, by names of `AXES`."""
         cluster = cluster_at(self.cluster, self.workload, values)
-        return predict(
-            self.workload.with_batch(round(values["batch"])),
-            cluster,
-            replace(self._case.plan, dp=cluster.devices),
-            efficiency=self.efficiency,
-            input_seconds=self.input_seconds,
-            jitter=self.jitter,
-        )
-
-    @property
-    def base(self) -> dict[str, float]:
-        """Where workload and cluster lie, by names of `AXES`."""
-        return base_values(self.workload, self.cluster)
-
-    @cached_property
-    def _case(self) -> Case:
-        """A single replica: what does not change along the axes."""
-        plan = replace(self.plan, dp=1, tp=1, pp=1, cp=1, ep=1, micro_batch=None)
-        profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
-        alone = self.cluster.shaped(1, 1)
-        replica = Replica(self.workload, alone, plan, profile, self.efficiency)
-        return Case(replica, self.input_seconds, self.jitter)
+        plan = replace(self.case.plan, dp=cluster.devices)
+        return self.predicted(round(values["batch"]), cluster, plan)
 
     @cached_property
     def _messages(self) -> list[Message]:
         sizes = [float(layer.gradient_bytes) for layer in self.workload.profile.layers]
-        return messages(self._case.synchronisation, sizes, [0.0] * len(sizes), lambda size: size)
+        return messages(self.case.synchronisation, sizes, [0.0] * len(sizes), lambda size: size)
 
     @cached_property
     def _rows(self) -> LayerRows:
@@ -139,7 +98,7 @@ class DataParallelSweep:
             groups.append(backward_of(range(first, done)))
             done = first
         groups.append(backward_of(range(done)))
-        case = self._case
+        case = self.case
         return LayerRows(
             self.workload.profile,
             groups,
@@ -157,11 +116,11 @@ class DataParallelSweep:
         one = np.ones_like(workers)
         group = Layout(one, one, workers, one, one, self.cluster.devices_per_node).replicas
         fabric = fabric_at(self.cluster, group, link, memory)
-        library = self._case.framework.library(self.cluster.device)
+        library = self.case.framework.library(self.cluster.device)
         cost = cost_on_fabric("all_reduce", group, fabric, library)
-        delay = self._case.framework.message_latency_seconds
+        delay = self.case.framework.message_latency_seconds
         exchange = GradientExchange(
-            self._case.synchronisation, lambda size: delay + cost.seconds(size)
+            self.case.synchronisation, lambda size: delay + cost.seconds(size)
         )
         sizes = np.array([message.size_bytes for message in self._messages])
         return np.asarray(exchange.message(sizes[:, None]))
@@ -173,9 +132,9 @@ class DataParallelSweep:
 
         The axes behind the first, and those of the other arrays, broadcast.
         """
-        costs, synchronisation = self._case.costs, self._case.synchronisation
+        costs, synchronisation = self.case.costs, self.case.synchronisation
         workers = nodes * self.cluster.devices_per_node
-        computing = computing * slowest_factor(self._case, workers)
+        computing = computing * slowest_factor(self.case, workers)
         segments, rest = computing[1:-1], computing[-1]
         alone = computing.sum(axis=0)
         launch = costs.message_overhead_seconds / synchronisation.every_steps
@@ -185,25 +144,10 @@ class DataParallelSweep:
             exposed = exposed_seconds(segments + launch, rest, network, costs.interference)
             added = exposed.tail + exposed.stretched + launch * len(network)
         tensors = sum(len(layer.tensors) for layer in self.workload.profile.layers)
-        overhead = self._case.framework.overhead_seconds
+        overhead = self.case.framework.overhead_seconds
         added = np.where(workers > 1, added + overhead(tensors, 2), overhead(tensors, 1))
-        seconds = alone + self._update_seconds(memory) + added
-        supply = costs.input_seconds + costs.copy_seconds * batch / self.workload.batch
-        if costs.input_overlapped:
-            return np.asarray(np.maximum(seconds, supply))
-        return np.asarray(seconds + supply)
-
-    def _update_seconds(self, memory: Array) -> Array:
-        workload = self.workload
-        parameters = workload.profile.parameters
-        if parameters == 0:
-            return np.zeros_like(memory)
-        moved = update_traffic_bytes(workload.optimiser, precision(workload.precision))
-        device = self.cluster.device
-        seconds = update_seconds(
-            parameters, moved, device, self.efficiency, bytes_per_second=memory
-        )
-        return np.asarray(seconds)
+        seconds = alone + self.update_seconds(self.workload.profile.parameters, memory) + added
+        return self.with_input(seconds, batch)
 
 
 def chunks(size: int, most: int) -> Iterator[slice]:

@@ -1,6 +1,7 @@
 """Sums of layer times over arrays of batches and rates, equal layers computed once."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,27 +75,24 @@ class LayerRows:
         )
 
 
+@dataclass(frozen=True)
 class RowsAtBatches:
-    """Layer rows for given batches, asked for times at any rates."""
+    """Distinct passes of layers for given batches, asked for times at any rates.
 
-    def __init__(
-        self,
-        work: LayerWork,
-        counts: Array,
-        attainable: float,
-        launch_seconds: float,
-        dispatch_seconds: float,
-    ) -> None:
-        self._work = work
-        self._counts = counts
-        self._attainable = attainable
-        self._launch_seconds = launch_seconds
-        self._dispatch_seconds = dispatch_seconds
+    ``counts`` says how many of each are in each group; ``attainable`` is the fraction of peak
+    that the best product reaches.
+    """
+
+    work: LayerWork
+    counts: Array
+    attainable: float
+    launch_seconds: float
+    dispatch_seconds: float
 
     @property
     def distinct(self) -> int:
         """Passes of layers that are computed."""
-        return int(self._counts.shape[1])
+        return int(self.counts.shape[1])
 
     def seconds(self, batch: int | NDArray[np.intp], flops: Array, memory: Array) -> Array:
         """Sum of each group by configuration.
@@ -104,13 +102,13 @@ class RowsAtBatches:
         """
         flops_done, moved, operations = (
             np.ascontiguousarray(part[:, batch]).reshape(len(part), -1)
-            for part in (self._work.flops, self._work.bytes, self._work.operations)
+            for part in (self.work.flops, self.work.bytes, self.work.operations)
         )
         chosen = LayerWork((), flops_done, moved, operations, np.zeros(0))
         times = chosen.seconds(
-            self._attainable * flops, memory, self._launch_seconds, self._dispatch_seconds
+            self.attainable * flops, memory, self.launch_seconds, self.dispatch_seconds
         )
-        return np.asarray(self._counts @ times)
+        return np.asarray(self.counts @ times)
 
 
 def all_forward(layers: int) -> list[tuple[int, int]]:
