@@ -123,8 +123,16 @@ FRAMEWORKS = {
             "torch",
             instruments=("none", "difference", "phases", "layers"),
         ),
+        _framework("torch-fsdp", "torch_fsdp", "torch"),
+        _framework("torch-tp", "torch_tp", "torch"),
+        _framework("horovod-torch", "horovod_torch", "horovod-torch"),
+        _framework("tensorflow", "tensorflow_mirrored", "tensorflow", operations=IMAGE_OPERATIONS),
         _framework("jax", "jax_sharded", "jax", operations=IMAGE_OPERATIONS),
         _framework("mxnet", "mxnet_kvstore", "mxnet", operations=IMAGE_OPERATIONS),
+        _framework("paddle", "paddle_parallel", "paddle", operations=IMAGE_OPERATIONS),
+        _framework(
+            "chainer", "chainer_mpi", "chainer", operations=IMAGE_OPERATIONS, launcher="mpiexec"
+        ),
     )
 }
 

@@ -19,14 +19,10 @@ warnings.filterwarnings("ignore")
 import chainer
 import chainer.functions as F
 import numpy as np
-from layer_graph import run_graph
+from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, run_graph
 from layer_shapes import normalised_channels
 from numpy_data import batches, initial_weights, input_names
-from stepping import Training, run_worker
-
-EPSILON = 1e-5
-RUNNING_MOMENTUM = 0.9
-"""PyTorch's settings of batch normalisation, in Chainer's words: how much is kept."""
+from stepping import Training, require_plain_sgd, run_worker
 
 Node = Mapping[str, Any]
 
@@ -53,10 +49,10 @@ def _batch_norm(_: Node, inputs: list, own: Mapping[str, Any]) -> Any:
         inputs[0],
         own["weight"],
         own["bias"],
-        eps=EPSILON,
+        eps=NORM_EPSILON,
         running_mean=own["running_mean"],
         running_var=own["running_var"],
-        decay=RUNNING_MOMENTUM,
+        decay=1.0 - NORM_NEW_SHARE,
     )
 
 
@@ -145,8 +141,7 @@ class MpiTraining(Training):
     """One rank's network, data and optimiser."""
 
     def __init__(self, job: dict, rank: int, world: int) -> None:
-        if job["optimiser"]["name"] != "sgd" or job["precision"] != "fp32":
-            raise ValueError("this worker trains with sgd in fp32")
+        require_plain_sgd(job)
         self.gpu = job["device"] == "cuda"
         self.communicator: Any = join_ranks(world, job["device"]) if world > 1 else None
         self.talks = world > 1 and job["synchronise"]

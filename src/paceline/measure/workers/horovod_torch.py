@@ -13,9 +13,7 @@ import horovod.torch as hvd
 import torch
 from horovod_meeting import join_ranks
 from stepping import run_worker
-from torch_data import initialise
 from torch_devices import versions
-from torch_model import build
 from torch_training import TorchTraining
 
 
@@ -48,9 +46,7 @@ class HorovodTraining(TorchTraining):
     def parts(self) -> dict:
         """Passes run on a second network, since Horovod's hooks stay on the first."""
         if self.talks:
-            self.network = build(self.job["graph"])
-            initialise(self.network, self.job["graph"], self.job["seed"])
-            self.network.to(self.device)
+            self.network = self.build_network().to(self.device)
         return super().parts()
 
     def close(self) -> None:

@@ -6,10 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-
-EPSILON = 1e-5
-RUNNING_MOMENTUM = 0.1
-"""PyTorch's settings of batch normalisation."""
+from layer_graph import NORM_EPSILON, NORM_NEW_SHARE
 
 Node = Mapping[str, Any]
 ACTIVATIONS = {
@@ -18,18 +15,6 @@ ACTIVATIONS = {
     "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh,
 }
-
-
-def stored_weight(name: str, value: Any) -> Any:
-    """A weight of PyTorch's layout in this one: HWIO for convolutions, IO for matrices."""
-    if value.ndim == 4:
-        return value.transpose(2, 3, 1, 0)
-    return value.transpose() if value.ndim == 2 else value
-
-
-def stored_images(images: Any) -> Any:
-    """Images with their channels last."""
-    return images.transpose(0, 2, 3, 1).copy()
 
 
 def _conv(node: Node, inputs: list, own: Mapping[str, Any]) -> Any:
@@ -99,8 +84,8 @@ def operations(running: dict[str, Any], key: Any) -> dict[str, Any]:
         unbiased = variance * (count / max(count - 1, 1))
         for short, new in (("running_mean", mean), ("running_var", unbiased)):
             old = running[f"{name}.{short}"]
-            running[f"{name}.{short}"] = old + RUNNING_MOMENTUM * (lax.stop_gradient(new) - old)
-        scale = own["weight"] * lax.rsqrt(variance + EPSILON)
+            running[f"{name}.{short}"] = old + NORM_NEW_SHARE * (lax.stop_gradient(new) - old)
+        scale = own["weight"] * lax.rsqrt(variance + NORM_EPSILON)
         return value * scale + (own["bias"] - mean * scale)
 
     def dropout(node: Node, inputs: list, _: Mapping[str, Any]) -> Any:

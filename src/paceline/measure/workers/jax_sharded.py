@@ -15,11 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Part
-from jax_layers import operations, stored_images, stored_weight
+from jax_layers import operations
 from layer_graph import run_graph
 from layer_shapes import normalised_channels
-from numpy_data import batches, initial_weights, input_names
-from stepping import Training, run_worker
+from numpy_data import (
+    batches,
+    channels_last_images,
+    channels_last_weight,
+    initial_weights,
+    input_names,
+)
+from stepping import Training, require_plain_sgd, run_worker
 
 RANKS = "ranks"
 SAME, SPLIT = Part(), Part(RANKS)
@@ -47,7 +53,7 @@ def numpy_network(job: Mapping[str, Any]) -> tuple[dict, dict, Callable[..., Any
     """Weights, running statistics, and the loss as a function of both and a batch."""
     graph = job["graph"]
     weights = {
-        name: stored_weight(name, value)
+        name: channels_last_weight(value)
         for name, value in initial_weights(graph, job["seed"]).items()
     }
     running = {}
@@ -75,8 +81,7 @@ class ShardedTraining(Training):
         world: int,
         network: Callable[[Mapping[str, Any]], tuple[Any, Any, Callable[..., Any]]] = numpy_network,
     ) -> None:
-        if job["optimiser"]["name"] != "sgd" or job["precision"] != "fp32":
-            raise ValueError("this worker trains with sgd in fp32")
+        require_plain_sgd(job)
         self.job, self.world = job, world
         self.talks = world > 1 and job["synchronise"]
         self.mesh = join_ranks(job, rank, world)
@@ -85,7 +90,7 @@ class ShardedTraining(Training):
         velocities = jax.tree.map(np.zeros_like, weights)
         self.state = jax.tree.map(self.everywhere, (weights, velocities, running))
         self.data = [
-            (self.shared_out(stored_images(images)), self.shared_out(labels))
+            (self.shared_out(channels_last_images(images)), self.shared_out(labels))
             for images, labels in batches(job, rank, world)
         ]
         self.whole = self.compiled_step(self.talks)

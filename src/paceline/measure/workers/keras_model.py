@@ -8,12 +8,9 @@ from typing import Any
 
 import keras
 from keras import layers
+from layer_graph import NORM_EPSILON, NORM_NEW_SHARE
 from layer_shapes import value_shapes
-from numpy_data import initial_weights, input_names
-
-EPSILON = 1e-5
-RUNNING_MOMENTUM = 0.9
-"""PyTorch's settings of batch normalisation, in Keras's words: how much is kept."""
+from numpy_data import channels_last_weight, initial_weights, input_names
 
 Node = Mapping[str, Any]
 
@@ -49,7 +46,7 @@ def _set_weights(layer: layers.Layer, name: str, weights: Mapping[str, Any]) -> 
         return
     weight = weights[f"{name}.weight"]
     if weight.ndim > 1:
-        layer.kernel.assign(weight.transpose(2, 3, 1, 0) if weight.ndim == 4 else weight.T)
+        layer.kernel.assign(channels_last_weight(weight))
         if f"{name}.bias" in weights:
             layer.bias.assign(weights[f"{name}.bias"])
     else:
@@ -143,7 +140,7 @@ BUILDERS = {
     "add": lambda _, __: layers.Add(),
     "avg_pool": _avg_pool,
     "batch_norm": lambda node, _: layers.BatchNormalization(
-        momentum=RUNNING_MOMENTUM, epsilon=EPSILON, name=_layer_name(node)
+        momentum=1.0 - NORM_NEW_SHARE, epsilon=NORM_EPSILON, name=_layer_name(node)
     ),
     "concat": lambda _, __: layers.Concatenate(axis=-1),
     "conv": _conv,

@@ -3,6 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+NORM_EPSILON = 1e-5
+NORM_NEW_SHARE = 0.1
+"""PyTorch's settings of batch normalisation: what is added to the variance, and how much of a
+batch's statistics goes into the running ones."""
+
 Operation = Callable[..., Any]
 """Called with the node, the values it reads, and its parameters by their short names."""
 

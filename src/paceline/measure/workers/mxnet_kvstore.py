@@ -48,7 +48,7 @@ import numpy as np
 from mxnet import autograd, gluon
 from mxnet_network import Network
 from numpy_data import batches
-from stepping import Training, run_worker
+from stepping import Training, require_plain_sgd, run_worker
 
 
 def versions() -> Mapping[str, Any]:
@@ -65,8 +65,7 @@ class KvstoreTraining(Training):
     """One rank's network, data and trainer."""
 
     def __init__(self, job: dict, rank: int, world: int) -> None:
-        if job["optimiser"]["name"] != "sgd" or job["precision"] != "fp32":
-            raise ValueError("this worker trains with sgd in fp32")
+        require_plain_sgd(job)
         gpu = job["device"] == "cuda"
         context = mx.gpu(int(os.environ.get("LOCAL_RANK", "0"))) if gpu else mx.cpu()
         self.job, self.world = job, world

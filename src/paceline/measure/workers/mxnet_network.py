@@ -5,14 +5,10 @@ from typing import Any
 
 import mxnet as mx
 import numpy as np
-from layer_graph import run_graph
+from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, run_graph
 from layer_shapes import normalised_channels, value_shapes
 from mxnet import gluon
 from numpy_data import initial_weights, input_names
-
-EPSILON = 1e-5
-RUNNING_MOMENTUM = 0.9
-"""PyTorch's settings of batch normalisation, in MXNet's words: how much is kept."""
 
 Node = Mapping[str, Any]
 
@@ -93,8 +89,8 @@ def operations(F: Any) -> dict[str, Any]:  # noqa: N803
         return F.BatchNorm(
             inputs[0],
             *(own[name] for name in names),
-            eps=EPSILON,
-            momentum=RUNNING_MOMENTUM,
+            eps=NORM_EPSILON,
+            momentum=1.0 - NORM_NEW_SHARE,
             fix_gamma=False,
         )
 

@@ -40,6 +40,18 @@ def batches(job: Mapping[str, Any], rank: int, world: int) -> list[tuple[Array, 
     return made
 
 
+def channels_last_weight(value: Array) -> Array:
+    """A weight of PyTorch's layout in that of channels last: HWIO for kernels, IO for matrices."""
+    if value.ndim == 4:
+        return value.transpose(2, 3, 1, 0)
+    return value.transpose() if value.ndim == 2 else value
+
+
+def channels_last_images(images: Array) -> Array:
+    """Images with their channels last."""
+    return images.transpose(0, 2, 3, 1).copy()
+
+
 def input_names(graph: Mapping[str, Any]) -> tuple[str, str]:
     """Names of the one input and of the label of an image network."""
     loss = next(node for node in graph["nodes"] if node["name"] == graph["output"])

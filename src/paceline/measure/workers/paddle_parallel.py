@@ -13,15 +13,11 @@ import numpy as np
 import paddle
 import paddle.distributed as dist
 import paddle.nn.functional as F
-from layer_graph import run_graph
+from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, run_graph
 from layer_shapes import normalised_channels
 from meeting import exchange, free_port
 from numpy_data import batches, initial_weights, input_names
-from stepping import Training, run_worker
-
-EPSILON = 1e-5
-RUNNING_MOMENTUM = 0.9
-"""PyTorch's settings of batch normalisation, in Paddle's words: how much is kept."""
+from stepping import Training, require_plain_sgd, run_worker
 
 Node = Mapping[str, Any]
 
@@ -51,8 +47,8 @@ def _batch_norm(_: Node, inputs: list, own: Mapping[str, Any]) -> Any:
         own["weight"],
         own["bias"],
         training=True,
-        momentum=RUNNING_MOMENTUM,
-        epsilon=EPSILON,
+        momentum=1.0 - NORM_NEW_SHARE,
+        epsilon=NORM_EPSILON,
     )
 
 
@@ -134,8 +130,7 @@ class ParallelTraining(Training):
     """One rank's network, data and optimiser."""
 
     def __init__(self, job: dict, rank: int, world: int) -> None:
-        if job["optimiser"]["name"] != "sgd" or job["precision"] != "fp32":
-            raise ValueError("this worker trains with sgd in fp32")
+        require_plain_sgd(job)
         self.gpu = job["device"] == "cuda"
         paddle.set_device(f"gpu:{os.environ.get('LOCAL_RANK', '0')}" if self.gpu else "cpu")
         self.job, self.world = job, world

@@ -98,6 +98,15 @@ def check_job(job: Mapping[str, Any], instruments: tuple[str, ...]) -> None:
         )
 
 
+def require_plain_sgd(job: Mapping[str, Any]) -> None:
+    """Refuse what a worker with a step of its own cannot do."""
+    if job["optimiser"]["name"] != "sgd" or job["precision"] != "fp32":
+        raise ValueError(
+            f"{job['framework']} trains with sgd in fp32, not with {job['optimiser']['name']} "
+            f"in {job['precision']}"
+        )
+
+
 def train(training: Training, job: Mapping[str, Any], rank: int, events: Events) -> None:
     """Train for the warm-up and the counted steps; times are written after the last one."""
     wall, cpu, handles = [], [], []

@@ -8,10 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
-
-EPSILON = 1e-5
-RUNNING_MOMENTUM = 0.1
-"""PyTorch's settings of batch normalisation."""
+from layer_graph import NORM_EPSILON, NORM_NEW_SHARE
 
 Node = Mapping[str, Any]
 ACTIVATIONS = {
@@ -20,18 +17,6 @@ ACTIVATIONS = {
     "sigmoid": tf.sigmoid,
     "tanh": tf.tanh,
 }
-
-
-def stored_weight(name: str, value: Any) -> Any:
-    """A weight of PyTorch's layout in TensorFlow's: HWIO for convolutions, IO for matrices."""
-    if value.ndim == 4:
-        return value.transpose(2, 3, 1, 0)
-    return value.transpose() if value.ndim == 2 else value
-
-
-def stored_images(images: Any) -> Any:
-    """Images with their channels last."""
-    return images.transpose(0, 2, 3, 1).copy()
 
 
 def _conv(node: Node, inputs: list, own: Mapping[str, Any]) -> Any:
@@ -51,10 +36,10 @@ def _linear(_: Node, inputs: list, own: Mapping[str, Any]) -> Any:
 
 def _batch_norm(_: Node, inputs: list, own: Mapping[str, Any]) -> Any:
     result, mean, variance = tf.compat.v1.nn.fused_batch_norm(
-        inputs[0], own["weight"], own["bias"], epsilon=EPSILON, is_training=True
+        inputs[0], own["weight"], own["bias"], epsilon=NORM_EPSILON, is_training=True
     )
     for running, new in ((own["running_mean"], mean), (own["running_var"], variance)):
-        running.assign_add(RUNNING_MOMENTUM * (tf.stop_gradient(new) - running))
+        running.assign_add(NORM_NEW_SHARE * (tf.stop_gradient(new) - running))
     return result
 
 

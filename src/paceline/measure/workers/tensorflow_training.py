@@ -12,9 +12,15 @@ import numpy as np
 import tensorflow as tf
 from layer_graph import run_graph
 from layer_shapes import normalised_channels
-from numpy_data import batches, initial_weights, input_names
-from stepping import Training
-from tensorflow_layers import OPERATIONS, stored_images, stored_weight
+from numpy_data import (
+    batches,
+    channels_last_images,
+    channels_last_weight,
+    initial_weights,
+    input_names,
+)
+from stepping import Training, require_plain_sgd
+from tensorflow_layers import OPERATIONS
 
 
 def configure(threads: int) -> None:
@@ -37,8 +43,7 @@ class TensorflowTraining(Training):
     def __init__(self, job: dict, rank: int, world: int) -> None:
         if job["device"] == "cuda" and not tf.config.get_visible_devices("GPU"):
             raise RuntimeError("TensorFlow sees no GPU")
-        if job["optimiser"]["name"] != "sgd" or job["precision"] != "fp32":
-            raise ValueError("this worker trains with sgd in fp32")
+        require_plain_sgd(job)
         self.job, self.world = job, world
         self.talks = world > 1 and job["synchronise"]
         self.device = "/GPU:0" if job["device"] == "cuda" else "/CPU:0"
@@ -46,7 +51,7 @@ class TensorflowTraining(Training):
             self.weights, self.loss_of = self.build_network()
             self.velocities = [tf.Variable(tf.zeros_like(w), trainable=False) for w in self.weights]
             self.data = [
-                (tf.constant(stored_images(images)), tf.constant(labels))
+                (tf.constant(channels_last_images(images)), tf.constant(labels))
                 for images, labels in batches(job, rank, world)
             ]
         self.parameters = sum(int(np.prod(weight.shape)) for weight in self.weights)
@@ -56,7 +61,7 @@ class TensorflowTraining(Training):
         """Variables that are trained, and the loss of images and labels as a function."""
         graph = self.job["graph"]
         named = {
-            name: tf.Variable(stored_weight(name, value), name=name.replace(".", "_"))
+            name: tf.Variable(channels_last_weight(value), name=name.replace(".", "_"))
             for name, value in initial_weights(graph, self.job["seed"]).items()
         }
         running = {}

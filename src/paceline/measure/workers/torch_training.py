@@ -25,10 +25,8 @@ class TorchTraining(Training):
         self.device = place(job["device"])
         if world > 1:
             self.join_ranks()
-        network = build(job["graph"])
-        initialise(network, job["graph"], job["seed"])
-        network.to(self.device)
-        self.parameters = sum(parameter.numel() for parameter in network.parameters())
+        network = self.build_network().to(self.device)
+        self.parameters = sum(p.numel() for p in network.parameters() if p.requires_grad)
         self.network = network
         self.model = self.share(network) if self.talks else network
         self.loss_of = build_loss(job["graph"])
@@ -37,6 +35,12 @@ class TorchTraining(Training):
             tuple([tensor.to(self.device) for tensor in tensors] for tensors in batch)
             for batch in self.batches(network.input_names, self.loss_of.target_names)
         ]
+
+    def build_network(self) -> Any:
+        """The job's network with its initial weights."""
+        network = build(self.job["graph"])
+        initialise(network, self.job["graph"], self.job["seed"])
+        return network
 
     def join_ranks(self) -> None:
         """Meet the other ranks."""
