@@ -168,6 +168,8 @@ def _predict_line(search: "PlanSearch", advice: "Advice") -> str:
         f"--tp {plan.tp} --pp {plan.pp} --micro-batch {plan.micro_batch}",
         f"--interleave {plan.interleave} --recompute {plan.recompute} --zero {plan.zero}",
     ]
+    words += [f"--seq {search.workload.sequence}"] if search.workload.sequence else []
     words += ["--sequence-parallel"] if plan.sequence_parallel else []
+    words += [] if plan.fused_attention else ["--unfused-attention"]
     words += [f"--framework {plan.framework}"] if plan.framework else []
     return " ".join(words)
