@@ -73,13 +73,14 @@ def test_model_parallel_never_pays_for_convolutions(network):
 
 @pytest.mark.parametrize("axis", ["flops", "memory", "link"])
 def test_at_a_crossover_both_take_the_same(axis):
-    workload, cluster = Workload.of("alexnet", 26), one_device_per_node()
+    # At 36 samples per worker the two ways are close, so that every axis has a crossover.
+    workload, cluster = Workload.of("alexnet", 36), one_device_per_node()
     base = ModelParallelSweep(workload, cluster).base
     found = compare(workload, cluster, {axis: base[axis] * np.geomspace(0.01, 300, 9)})
+    assert found.crossings[0]
     for crossing in found.crossings[0]:
         both = compare(workload, cluster, {axis: [crossing.value]})
         assert both.seconds["dp"][0] == pytest.approx(both.seconds["mp"][0], rel=1e-6)
-    assert axis != "link" or found.crossings[0], "the link decides at this batch"
 
 
 def test_a_crossover_on_a_counted_axis_is_the_first_number_beyond_it():
