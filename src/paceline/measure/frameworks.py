@@ -127,8 +127,28 @@ FRAMEWORKS = {
         _framework("torch-tp", "torch_tp", "torch"),
         _framework("horovod-torch", "horovod_torch", "horovod-torch"),
         _framework("tensorflow", "tensorflow_mirrored", "tensorflow", operations=IMAGE_OPERATIONS),
+        _framework("keras", "keras_tensorflow", "keras", "tensorflow", operations=IMAGE_OPERATIONS),
         _framework("jax", "jax_sharded", "jax", operations=IMAGE_OPERATIONS),
+        _framework("horovod-mxnet", "horovod_mxnet", "horovod-mxnet", operations=IMAGE_OPERATIONS),
         _framework("mxnet", "mxnet_kvstore", "mxnet", operations=IMAGE_OPERATIONS),
+        _framework(
+            "mxnet-server",
+            "mxnet_kvstore",
+            "mxnet",
+            operations=IMAGE_OPERATIONS,
+            variables={"PACELINE_MXNET_UPDATE": "server"},
+        ),
+        _framework(
+            "mxnet-async",
+            "mxnet_kvstore",
+            "mxnet",
+            operations=IMAGE_OPERATIONS,
+            variables={
+                "PACELINE_MXNET_KVSTORE": "dist_async",
+                "PACELINE_MXNET_UPDATE": "server",
+            },
+            synchronous=False,
+        ),
         _framework("paddle", "paddle_parallel", "paddle", operations=IMAGE_OPERATIONS),
         _framework(
             "chainer", "chainer_mpi", "chainer", operations=IMAGE_OPERATIONS, launcher="mpiexec"

@@ -28,7 +28,7 @@ class Job:
     ``difference`` (parts of the step run alone after the steps), ``phases`` or ``layers``. With
     ``synchronise`` off, ranks train side by side without talking: what sharing the machine costs,
     without what communicating costs. ``bucket_bytes`` is DDP's bucket size, the framework's own
-    when None.
+    when None. ``count_flops`` asks a framework that can to count the forward pass's operations.
     """
 
     model: str
@@ -50,6 +50,7 @@ class Job:
     seed: int = 1
     sequence: int | None = None
     distinct_batches: int = 4
+    count_flops: bool = False
     data: dict[str, Any] = field(default_factory=lambda: {"kind": "synthetic"})
 
     def __post_init__(self) -> None:

@@ -278,7 +278,7 @@ def _claimed(wanted: Framework, names: Sequence[str]) -> list[str]:
 
 def _check_built(bench: Bench, name: str) -> None:
     graph = zoo.build(name)
-    job = bench.job(name, 2, steps=1, distinct_batches=1, sequence=graph.sequence)
+    job = bench.job(name, 2, steps=1, distinct_batches=1, sequence=graph.sequence, count_flops=True)
     launch = bench.finished(job)
     ready = only(read_events(events_path(bench.directory(launch), 0)), "ready")
     if ready is None:

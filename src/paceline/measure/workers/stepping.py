@@ -43,6 +43,10 @@ class Training:
     def barrier(self) -> None:
         """Return when every rank is here."""
 
+    def forward_flops(self) -> "float | None":
+        """Operations of one forward pass as the framework counts them; None if it cannot."""
+        return None
+
     def parts(self) -> dict[str, Callable[[int], Any]]:
         """The parts of a step that this framework can run alone; none by default."""
         return {}
@@ -112,7 +116,8 @@ def train(training: Training, job: Mapping[str, Any], rank: int, events: Events)
     wall, cpu, handles = [], [], []
     step, wait = training.step, training.wait
     training.barrier()
-    events.write("ready", rank=rank, parameters=training.parameters)
+    flops = training.forward_flops() if job.get("count_flops") else None
+    events.write("ready", rank=rank, parameters=training.parameters, forward_flops=flops)
     for index in range(job["warmup_steps"] + job["steps"]):
         cpu_start, start = time.process_time(), time.perf_counter()
         handle = step(index)

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from stepping import Training
+from torch.utils.flop_counter import FlopCounterMode
 from torch_data import batches, initialise
 from torch_devices import place, synchronise
 from torch_model import build, build_loss, build_optimiser
@@ -93,6 +94,14 @@ class TorchTraining(Training):
         """Every rank is here."""
         if self.world > 1:
             dist.barrier()
+
+    def forward_flops(self) -> "float | None":
+        """Operations of the matrix products and convolutions of one forward pass."""
+        if self.talks:
+            return None
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            self.loss(*self.fetch(0), self.network)
+        return float(counter.get_total_flops())
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
         """Every part, on the bare network where it is whole."""

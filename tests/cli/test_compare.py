@@ -1,0 +1,49 @@
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+from measure import quick
+
+from paceline.cli.main import cli
+from paceline.errors import InputError
+from paceline.measure.frameworks import FRAMEWORKS
+
+
+@pytest.fixture
+def _quick(monkeypatch):
+    quick.register()
+    monkeypatch.setitem(FRAMEWORKS, "other", replace(FRAMEWORKS["quick"], name="other"))
+
+
+def run(*words):
+    sizes = ["--model", "resnet20", "--batch", "4", "--steps", "2", "--launches", "2"]
+    return CliRunner().invoke(cli, ["compare", *sizes, *words], catch_exceptions=False)
+
+
+@pytest.mark.usefixtures("_quick")
+def test_frameworks_that_train_something_else_are_not_compared():
+    """The quick worker's losses are all 1 and it has no parameters."""
+    with pytest.raises(InputError, match="no framework trains resnet20 as described: quick: 0 par"):
+        run("--frameworks", "quick,other")
+
+
+@pytest.mark.usefixtures("_quick")
+def test_those_that_train_the_same_are_ranked_with_a_figure(tmp_path, monkeypatch):
+    monkeypatch.setattr("paceline.testing.parity.LOSS_TOLERANCE", 10.0)
+    monkeypatch.setattr("paceline.testing.parity.only", lambda *_: {"parameters": 269722})
+    figure = tmp_path / "figure.svg"
+    answer = run("--frameworks", "quick,other", "--figure", str(figure), "--json")
+    document = json.loads(answer.stdout)
+    assert document["schema"] == "paceline/compare/1"
+    assert [row["same"] for row in document["parity"]["frameworks"]] == [True, True]
+    (ranking,) = document["rankings"]
+    assert {row["name"] for row in ranking["frameworks"]} == {"quick", "other"}
+    assert ranking["pairs"][0]["ratio"] == pytest.approx(1.0)
+    assert not ranking["pairs"][0]["different"]
+    assert figure.read_text().startswith("<svg")
+
+
+def test_no_name_is_refused():
+    with pytest.raises(InputError, match="no framework was named"):
+        run("--frameworks", " , ")
