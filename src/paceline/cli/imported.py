@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from paceline.cli.step_tables import print_phases
 from paceline.errors import InputError
 from paceline.measure.imports import Told, launch_of_log, launch_of_trace
 from paceline.measure.readers import ParsedLog, Rate, RateScope, RateUnit, read_log, readers
@@ -18,6 +19,9 @@ from paceline.store import Launch
 from paceline.units import format_bytes, format_seconds
 
 SHOWN_ROWS = 12
+LONG_FILE_BYTES = 20_000_000
+BYTES_PER_SECOND = 10_000_000.0
+"""How fast files are read, about, for the estimate of a long one."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,10 @@ class Imported:
     content: ParsedLog | ParsedTrace
 
     def launch(self, study: str, told: Told) -> Launch | None:
-        """The launch it is about; None for a file that is about none (collectives)."""
+        """The launch it is about; None for a file that is about none (collectives, start-up)."""
         if isinstance(self.content, ParsedTrace):
+            if self.content.steps and not self.content.training_steps:
+                return None
             return launch_of_trace(self.content, self.source, study, told)
         if self.content.collectives and not self.content.steps:
             return None
@@ -39,11 +45,25 @@ class Imported:
 def read_files(paths: Sequence[Path], program: str | None) -> list[Imported]:
     """Read every file; traces together, logs one by one."""
     traces = [path for path in paths if _is_trace(path, program)]
-    logs = [path for path in paths if path not in traces]
-    found = [Imported(path, _read_log(path, program)) for path in logs]
+    found = []
+    for path in paths:
+        if path not in traces:
+            _say_if_long(path)
+            found.append(Imported(path, _read_log(path, program)))
     if traces:
+        for path in traces:
+            _say_if_long(path)
         found.append(Imported(traces[0], read_trace(traces, program)))
     return found
+
+
+def _say_if_long(path: Path) -> None:
+    """Files that take more than a few seconds are announced."""
+    size = path.stat().st_size if path.is_file() else 0
+    if size > LONG_FILE_BYTES:
+        seconds = size / BYTES_PER_SECOND
+        about = f"about {format_seconds(seconds)}"
+        click.echo(f"  reading {path.name}, {format_bytes(size)}, {about}", err=True)
 
 
 def _is_trace(path: Path, program: str | None) -> bool:
@@ -186,19 +206,5 @@ def _print_trace(source: Path, trace: ParsedTrace) -> None:
     step = trace.typical_step
     if step is not None:
         click.echo(f"  typical step ({step.label}): {format_seconds(step.seconds)}")
-        rows: list[tuple[str, str, float, float | None]] = []
-        for rank in step.ranks[:SHOWN_ROWS]:
-            parts = breakdown(step, rank)
-            rows.extend(
-                (f"rank {rank}", str(phase), seconds, parts.busy.get(phase))
-                for phase, seconds in parts.exposed.items()
-            )
-        columns = (
-            Column("rank"),
-            Column("phase"),
-            Column("exposed", "ms", scale=1e3),
-            Column("busy", "ms", scale=1e3),
-        )
-        note = "Exposed parts sum to the step; busy time may run under other phases."
-        print_table(Table(columns, tuple(rows), note=note))
+        print_phases(step)
     click.echo(f"  {trace.unread} events or lines could not be read")

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import click
+
 from paceline.cli.options import parse_places
 from paceline.cli.output import emit_json, next_line
 from paceline.errors import InputError
@@ -35,6 +37,8 @@ def predict_trace(request: "Request", as_json: bool) -> None:
     synchronisation = request.synchronisation() or habits.synchronisation or Synchronisation()
     trace = request.trace
     assert trace is not None
+    for warning in trace.warnings:
+        click.echo(f"warning: {warning}", err=True)
     replayed = replay_on(trace, counts, link, synchronisation, library)
     if as_json:
         fields = [

@@ -73,8 +73,10 @@ def launch_of_log(log: ParsedLog, source: Path, study: str, told: Told) -> Launc
 def launch_of_trace(trace: ParsedTrace, source: Path, study: str, told: Told) -> Launch:
     """The launch that a trace is about: its steps, and the typical one as timeline."""
     timeline = trace.typical_step
-    if timeline is None:
-        raise InputError(f"{source} holds no step", "record at least one whole training step")
+    if timeline is None or not trace.training_steps:
+        raise InputError(
+            f"{source} holds no training step", "record at least one whole training step"
+        )
     if told.batch_per_rank is None:
         raise InputError(
             f"a trace does not tell how many samples a step has: {source}",
@@ -99,7 +101,7 @@ def launch_of_trace(trace: ParsedTrace, source: Path, study: str, told: Told) ->
         global_batch=float(told.batch_per_rank * ranks),
         precision="",
         instrument="phases",
-        warmup_steps=1 if len(trace.steps) > 1 else 0,
+        warmup_steps=1 if len(trace.training_steps) > 1 else 0,
         outcome=outcome,
         sequence=None,
     )
@@ -241,12 +243,12 @@ def _facts(log: ParsedLog) -> dict[str, Any]:
 def _trace_ranks(trace: ParsedTrace) -> tuple[RankSteps, ...]:
     """When each rank ended each step; a period that the trace tells counts before that."""
     series: dict[int, list[float]] = {}
-    for step in trace.steps:
+    for step in trace.training_steps:
         period = step.metadata.get("period_seconds")
         ends: dict[int, float] = {}
         for task, start in zip(step.tasks, step.starts, strict=True):
             ends[task.rank] = max(ends.get(task.rank, 0.0), start + task.seconds)
         for rank, end in ends.items():
             series.setdefault(rank, []).append(float(period) if period else end)
-    complete = {rank: own for rank, own in series.items() if len(own) == len(trace.steps)}
+    complete = {rank: own for rank, own in series.items() if len(own) == len(trace.training_steps)}
     return tuple(RankSteps(rank, tuple(own)) for rank, own in sorted(complete.items()))

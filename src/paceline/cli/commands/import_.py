@@ -91,4 +91,4 @@ def _end(recorded: list[str], dry_run: bool, first: Path) -> None:
         next_line(f"paceline import {first}")
     else:
         click.echo("Nothing here is a launch; nothing was recorded.")
-        next_line(f"paceline predict --trace {first} --nodes 8 --link eth_10g")
+        next_line(f"paceline import {first} --json", "paceline recipes")

@@ -105,6 +105,7 @@ def _command(
 
 
 def _show(launch: "Launch", as_json: bool) -> None:
+    from paceline.cli.step_tables import print_phases
     from paceline.cli.tables import launch_json, print_throughput
     from paceline.store import Status
 
@@ -113,7 +114,9 @@ def _show(launch: "Launch", as_json: bool) -> None:
     else:
         if launch.status is Status.FINISHED:
             print_throughput([launch])
-            _print_phases(launch)
+            if launch.outcome.timeline is not None:
+                click.echo(f"Median step ({launch.outcome.timeline.label})")
+                print_phases(launch.outcome.timeline)
         for note in launch.outcome.facts.get("notes", ()):
             click.echo(f"note: {note}", err=True)
         if launch.status is Status.FINISHED:
@@ -121,28 +124,3 @@ def _show(launch: "Launch", as_json: bool) -> None:
     if launch.status is not Status.FINISHED:
         click.echo(f"{launch.status}: {launch.outcome.reason}", err=True)
         raise SystemExit(1)
-
-
-def _print_phases(launch: "Launch") -> None:
-    from paceline.report.table import Column, Table
-    from paceline.report.terminal import print_table
-    from paceline.step import breakdown
-
-    timeline = launch.outcome.timeline
-    if timeline is None:
-        return
-    rows: list[tuple[str, str, float, float | None]] = []
-    for rank in timeline.ranks[:8]:
-        parts = breakdown(timeline, rank)
-        rows.extend(
-            (f"rank {rank}", str(phase), seconds, parts.busy.get(phase))
-            for phase, seconds in parts.exposed.items()
-        )
-    columns = (
-        Column("rank"),
-        Column("phase"),
-        Column("exposed", "ms", scale=1e3),
-        Column("busy", "ms", scale=1e3),
-    )
-    note = "The median step; exposed parts sum to it, busy time may run under other phases."
-    print_table(Table(columns, tuple(rows), note=note))

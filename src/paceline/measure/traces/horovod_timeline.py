@@ -7,13 +7,12 @@ from math import prod
 from pathlib import Path
 
 from paceline.measure.traces.events import ChromeEvent, ChromeTrace
-from paceline.measure.traces.parsed_trace import ParsedTrace
+from paceline.measure.traces.parsed_trace import STARTUP_LABEL, ParsedTrace
 from paceline.measure.traces.spans import MOST_SPANS, Span, measured_step
 from paceline.step import Phase, Step
 from paceline.step.breakdown import merge
 
 MICROSECOND = 1e-6
-STARTUP_LABEL = "start-up"
 
 _OPERATION = re.compile(r"^(?:ALLREDUCE|ALLGATHER|BROADCAST|ALLTOALL|REDUCESCATTER|ADASUM)$")
 _DTYPE_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}

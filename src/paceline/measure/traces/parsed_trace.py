@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 from paceline.step import Step
 
+STARTUP_LABEL = "start-up"
+"""Label of what happens before the first training step."""
+
 
 @dataclass(frozen=True)
 class ParsedTrace:
@@ -22,7 +25,13 @@ class ParsedTrace:
     facts: Mapping[str, str | float] = field(default_factory=dict)
 
     @property
+    def training_steps(self) -> tuple[Step, ...]:
+        """Steps without the start-up (first broadcasts), where the trace tells it apart."""
+        return tuple(step for step in self.steps if step.label != STARTUP_LABEL)
+
+    @property
     def typical_step(self) -> Step | None:
         """The step of median length, the first left out when there are others (it warms up)."""
-        steps = sorted(self.steps[1:] or self.steps, key=lambda step: step.seconds)
+        own = self.training_steps or self.steps
+        steps = sorted(own[1:] or own, key=lambda step: step.seconds)
         return steps[len(steps) // 2] if steps else None

@@ -50,12 +50,13 @@ def run_watched(request: RunRequest, store: Store, echo: bool = True) -> Launch:
         **watching_environment(directory, request.with_layers),
         **(request.variables or {}),
     }
-    finished = replace(
-        launch, outcome=Outcome(Status.INTERRUPTED, now(), "interrupted from the keyboard")
-    )
+    finished = launch
     try:
         exited = run_command(request.command, directory, variables, request.timeout_seconds, echo)
         finished = _finished(launch, request, directory, exited)
+    except KeyboardInterrupt:
+        finished = _interrupted(launch, request, directory)
+        raise
     except PacelineError as error:
         finished = replace(launch, outcome=Outcome(Status.FAILED, now(), error.message))
         raise
@@ -143,6 +144,20 @@ def _finished(launch: Launch, request: RunRequest, directory: Path, exited: Laun
     failure = next((process.failure for process in processes if process.failure), "")
     reason = failure or exited.reason or NEVER_STEPPED
     return replace(launch, outcome=Outcome(Status.FAILED, now(), reason, facts=facts))
+
+
+def _interrupted(launch: Launch, request: RunRequest, directory: Path) -> Launch:
+    """The launch as far as it came before the user ended it."""
+    job = watched_job(read_processes(directory))
+    if job is not None:
+        launch = launch_of_job(job, launch, request.told, request.warmup_steps, {})
+    outcome = replace(
+        launch.outcome,
+        status=Status.INTERRUPTED,
+        ended_at=now(),
+        reason="interrupted from the keyboard",
+    )
+    return replace(launch, outcome=outcome)
 
 
 def _launch_of_output(

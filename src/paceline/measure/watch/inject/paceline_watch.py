@@ -13,6 +13,7 @@ import importlib.abc
 import importlib.machinery
 import json
 import os
+import platform
 import sys
 import time
 import traceback
@@ -129,7 +130,8 @@ class Recorder:
 
     def write(self, event: str, **fields: Any) -> None:
         """Append one event to this process's file; a full disk must not end the training."""
-        path = os.path.join(self.directory, f"process-{self.pid}.events.jsonl")
+        name = f"process-{platform.node()}-{self.pid}.events.jsonl"
+        path = os.path.join(self.directory, name)
         try:
             with open(path, "a", encoding="utf-8") as file:
                 file.write(json.dumps({"event": event, "time": time.time(), **fields}) + "\n")

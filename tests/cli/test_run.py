@@ -1,0 +1,94 @@
+"""``paceline run`` as a person meets it; scripts without a framework, so that it is quick."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from paceline.store import Launch, Status, Store, default_store_path
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+RECORDED = str(FIXTURES / "scripts" / "recorded.py")
+
+
+def paceline(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "paceline", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def launches() -> list[Launch]:
+    with Store(default_store_path(), create=False) as store:
+        return store.launches()
+
+
+def test_a_recording_script_under_run_makes_one_launch():
+    answer = paceline("run", "--batch", 4, "--", sys.executable, RECORDED, 12)
+    assert answer.returncode == 0, answer.stderr
+    assert "backward" in answer.stdout
+    (launch,) = launches()
+    assert (launch.status, launch.model, launch.batch_per_rank) == (
+        Status.FINISHED,
+        "recorded",
+        4,
+    )
+    assert len(launch.outcome.ranks[0].wall_seconds) == 12
+
+
+def test_output_of_the_command_is_shown_and_kept():
+    answer = paceline("run", "--", sys.executable, "-c", "print('hello from the script')")
+    assert answer.returncode == 1
+    assert "hello from the script" in answer.stderr
+    (launch,) = launches()
+    log = default_store_path().parent / "launches" / launch.id / "output.log"
+    assert log.read_text() == "hello from the script\n"
+
+
+def test_a_recipe_is_run_and_its_log_read():
+    log = FIXTURES / "logs" / "caffe_train_recorded.log"
+    answer = paceline(
+        "run", "--recipe", "mlperf", "--set", f"submission_command=cat {log}",
+        "--program", "caffe", "--json",
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    document = json.loads(answer.stdout)
+    assert document["framework"] == "caffe"
+    assert document["throughput_samples_per_second"] == pytest.approx(32 * 8 / 4.247)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run"], "no command to run"),
+        (["run", "--recipe", "pydtnn"], "the command needs"),
+        (["run", "--recipe", "pydtn"], "no recipe named"),
+        (["run", "--program", "cafe", "--", "true"], "no log reader named"),
+        (["run", "--", "no-such-program"], "cannot run 'no-such-program'"),
+        (["run", "--timeout", "soon", "--", "true"], "not a duration"),
+    ],
+)
+def test_mistakes_end_with_a_line_and_a_hint(arguments: list[str], message: str):
+    answer = paceline(*arguments)
+    assert answer.returncode == 2
+    assert message in answer.stderr
+    assert "hint:" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_an_interrupt_keeps_the_steps_so_far():
+    command = [sys.executable, "-m", "paceline", "run", "--", sys.executable, RECORDED, "10000"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    launched = default_store_path().parent / "launches"
+    deadline = time.monotonic() + 60
+    while not list(launched.glob("*/process-*")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    (launch,) = launches()
+    assert launch.status is Status.INTERRUPTED
+    assert len(launch.outcome.ranks[0].wall_seconds) > 10
