@@ -128,6 +128,8 @@ FRAMEWORKS = {
         _framework("horovod-torch", "horovod_torch", "horovod-torch"),
         _framework("tensorflow", "tensorflow_mirrored", "tensorflow", operations=IMAGE_OPERATIONS),
         _framework("keras", "keras_tensorflow", "keras", "tensorflow", operations=IMAGE_OPERATIONS),
+        _framework("keras-jax", "keras_jax", "keras", "keras", operations=IMAGE_OPERATIONS),
+        _framework("keras-torch", "keras_torch", "keras", "keras", operations=IMAGE_OPERATIONS),
         _framework("jax", "jax_sharded", "jax", operations=IMAGE_OPERATIONS),
         _framework("horovod-mxnet", "horovod_mxnet", "horovod-mxnet", operations=IMAGE_OPERATIONS),
         _framework("mxnet", "mxnet_kvstore", "mxnet", operations=IMAGE_OPERATIONS),
