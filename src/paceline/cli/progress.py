@@ -84,7 +84,9 @@ def launch_words(progress: "Progress") -> str:
     kind = "plain" if job.instrument == "none" else f"{job.instrument} timed"
     if job.world_size > 1 and not job.synchronise:
         kind = "side by side"
-    return f"{job.model}, {job.world_size} process{'es' if job.world_size > 1 else ''}, {kind}"
+    processes = f"{job.world_size} process{'es' if job.world_size > 1 else ''}"
+    where = "" if job.framework == "torch-ddp" else f" under {job.framework}"
+    return f"{job.model}{where}, {processes}, {kind}"
 
 
 def seconds_left(progress: "Progress") -> float | None:

@@ -86,13 +86,13 @@ def command(
     """
     from paceline.cli.progress import study_progress
     from paceline.cli.tables import launches_json, print_throughput
+    from paceline.measure.frameworks import check_runnable
     from paceline.measure.frameworks import framework as find_framework
-    from paceline.measure.frameworks import interpreter
     from paceline.measure.study import Design, run_study
     from paceline.store import Store, default_store_path
     from paceline.units import parse_bytes, parse_seconds
 
-    interpreter(find_framework(framework))
+    check_runnable(find_framework(framework))
     design = None
     if resumed is None:
         jobs = list(
@@ -145,11 +145,18 @@ def jobs_of(
 ) -> Iterator["Job"]:
     """Every job of a study: each place with each instrument, and side by side where asked."""
     from paceline.errors import InputError
+    from paceline.measure.frameworks import framework
     from paceline.measure.job import Job, batch_per_rank
     from paceline.workload import zoo
 
     graph = zoo.build(model)
     description = graph.to_json()
+    name = settings.get("framework", Job.framework)
+    if not framework(name).claims(description):
+        raise InputError(
+            f"the worker of {name} cannot build {graph.name}",
+            "PyTorch's workers build every network: --framework torch-ddp",
+        )
     for nodes, processes in places:
         if nodes > 1:
             raise InputError(
