@@ -84,7 +84,11 @@ def fit_machine(
     launches: Sequence[Launch], profile: MachineProfile | None, model: str | None = None
 ) -> MachineFit:
     """Fit the launches of one model; by default that with the most finished launches."""
-    finished = [launch for launch in launches if launch.status is Status.FINISHED]
+    finished = [
+        launch
+        for launch in launches
+        if launch.status is Status.FINISHED and launch.provenance == "measured"
+    ]
     chosen = model or _commonest(finished)
     own = [launch for launch in finished if launch.model == chosen]
     plain = [

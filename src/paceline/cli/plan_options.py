@@ -160,7 +160,7 @@ class Request:
             graph = load_model(given["model"], given["input_shapes"], given["sequence"])
         else:
             graph = self._traced_graph()
-        batch = given["batch"] or self._traced_batch()
+        batch = given["batch"] or self._batch_of_micro_batches() or self._traced_batch()
         batch = batch_of(batch, given["input_shapes"], graph)
         if given["global_batch"] is not None:
             batch = _shared(given["global_batch"], given["batch"], replicas)
@@ -204,6 +204,10 @@ class Request:
                 "no model to predict", "name one: --model resnet50 ('paceline models' lists all)"
             )
         return traced_graph(self.trace)
+
+    def _batch_of_micro_batches(self) -> int | None:
+        micro_batch, count = self.values["micro_batch"], self.values["micro_batches"]
+        return micro_batch * count if micro_batch and count else None
 
     def _traced_batch(self) -> int | None:
         trace = self.trace
