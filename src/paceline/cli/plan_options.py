@@ -206,7 +206,7 @@ class Request:
         return traced_graph(self.trace)
 
     def _batch_of_micro_batches(self) -> int | None:
-        micro_batch, count = self.values["micro_batch"], self.values["micro_batches"]
+        micro_batch, count = self.values.get("micro_batch"), self.values.get("micro_batches")
         return micro_batch * count if micro_batch and count else None
 
     def _traced_batch(self) -> int | None:
