@@ -24,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,11 +71,11 @@ def five_axes(points_per_axis: int, repeats: int) -> dict[str, Any]:
             Plan(synchronisation=synchronisation(policy)),
         )
         grid = _grid(sweep.base, points_per_axis)
-        run = timed(lambda sweep=sweep, grid=grid: sweep.on_grid(grid), repeats)
+        run = timed(partial(sweep.on_grid, grid), repeats)
         scattered = _some_points(grid, 20_000)
-        alone = timed(lambda sweep=sweep, some=scattered: sweep.at(some), repeats)
+        alone = timed(partial(sweep.at, scattered), repeats)
         few = _some_points(grid, 30)
-        reference = timed(lambda sweep=sweep, few=few: _schedule(sweep, few), 1)
+        reference = timed(partial(_schedule, sweep, few), 1)
         errors = np.abs(sweep.at(few) / reference["result"] - 1.0)
         rate = grid.size / run["cpu_seconds"]
         slow = few.size / reference["cpu_seconds"]
@@ -196,7 +197,7 @@ def scheduling(repeats: int) -> dict[str, Any]:
     """One representative rank, whatever N is; then 4096 ranks that differ."""
     figures: dict[str, Any] = {"milliseconds_by_workers": {}}
     for workers in (2, 8, 64, 512, 4096):
-        run = timed(lambda workers=workers: _step(workers), repeats)
+        run = timed(partial(_step, workers), repeats)
         figures["milliseconds_by_workers"][workers] = 1e3 * run["cpu_seconds"]
         tasks = figures["tasks"] = len(run["result"].tasks)
         print(f"  N = {workers:<5} {tasks} tasks: {1e3 * run['cpu_seconds']:.2f} ms")
