@@ -33,6 +33,7 @@ COMMANDS = {
     "run": "Run a training command of your own, unchanged, and record its steps.",
     "show": "Show one launch with everything that was recorded about it.",
     "sweep": "Compare data and model parallelism along five axes, crossovers solved.",
+    "validate": "Score predictions on published measurements, beside null models.",
     "whatif": "Say what faster resources or another plan would gain.",
 }
 """Name and one-line help of each command; ``paceline.cli.commands.<name>`` holds ``command``.

@@ -23,8 +23,13 @@ def emit_json(kind: str, version: int, fields: Mapping[str, Any]) -> None:
     Units are part of the names (``step_seconds``, ``gradient_bytes``). Numbers that are not
     finite become null, since JSON has none.
     """
+    click.echo(json_text(kind, version, fields))
+
+
+def json_text(kind: str, version: int, fields: Mapping[str, Any]) -> str:
+    """What `emit_json` prints, for commands that write it to a file."""
     document = {"schema": f"paceline/{kind}/{version}", **fields}
-    click.echo(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False))
+    return json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def next_line(*commands: str) -> None:

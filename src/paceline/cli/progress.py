@@ -1,7 +1,7 @@
 """Progress of long work on standard error, with an estimate of the time that is left."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -76,6 +76,34 @@ def study_progress(words: str) -> Iterator[Shown]:
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
         yield _LiveBar(bar, bar.add_task(words, total=None, left=""))
+
+
+@contextmanager
+def rows_progress(words: str) -> Iterator[Callable[[int, int], None]]:
+    """Progress over rows, told as (done, total) as often as one likes, until the block ends."""
+    if not sys.stderr.isatty():
+        click.echo(f"  {words}", err=True)
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
+        task = bar.add_task(words, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def launch_words(progress: "Progress") -> str:

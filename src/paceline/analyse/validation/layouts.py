@@ -71,6 +71,20 @@ def layout_choices(outcomes: Sequence[Outcome]) -> list[LayoutChoice]:
     return choices
 
 
+def rule_of_thumb_regrets(outcomes: Sequence[Outcome]) -> list[float]:
+    """Regrets of a rule: as many replicas as can be, then the largest micro-batch."""
+    groups = layout_groups([outcome.measurement for outcome in outcomes if outcome.asked])
+    regrets = []
+    for rows in groups.values():
+        chosen = max(
+            rows,
+            key=lambda row: (row.configuration.dp or 0, row.configuration.micro_batch or 0.0),
+        )
+        best = max(row.throughput for row in rows)
+        regrets.append(best / chosen.throughput - 1.0)
+    return regrets
+
+
 def rank_correlation(left: FloatArray, right: FloatArray) -> float:
     """Spearman's rank correlation, ties sharing their mean rank; NaN where one side is level."""
     first, second = _ranks(left), _ranks(right)

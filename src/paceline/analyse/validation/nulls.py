@@ -1,7 +1,8 @@
 """Null models: what a prediction must beat before it is worth anything."""
 
 import math
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from paceline.analyse.validation.forecast import Forecast, Skipped
@@ -59,36 +60,55 @@ class RingWithoutOverlap:
 
 @dataclass(frozen=True)
 class FlopsOverPeak:
-    """Training FLOP over the peak rate of all devices, at one utilisation for everything."""
+    """Training FLOP over the peak rate of all devices, at one utilisation per source."""
 
-    utilisation: float
+    utilisation: Mapping[str, float]
     name: str = "FLOPs over peak"
 
     @classmethod
     def fitted(cls, measurements: Iterable[Measurement]) -> "FlopsOverPeak":
-        """The null with the median utilisation of ``measurements`` as its one constant."""
-        ideal = cls(1.0)
-        ratios = []
+        """The null with the utilisation of least mean error on the rows of each source.
+
+        It is fitted on the very rows that it is scored on: the best that one constant can do.
+        """
+        reached: dict[str, list[float]] = defaultdict(list)
         for row in measurements:
-            answer = ideal.predict(row.configuration, None)
-            if isinstance(answer, Forecast):
-                ratios.append(row.throughput / answer.throughput)
-        ratios.sort()
-        return cls(ratios[len(ratios) // 2] if ratios else math.nan)
+            ideal = _ideal_throughput(row.configuration)
+            if isinstance(ideal, float):
+                reached[row.configuration.family].append(row.throughput / ideal)
+        return cls({family: _least_error(ratios) for family, ratios in reached.items()})
 
     def predict(
         self, configuration: Configuration, baseline: Measurement | None
     ) -> Forecast | Skipped:
         """Devices times peak times utilisation over the FLOP of one sample."""
-        flops = sample_flops(configuration)
-        if isinstance(flops, Skipped):
-            return flops
-        try:
-            arithmetic = precision(configuration.precision).compute
-            peak = catalogue.device(configuration.device).peak(arithmetic)
-        except PacelineError as problem:
-            return Skipped(problem.message)
-        return Forecast(configuration.devices * peak * self.utilisation / flops)
+        ideal = _ideal_throughput(configuration)
+        if isinstance(ideal, Skipped):
+            return ideal
+        return Forecast(ideal * self.utilisation[configuration.family])
+
+
+def _ideal_throughput(configuration: Configuration) -> float | Skipped:
+    flops = sample_flops(configuration)
+    if isinstance(flops, Skipped):
+        return flops
+    try:
+        arithmetic = precision(configuration.precision).compute
+        peak = catalogue.device(configuration.device).peak(arithmetic)
+    except PacelineError as problem:
+        return Skipped(problem.message)
+    return configuration.devices * peak / flops
+
+
+def _least_error(ratios: list[float]) -> float:
+    """The x with the least mean of |x / ratio - 1|: the median, each counting by its inverse."""
+    half = sum(1.0 / ratio for ratio in ratios) / 2.0
+    passed = 0.0
+    for ratio in sorted(ratios):
+        passed += 1.0 / ratio
+        if passed >= half:
+            return ratio
+    return math.nan
 
 
 def perfect_throughput(configuration: Configuration, baseline: Measurement) -> float:

@@ -4,19 +4,24 @@ Everything comes from the predictor (`paceline.predict`); a model that the zoo l
 of equal layers with the row's number of parameters.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from paceline.analyse.validation.jobs import Job
+from paceline.plan.plan import Plan
 from paceline.predict.case import Case
 from paceline.predict.collectives import Group, collective_cost
-from paceline.predict.efficiency import Efficiency
+from paceline.predict.exchange import gradient_exchange
+from paceline.predict.fitted.circumstances import base_of
 from paceline.predict.replica import Replica
 from paceline.predict.replica_step import replica_step
 from paceline.predict.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.workload.precision import precision
+from paceline.workload.workload import Workload
 
 _BLACK_BOX_LAYERS = 20
 _FORWARD_SHARE = 1.0 / 3.0
+_LEAST_WORK = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,59 +38,148 @@ class StepParts:
     message_seconds: float
 
 
-def cold_parts(job: Job, efficiency: Efficiency | None = None) -> StepParts:
-    """The parts as the catalogue predicts them. The job must have a workload."""
-    case = _case(job, efficiency)
-    if case.plan.pp > 1 or case.plan.tp > 1 or case.exchange is None:
-        return StepParts(case.step().seconds, 0.0, 0.0)
-    return _parts(case)
+@dataclass(frozen=True)
+class _Alone:
+    """One device on its own: its layers for a micro-batch, and what else a step costs."""
+
+    layers: tuple[LayerTime, ...]
+    micro_batches: int
+    costs: StepCosts
+    tensors: int
+    seconds: float
+
+    @property
+    def work_seconds(self) -> float:
+        """Layers of all micro-batches."""
+        return self.micro_batches * sum(
+            layer.whole_forward_seconds + layer.whole_backward_seconds for layer in self.layers
+        )
 
 
-def parts_from_alone(job: Job, alone_seconds: float) -> StepParts:
-    """The parts when one device alone is known to take ``alone_seconds`` per step."""
-    if job.plan.devices == 1:
-        return StepParts(alone_seconds, 0.0, 0.0)
-    if job.workload is None or job.plan.pp > 1 or job.plan.tp > 1:
-        return _black_box_parts(job, alone_seconds)
-    case = _case(job, None)
-    work = case.replica.micro_batches * sum(
-        layer.whole_forward_seconds + layer.whole_backward_seconds for layer in case.replica.layers
-    )
-    rest = _alone_seconds(case) - work
-    scale = max(alone_seconds - rest, 0.05 * alone_seconds) / work
-    parts = _parts(Case(replace(case.replica, scale=scale), 0.0, 0.0))
-    return replace(parts, alone_seconds=alone_seconds)
+class StepTaker:
+    """Takes steps apart; remembers what one device does, which many rows share."""
+
+    def __init__(self) -> None:
+        self._alone: dict[tuple[object, ...], _Alone] = {}
+
+    def predicted_alone_seconds(self, job: Job) -> float:
+        """Step without gradient exchange as the catalogue predicts it.
+
+        Of a job that `takes_whole_step` it is the whole step. The job must have a workload.
+        """
+        if takes_whole_step(job):
+            return _whole_case(job).step().seconds
+        return self._one_device(job).seconds
+
+    def parts(self, job: Job, alone_seconds: float) -> StepParts:
+        """The parts of a step when the device alone takes ``alone_seconds`` of it."""
+        if job.plan.dp == 1:
+            return StepParts(alone_seconds, 0.0, 0.0)
+        if job.workload is None or divides_model(job):
+            return _black_box(job, alone_seconds)
+        if job.plan.zero > 0 or job.framework.shard_stage > 0:
+            return self._sharded(job, alone_seconds)
+        alone = self._one_device(job)
+        layers = _scaled(alone, alone_seconds)
+        plan = replace(job.plan, micro_batches=alone.micro_batches)
+        replica = Replica(_workload(job), job.cluster, plan, job.framework)
+        assert plan.synchronisation is not None
+        exchange = gradient_exchange(replica, plan.synchronisation)
+        assert exchange is not None
+        overhead = job.framework.overhead_seconds(alone.tensors, plan.shard_degree)
+        costs = replace(alone.costs, overhead_seconds=overhead)
+        step = replica_step(layers, exchange, costs, micro_batches=alone.micro_batches)
+        return _parts(alone_seconds, step.seconds, exchange, layers)
+
+    def _sharded(self, job: Job, alone_seconds: float) -> StepParts:
+        """As `parts` where replicas share out their state: the whole case, scaled."""
+        case = _whole_case(job)
+        alone = self._one_device(job)
+        scale = _scale(alone, alone_seconds)
+        case = Case(replace(case.replica, scale=scale), 0.0, 0.0)
+        assert case.exchange is not None
+        return _parts(alone_seconds, case.step().seconds, case.exchange, case.layers)
+
+    def _one_device(self, job: Job) -> _Alone:
+        plan = Plan(
+            micro_batches=job.plan.micro_batches,
+            recompute=job.plan.recompute,
+            fused_attention=job.plan.fused_attention,
+            framework=job.framework.name,
+        )
+        key = (_workload(job), plan, job.cluster.device.name)
+        if key not in self._alone:
+            cluster = job.cluster.shaped(1, 1)
+            case = Case(Replica(_workload(job), cluster, plan, job.framework), 0.0, 0.0)
+            self._alone[key] = _Alone(
+                tuple(case.layers),
+                case.replica.micro_batches,
+                case.costs,
+                sum(len(part.profile.tensors) for part in case.replica.parts),
+                case.step().seconds,
+            )
+        return self._alone[key]
 
 
-def _case(job: Job, efficiency: Efficiency | None) -> Case:
-    assert job.workload is not None
+def divides_model(job: Job) -> bool:
+    """Whether a replica spreads over several devices."""
+    return job.plan.tp * job.plan.pp * job.plan.cp > 1
+
+
+def takes_whole_step(job: Job) -> bool:
+    """Whether the predicted step is taken as it is, without what scaling curves add.
+
+    Those curves are of data-parallel programs. Jobs that divide the model, and all layouts of
+    frameworks made for that, are compared with each other on the scheduler's word alone.
+    """
+    return divides_model(job) or base_of(job.framework.name) == "megatron"
+
+
+def _whole_case(job: Job) -> Case:
     plan = job.plan
     if plan.zero == 0 and job.framework.shard_stage > 0:
         plan = replace(plan, zero=job.framework.shard_stage)
-    return Case(Replica(job.workload, job.cluster, plan, job.framework, efficiency), 0.0, 0.0)
+    return Case(Replica(_workload(job), job.cluster, plan, job.framework), 0.0, 0.0)
 
 
-def _parts(case: Case) -> StepParts:
-    alone = _alone_seconds(case)
-    assert case.exchange is not None
-    size = sum(layer.gradient_bytes for layer in case.layers)
-    exposed = max(0.0, case.step().seconds - alone)
-    whole = float(case.exchange.message(size))
-    if case.exchange.pull is not None:
-        whole += float(case.exchange.pull(size))
-    return StepParts(alone, exposed, whole)
+def _parts(
+    alone_seconds: float,
+    step_seconds: float,
+    exchange: GradientExchange,
+    layers: Sequence[LayerTime],
+) -> StepParts:
+    size = sum(layer.gradient_bytes for layer in layers)
+    whole = float(exchange.message(size))
+    if exchange.pull is not None:
+        whole += float(exchange.pull(size))
+    return StepParts(alone_seconds, max(0.0, step_seconds - alone_seconds), whole)
 
 
-def _alone_seconds(case: Case) -> float:
-    step = replica_step(case.layers, None, case.costs, micro_batches=case.replica.micro_batches)
-    return step.seconds
+def _scale(alone: _Alone, alone_seconds: float) -> float:
+    """Factor on the layers with which the device alone takes ``alone_seconds``."""
+    rest = alone.seconds - alone.work_seconds
+    return max(alone_seconds - rest, _LEAST_WORK * alone_seconds) / alone.work_seconds
 
 
-def _black_box_parts(job: Job, alone_seconds: float) -> StepParts:
+def _scaled(alone: _Alone, alone_seconds: float) -> list[LayerTime]:
+    scale = _scale(alone, alone_seconds)
+    return [
+        replace(
+            layer,
+            forward_seconds=scale * layer.forward_seconds,
+            backward_seconds=scale * layer.backward_seconds,
+            recompute_seconds=scale * layer.recompute_seconds,
+        )
+        for layer in alone.layers
+    ]
+
+
+def _black_box(job: Job, alone_seconds: float) -> StepParts:
+    """Equal layers, each with its share of the parameters."""
     count = job.plan.micro_batches or 1
     micro_seconds = alone_seconds / count
-    model_devices = job.plan.tp * job.plan.pp
-    width = precision(job.workload.precision).gradient_bytes if job.workload else 4.0
+    model_devices = job.plan.tp * job.plan.pp * job.plan.cp
+    width = precision(job.workload.precision).gradient_bytes if job.workload else 4
     size = job.parameters * width / model_devices
     layers = [
         LayerTime(
@@ -96,13 +190,10 @@ def _black_box_parts(job: Job, alone_seconds: float) -> StepParts:
         )
         for number in range(_BLACK_BOX_LAYERS)
     ]
-    if job.plan.dp == 1:
-        return StepParts(alone_seconds, 0.0, 0.0)
     library = job.framework.library(job.cluster.device)
-    in_node = max(1.0, job.cluster.devices_per_node / model_devices)
-    group = Group(
-        float(job.plan.dp), in_node, float(min(model_devices, job.cluster.devices_per_node))
-    )
+    sharing = min(model_devices, job.cluster.devices_per_node)
+    in_node = max(1, job.cluster.devices_per_node // model_devices)
+    group = Group(float(job.plan.dp), float(in_node), float(sharing))
     message = collective_cost("all_reduce", group, job.cluster, library)
     costs = StepCosts(
         message_overhead_seconds=job.framework.message_overhead_seconds
@@ -112,5 +203,9 @@ def _black_box_parts(job: Job, alone_seconds: float) -> StepParts:
     assert job.plan.synchronisation is not None
     exchange = GradientExchange(job.plan.synchronisation, message)
     step = replica_step(layers, exchange, costs)
-    exposed = max(0.0, step.seconds - micro_seconds)
-    return StepParts(alone_seconds, exposed, float(message(size)))
+    return _parts(alone_seconds, step.seconds + alone_seconds - micro_seconds, exchange, layers)
+
+
+def _workload(job: Job) -> Workload:
+    assert job.workload is not None
+    return job.workload

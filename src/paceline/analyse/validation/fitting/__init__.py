@@ -1,0 +1,1 @@
+"""Fits the constants and effects of `paceline.predict.fitted` to published measurements."""

@@ -1,0 +1,178 @@
+"""`paceline validate`: predictions against published measurements."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from paceline.cli.output import json_text, next_line
+
+if TYPE_CHECKING:
+    from paceline.analyse.validation.cases import Mode
+    from paceline.analyse.validation.reading import MeasurementTable
+    from paceline.analyse.validation.summary import ModeSummary
+
+_MODES = ("baseline", "cold", "layout")
+_REASONS = 8
+_WIDTH = 100
+_File = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command(name="validate")
+@click.option(
+    "--data",
+    "files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="CSV in the schema of 'paceline published --export'; may be repeated.  "
+    "[default: the published measurements]",
+)
+@click.option(
+    "--mode",
+    "modes",
+    type=click.Choice(_MODES),
+    multiple=True,
+    help="baseline: rows from their group's baseline; cold: from nothing measured; layout: which "
+    "layout is fastest.  [default: all]",
+)
+@click.option("--by", default="", help="Further columns to split by, e.g. framework,device.")
+@click.option(
+    "--hold-out",
+    type=click.Choice(["group", "family"]),
+    default="group",
+    show_default=True,
+    help="What the constants for a row may not have seen: its group, or its whole source.",
+)
+@click.option("--json", "json_file", metavar="FILE", help="Write scores as JSON; - prints them.")
+@click.option("--predictions", type=_File, metavar="FILE", help="Write one CSV line per row.")
+@click.option("--scoreboard", type=_File, metavar="FILE", help="Write the scoreboard page.")
+def command(
+    files: tuple[Path, ...],
+    modes: tuple[str, ...],
+    by: str,
+    hold_out: str,
+    json_file: str | None,
+    predictions: Path | None,
+    scoreboard: Path | None,
+) -> None:
+    """Score predictions on published measurements, beside null models.
+
+    Constants for a row come from other groups of rows, never from its own; a row's throughput is
+    used for nothing but its score. Any file in the same schema can be scored.
+
+    \b
+    Examples:
+      paceline validate --mode baseline --by framework
+      paceline validate --data mine.csv --predictions out.csv
+    """
+    from paceline.analyse.validation.cases import Mode
+    from paceline.analyse.validation.product import HoldOut
+    from paceline.analyse.validation.selection import attribute_of
+
+    columns = [attribute_of(name.strip()) for name in by.split(",") if name.strip()]
+    table = _table(files)
+    wanted = [Mode(mode) for mode in _MODES if mode in modes or not modes]
+    summaries = _summaries(table, wanted, columns, HoldOut(hold_out))
+    if predictions is not None:
+        _write_predictions(predictions, summaries, table)
+    if scoreboard is not None:
+        _write_scoreboard(scoreboard, summaries, table)
+    if json_file is not None:
+        _write_json(json_file, summaries, table, hold_out)
+    if json_file != "-":
+        _show(table, summaries)
+        next_line("paceline published", "paceline validate --predictions predictions.csv")
+
+
+def _table(files: tuple[Path, ...]) -> "MeasurementTable":
+    from paceline.analyse.validation.reading import read_tables
+    from paceline.analyse.validation.reference import reference_table
+
+    return read_tables(files) if files else reference_table()
+
+
+def _summaries(
+    table: "MeasurementTable", modes: "list[Mode]", columns: list[str], hold_out: Any
+) -> "dict[Mode, ModeSummary]":
+    from paceline.analyse.validation.product import paceline_model
+    from paceline.analyse.validation.summary import summarise
+    from paceline.cli.progress import rows_progress
+
+    model = paceline_model(hold_out)
+    summaries = {}
+    for mode in modes:
+        with rows_progress(f"{mode}: {len(table.measurements)} rows") as progress:
+            summaries[mode] = summarise(table.measurements, mode, model, columns, progress)
+    return summaries
+
+
+def _write_predictions(
+    path: Path, summaries: "dict[Mode, ModeSummary]", table: "MeasurementTable"
+) -> None:
+    from paceline.analyse.validation.run import predictions_csv
+    from paceline.report.files import write_text
+
+    runs = [summary.run for summary in summaries.values()]
+    write_text(path, predictions_csv(runs, table.problems))
+
+
+def _write_json(
+    path: str,
+    summaries: "dict[Mode, ModeSummary]",
+    table: "MeasurementTable",
+    hold_out: str,
+) -> None:
+    from dataclasses import asdict
+
+    from paceline.report.files import write_text
+
+    document = {
+        "rows": len(table.measurements),
+        "unusable_rows": [asdict(problem) for problem in table.problems],
+        "remarks": table.remarks,
+        "held_out": hold_out,
+        "modes": [summary.to_json() for summary in summaries.values()],
+    }
+    text = json_text("validation", 1, document)
+    if path == "-":
+        click.echo(text)
+    else:
+        write_text(Path(path), text + "\n")
+
+
+def _write_scoreboard(
+    path: Path, summaries: "dict[Mode, ModeSummary]", table: "MeasurementTable"
+) -> None:
+    from paceline.analyse.validation.product import HoldOut
+    from paceline.analyse.validation.scoreboard import scoreboard_page
+    from paceline.predict.fitted.tables import fitted
+    from paceline.report.files import write_text
+
+    without_source = _summaries(table, list(summaries), [], HoldOut.FAMILY)
+    write_text(path, scoreboard_page(summaries, without_source, fitted().fitted_on))
+
+
+def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]") -> None:
+    import textwrap
+    from collections import Counter
+
+    from paceline.cli.validation_tables import mode_table, skipped_lines
+    from paceline.report.terminal import print_table
+
+    for remark in table.remarks:
+        click.echo(f"note: {remark}")
+    if table.problems:
+        click.echo(
+            f"{len(table.problems)} rows cannot be used (all of them: --predictions, --json):"
+        )
+        for problem in table.problems[:_REASONS]:
+            click.echo(f"  {problem.file} line {problem.line} ({problem.id}): {problem.reason}")
+        if len(table.problems) > _REASONS:
+            counts = Counter(problem.reason for problem in table.problems)
+            for reason, count in counts.most_common(_REASONS):
+                click.echo(f"  {count} x {reason}")
+    for summary in summaries.values():
+        print_table(mode_table(summary))
+        for line in skipped_lines(summary, _REASONS):
+            click.echo(textwrap.fill(line, _WIDTH, subsequent_indent="    "))
+        click.echo("")

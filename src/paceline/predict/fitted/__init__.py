@@ -1,0 +1,1 @@
+"""What published measurements taught the predictor: constants, shrunken effects, intervals."""
