@@ -23,7 +23,8 @@ class Prediction:
     ``ideal_seconds`` is what a device needs for its share of the arithmetic alone: no messages,
     bubbles, waiting or recomputation. ``waiting_seconds`` is how much longer the slowest of all
     workers computes than the mean one. ``relative_error`` is the standard error of the
-    prediction on a logarithmic scale; intervals are 90 %. ``notes`` say what is not known.
+    prediction on a logarithmic scale; intervals are 90 %, from ``throughput_factors`` on the
+    throughput where errors were seen to lean to one side. ``notes`` say what is not known.
     """
 
     workload: Workload
@@ -37,6 +38,7 @@ class Prediction:
     training_flops: float
     relative_error: float
     notes: tuple[str, ...] = ()
+    throughput_factors: tuple[float, float] | None = None
 
     @property
     def devices(self) -> int:
@@ -51,6 +53,9 @@ class Prediction:
     @property
     def step_interval_seconds(self) -> tuple[float, float]:
         """90 % interval of the seconds per step."""
+        if self.throughput_factors is not None:
+            slowest, fastest = self.throughput_factors
+            return self.step_seconds / fastest, self.step_seconds / slowest
         spread = math.exp(_NORMAL_QUANTILE * self.relative_error)
         return self.step_seconds / spread, self.step_seconds * spread
 

@@ -9,6 +9,9 @@ from paceline.plan.plan import Plan
 from paceline.plan.tensor_parallel import check_divisible
 from paceline.predict.case import Case
 from paceline.predict.efficiency import Efficiency
+from paceline.predict.fitted.domain import domain_notes
+from paceline.predict.fitted.intervals import BASELINE, COLD, PLAIN
+from paceline.predict.fitted.tables import fitted
 from paceline.predict.frameworks import framework as find_framework
 from paceline.predict.plan_memory import plan_memory
 from paceline.predict.prediction import Prediction
@@ -18,11 +21,6 @@ from paceline.units import format_seconds
 from paceline.workload.workload import Workload
 
 DEFAULT_FRAMEWORK = "torch-ddp"
-MODEL_ERROR = 0.12
-"""Standard error (of the logarithm) where layer times come from the catalogue: a judgement
-until 'paceline validate' has been run on rows of the same kind."""
-MODEL_ERROR_MEASURED = 0.05
-"""The same where layer times were measured."""
 
 
 def predict(
@@ -55,11 +53,8 @@ def predict(
         input_seconds=input_seconds,
         jitter=jitter,
     )
-    error = relative_error
-    if error is None:
-        is_measured = bool(measured_layers) or measured_alone_seconds is not None
-        error = MODEL_ERROR_MEASURED if is_measured else MODEL_ERROR
-    return prediction_of(case, error)
+    is_measured = bool(measured_layers) or measured_alone_seconds is not None
+    return prediction_of(case, relative_error, is_measured=is_measured)
 
 
 def prepare(
@@ -85,21 +80,36 @@ def prepare(
     return Case(replica, input_seconds, jitter)
 
 
-def prediction_of(case: Case, relative_error: float) -> Prediction:
-    """The prediction of a prepared case."""
+def prediction_of(
+    case: Case, relative_error: float | None = None, *, is_measured: bool = False
+) -> Prediction:
+    """The prediction of a prepared case.
+
+    Its standard error, unless given, is that of the predictor on published measurements: on
+    rows whose time on one device was known if that ``is_measured`` here, else on all.
+    """
     replica = case.replica
+    step, ideal = case.step(), case.ideal_seconds()
+    factors = None
+    if relative_error is None:
+        rule = fitted().intervals.rule(BASELINE if is_measured else COLD, PLAIN)
+        share = max(0.0, 1.0 - ideal / step.seconds)
+        relative_error, factors = rule.standard_error(share), rule.bounds(1.0, share)
     return Prediction(
         workload=replica.workload,
         cluster=replica.cluster,
         plan=replica.plan,
         framework=replica.framework.name,
-        step=case.step(),
+        step=step,
         memory=plan_memory(replica, case.chunks, case.synchronisation),
-        ideal_seconds=case.ideal_seconds(),
+        ideal_seconds=ideal,
         waiting_seconds=case.waiting_seconds(),
         training_flops=float(replica.workload.cost.training_flops) * replica.plan.dp,
         relative_error=relative_error,
-        notes=case.notes(),
+        notes=case.notes() + domain_notes(
+            replica.cluster.device.name, replica.framework.name, replica.plan.devices
+        ),
+        throughput_factors=factors,
     )
 
 

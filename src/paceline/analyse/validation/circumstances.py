@@ -22,7 +22,8 @@ def circumstances_of(configuration: Configuration, job: Job) -> Circumstances:
     )
     kernel = ""
     if takes_whole_step(job):
-        kernel = f"{program}/tp {job.plan.tp}/batch {configuration.micro_batch:g}"
+        batch = configuration.global_batch / job.plan.dp / (job.plan.micro_batches or 1)
+        kernel = f"{program}/tp {job.plan.tp}/batch {batch:g}"
     return Circumstances(
         framework=job.framework.name,
         base=base_of(job.framework.name),

@@ -23,6 +23,7 @@ USUAL_FRAMEWORK = "torch-ddp"
 USUAL_INNER_LINK = "pcie3_x16"
 USUAL_OUTER_LINK = "eth_10g"
 _ASSUMED_PARAMETERS = 25e6
+_MOST_PASSES = 200_000
 _FUSED_ATTENTION_SINCE = 2022
 _FUSED_FRAMEWORKS = frozenset({"torch-fsdp"})
 _POLICIES = {
@@ -34,7 +35,9 @@ _POLICIES = {
 
 @dataclass(frozen=True)
 class Job:
-    """What ran: a workload (None where the model is a black box) on a cluster under a plan.
+    """What ran: a workload (None where it is a black box) on a cluster under a plan.
+
+    A black box is a model that the zoo lacks, or one on a device that the catalogue lacks.
 
     ``parameters`` is the number of trainable numbers, ``units_per_sample`` what throughput
     counts per sample of the batch (tokens of a sequence), ``assumptions`` what the row does
@@ -52,18 +55,29 @@ class Job:
 
 def job_of(configuration: Configuration) -> Job:
     """The job of a row. Never fails: what is not known is assumed, and said so."""
+    return _job(configuration.unnamed)
+
+
+@lru_cache(maxsize=8192)
+def _job(configuration: Configuration) -> Job:
     assumptions: list[str] = []
     graph = graph_of(configuration)
+    if (
+        isinstance(graph, Graph)
+        and graph.name.startswith("gpt_h")
+        and "_h" not in configuration.model
+    ):
+        assumptions.append(f"model '{configuration.model}' taken as {graph.name}")
     profile = _framework(configuration, assumptions)
     cluster = _cluster(configuration, assumptions)
     plan = _plan(configuration, profile, cluster.device, assumptions)
     workload = None
-    if isinstance(graph, Graph):
+    if isinstance(graph, Graph) and device_obstacle(configuration) is None:
         workload = Workload(
             graph,
             max(1, round(configuration.global_batch / plan.dp)),
             configuration.sequence,
-            _precision(configuration, assumptions),
+            configuration.precision,
             optimiser_of(configuration),
         )
     return Job(
@@ -82,14 +96,24 @@ def cold_obstacle(configuration: Configuration) -> Skipped | None:
     graph = graph_of(configuration)
     if isinstance(graph, Skipped):
         return graph
+    unknown = device_obstacle(configuration)
+    if unknown is not None:
+        return unknown
+    if configuration.throughput_unit == "tokens" and graph.sequence is None:
+        return Skipped("throughput in tokens of a batch whose length is not known")
+    if (configuration.pp or 1) * (configuration.micro_batches or 1) > _MOST_PASSES:
+        return Skipped("its pipeline has more micro-batches than can be scheduled")
+    return None
+
+
+def device_obstacle(configuration: Configuration) -> Skipped | None:
+    """Why layers cannot be timed on the row's device in its precision; None if they can."""
     try:
         device = catalogue.device(configuration.device)
         device.peak(precision(configuration.precision).compute)
         _ = device.known_memory_bandwidth
     except PacelineError as problem:
         return Skipped(problem.message)
-    if configuration.throughput_unit == "tokens" and graph.sequence is None:
-        return Skipped("throughput in tokens of a batch whose length is not known")
     return None
 
 
@@ -205,14 +229,6 @@ def _synchronisation(configuration: Configuration, profile: Framework) -> Synchr
         servers=servers if configuration.nodes > 1 else None,
         servers_on_workers=servers is None or configuration.nodes == 1,
     )
-
-
-def _precision(configuration: Configuration, assumptions: list[str]) -> str:
-    try:
-        return precision(configuration.precision).name
-    except PacelineError:
-        assumptions.append(f"precision '{configuration.precision}' taken as fp32")
-        return "fp32"
 
 
 def _parameters(

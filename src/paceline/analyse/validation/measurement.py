@@ -4,7 +4,7 @@ A model under test is given a `Configuration`, never a `Measurement` of the row 
 that no prediction can read the answer.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 SIXTEEN_BIT = frozenset({"amp_fp16", "fp16", "bf16", "amp_bf16", "mixed", "fp8"})
@@ -67,6 +67,11 @@ class Configuration:
     def half_precision(self) -> bool:
         """Whether gradients may travel as 16-bit numbers."""
         return self.precision in SIXTEEN_BIT
+
+    @property
+    def unnamed(self) -> "Configuration":
+        """The same configuration without what only tells rows apart: equal ones run alike."""
+        return replace(self, id="", group="", baseline_id="", axis="", scaling="")
 
     @property
     def batch_per_device(self) -> float:

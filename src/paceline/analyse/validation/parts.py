@@ -61,15 +61,18 @@ class StepTaker:
 
     def __init__(self) -> None:
         self._alone: dict[tuple[object, ...], _Alone] = {}
+        self._whole: dict[int, tuple[Job, float]] = {}
 
     def predicted_alone_seconds(self, job: Job) -> float:
         """Step without gradient exchange as the catalogue predicts it.
 
         Of a job that `takes_whole_step` it is the whole step. The job must have a workload.
         """
-        if takes_whole_step(job):
-            return _whole_case(job).step().seconds
-        return self._one_device(job).seconds
+        if not takes_whole_step(job):
+            return self._one_device(job).seconds
+        if id(job) not in self._whole:
+            self._whole[id(job)] = (job, _whole_case(job).step().seconds)
+        return self._whole[id(job)][1]
 
     def parts(self, job: Job, alone_seconds: float) -> StepParts:
         """The parts of a step when the device alone takes ``alone_seconds`` of it."""

@@ -8,7 +8,7 @@ from paceline.analyse.validation.circumstances import circumstances_of
 from paceline.analyse.validation.forecast import Forecast, Skipped
 from paceline.analyse.validation.jobs import Job, cold_obstacle, job_of
 from paceline.analyse.validation.measurement import Configuration, Measurement
-from paceline.analyse.validation.parts import StepTaker, takes_whole_step
+from paceline.analyse.validation.parts import StepParts, StepTaker, takes_whole_step
 from paceline.errors import PacelineError
 from paceline.predict.fitted.circumstances import Circumstances
 from paceline.predict.fitted.computing import COMPUTING, computing_factor
@@ -21,7 +21,13 @@ from paceline.predict.fitted.intervals import (
     SAME,
     Intervals,
 )
-from paceline.predict.fitted.scaling import VARIATION, added_seconds, slowest_of, terms_for
+from paceline.predict.fitted.scaling import (
+    PREDICTOR_ALONE,
+    VARIATION,
+    added_seconds,
+    slowest_of,
+    terms_for,
+)
 from paceline.predict.fitted.tables import fitted, held_out
 
 _INVERSIONS = 4
@@ -53,28 +59,31 @@ class PacelineModel:
     they are yet to be made.
     """
 
-    name = "Paceline"
-
     def __init__(
         self,
         effects_for: Callable[[Configuration], Effects],
         intervals: Intervals | None,
         taker: StepTaker | None = None,
+        name: str = "Paceline",
     ) -> None:
+        self.name = name
+        self.taker = taker or StepTaker()
         self._effects_for = effects_for
         self._intervals = intervals
-        self._taker = taker or StepTaker()
-        self._cold_steps: dict[Configuration, StepForecast | Skipped] = {}
+        self._cold_steps: dict[tuple[Configuration, int], StepForecast | Skipped] = {}
+        self._parts: dict[tuple[Configuration, float], StepParts] = {}
 
     def predict(
         self, configuration: Configuration, baseline: Measurement | None
     ) -> Forecast | Skipped:
         """Throughput with its interval, or why there is none."""
-        job = job_of(configuration)
         try:
+            job = job_of(configuration)
             step = self.step(configuration, job, baseline)
         except PacelineError as problem:
             return Skipped(problem.message)
+        except (ArithmeticError, ValueError) as problem:
+            return Skipped(f"its numbers lead nowhere: {problem}")
         if isinstance(step, Skipped):
             return step
         throughput = configuration.global_batch * job.units_per_sample / step.seconds
@@ -96,9 +105,10 @@ class PacelineModel:
         effects = self._effects_for(configuration)
         if baseline is not None:
             return self._from_baseline(configuration, job, baseline, effects)
-        if configuration not in self._cold_steps:
-            self._cold_steps[configuration] = self._cold(configuration, job, effects)
-        return self._cold_steps[configuration]
+        key = (configuration.unnamed, id(effects))
+        if key not in self._cold_steps:
+            self._cold_steps[key] = self._cold(configuration, job, effects)
+        return self._cold_steps[key]
 
     def _cold(
         self, configuration: Configuration, job: Job, effects: Effects
@@ -108,7 +118,7 @@ class PacelineModel:
             return obstacle
         circumstances = circumstances_of(configuration, job)
         distance = _cold_distance(effects, circumstances)
-        alone = self._taker.predicted_alone_seconds(job)
+        alone = self.taker.predicted_alone_seconds(job)
         alone *= computing_factor(effects, circumstances)
         if takes_whole_step(job):
             return StepForecast(alone, 0.0, distance)
@@ -123,8 +133,8 @@ class PacelineModel:
         circumstances = circumstances_of(configuration, job)
         distance = NEAR if effects.knows(VARIATION.name, "script", circumstances) else FAR
         if takes_whole_step(job) and _both_known(configuration, baseline.configuration):
-            ratio = self._taker.predicted_alone_seconds(job)
-            ratio /= self._taker.predicted_alone_seconds(reference)
+            ratio = self.taker.predicted_alone_seconds(job)
+            ratio /= self.taker.predicted_alone_seconds(reference)
             return StepForecast(seconds * ratio, abs(ratio - 1.0) / (ratio + 1.0), distance)
         alone = seconds
         for _ in range(_INVERSIONS if reference.plan.devices > 1 else 0):
@@ -139,7 +149,10 @@ class PacelineModel:
     ) -> float:
         if job.plan.devices == 1:
             return 0.0
-        parts = self._taker.parts(job, alone_seconds)
+        key = (configuration.unnamed, alone_seconds)
+        if key not in self._parts:
+            self._parts[key] = self.taker.parts(job, alone_seconds)
+        parts = self._parts[key]
         terms = terms_for(effects, circumstances_of(configuration, job), configuration.nodes)
         return float(
             added_seconds(
@@ -170,6 +183,11 @@ def paceline_model(hold_out: HoldOut = HoldOut.GROUP) -> PacelineModel:
         return own if own is not None else everything.effects
 
     return PacelineModel(effects_for, everything.intervals)
+
+
+def predictor_alone(taker: StepTaker) -> PacelineModel:
+    """The scheduler and the catalogue without any fitted effect, for comparison."""
+    return PacelineModel(lambda each: PREDICTOR_ALONE, None, taker, "predictor alone")
 
 
 def _cold_distance(effects: Effects, circumstances: Circumstances) -> str:

@@ -102,13 +102,16 @@ def summarise(
     model: RowModel,
     by: Sequence[str] = (),
     progress: Progress | None = None,
+    beside: Sequence[RowModel] = (),
 ) -> ModeSummary:
     """Run ``model`` and the null models of ``mode``, and score them whole and in parts.
 
-    ``by`` are further columns (attributes of a measurement) to split by, together.
+    ``by`` are further columns (attributes of a measurement) to split by, together; ``beside``
+    further models to show beside the null models.
     """
     run = run_model(measurements, mode, model, progress)
-    runs = [run, *(run_model(measurements, mode, null) for null in null_models(mode, measurements))]
+    others = [*beside, *null_models(mode, measurements)]
+    runs = [run, *(run_model(measurements, mode, other) for other in others)]
     columns: list[tuple[str, ...]] = [(column,) for column in ALWAYS_BY]
     if by and tuple(by) not in columns:
         columns.append(tuple(by))

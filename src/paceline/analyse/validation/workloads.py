@@ -1,17 +1,36 @@
 """What a published row trains, in the terms of the zoo."""
 
+import re
 from functools import lru_cache
 
 from paceline.analyse.validation.forecast import Skipped
 from paceline.analyse.validation.measurement import Configuration
-from paceline.errors import PacelineError, UnknownNameError
+from paceline.errors import PacelineError
 from paceline.workload import zoo
 from paceline.workload.graph import Graph
 
+_FEWEST_WORDS = 1000
+
 
 def graph_of(configuration: Configuration) -> Graph | Skipped:
-    """The layer graph of the row's model, or why there is none."""
-    return _graph(configuration.model, configuration.sequence)
+    """The layer graph of the row's model, or why there is none.
+
+    A transformer that the zoo does not know by name is a GPT of the row's width, depth and
+    heads, with as many words as its number of parameters leaves room for.
+    """
+    width, depth, heads = configuration.hidden, configuration.layers, configuration.heads
+    model, sequence = configuration.model, configuration.sequence
+    if heads and re.fullmatch(r"(gpt|bert)_h\d+_l\d+", model):
+        return _graph(f"{model}_a{heads}", sequence)
+    named = _graph(model, sequence)
+    if isinstance(named, Graph) or width is None or depth is None:
+        return named
+    name = f"gpt_h{width}_l{depth}" + (f"_a{heads}" if heads else "")
+    if configuration.n_params:
+        words = (configuration.n_params - 12.0 * depth * width**2) / width
+        name += f"_v{max(_FEWEST_WORDS, round(words))}"
+    generic = _graph(name, sequence)
+    return generic if isinstance(generic, Graph) else named
 
 
 def sample_flops(configuration: Configuration) -> float | Skipped:
@@ -41,5 +60,5 @@ def sample_flops(configuration: Configuration) -> float | Skipped:
 def _graph(model: str, sequence: int | None) -> Graph | Skipped:
     try:
         return zoo.build(model, sequence)
-    except UnknownNameError as problem:
+    except PacelineError as problem:
         return Skipped(problem.message)

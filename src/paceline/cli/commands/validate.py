@@ -94,15 +94,16 @@ def _table(files: tuple[Path, ...]) -> "MeasurementTable":
 def _summaries(
     table: "MeasurementTable", modes: "list[Mode]", columns: list[str], hold_out: Any
 ) -> "dict[Mode, ModeSummary]":
-    from paceline.analyse.validation.product import paceline_model
+    from paceline.analyse.validation.product import paceline_model, predictor_alone
     from paceline.analyse.validation.summary import summarise
     from paceline.cli.progress import rows_progress
 
     model = paceline_model(hold_out)
+    beside = [predictor_alone(model.taker)]
     summaries = {}
     for mode in modes:
         with rows_progress(f"{mode}: {len(table.measurements)} rows") as progress:
-            summaries[mode] = summarise(table.measurements, mode, model, columns, progress)
+            summaries[mode] = summarise(table.measurements, mode, model, columns, progress, beside)
     return summaries
 
 

@@ -35,7 +35,7 @@ def command(as_json: bool, **options: Any) -> None:
     A free resource bounds what any improvement of it can give; other plans are predicted in
     full.
     """
-    from paceline.predict.predictor import MODEL_ERROR, prediction_of, prepare
+    from paceline.predict.predictor import prediction_of, prepare
     from paceline.predict.whatif import what_if
 
     request = Request(options)
@@ -44,7 +44,7 @@ def command(as_json: bool, **options: Any) -> None:
         raise InputError("whatif looks at one place", "give one -j NODESxDEVICES")
     plan = request.plan(clusters[0].devices)
     case = prepare(request.workload(plan.dp), clusters[0], plan, **request.measured())
-    base = prediction_of(case, MODEL_ERROR)
+    base = prediction_of(case)
     found = what_if(case)
     if as_json:
         from paceline.predict.prediction_json import prediction_json

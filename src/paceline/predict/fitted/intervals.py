@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 BASELINE, COLD = "baseline", "cold"
-SAME, NEAR, FAR = "same", "near", "far"
+SAME, NEAR, FAR, PLAIN = "same", "near", "far", "plain"
+_NORMAL_QUANTILE = 1.645
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,19 @@ class IntervalRule:
         scale = self.floor + self.slope * share
         return throughput * math.exp(self.low * scale), throughput * math.exp(self.high * scale)
 
+    def standard_error(self, share: float) -> float:
+        """The standard error of the logarithm whose 90 % interval is as wide."""
+        scale = self.floor + self.slope * share
+        return 0.5 * (self.high - self.low) * scale / _NORMAL_QUANTILE
+
 
 @dataclass(frozen=True)
 class Intervals:
     """Rules by mode (``baseline``, ``cold``) and distance (``same``, ``near``, ``far``).
 
     Near is a training program of which other measurements were fitted, far one of which none
-    was; the same are shapes of work that were measured in another layout or number.
+    was; the same are shapes of work that were measured in another layout or number. ``plain``
+    is the predictor without any fitted effect.
     """
 
     rules: Mapping[str, Mapping[str, IntervalRule]]

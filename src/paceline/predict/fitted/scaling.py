@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paceline.predict.fitted.circumstances import Circumstances
+from paceline.predict.fitted.computing import COMPUTING
 from paceline.predict.fitted.effects import Effects, Factor, Quantity
 from paceline.predict.jitter import expected_maximum_normal
 
@@ -34,6 +35,20 @@ OVERHEAD = Quantity("overhead", float(np.log(0.002)), 1.0, (Factor("framework+ki
 """Seconds per step that a second replica costs whatever its size, as a logarithm."""
 
 SCALING = (UNHIDDEN, BANDWIDTH, VARIATION, ACROSS_NODES, OVERHEAD)
+
+
+_NEVER = -50.0
+PREDICTOR_ALONE = Effects(
+    {
+        UNHIDDEN.name: _NEVER,
+        BANDWIDTH.name: 0.0,
+        VARIATION.name: _NEVER,
+        ACROSS_NODES.name: 0.0,
+        OVERHEAD.name: _NEVER,
+        COMPUTING.name: 0.0,
+    }
+)
+"""Effects that add nothing: the scheduler and the catalogue as they are."""
 
 
 @dataclass(frozen=True, slots=True)

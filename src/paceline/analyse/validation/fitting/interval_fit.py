@@ -20,10 +20,12 @@ from paceline.predict.fitted.intervals import (
     COLD,
     FAR,
     NEAR,
+    PLAIN,
     SAME,
     IntervalRule,
     Intervals,
 )
+from paceline.predict.fitted.scaling import PREDICTOR_ALONE
 from paceline.predict.fitted.tables import HeldOut
 
 FloatArray = npt.NDArray[np.float64]
@@ -55,6 +57,7 @@ def fitted_intervals(
             for distance, errors in ((SAME, near), (NEAR, near), (FAR, far))
             if any(error.distance == distance for error in errors)
         }
+        rules[name][PLAIN] = _rule(_errors(measurements, mode, lambda each: PREDICTOR_ALONE, taker))
     return Intervals(rules)
 
 
