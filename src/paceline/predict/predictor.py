@@ -106,9 +106,8 @@ def prediction_of(
         waiting_seconds=case.waiting_seconds(),
         training_flops=float(replica.workload.cost.training_flops) * replica.plan.dp,
         relative_error=relative_error,
-        notes=case.notes() + domain_notes(
-            replica.cluster.device.name, replica.framework.name, replica.plan.devices
-        ),
+        notes=case.notes()
+        + domain_notes(replica.cluster.device.name, replica.framework.name, replica.plan.devices),
         throughput_factors=factors,
     )
 
