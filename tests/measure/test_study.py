@@ -38,15 +38,21 @@ def test_a_job_that_goes_well_is_recorded_with_everything_around_it(store):
     [
         ("crash", "rank 1: RuntimeError: the last rank has had enough at quick_worker.py:"),
         ("memory", "rank 0: out of memory: cannot allocate 1 TB"),
-        ("vanish", "a rank ended without a word"),
-        ("hang", "timed out after 2 s"),
+        ("vanish", "rank 0 ended without a word"),
+        ("broken", "rank 1 ended with code 1: ImportError: libframework.so: cannot open shared"),
+        ("segfault", "rank 1 was killed by SIGSEGV"),
+        ("hang", "timed out after 2 s: rank 0, 1 still ran; rank 0, 1 did not get ready"),
+        ("absent", "timed out after 2 s: rank 0 still ran; rank 1 had ended without a word"),
     ],
 )
-def test_a_failure_is_a_row_with_its_reason(store, behaviour, reason):
+def test_a_failure_is_a_row_with_its_reason_and_its_log(store, behaviour, reason):
     launch = run_job(quick.job(behaviour, world_size=2), store, "s", timeout_seconds=2.0)
     assert launch.status is Status.FAILED
     assert launch.outcome.reason.startswith(reason)
-    assert (store.path.parent / "launches" / launch.id / "rank-0.log").exists()
+    assert "\n" not in launch.outcome.reason
+    log = launch.outcome.reason.partition("(log: ")[2].removesuffix(")")
+    assert Path(log).parent == store.path.parent / "launches" / launch.id
+    assert Path(log).exists()
 
 
 def test_results_written_before_an_abort_in_the_teardown_count(store):

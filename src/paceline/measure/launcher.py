@@ -29,11 +29,15 @@ class RankExit:
 
 @dataclass(frozen=True)
 class LaunchExit:
-    """How a whole launch ended; ``reason`` is empty when every rank ended well."""
+    """How a whole launch ended; ``reason`` is empty when every rank ended well.
+
+    ``first_failed`` is the rank that ended badly before any other did, if one did.
+    """
 
     ranks: tuple[RankExit, ...]
     reason: str
     seconds: float
+    first_failed: int | None = None
 
 
 def launch_local(
@@ -82,14 +86,14 @@ def launch_local(
             if cores is not None:
                 with contextlib.suppress(OSError):
                     os.sched_setaffinity(process.pid, cores[rank])
-        reason = _wait(processes, begun + timeout_seconds, timeout_seconds)
+        reason, failed = _wait(processes, begun + timeout_seconds, timeout_seconds)
     finally:
         end_all(processes)
     exits = tuple(
         RankExit(rank, process.returncode, log)
         for rank, (process, log) in enumerate(zip(processes, logs, strict=True))
     )
-    return LaunchExit(exits, reason, time.monotonic() - begun)
+    return LaunchExit(exits, reason, time.monotonic() - begun, failed)
 
 
 def pinned_cores(world_size: int) -> list[set[int]] | None:
@@ -129,23 +133,25 @@ def checked_port(port: int) -> int:
 
 def _wait(
     processes: Sequence["subprocess.Popen[bytes]"], deadline: float, timeout_seconds: float
-) -> str:
-    first_failure: tuple[float, str] | None = None
+) -> tuple[str, int | None]:
+    """Why the launch ended, empty if it went well, and the first rank that failed."""
+    first_failed: int | None = None
+    failed_at, reason = 0.0, ""
     while True:
         codes = [process.poll() for process in processes]
-        if first_failure is None:
-            for rank, code in enumerate(codes):
-                if code not in (None, 0):
-                    first_failure = (time.monotonic(), describe_exit(rank, code))
-                    break
-        if all(code is not None for code in codes):
-            return first_failure[1] if first_failure else ""
         moment = time.monotonic()
-        if first_failure and moment > first_failure[0] + PEER_GRACE_SECONDS:
-            return first_failure[1]
+        if first_failed is None:
+            bad = [rank for rank, code in enumerate(codes) if code not in (None, 0)]
+            if bad:
+                first_failed, failed_at = bad[0], moment
+                reason = describe_exit(first_failed, codes[first_failed])
+        over = first_failed is not None and moment > failed_at + PEER_GRACE_SECONDS
+        if over or all(code is not None for code in codes):
+            return reason, first_failed
         if moment > deadline:
             waiting = [str(rank) for rank, code in enumerate(codes) if code is None]
-            return f"timed out after {timeout_seconds:.0f} s: rank {', '.join(waiting)} still ran"
+            late = f"timed out after {timeout_seconds:.0f} s: rank {', '.join(waiting)} still ran"
+            return late, first_failed
         time.sleep(POLL_SECONDS)
 
 

@@ -10,11 +10,11 @@ from paceline.errors import PacelineError
 from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
 from paceline.measure.environment import load_average, machine_fingerprint
 from paceline.measure.events import Event, only, read_events
+from paceline.measure.failures import failure_reason
 from paceline.measure.frameworks import WORKERS, framework, interpreter
 from paceline.measure.launcher import launch_local
 from paceline.measure.run import (
     events_path,
-    failure_reason,
     launch_directory,
     new_launch_id,
     thread_variables,

@@ -9,7 +9,6 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.measure.environment import describe_environment, load_average
 from paceline.measure.events import (
-    Event,
     layer_timings,
     measured_step,
     only,
@@ -17,6 +16,7 @@ from paceline.measure.events import (
     read_events,
     step_parts,
 )
+from paceline.measure.failures import failure_reason
 from paceline.measure.frameworks import Framework, check_runnable, framework, worker_command
 from paceline.measure.job import Job
 from paceline.measure.launcher import LaunchExit, launch_local
@@ -130,27 +130,6 @@ def thread_variables(threads: int) -> dict[str, str]:
     }
 
 
-def failure_reason(exited: LaunchExit, ranks: list[list[Event]]) -> str:
-    """One line on why a launch failed: what a rank said of itself, else how it was ended."""
-    for rank, events in enumerate(ranks):
-        said = only(events, "failure")
-        if said is not None and "connection" not in said["message"].lower():
-            return f"rank {rank}: {said['kind']}: {first_line(said['message'])} at {said['place']}"
-    if "was killed by" in exited.reason:
-        return exited.reason
-    for rank, events in enumerate(ranks):
-        said = only(events, "failure")
-        if said is not None:
-            return f"rank {rank}: {said['kind']}: {first_line(said['message'])}"
-    return exited.reason
-
-
-def first_line(text: str, width: int = 160) -> str:
-    """The first line of a message, cut to a width that fits a table."""
-    line = text.strip().splitlines()[0] if text.strip() else "no message"
-    return line if len(line) <= width else line[: width - 3] + "..."
-
-
 def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) -> Outcome:
     ranks = [read_events(events_path(directory, rank)) for rank in range(job.world_size)]
     steps = [rank_steps(events) for events in ranks]
@@ -166,7 +145,7 @@ def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) 
         "directory": directory.name,
     }
     if not (ended and len(complete) == job.world_size):
-        reason = failure_reason(exited, ranks) or "a rank ended without a word"
+        reason = failure_reason(exited, ranks)
         return Outcome(Status.FAILED, now(), reason, tuple(complete), facts=facts)
     parts = step_parts(ranks)
     if parts:

@@ -5,6 +5,7 @@
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -19,16 +20,23 @@ def main():
     die_with_parent()
     job = json.loads(Path(sys.argv[1]).read_text())
     rank, behaviour = int(os.environ["RANK"]), job["data"]["kind"]
+    last = rank == job["world_size"] - 1
+    if behaviour == "broken" and last:
+        raise ImportError("libframework.so: cannot open shared object file")
     with Events(sys.argv[2]) as events:
         events.write("hello", rank=rank, world=job["world_size"], versions={"framework": "quick"})
         if behaviour == "hang":
             time.sleep(600)
-        if behaviour == "crash" and rank == job["world_size"] - 1:
+        if behaviour == "crash" and last:
             raise RuntimeError("the last rank has had enough")
         if behaviour == "memory":
             raise MemoryError("cannot allocate 1 TB")
         if behaviour == "vanish":
             os._exit(0)
+        if behaviour == "segfault" and last:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if behaviour == "absent":
+            os._exit(0) if last else time.sleep(600)
         total = job["warmup_steps"] + job["steps"]
         for _ in range(total):
             time.sleep(0.01)
