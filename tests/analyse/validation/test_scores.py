@@ -88,6 +88,14 @@ def test_baseline_mode_asks_only_about_rows_with_a_smaller_baseline():
     assert asked[1].baseline is one
 
 
+def test_a_baseline_may_be_found_elsewhere_if_it_is_of_the_same_source_and_model():
+    one = row("one", baseline_id="one")
+    two = row("two", devices=2, devices_per_node=2, baseline_id="one")
+    assert cases([two], Mode.BASELINE, {"one": one})[0].baseline is one
+    other = row("one", model="vgg16")
+    assert cases([two], Mode.BASELINE, {"one": other})[0].baseline is None
+
+
 def test_the_reference_has_795_rows_to_predict_from_a_baseline():
     asked = cases(reference_table().measurements, Mode.BASELINE)
     assert sum(not case.left_out for case in asked) == 795

@@ -1,11 +1,11 @@
 """Which rows each mode asks about, and what the model may be told about them."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from paceline.analyse.validation.measurement import Measurement
+from paceline.analyse.validation.measurement import Configuration, Measurement
 
 
 class Mode(StrEnum):
@@ -28,11 +28,19 @@ class Case:
     left_out: str = ""
 
 
-def cases(measurements: Sequence[Measurement], mode: Mode) -> list[Case]:
-    """One case per row, in the order of the rows."""
+def cases(
+    measurements: Sequence[Measurement],
+    mode: Mode,
+    elsewhere: Mapping[str, Measurement] | None = None,
+) -> list[Case]:
+    """One case per row, in the order of the rows.
+
+    A baseline that is not among ``measurements`` may be found by its id ``elsewhere``, if it is
+    of the same source and model.
+    """
     if mode is Mode.BASELINE:
         by_id = {row.configuration.id: row for row in measurements}
-        return [_with_baseline(row, by_id) for row in measurements]
+        return [_with_baseline(row, by_id, elsewhere or {}) for row in measurements]
     if mode is Mode.LAYOUT:
         comparable = {
             row.configuration.id for rows in layout_groups(measurements).values() for row in rows
@@ -64,7 +72,9 @@ def layout_groups(
     }
 
 
-def _with_baseline(row: Measurement, by_id: dict[str, Measurement]) -> Case:
+def _with_baseline(
+    row: Measurement, by_id: Mapping[str, Measurement], elsewhere: Mapping[str, Measurement]
+) -> Case:
     what = row.configuration
     if not what.baseline_id:
         return Case(row, left_out="its group has no baseline row")
@@ -72,9 +82,17 @@ def _with_baseline(row: Measurement, by_id: dict[str, Measurement]) -> Case:
         return Case(row, left_out="it is the baseline of its group")
     baseline = by_id.get(what.baseline_id)
     if baseline is None:
+        found = elsewhere.get(what.baseline_id)
+        if found is not None and _same_origin(found.configuration, what):
+            baseline = found
+    if baseline is None:
         return Case(row, left_out=f"its baseline '{what.baseline_id}' is not among the usable rows")
     if baseline.configuration.devices >= what.devices:
         return Case(row, left_out="its baseline has no fewer devices than it")
     if baseline.configuration.throughput_unit != what.throughput_unit:
         return Case(row, left_out="its baseline is in another unit")
     return Case(row, baseline)
+
+
+def _same_origin(first: Configuration, second: Configuration) -> bool:
+    return (first.family, first.model) == (second.family, second.model)

@@ -9,6 +9,7 @@ from paceline.analyse.validation.cases import Case, Mode, cases
 from paceline.analyse.validation.forecast import Forecast, RowModel
 from paceline.analyse.validation.measurement import Measurement
 from paceline.analyse.validation.reading import RowProblem
+from paceline.analyse.validation.reference import reference_table
 from paceline.analyse.validation.scores import Outcome
 
 PREDICTION_COLUMNS = ("id", "mode", "predicted_throughput", "low", "high", "skipped_because")
@@ -31,9 +32,12 @@ def run_model(
     model: RowModel,
     progress: Progress | None = None,
 ) -> Run:
-    """Ask ``model`` about every row that ``mode`` has a question about."""
+    """Ask ``model`` about every row that ``mode`` has a question about.
+
+    A baseline that the rows refer to and that is not among them may be a reference row.
+    """
     outcomes = []
-    asked = cases(measurements, mode)
+    asked = cases(measurements, mode, reference_table().by_id)
     for number, case in enumerate(asked, start=1):
         outcomes.append(_outcome(case, mode, model))
         if progress is not None:

@@ -161,7 +161,7 @@ def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]") -> No
     from paceline.report.terminal import print_table
 
     for remark in table.remarks:
-        click.echo(f"note: {remark}")
+        click.echo(textwrap.fill(f"note: {remark}", _WIDTH, subsequent_indent="    "))
     if table.problems:
         click.echo(
             f"{len(table.problems)} rows cannot be used (all of them: --predictions, --json):"

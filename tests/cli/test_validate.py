@@ -1,0 +1,126 @@
+"""``paceline validate`` and ``paceline published`` as a person meets them."""
+
+import csv
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from paceline.analyse.validation.reference import reference_table
+from paceline.analyse.validation.selection import to_csv
+from paceline.cli.commands.published import command as published
+from paceline.cli.commands.validate import command as validate
+from paceline.errors import InputError, PacelineError, UnknownNameError
+
+
+def run(command, *arguments):
+    answer = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=True)
+    if isinstance(answer.exception, PacelineError):
+        raise answer.exception
+    assert answer.exit_code == 0, answer.output
+    return answer.output
+
+
+@pytest.fixture
+def hkbu(tmp_path):
+    rows = [r for r in reference_table().measurements if r.configuration.family == "hkbu"]
+    path = tmp_path / "hkbu.csv"
+    path.write_text(to_csv(rows[:40]), encoding="utf-8")
+    return path
+
+
+def test_scores_stand_beside_null_models(hkbu):
+    text = run(validate, "--data", hkbu, "--mode", "baseline", "--by", "method")
+    assert "perfect" in text
+    assert "overlap:" in text
+    assert "WFBP-A2A" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.splitlines()[-1].startswith("Next: ")
+
+
+def test_json_and_predictions_have_every_row(hkbu, tmp_path):
+    predictions, scores = tmp_path / "p.csv", tmp_path / "s.json"
+    run(validate, "--data", hkbu, "--predictions", predictions, "--json", scores)
+    document = json.loads(scores.read_text())
+    assert document["schema"] == "paceline/validation/1"
+    assert [mode["mode"] for mode in document["modes"]] == ["baseline", "cold", "layout"]
+    with predictions.open() as file:
+        lines = list(csv.DictReader(file))
+    assert list(lines[0]) == [
+        "id",
+        "mode",
+        "predicted_throughput",
+        "low",
+        "high",
+        "skipped_because",
+    ]
+    assert len(lines) == 3 * 40
+    for line in lines:
+        assert bool(line["predicted_throughput"]) != bool(line["skipped_because"])
+        if line["predicted_throughput"]:
+            assert float(line["low"]) < float(line["predicted_throughput"]) < float(line["high"])
+
+
+def test_bad_rows_are_named_and_the_rest_is_scored(hkbu):
+    lines = hkbu.read_text().splitlines()
+    columns = lines[0].split(",")
+    broken = next(csv.reader([lines[3]]))
+    broken[columns.index("id")] = "new"
+    broken[columns.index("devices")] = "four"
+    broken[columns.index("framework_version")] = ""
+    hkbu.write_text("\n".join([*lines, lines[1], ",".join(broken)]) + "\n")
+    text = run(validate, "--data", hkbu, "--mode", "baseline")
+    assert "2 rows cannot be used" in text
+    assert "already used on line 2" in text
+    assert "is not a number" in text
+    assert "hkbu" in text
+
+
+def test_json_on_standard_output_is_nothing_else(hkbu):
+    answer = CliRunner().invoke(
+        validate, ["--data", str(hkbu), "--mode", "baseline", "--json", "-"]
+    )
+    assert json.loads(answer.stdout)["held_out"] == "group"
+
+
+def test_mistakes_are_explained(tmp_path, hkbu):
+    with pytest.raises(InputError, match="no file"):
+        run(validate, "--data", tmp_path / "none.csv")
+    with pytest.raises(UnknownNameError, match="framework"):
+        run(validate, "--data", hkbu, "--by", "framwork")
+
+
+def test_published_is_filtered_sorted_and_exported(tmp_path):
+    out = tmp_path / "rows.csv"
+    text = run(
+        published,
+        "--model",
+        "bert_base",
+        "--where",
+        "nodes>1",
+        "--sort",
+        "-throughput",
+        "--limit",
+        "3",
+        "--export",
+        out,
+    )
+    assert max(map(len, text.splitlines()[1:-1])) <= 100
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["model"] for row in rows} == {"bert_base"}
+    assert all(int(row["nodes"]) > 1 for row in rows)
+    speeds = [float(row["throughput"]) for row in rows]
+    assert speeds == sorted(speeds, reverse=True)
+
+
+def test_published_names_its_sources():
+    text = run(published, "--sources")
+    assert "Apache-2.0" in text
+    document = json.loads(run(published, "--sources", "--json"))
+    assert sum(source["rows"] for source in document["sources"]) == 1948
+
+
+def test_published_suggests_names():
+    with pytest.raises(UnknownNameError, match="bert_base"):
+        run(published, "--model", "bert_bas")
