@@ -43,6 +43,9 @@ LAUNCH_SECONDS = 300.0
 LARGEST_BUILT_PARAMETERS = 70e6
 """Networks above this are not built by the suite: they would need much memory for little news."""
 
+FLOP_TOLERANCE = 0.05
+"""Relative difference of the operations that a framework counts from those described."""
+
 IMPOSSIBLE_BATCH = 10**12
 """Samples that no address space can hold."""
 
@@ -118,20 +121,53 @@ def narrowed_fcn5() -> dict[str, Any]:
 
 def check_parameters(bench: Bench) -> str:
     """Builds the networks it claims, with the parameters and the work they are described by."""
-    built = []
-    for name in _claimed(bench.framework, ("fcn5", IMAGES[0])):
-        _check_built(bench, name)
-        built.append(name)
-    return f"{', '.join(built)}: parameters as described"
+    names = ("fcn5", IMAGES[0])
+    built = claimed(bench.framework, names)
+    words = [check_network(bench, name) for name in built]
+    others = [f"{name} is not claimed" for name in names if name not in built]
+    return "; ".join([*words, *others])
 
 
 def check_every_network(bench: Bench) -> str:
     """Builds every network of the zoo that it claims and that is of a size to be built here."""
-    names = _claimed(bench.framework, zoo.names())
-    small = [n for n in names if zoo.build(n).cost(1).parameters <= LARGEST_BUILT_PARAMETERS]
+    names = zoo.names()
+    ours = claimed(bench.framework, names)
+    small = [name for name in ours if of_a_size_to_build(name)]
     for name in small:
-        _check_built(bench, name)
-    return f"{len(small)} networks built of {len(names)} claimed"
+        check_network(bench, name)
+    left = [name for name in names if name not in ours]
+    words = f"{len(small)} networks built, {len(ours) - len(small)} larger ones not"
+    return f"{words}; not claimed: {', '.join(left) or 'none'}"
+
+
+def claimed(wanted: Framework, names: Sequence[str]) -> list[str]:
+    """Those of some networks of the zoo that the framework's worker can build."""
+    return [name for name in names if wanted.claims(zoo.build(name).to_json())]
+
+
+def of_a_size_to_build(name: str) -> bool:
+    """Whether a network of the zoo is small enough to be built by the suite."""
+    return float(zoo.build(name).cost(1).parameters) <= LARGEST_BUILT_PARAMETERS
+
+
+def check_network(bench: Bench, name: str) -> str:
+    """Builds one network of the zoo: its parameters, and its work where the framework counts it."""
+    graph = zoo.build(name)
+    job = bench.job(name, 2, steps=1, distinct_batches=1, sequence=graph.sequence, count_flops=True)
+    launch = bench.finished(job)
+    ready = only(read_events(events_path(bench.directory(launch), 0)), "ready")
+    if ready is None:
+        raise ContractError(f"{name}: no 'ready' was written")
+    described = int(graph.cost(1).parameters)
+    if ready["parameters"] != described:
+        raise ContractError(f"{name} has {ready['parameters']} parameters, described {described}")
+    counted = ready.get("forward_flops")
+    if counted is None:
+        return f"{name}: {described} parameters, operations not counted by this framework"
+    forward = float(graph.cost(2).forward_flops)
+    if not math.isclose(counted, forward, rel_tol=FLOP_TOLERANCE):
+        raise ContractError(f"{name} computes {counted:.3g} FLOP, described {forward:.3g}")
+    return f"{name}: {described} parameters, {counted:.3g} FLOP ({counted / forward - 1:+.1%})"
 
 
 def check_losses(bench: Bench) -> str:
@@ -272,30 +308,6 @@ def run_suite(
             yield run_check(label, check, bench)
 
 
-def _claimed(wanted: Framework, names: Sequence[str]) -> list[str]:
-    return [name for name in names if wanted.claims(zoo.build(name).to_json())]
-
-
-def _check_built(bench: Bench, name: str) -> None:
-    graph = zoo.build(name)
-    job = bench.job(name, 2, steps=1, distinct_batches=1, sequence=graph.sequence, count_flops=True)
-    launch = bench.finished(job)
-    ready = only(read_events(events_path(bench.directory(launch), 0)), "ready")
-    if ready is None:
-        raise ContractError(f"{name}: no 'ready' was written")
-    described = int(graph.cost(1).parameters)
-    if ready["parameters"] != described:
-        raise ContractError(f"{name} has {ready['parameters']} parameters, described {described}")
-    counted = ready.get("forward_flops")
-    if counted is not None:
-        _check_flops(name, counted, float(graph.cost(2).forward_flops))
-
-
-def _check_flops(name: str, counted: float, described: float) -> None:
-    if not math.isclose(counted, described, rel_tol=0.05):
-        raise ContractError(f"{name} computes {counted:.3g} FLOP, described {described:.3g}")
-
-
 def _loss_difference(launch: Launch, reference: Sequence[float]) -> float:
     ranks = [rank.losses for rank in launch.outcome.ranks]
     found = [math.fsum(step) / len(step) for step in zip(*ranks, strict=True)]
@@ -327,6 +339,9 @@ __all__ = [
     "Bench",
     "ContractError",
     "Result",
+    "check_network",
+    "claimed",
+    "of_a_size_to_build",
     "run_check",
     "run_suite",
 ]

@@ -1,7 +1,15 @@
+import contextlib
 import fcntl
+import os
+import resource
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
+import psutil
 import pytest
 
 from paceline.errors import EnvironmentUnusableError, InputError
@@ -85,6 +93,90 @@ def test_a_full_disk_is_named_before_anything_is_made(plain):
     with pytest.raises(EnvironmentUnusableError, match="disk full: plain needs"):
         install(replace(plain, disk_bytes=1e18), quietly)
     assert environment_state(plain).state is State.ABSENT
+
+
+INSTALL = """
+import sys
+from pathlib import Path
+from paceline.errors import PacelineError
+from paceline.measure.environments import install, recipes
+recipes.REQUIREMENTS = Path(sys.argv[1])
+step = recipes.PipStep("plain", ("--no-index",))
+try:
+    install(recipes.Recipe("plain", "json", (step,), disk_bytes=1e5), print)
+except PacelineError as error:
+    sys.exit(str(error))
+"""
+"""Installs the plain recipe and ends with the error's one line, if there is one."""
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_up_on_the_way_is_named(plain, tmp_path):
+    disk = tmp_path / "environments"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("a small disk cannot be mounted here")
+    try:
+        with pytest.raises(EnvironmentUnusableError, match=r"the disk is full \(log: .*plain.log"):
+            install(plain, quietly)
+        assert installed_python(plain) is None
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.slow
+def test_files_that_may_not_grow_are_a_full_disk(plain, tmp_path):
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))  # noqa: E731
+    ended = subprocess.run(
+        [sys.executable, "-c", INSTALL, tmp_path],
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+        check=False,
+    )
+    assert "the disk is full (log: " in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+BUILD_THAT_HANGS = """
+import os, pathlib, subprocess, sys, time
+def get_requires_for_build_wheel(settings=None):
+    compiler = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    pathlib.Path(os.environ["STARTED"]).write_text(f"{os.getpid()} {compiler.pid}")
+    time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_installation_that_is_ended_takes_pip_and_the_compiler_with_it(plain, tmp_path, number):
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "backend.py").write_text(BUILD_THAT_HANGS)
+    (tmp_path / "slow" / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    (tmp_path / "plain.txt").write_text(f"{tmp_path / 'slow'}\n")
+    started = tmp_path / "started"
+    ours = subprocess.Popen(
+        [sys.executable, "-c", INSTALL, tmp_path],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "STARTED": str(started)},
+    )
+    while not (started.exists() and started.read_text()):
+        assert ours.poll() is None
+        time.sleep(0.05)
+    ours.send_signal(number)
+    _, said = ours.communicate(timeout=20)
+    assert ours.returncode != 0
+    if number == signal.SIGTERM:
+        assert "ended by SIGTERM (log: " in said
+    for pid in map(int, started.read_text().split()):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_missing_compiler_is_named_before_anything_is_made(plain, monkeypatch):

@@ -3,12 +3,10 @@
 import re
 from collections.abc import Sequence
 
+DISK_FULL = "the disk is full", "free some room, or set PACELINE_ENVIRONMENTS to another disk"
+
 CAUSES: Sequence[tuple[str, str, str]] = (
-    (
-        r"no space left on device|errno 28|disk quota exceeded",
-        "the disk is full",
-        "free some room, or set PACELINE_ENVIRONMENTS to another disk",
-    ),
+    (r"no space left on device|errno 28|disk quota exceeded|file too large", *DISK_FULL),
     (
         r"name resolution|name or service not known|connection refused|network is unreachable"
         r"|failed to establish a new connection|connecttimeout|read timed out|max retries"

@@ -4,18 +4,16 @@ import fcntl
 import json
 import os
 import platform
-import re
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from paceline.errors import EnvironmentUnusableError, InputError
-from paceline.measure.environments.diagnosis import diagnose
+from paceline.measure.environments.commands import Report, run_logged, told_why
 from paceline.measure.environments.place import (
     State,
     directory_bytes,
@@ -30,13 +28,6 @@ from paceline.measure.environments.place import (
 from paceline.measure.environments.recipes import PipStep, Recipe
 
 JOURNAL = "paceline-steps.json"
-LOG_TAIL_CHARACTERS = 20_000
-INTERESTING = re.compile(
-    r"^\s*(Collecting|Downloading|Installing|Building|Preparing|Using cached)\b.*"
-)
-
-Report = Callable[[str], None]
-"""Told what is being done, in a few words."""
 
 
 def install(recipe: Recipe, report: Report, python: str | None = None) -> None:
@@ -49,18 +40,17 @@ def install(recipe: Recipe, report: Report, python: str | None = None) -> None:
         return
     base = base_python(recipe, python)
     check_tools(recipe)
-    with locked(recipe.name):
+    log = log_path(recipe.name)
+    with locked(recipe.name), told_why(recipe.name, log):
         check_room(recipe)
+        log.write_text("", encoding="utf-8")
         directory = environment_directory(recipe.name)
         done = _journal(directory, recipe.digest, base)
-        log = log_path(recipe.name)
-        log.write_text("", encoding="utf-8")
         if not done:
-            shutil.rmtree(directory, ignore_errors=True)
             report("making a virtual environment")
-            _run([base, "-m", "venv", str(directory)], recipe, log, report, {})
-            _remember(directory, recipe.digest, base, ["venv"])
+            _make_empty(recipe, base, directory, log, report)
             done = ["venv"]
+            _remember(directory, recipe.digest, base, done)
         for number, step in enumerate(recipe.steps):
             label = f"{number}:{step.requirements}"
             if label not in done:
@@ -69,7 +59,7 @@ def install(recipe: Recipe, report: Report, python: str | None = None) -> None:
                 done = [*done, label]
                 _remember(directory, recipe.digest, base, done)
         report("importing it")
-        _run([str(python_in(directory)), "-c", f"import {recipe.module}"], recipe, log, report, {})
+        _python(recipe, directory, ["-c", f"import {recipe.module}"], log, report)
         _finish(recipe, directory)
 
 
@@ -155,6 +145,18 @@ def locked(name: str) -> Iterator[None]:
         yield
 
 
+def _make_empty(recipe: Recipe, base: str, directory: Path, log: Path, report: Report) -> None:
+    """A virtual environment with pip, which a call of its own puts in: venv hides why it failed."""
+    shutil.rmtree(directory, ignore_errors=True)
+    make = [base, "-m", "venv", "--without-pip", str(directory)]
+    run_logged(make, recipe.name, log, report, {})
+    _python(recipe, directory, ["-m", "ensurepip", "--upgrade", "--default-pip"], log, report)
+
+
+def _python(recipe: Recipe, directory: Path, words: list[str], log: Path, report: Report) -> None:
+    run_logged([str(python_in(directory)), *words], recipe.name, log, report, {})
+
+
 def _pip(recipe: Recipe, step: PipStep, directory: Path, log: Path, report: Report) -> None:
     variables = dict(step.variables)
     variables["PATH"] = f"{directory / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
@@ -162,7 +164,7 @@ def _pip(recipe: Recipe, step: PipStep, directory: Path, log: Path, report: Repo
         variables["CMAKE_CXX_COMPILER_LAUNCHER"] = str(_compiler_launcher(recipe, directory))
     command = [str(python_in(directory)), "-m", "pip", "install", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar", "off", *step.options]
-    _run([*command, "-r", str(step.path)], recipe, log, report, variables)
+    run_logged([*command, "-r", str(step.path)], recipe.name, log, report, variables)
 
 
 def _compiler_launcher(recipe: Recipe, directory: Path) -> Path:
@@ -171,45 +173,6 @@ def _compiler_launcher(recipe: Recipe, directory: Path) -> Path:
     script.write_text(f'#!/bin/sh\nexec "$@" -std={recipe.compiler_standard}\n', encoding="utf-8")
     script.chmod(0o755)
     return script
-
-
-def _run(
-    command: list[str], recipe: Recipe, log: Path, report: Report, variables: dict[str, str]
-) -> None:
-    """Run a command in a session of its own, its output to the log, and end it if we are ended."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-    environment = {**kept, "PIP_USER": "0", "PYTHONNOUSERSITE": "1", **variables}
-    with log.open("a", encoding="utf-8", errors="replace") as output:
-        output.write(f"$ {' '.join(command)}\n")
-        output.flush()
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            env=environment,
-            start_new_session=True,
-        )
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                output.write(line)
-                output.flush()
-                if INTERESTING.match(line):
-                    report(line.strip()[:80])
-            code = process.wait()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
-    if code != 0:
-        text = log.read_text(encoding="utf-8", errors="replace")
-        cause, remedy = diagnose(text[-LOG_TAIL_CHARACTERS:])
-        raise EnvironmentUnusableError(
-            f"{recipe.name} could not be installed: {cause} (log: {log})", remedy
-        )
 
 
 def _journal(directory: Path, digest: str, base: str) -> list[str]:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Part
+from jax_counting import product_flops
 from jax_layers import operations
 from layer_graph import run_graph
 from layer_shapes import normalised_channels
@@ -168,6 +169,13 @@ class ShardedTraining(Training):
             )
             self._together = jax.jit(total)
         return self._together
+
+    def forward_flops(self) -> "float | None":
+        """Work of the convolutions and matrix products of a forward pass, as JAX traced it."""
+        if self.talks:
+            return None
+        weights, _, running = self.state
+        return product_flops(jax.make_jaxpr(self.loss_of)(weights, running, *self.data[0]))
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
         """Every part, compiled on its own; the parts train a copy of the state."""

@@ -20,7 +20,11 @@ from numpy_data import (
     input_names,
 )
 from stepping import Training, require_plain_sgd
+from tensorflow.python.framework.ops import get_stats_for_node_def
 from tensorflow_layers import OPERATIONS
+
+PRODUCTS = ("Conv2D", "DepthwiseConv2dNative", "MatMul")
+"""Operations whose work counts: TensorFlow's own names."""
 
 
 def configure(threads: int) -> None:
@@ -136,6 +140,14 @@ class TensorflowTraining(Training):
         tf.nest.flatten(handle)[0].numpy()
         if self.device != "/CPU:0":
             tf.test.experimental.sync_devices()
+
+    def forward_flops(self) -> "float | None":
+        """Work of the convolutions and matrix products of a forward pass, as TensorFlow has it."""
+        if self.talks:
+            return None
+        graph = tf.function(self.loss_of).get_concrete_function(*self.data[0]).graph
+        products = [one.node_def for one in graph.get_operations() if one.type in PRODUCTS]
+        return float(sum(get_stats_for_node_def(graph, node, "flops").value for node in products))
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
         """Every part, compiled on its own."""

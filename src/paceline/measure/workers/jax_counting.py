@@ -1,0 +1,31 @@
+"""Counts the work of a function as JAX traced it: its convolutions and matrix products."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+
+def product_flops(program: Any) -> float:
+    """Operations (2 per multiplication and addition) of a traced program and all it calls."""
+    return float(sum(_flops(equation) for equation in _equations(program)))
+
+
+def _equations(program: Any) -> Iterator[Any]:
+    for equation in getattr(program, "jaxpr", program).eqns:
+        yield equation
+        for value in equation.params.values():
+            for inner in value if isinstance(value, (tuple, list)) else (value,):
+                if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
+                    yield from _equations(inner)
+
+
+def _flops(equation: Any) -> int:
+    name, results = equation.primitive.name, math.prod(equation.outvars[0].aval.shape)
+    if name == "dot_general":
+        (summed, _), _ = equation.params["dimension_numbers"]
+        return 2 * results * math.prod(equation.invars[0].aval.shape[axis] for axis in summed)
+    if name == "conv_general_dilated":
+        weight = equation.invars[1].aval.shape
+        channels = weight[equation.params["dimension_numbers"].rhs_spec[0]]
+        return 2 * results * math.prod(weight) // channels
+    return 0

@@ -1,0 +1,27 @@
+"""Says at the end which frameworks ran their contract today, and which were left."""
+
+import re
+
+CONTRACT = re.compile(r"test_a_framework_keeps_its_contract\[([\w-]+)\]")
+
+
+def pytest_terminal_summary(terminalreporter):
+    lines = [
+        (words, _frameworks(terminalreporter.stats.get(outcome, [])))
+        for outcome, words in (
+            ("passed", "contract kept today"),
+            ("failed", "contract broken today"),
+            ("skipped", "left today, not installed"),
+            ("deselected", "left for another day"),
+        )
+    ]
+    if any(names for _, names in lines):
+        terminalreporter.section("frameworks")
+        for words, names in lines:
+            if names:
+                terminalreporter.write_line(f"{words}: {', '.join(names)}")
+
+
+def _frameworks(reports):
+    found = [CONTRACT.search(report.nodeid) for report in reports]
+    return list(dict.fromkeys(match[1] for match in found if match))
