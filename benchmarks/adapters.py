@@ -1,108 +1,203 @@
 """What each adapter costs: its throughput over that of a minimal script in the same framework.
 
-Launches of the two alternate (which goes first is random in each pair), on ResNet-20 and one
-process, since what a loop costs does not depend on how many there are. The ratio of a pair is the
-script's step time over the adapter's: 1 means no cost, the target is at least 0.98 for each
-framework. Scripts are in handwritten/, each the shortest honest loop a person would write.
-Frameworks without an environment are left out, and said so.
+The two run at the same time, each side pinned to a core of its own, and change cores in the next
+pair, so that both see the same machine. Only steps that both trained meanwhile count; the ratio of
+a pair is the script's median step over the adapter's: 1 means no cost, the target is at least 0.98
+for each framework. Frameworks whose way of sharing work is the point run with two processes, both
+on their side's core; the others with one, since what their loop costs does not depend on it.
+Scripts are in handwritten/, each the shortest honest loop a person would write, on the same network
+and batch. Frameworks without an environment are left out, and said so.
 """
 
+import itertools
 import json
-import random
+import math
+import os
+import statistics
 import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from common import arguments, finish, machine, ratio_interval
 
-from paceline.analyse.statistics import mean_step_seconds
 from paceline.errors import PacelineError
-from paceline.measure.frameworks import check_runnable, framework, interpreter
+from paceline.measure.events import only, read_events
+from paceline.measure.frameworks import FRAMEWORKS, check_runnable, framework, interpreter
 from paceline.measure.job import Job
 from paceline.measure.launcher import launch_local
-from paceline.measure.run import run_job, thread_variables
-from paceline.store import Store
+from paceline.measure.run import events_path, run_job, thread_variables
+from paceline.store import Status, Store
 from paceline.workload import zoo
 
 SCRIPTS = Path(__file__).parent / "handwritten"
 TARGET = 0.98
-WARMUP_STEPS = 3
+WARMUP_STEPS = 4
+FEWEST_STEPS = 5
+"""A pair whose sides overlapped for fewer counted steps says nothing."""
 
 
-def through_adapter(store: Store, name: str, steps: int, batch: int) -> float:
+@dataclass(frozen=True)
+class Script:
+    """A hand-written script, how many processes of it run, and what it trains."""
+
+    file: str
+    processes: int = 1
+    model: str = "resnet20"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    horovod: bool = False
+
+
+HANDWRITTEN = {
+    "torch-ddp": Script("torch_ddp_script.py"),
+    "torch-fsdp": Script("torch_fsdp_script.py", 2),
+    "torch-tp": Script("torch_tp_script.py", 2, "fcn5"),
+    "horovod-torch": Script("horovod_torch_script.py", 2, horovod=True),
+    "tensorflow": Script("tensorflow_script.py"),
+    "horovod-tensorflow": Script("horovod_tensorflow_script.py", 2, horovod=True),
+    "keras": Script("keras_script.py", variables={"KERAS_BACKEND": "tensorflow"}),
+    "keras-jax": Script("keras_script.py", variables={"KERAS_BACKEND": "jax"}),
+    "keras-torch": Script("keras_torch_script.py"),
+    "jax": Script("jax_script.py"),
+    "mxnet": Script("mxnet_script.py"),
+    "mxnet-server": Script("mxnet_script.py", 2, variables={"KVSTORE": "dist_sync"}),
+    "mxnet-async": Script("mxnet_script.py", 2, variables={"KVSTORE": "dist_async"}),
+    "horovod-mxnet": Script("horovod_mxnet_script.py", 2, horovod=True),
+    "paddle": Script("paddle_script.py"),
+    "chainer": Script("chainer_script.py"),
+}
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps of one side: when its loop began (seconds since the epoch), and their seconds."""
+
+    began: float
+    seconds: Sequence[float]
+
+    def counted(self) -> list[tuple[float, float, float]]:
+        """Beginning, end and seconds of each step after the warm-up."""
+        ends = [self.began + passed for passed in itertools.accumulate(self.seconds)]
+        steps = zip((self.began, *ends), ends, self.seconds, strict=False)
+        return list(steps)[WARMUP_STEPS:]
+
+
+def through_adapter(name: str, script: Script, core: int, steps: int, batch: int) -> Steps:
+    """Steps of the framework's worker, started by Paceline on one core."""
+    os.sched_setaffinity(0, {core})
     job = Job(
-        model="resnet20",
-        graph=zoo.build("resnet20").to_json(),
+        model=script.model,
+        graph=zoo.build(script.model).to_json(),
         batch_per_rank=batch,
         framework=name,
+        world_size=script.processes,
         steps=steps,
         warmup_steps=WARMUP_STEPS,
     )
-    return mean_step_seconds(run_job(job, store, "adapters"))
+    with tempfile.TemporaryDirectory() as place, Store(Path(place) / "store.db") as store:
+        launch = run_job(job, store, "adapters")
+        if launch.status is not Status.FINISHED:
+            raise SystemExit(f"{name} failed: {launch.outcome.reason}")
+        directory = store.path.parent / "launches" / launch.id
+        ready = only(read_events(events_path(directory, 0)), "ready")
+    assert ready is not None
+    return Steps(ready["time"], launch.outcome.ranks[0].wall_seconds)
 
 
-def by_hand(name: str, script: Path, steps: int, batch: int) -> float:
+def by_hand(name: str, script: Script, core: int, steps: int, batch: int) -> Steps:
+    """Steps of the hand-written script on one core."""
+    os.sched_setaffinity(0, {core})
+    python = interpreter(framework(name))
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
-        sizes = [str(steps), str(WARMUP_STEPS), str(batch)]
-        ended = launch_local(
-            [interpreter(framework(name)), str(script), str(place / "out.json"), *sizes],
-            1,
-            place,
-            timeout_seconds=600,
-            environment=thread_variables(1),
-        )
+        command = [python, str(SCRIPTS / script.file), str(place / "out.json")]
+        command += [str(steps), str(WARMUP_STEPS), str(batch)]
+        variables = {**thread_variables(1), **script.variables}
+        if script.horovod:
+            start = [
+                str(Path(python).parent / "horovodrun"),
+                "--gloo",
+                "--network-interfaces",
+                "lo",
+            ]
+            command = [*start, "-np", str(script.processes), *command]
+            variables["PATH"] = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
+        started = 1 if script.horovod else script.processes
+        ended = launch_local(command, started, place, timeout_seconds=600, environment=variables)
         if ended.reason:
-            log = ended.ranks[0].log.read_text(errors="replace")
-            raise SystemExit(f"{script.name} failed: {ended.reason}\n{log[-2000:]}")
-        seconds: list[float] = json.loads((place / "out.json").read_text())
-    return sum(seconds) / len(seconds)
+            log = ended.ranks[ended.first_failed or 0].log.read_text(errors="replace")
+            raise SystemExit(f"{script.file} failed: {ended.reason}\n{log[-2000:]}")
+        return Steps(**json.loads((place / "out.json").read_text()))
 
 
-def compare(store: Store, name: str, pairs: int, steps: int, batch: int) -> dict[str, Any]:
-    order = random.Random(name)
-    script = SCRIPTS / f"{name.replace('-', '_')}_script.py"
+def ratio_of(script: Steps, adapter: Steps) -> tuple[float, float, float]:
+    """Median seconds of both over the time that both trained, and their ratio."""
+    sides = [side.counted() for side in (script, adapter)]
+    start, end = max(side[0][0] for side in sides), min(side[-1][1] for side in sides)
+    both = [[seconds for a, b, seconds in side if a >= start and b <= end] for side in sides]
+    if min(map(len, both)) < FEWEST_STEPS:
+        return math.nan, math.nan, math.nan
+    medians = [statistics.median(side) for side in both]
+    return medians[0], medians[1], medians[0] / medians[1]
+
+
+def compare(name: str, pairs: int, steps: int, batch: int) -> dict[str, Any]:
+    """Pairs of one framework, and their ratio with its interval."""
+    script = HANDWRITTEN[name]
+    first, second = sorted(os.sched_getaffinity(0))[:2]
     ratios = []
     for pair in range(pairs):
-        seconds = {}
-        sides = ["adapter", "script"]
-        order.shuffle(sides)
-        for side in sides:
-            seconds[side] = (
-                through_adapter(store, name, steps, batch)
-                if side == "adapter"
-                else by_hand(name, script, steps, batch)
-            )
-        ratios.append(seconds["script"] / seconds["adapter"])
+        cores = (first, second) if pair % 2 == 0 else (second, first)
+        with ThreadPoolExecutor(2) as sides:
+            adapter = sides.submit(through_adapter, name, script, cores[0], steps, batch)
+            by_itself = sides.submit(by_hand, name, script, cores[1], steps, batch)
+            theirs, ours, ratio = ratio_of(by_itself.result(), adapter.result())
         print(
-            f"  {name} pair {pair + 1}/{pairs}: script {seconds['script'] * 1e3:.1f} ms, "
-            f"adapter {seconds['adapter'] * 1e3:.1f} ms",
+            f"  {name} pair {pair + 1}/{pairs}: script {theirs * 1e3:.1f} ms, "
+            f"adapter {ours * 1e3:.1f} ms, ratio {ratio:.3f}",
             flush=True,
         )
+        if not math.isnan(ratio):
+            ratios.append(ratio)
+    if not ratios:
+        print(f"{name}: the sides never trained at the same time; give it more steps")
+        return {"pairs": []}
     mean, low, high = ratio_interval(ratios)
     verdict = "reached" if mean >= TARGET else "missed"
-    print(f"{name}: ratio {mean:.3f} [{low:.3f}, {high:.3f}], target {TARGET} {verdict}")
+    print(
+        f"{name}: ratio {mean:.3f} [{low:.3f}, {high:.3f}], {script.model}, "
+        f"{script.processes} process(es), target {TARGET} {verdict}",
+        flush=True,
+    )
     return {"ratio": mean, "low": low, "high": high, "pairs": ratios}
 
 
 def main() -> None:
+    """Compare every framework that was asked for."""
     parser = arguments(__doc__ or "")
-    known = sorted(path.stem.removesuffix("_script") for path in SCRIPTS.glob("*_script.py"))
-    names = [name.replace("_", "-") for name in known]
-    parser.add_argument("--frameworks", default=",".join(names), help="names by commas")
+    known = [name for name, one in FRAMEWORKS.items() if one.environment]
+    parser.add_argument("--frameworks", default=",".join(known), help="names by commas")
+    parser.add_argument("--pairs", type=int, help="pairs of launches [default: 4, quick: 2]")
     options = parser.parse_args()
-    pairs, steps, batch = (2, 4, 16) if options.quick else (8, 12, 64)
+    steps, batch = (12, 16) if options.quick else (40, 32)
+    pairs = options.pairs or (2 if options.quick else 4)
+    if len(os.sched_getaffinity(0)) < 2:
+        raise SystemExit("two cores are needed: both sides run at the same time")
     figures: dict[str, Any] = {"machine": machine(), "target": TARGET, "frameworks": {}}
-    print(f"adapters: ResNet-20, batch {batch}, {steps} steps, {pairs} pairs, 1 process")
+    print(f"adapters: batch {batch}, {steps} steps, {pairs} pairs, each side on one core")
     print(f"load average: {figures['machine']['load_average']}")
-    with tempfile.TemporaryDirectory() as directory, Store(Path(directory) / "s.db") as store:
-        for name in options.frameworks.split(","):
-            try:
-                check_runnable(framework(name))
-            except PacelineError as error:
-                print(f"{name}: left out: {error}")
-                continue
-            figures["frameworks"][name] = compare(store, name, pairs, steps, batch)
+    for name in options.frameworks.split(","):
+        try:
+            check_runnable(framework(name))
+        except PacelineError as error:
+            print(f"{name}: left out: {error}")
+            continue
+        if name not in HANDWRITTEN:
+            print(f"{name}: left out: no hand-written script")
+            continue
+        figures["frameworks"][name] = compare(name, pairs, steps, batch)
     finish(figures, options.json)
 
 

@@ -43,7 +43,7 @@ def through_paceline(store: Store, world: int, steps: int, batch: int) -> tuple[
 def by_hand(world: int, steps: int, batch: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
-        script = str(HERE / "handwritten_ddp.py")
+        script = str(HERE / "handwritten" / "ddp_loop_script.py")
         ended = launch_local(
             [sys.executable, script, str(place / "out"), str(steps), "2", str(batch)],
             world,

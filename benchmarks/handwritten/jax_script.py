@@ -80,7 +80,7 @@ weights = {
 running = [norm_weight(16)[::-1]]
 for _, width, _ in SHAPES:
     running += [norm_weight(width)[::-1]] * 2
-_, _, _, batch = sizes()
+batch = sizes().batch
 data = [
     (
         jnp.asarray(random.uniform(-1, 1, (batch, 32, 32, 3)).astype("f4")),

@@ -1,68 +1,43 @@
-"""ResNet-20 on CIFAR-sized images in plain MXNet."""
+"""ResNet-20 in MXNet: alone, or with a parameter server that updates the weights.
+
+KVSTORE is `dist_sync` or `dist_async` for the server, which rank 0 then starts.
+"""
+
+import os
+import subprocess
+import sys
 
 import mxnet as mx
-from mxnet import autograd, gluon
-from mxnet.gluon import nn
+from mxnet import gluon
+from mxnet_resnet import batches, resnet20, training_step
 from timing import run, sizes
 
+world, kind = int(os.environ["WORLD_SIZE"]), os.environ.get("KVSTORE")
+roles = []
+if kind:
+    os.environ.update(
+        DMLC_PS_ROOT_URI=os.environ["MASTER_ADDR"],
+        DMLC_PS_ROOT_PORT=os.environ["MASTER_PORT"],
+        DMLC_NODE_HOST=os.environ["MASTER_ADDR"],
+        DMLC_NUM_SERVER="1",
+        DMLC_NUM_WORKER=str(world),
+        DMLC_ROLE="worker",
+    )
+    if os.environ["RANK"] == "0":
+        command = [sys.executable, "-c", "import mxnet"]
+        for role in ("scheduler", "server"):
+            variables = {**os.environ, "DMLC_ROLE": role}
+            roles.append(subprocess.Popen(command, env=variables))
 
-class Block(gluon.HybridBlock):
-    """Two convolutions and the paper's parameter-free shortcut."""
-
-    def __init__(self, width_in: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.body = nn.HybridSequential()
-        self.body.add(
-            nn.Conv2D(width, 3, stride, 1, use_bias=False, in_channels=width_in),
-            nn.BatchNorm(in_channels=width),
-            nn.Activation("relu"),
-            nn.Conv2D(width, 3, 1, 1, use_bias=False, in_channels=width),
-            nn.BatchNorm(in_channels=width),
-        )
-        self.stride, self.pad = stride, (width - width_in) // 2
-
-    def hybrid_forward(self, F: object, x: object) -> object:  # noqa: N803
-        """Block of the residual network."""
-        y = self.body(x)
-        if self.stride > 1:
-            x = F.slice(x, begin=(0, 0, 0, 0), end=(None,) * 4, step=(1, 1, 2, 2))
-            empty = F.zeros_like(F.slice_axis(x, axis=1, begin=0, end=self.pad))
-            x = F.concat(empty, x, empty, dim=1)
-        return F.relu(x + y)
-
-
-model = nn.HybridSequential()
-model.add(
-    nn.Conv2D(16, 3, 1, 1, use_bias=False, in_channels=3),
-    nn.BatchNorm(in_channels=16),
-    nn.Activation("relu"),
-)
-width_in = 16
-for stage, width in enumerate((16, 32, 64)):
-    for block in range(3):
-        model.add(Block(width_in, width, 2 if stage and block == 0 else 1))
-        width_in = width
-model.add(nn.GlobalAvgPool2D(), nn.Flatten(), nn.Dense(10, in_units=64))
-model.initialize(mx.init.Xavier())
-model.hybridize(static_alloc=True, static_shape=True)
-loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
+model = resnet20()
+settings = {"learning_rate": 0.01, "momentum": 0.9}
+store = mx.kv.create(kind) if kind else None
 trainer = gluon.Trainer(
-    model.collect_params(), "sgd", {"learning_rate": 0.01, "momentum": 0.9}, kvstore=None
+    model.collect_params(), "sgd", settings, kvstore=store, update_on_kvstore=bool(kind)
 )
-_, _, _, batch = sizes()
-data = [
-    (mx.nd.random.uniform(-1, 1, (batch, 3, 32, 32)), mx.nd.random.randint(0, 10, (batch,)))
-    for _ in range(4)
-]
-
-
-def step(index: int) -> None:
-    images, labels = data[index % 4]
-    with autograd.record():
-        loss = loss_of(model(images), labels).mean()
-    loss.backward()
-    trainer.step(1)
-    mx.nd.waitall()
-
-
-run(step)
+data = batches(sizes().batch)
+run(training_step(model, trainer, data, world))
+if store is not None:
+    store._barrier()
+for role in roles:
+    role.kill()

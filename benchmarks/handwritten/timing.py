@@ -1,24 +1,36 @@
 """What the hand-written scripts share: their arguments, and a clock around each step."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 
-def sizes() -> tuple[Path, int, int, int]:
-    """Output file, counted steps, steps before those, samples per step."""
+class Sizes(NamedTuple):
+    """Output file, counted steps, steps before those, samples per step of a rank."""
+
+    out: Path
+    steps: int
+    warmup: int
+    batch: int
+
+
+def sizes() -> Sizes:
+    """What this script was started with."""
     out, steps, warmup, batch = sys.argv[1:5]
-    return Path(out), int(steps), int(warmup), int(batch)
+    return Sizes(Path(out), int(steps), int(warmup), int(batch))
 
 
-def run(step: Callable[[int], object]) -> None:
-    """Call ``step`` with 0, 1, 2, ... and write the seconds of the counted ones."""
-    out, steps, warmup, _ = sizes()
-    seconds = []
-    for index in range(warmup + steps):
+def run(step: Callable[[int], object], rank: int | None = None) -> None:
+    """Call ``step`` with 0, 1, 2, ...; rank 0 writes when it began and every step's seconds."""
+    wanted, seconds = sizes(), []
+    began = time.time()
+    for index in range(wanted.warmup + wanted.steps):
         start = time.perf_counter()
         step(index)
         seconds.append(time.perf_counter() - start)
-    out.write_text(json.dumps(seconds[warmup:]))
+    if (int(os.environ["RANK"]) if rank is None else rank) == 0:
+        wanted.out.write_text(json.dumps({"began": began, "seconds": seconds}))

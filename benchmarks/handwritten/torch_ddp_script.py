@@ -1,56 +1,11 @@
-"""ResNet-20 on CIFAR-sized images in plain PyTorch."""
+"""ResNet-20 in plain PyTorch."""
 
 import torch
-import torch.nn.functional as F
 from timing import run, sizes
-from torch import nn
-
-
-class Block(nn.Module):
-    """Two convolutions and the paper's parameter-free shortcut."""
-
-    def __init__(self, width_in: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(width_in, width, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.stride, self.pad = stride, (width - width_in) // 2
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Block of the residual network."""
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        if self.stride > 1:
-            x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.pad, self.pad))
-        return F.relu(y + x)
-
-
-def resnet20() -> nn.Module:
-    layers: list[nn.Module] = [
-        nn.Conv2d(3, 16, 3, 1, 1, bias=False),
-        nn.BatchNorm2d(16),
-        nn.ReLU(),
-    ]
-    width_in = 16
-    for stage, width in enumerate((16, 32, 64)):
-        for block in range(3):
-            layers.append(Block(width_in, width, 2 if stage and block == 0 else 1))
-            width_in = width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
-
+from torch_resnet import batches, resnet20, training_step
 
 torch.set_num_threads(1)
 model = resnet20()
 optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-_, _, _, batch = sizes()
-data = [(torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))) for _ in range(4)]
-
-
-def step(index: int) -> None:
-    images, labels = data[index % 4]
-    optimiser.zero_grad()
-    F.cross_entropy(model(images), labels).backward()
-    optimiser.step()
-
-
-run(step)
+data = batches(sizes().batch)
+run(training_step(model, optimiser, data))

@@ -1,7 +1,7 @@
 """The reference of harness_overhead.py: the shortest honest DDP loop a person would write.
 
     RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 \
-        python handwritten_ddp.py OUT.json STEPS WARMUP BATCH
+        python ddp_loop_script.py OUT.json STEPS WARMUP BATCH
 
 ResNet-44 for CIFAR-10 in plain PyTorch modules, random data, SGD with momentum. Writes wall and
 CPU seconds of each step.
@@ -15,41 +15,8 @@ import time
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-
-
-class Block(nn.Module):
-    """Two convolutions and the paper's parameter-free shortcut."""
-
-    def __init__(self, width_in: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(width_in, width, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.stride, self.pad = stride, (width - width_in) // 2
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Block of the residual network."""
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        if self.stride > 1:
-            x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.pad, self.pad))
-        return F.relu(y + x)
-
-
-def resnet44() -> nn.Module:
-    layers: list[nn.Module] = [
-        nn.Conv2d(3, 16, 3, 1, 1, bias=False),
-        nn.BatchNorm2d(16),
-        nn.ReLU(),
-    ]
-    width_in = 16
-    for stage, width in enumerate((16, 32, 64)):
-        for block in range(7):
-            layers.append(Block(width_in, width, 2 if stage and block == 0 else 1))
-            width_in = width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+from torch_resnet import batches, resnet
 
 
 def main() -> None:
@@ -58,10 +25,10 @@ def main() -> None:
     world = int(os.environ["WORLD_SIZE"])
     if world > 1:
         dist.init_process_group("gloo")
-    network = resnet44()
+    network = resnet(7)
     model = DistributedDataParallel(network) if world > 1 else network
     optimiser = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)
-    data = [(torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))) for _ in range(4)]
+    data = batches(batch)
     if world > 1:
         dist.barrier()
     wall, cpu = [], []
