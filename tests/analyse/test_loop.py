@@ -224,8 +224,28 @@ def test_all_reduce_in_training_is_set_against_the_probe(launches, profile):
 def test_the_next_run_is_what_is_missing_and_more_launches_narrow_the_interval(launches, profile):
     alone = [one for one in launches if one.world_size == 1 and one.instrument == "none"]
     fit = fit_machine(alone, profile)
+    assert fit.half_width is None
     assert "--instrument layers" in fit.next_runs[0].command
-    assert fit.next_runs[-1].half_width < fit.half_width
+    assert "--unsynchronised" in fit.next_runs[1].command
+    assert [run.half_width for run in fit.next_runs[:2]] == [None, None]
+    complete = fit_machine(launches, profile)
+    narrowest = complete.next_runs[0]
+    assert "--launches" in narrowest.command
+    assert narrowest.half_width < complete.half_width
+
+
+def test_the_fit_is_checked_on_launches_that_it_did_not_use(launches, profile):
+    (check,) = fit_machine(launches, profile).checks
+    assert (check.processes, check.launches) == (2, 1)
+    assert check.measured_seconds == pytest.approx(1.25)
+    assert abs(check.error) < 0.05
+    assert fit_machine(launches, None).checks == ()
+
+
+def test_other_frameworks_and_threads_are_not_fitted_together(launches, profile):
+    strange = launch(9, [7.0] * 4, framework="homemade")
+    threads = launch(10, [3.0] * 4, job={"threads": 2})
+    assert fit_machine([*launches, strange, threads], profile) == fit_machine(launches, profile)
 
 
 def test_nothing_to_fit_is_said():

@@ -1,7 +1,8 @@
 """What a machine's own launches tell for predicting it, how well, and what to run next.
 
 Three things are fitted: the step as a function of the batch, the all-reduce as it ran inside
-training against what the probe saw of it alone, and how much launches and steps vary.
+training against what the probe saw of it alone, and how much launches and steps vary. How good
+the fit is show launches that it did not use: those of several processes that talked.
 """
 
 import math
@@ -11,12 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paceline.analyse.calibration import calibrate
+from paceline.analyse.calibration import Calibration, calibrate
+from paceline.analyse.comparison import compare_processes
 from paceline.analyse.groups import LaunchGroup, grouped
 from paceline.analyse.local_prediction import (
     MODEL_ERROR_HERE,
     NORMAL_QUANTILE,
     SMALLEST_LAUNCH_VARIATION,
+    predict_processes,
 )
 from paceline.analyse.statistics import step_seconds
 from paceline.errors import InputError
@@ -24,6 +27,9 @@ from paceline.hardware.profile import MachineProfile
 from paceline.predict.collectives import MeasuredCurve
 from paceline.step import Phase
 from paceline.store import Launch, Status
+
+_BATCHES_OF_A_CURVE = 3
+_FURTHER_LAUNCHES = 4
 
 
 @dataclass(frozen=True)
@@ -54,29 +60,52 @@ class InSituAllReduce:
 
 
 @dataclass(frozen=True)
+class Check:
+    """Seconds per step of ``processes`` that talked: predicted without them, and measured."""
+
+    processes: int
+    predicted_seconds: float
+    measured_seconds: float
+    launches: int
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured seconds, less one."""
+        return self.predicted_seconds / self.measured_seconds - 1.0
+
+
+@dataclass(frozen=True)
 class NextRun:
-    """A command that would narrow predictions, and the half-width one may then expect."""
+    """A command that would tell more; ``half_width`` is that of predictions after it.
+
+    None where nothing can be predicted without it.
+    """
 
     command: str
     why: str
-    half_width: float
+    half_width: float | None
 
 
 @dataclass(frozen=True)
 class MachineFit:
-    """The fit of one job's launches.
+    """The fit of one job's launches: a model in one framework, precision and number of threads.
 
-    ``step_variation`` and ``launch_variation`` are coefficients of variation within and between
-    launches. ``half_width`` is that of the 90 % interval of predictions here, relative.
+    ``batch`` is the one with most launches. ``step_variation`` and ``launch_variation`` are
+    coefficients of variation within and between launches. ``half_width`` is that of the 90 %
+    interval of predictions here, relative; None while nothing can be predicted. ``next_runs``
+    are those without which nothing can be, then those that narrow most.
     """
 
     model: str
+    framework: str
+    batch: int
     launches: int
     compute: ComputeCurve | None
     in_situ: tuple[InSituAllReduce, ...]
     step_variation: float
     launch_variation: float
-    half_width: float
+    checks: tuple[Check, ...]
+    half_width: float | None
     next_runs: tuple[NextRun, ...]
 
 
@@ -89,8 +118,8 @@ def fit_machine(
         for launch in launches
         if launch.status is Status.FINISHED and launch.provenance == "measured"
     ]
-    chosen = model or _commonest(finished)
-    own = [launch for launch in finished if launch.model == chosen]
+    chosen = model or _commonest_model(finished)
+    own = _of_commonest_setting([launch for launch in finished if launch.model == chosen])
     plain = [
         group
         for group in grouped(own)
@@ -101,24 +130,70 @@ def fit_machine(
             f"no finished plain launch of '{chosen}' on one process",
             f"'paceline measure --model {chosen} -j 1x1 --launches 3' makes some",
         )
+    main = max(plain, key=lambda group: len(group.launches))
+    batch = main.first.batch_per_rank
+    same_batch = [launch for launch in own if launch.batch_per_rank == batch]
     within = statistics.fmean(_variation(step_seconds(one)) for g in plain for one in g.launches)
     between = [_between(group) for group in plain if len(group.launches) > 1]
     variation = max(SMALLEST_LAUNCH_VARIATION, statistics.fmean(between) if between else 0.0)
-    most = max(len(group.launches) for group in plain)
-    half_width = _half_width(variation, most)
+    calibration = _calibration(same_batch)
+    half_width = _half_width(variation, len(main.launches)) if calibration is not None else None
     return MachineFit(
         model=chosen,
+        framework=main.first.framework,
+        batch=batch,
         launches=len(own),
         compute=_compute_curve(plain),
         in_situ=_in_situ(own, profile),
         step_variation=within,
         launch_variation=variation,
+        checks=_checks(calibration, profile, same_batch),
         half_width=half_width,
-        next_runs=tuple(_next_runs(own, plain, variation, most, half_width)),
+        next_runs=tuple(_next_runs(calibration, profile, plain, main, variation)),
     )
 
 
-def _commonest(finished: Sequence[Launch]) -> str:
+def _calibration(launches: Sequence[Launch]) -> Calibration | None:
+    try:
+        return calibrate(launches)
+    except InputError:
+        return None
+
+
+def _checks(
+    calibration: Calibration | None, profile: MachineProfile | None, launches: Sequence[Launch]
+) -> tuple[Check, ...]:
+    """What can be predicted of several processes beside what their launches measured."""
+    if calibration is None or profile is None:
+        return ()
+    known = sorted(calibration.colocated.keys() & profile.all_reduce.keys())
+    predictions = [predict_processes(calibration, profile, processes) for processes in known]
+    return tuple(
+        Check(
+            one.prediction.workers,
+            one.prediction.step_seconds,
+            one.measured.step.mean,
+            len(one.measured.launches),
+        )
+        for one in compare_processes(predictions, launches)
+        if one.measured is not None
+    )
+
+
+def _of_commonest_setting(launches: Sequence[Launch]) -> list[Launch]:
+    """Launches that can be fitted together: one framework, precision, threads and length."""
+
+    def setting(launch: Launch) -> tuple[object, ...]:
+        job = launch.job
+        return launch.framework, launch.precision, job.get("threads"), job.get("sequence")
+
+    if not launches:
+        return []
+    commonest = statistics.mode(setting(launch) for launch in launches)
+    return [launch for launch in launches if setting(launch) == commonest]
+
+
+def _commonest_model(finished: Sequence[Launch]) -> str:
     if not finished:
         raise InputError("no launch has finished yet", "'paceline measure --help' shows how")
     return statistics.mode(launch.model for launch in finished)
@@ -174,49 +249,44 @@ def _in_situ(own: Sequence[Launch], profile: MachineProfile | None) -> tuple[InS
 
 
 def _next_runs(
-    own: Sequence[Launch],
+    calibration: Calibration | None,
+    profile: MachineProfile | None,
     plain: Sequence[LaunchGroup],
+    main: LaunchGroup,
     variation: float,
-    most: int,
-    half_width: float,
 ) -> list[NextRun]:
-    """Runs that would tell most, the most telling first."""
-    first = plain[0].first
-    base = f"paceline measure --model {first.model} --batch {first.batch_per_rank}"
+    """What is missing first, then what narrows predictions most."""
+    base = _measure(main, main.first.batch_per_rank)
+    count = len(main.launches)
     runs = []
-    try:
-        calibrated = calibrate(own).colocated
-    except InputError:
-        calibrated = {}
+    if calibration is None:
         runs.append(
             NextRun(
                 f"{base} -j 1x1 --instrument layers --launches 1",
-                "layer times: without them nothing can be predicted",
-                half_width,
+                "times of layers: without them nothing can be predicted",
+                None,
             )
         )
-    if not calibrated:
-        runs.append(
-            NextRun(
-                f"{base} -j 1x2 --unsynchronised --launches 3",
-                "what sharing this machine costs",
-                half_width,
-            )
-        )
-    if len(plain) < 3:
-        other = first.batch_per_rank * 2
-        runs.append(
-            NextRun(
-                f"paceline measure --model {first.model} --batch {other} -j 1x1 --launches 3",
-                "the step at another batch, for the batch curve",
-                half_width,
-            )
-        )
-    runs.append(
-        NextRun(
-            f"{base} -j 1x1 --launches {most + 4}",
-            f"launches differ by {variation:.1%}",
-            _half_width(variation, 2 * most + 4),
-        )
+    if calibration is None or not calibration.colocated:
+        why = "what sharing this machine costs: without it only other nodes can be predicted"
+        runs.append(NextRun(f"{base} -j 1x2 --unsynchronised --launches 3", why, None))
+    if profile is None:
+        why = "the all-reduce on its own: without it no processes that talk can be predicted"
+        runs.append(NextRun("paceline probe", why, None))
+    now = _half_width(variation, count)
+    more = NextRun(
+        f"{base} -j 1x1 --launches {count + _FURTHER_LAUNCHES}",
+        f"launches differ by {variation:.1%}, and {count} were made",
+        _half_width(variation, 2 * count + _FURTHER_LAUNCHES),
     )
-    return runs
+    if len(plain) < _BATCHES_OF_A_CURVE:
+        other = 2 * max(group.first.batch_per_rank for group in plain)
+        why = f"the step by batch: three batches check the line, {len(plain)} cannot"
+        runs.append(NextRun(f"{_measure(main, other)} -j 1x1 --launches 3", why, now))
+    return sorted([*runs, more], key=lambda run: run.half_width or 0.0)
+
+
+def _measure(group: LaunchGroup, batch: int) -> str:
+    """The command that measures the same job with ``batch`` samples."""
+    first = group.first
+    return f"paceline measure --model {first.model} --batch {batch} --framework {first.framework}"

@@ -47,25 +47,49 @@ def command(model: str | None, store_path: Path | None, as_json: bool) -> None:
 def _print(fit: "MachineFit") -> None:
     from paceline.units import format_seconds
 
-    click.echo(f"{fit.model}: {fit.launches} finished launches on this machine")
+    click.echo(
+        f"{fit.model}, batch {fit.batch}, {fit.framework}: {fit.launches} finished launches on "
+        "this machine"
+    )
     if fit.compute is not None:
         curve = fit.compute
-        click.echo(
-            f"  step of one process: {format_seconds(curve.fixed_seconds)} + "
+        found = f"worst residual {curve.worst_residual:.1%}"
+        if len(curve.batches) == 2:
+            found = "two batches always fit a line"
+        _say(
+            f"step of one process: {format_seconds(curve.fixed_seconds)} + "
             f"{format_seconds(curve.seconds_per_sample)} a sample, from batches "
-            f"{', '.join(map(str, sorted(curve.batches)))}; worst residual "
-            f"{curve.worst_residual:.1%}"
+            f"{', '.join(map(str, sorted(curve.batches)))}; {found}"
         )
     for one in fit.in_situ:
-        click.echo(
-            f"  all-reduce of {one.ranks} ranks inside training: {one.ratio_to_probe:.2f} times "
+        _say(
+            f"all-reduce of {one.ranks} ranks inside training: {one.ratio_to_probe:.2f} times "
             f"the probe's ({one.messages} messages)"
         )
-    click.echo(
-        f"  variation: {fit.step_variation:.1%} between steps of a launch, "
+    _say(
+        f"variation: {fit.step_variation:.1%} between steps of a launch, "
         f"{fit.launch_variation:.1%} between launches"
     )
-    click.echo(f"  predictions here: ± {fit.half_width:.1%} (90 %)")
+    for check in fit.checks:
+        _say(
+            f"check: {check.processes} processes predicted at "
+            f"{format_seconds(check.predicted_seconds)} a step without their {check.launches} "
+            f"launches, measured {format_seconds(check.measured_seconds)} ({check.error:+.1%})"
+        )
+    if not fit.checks:
+        _say("check: none yet; launches of several processes that talk would make one")
+    if fit.half_width is not None:
+        _say(f"predictions here: ± {fit.half_width:.1%} (90 %)")
+    else:
+        _say("predictions here: none yet")
     click.echo("  what would tell more:")
     for run in fit.next_runs:
-        click.echo(f"    {run.why} (then ± {run.half_width:.1%})\n      {run.command}")
+        then = "" if run.half_width is None else f" (then ± {run.half_width:.1%})"
+        _say(f"  {run.why}{then}")
+        click.echo(f"      {run.command}")
+
+
+def _say(text: str) -> None:
+    import textwrap
+
+    click.echo(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="    "))
