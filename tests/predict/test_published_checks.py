@@ -4,6 +4,8 @@ These are not blind: what was chosen or fitted with the scored rows in sight is 
 check, and the tests print the readings that look worse beside the one that is asserted.
 """
 
+from itertools import permutations
+
 import pytest
 from scipy.stats import spearmanr
 
@@ -37,12 +39,13 @@ def hkbu_step_seconds(model, link, method, devices):
 
 
 def hkbu_rows(model, link):
-    """Measured (method, devices, seconds per step) of all methods across nodes."""
+    """Measured (method, devices, seconds per step, its relative spread) across nodes."""
     return [
         (
             row.configuration.method,
             row.configuration.devices,
             64 * row.configuration.devices / row.throughput,
+            row.spread,
         )
         for row in reference_table().measurements
         if row.configuration.family == "hkbu"
@@ -80,32 +83,51 @@ def test_check_6_methods_are_ranked_as_measured(model, link):
     """Asserted on each method's time over 8, 16 and 32 devices together.
 
     Of the readings of "ranking" this one came out best; single device counts, with seven points
-    each, go down to about 0.5 and are printed. The PCIe rate and ByteScheduler's overhead come
-    from rows of 4 devices in one node, which are not scored; that ByteScheduler-PS waits at a
-    barrier was taken from rows that are.
-    """
-    pairs: dict[tuple[str, int], tuple[float, float]] = {}
-    for method, devices, seconds in hkbu_rows(model, link):
-        pairs[method, devices] = (seconds, hkbu_step_seconds(model, link, method, devices))
-    counts = sorted({devices for _, devices in pairs})
+    each, go down to about 0.5 and are printed, with the pairs of methods that they swap although
+    the measured times differ by more than twice their spread. What is behind those:
 
-    def correlation(rows):
-        return spearmanr([row[0] for row in rows], [row[1] for row in rows])[0]
+    - MG-WFBP on 32 devices merges BERT into one message: its code takes a start-up of 4 ms from
+      a table (published fit, scaled by hand), where ours takes the grouping that is best.
+    - ByteScheduler over all-reduce loses 0.78 ms per tensor on ResNet-50 and 0.04 on BERT already
+      inside one node; one constant for both ranks neither.
+    - Sending every tensor alone grows with the devices more than start-ups and Horovod's
+      negotiation say (BERT on InfiniBand: 428 to 500 ms; 344 to 351 here).
+    - On ResNet-50 three or four methods hide everything and lie within 2 %.
+
+    The PCIe rate and ByteScheduler's overhead come from rows of 4 devices in one node, which are
+    not scored; that ByteScheduler-PS waits at a barrier was taken from rows that are.
+    """
+    rows = {}
+    for method, devices, seconds, spread in hkbu_rows(model, link):
+        guess = hkbu_step_seconds(model, link, method, devices)
+        rows[method, devices] = (seconds, guess, spread)
+    counts = sorted({devices for _, devices in rows})
+
+    def correlation(chosen):
+        return spearmanr([row[0] for row in chosen], [row[1] for row in chosen])[0]
 
     def total(method, side):
-        return sum(pairs[method, devices][side] for devices in counts)
+        return sum(rows[method, devices][side] for devices in counts)
 
     together = correlation([(total(m, 0), total(m, 1)) for m in METHODS])
-    single = {n: correlation([pairs[m, n] for m in METHODS]) for n in counts}
-    errors = sorted(abs(guess / seconds - 1) for seconds, guess in pairs.values())
+    errors = sorted(abs(guess / seconds - 1) for seconds, guess, _ in rows.values())
     print(
-        f"{model} on {link}: rank correlation {together:.3f} over {len(METHODS)} methods; "
-        f"pooled {correlation(list(pairs.values())):.2f}; by devices "
-        + ", ".join(f"{n}: {value:.2f}" for n, value in single.items())
-        + f"; median error {errors[len(errors) // 2]:.1%} over {len(errors)} rows"
+        f"{model} on {link}: rank correlation {together:.3f} over the totals of {len(METHODS)} "
+        f"methods; pooled {correlation(list(rows.values())):.2f} over {len(rows)} rows; "
+        f"median error {errors[len(errors) // 2]:.1%}"
     )
+    for devices in counts:
+        own = {method: rows[method, devices] for method in METHODS}
+        swaps = [f"{a} < {b}" for a, b in permutations(METHODS, 2) if swapped(own[a], own[b])]
+        print(f"  {devices} devices: {correlation(list(own.values())):.2f}; swapped: {swaps}")
     assert len(errors) == 21
     assert together >= 0.85
+
+
+def swapped(first, second):
+    """Whether the first is measured faster, beyond twice the spread, and predicted slower."""
+    noise = 2.0 * (first[0] * first[2] + second[0] * second[2])
+    return first[0] + noise < second[0] and first[1] > second[1]
 
 
 @pytest.mark.parametrize(

@@ -265,3 +265,16 @@ def test_resnet50_with_one_message_after_backward_on_ten_gigabit(ranks, images_p
     predicted = 64 * ranks / step
     print(f"{ranks} V100: {predicted:.0f} images/s, {predicted / images_per_second - 1:+.1%}")
     assert predicted == pytest.approx(images_per_second, rel=0.015)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 4, 8])
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e8])
+def test_uncached_horovod_negotiates_every_message_with_four_trees(nodes, size):
+    where, group = cluster("hkbu-v100-pcie").shaped(nodes, 4), Group(4 * nodes, 4)
+    plain = all_reduce_seconds(size, group, where, "nccl")
+    asked = all_reduce_seconds(size, group, where, "nccl-uncached-horovod")
+    hops = library("nccl-uncached-horovod").negotiation.hop_seconds
+    fabric = fabric_of(where, group)
+    inside = 2 * (hops["pcie"] + fabric.inner_latency_seconds)
+    across = np.log2(nodes) * (hops["tcp"] + fabric.outer_latency_seconds)
+    assert asked - plain == pytest.approx(4 * (inside + across))

@@ -1,5 +1,6 @@
 """Seconds of a collective operation: counts of an algorithm x fabric x library."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster
+from paceline.predict.collectives.algorithms import ALGORITHMS, Counts
 from paceline.predict.collectives.fabric import Fabric, fabric_of
 from paceline.predict.collectives.group import Group, Numbers
 from paceline.predict.collectives.library import Library, Rule, Variant, library
@@ -126,9 +128,11 @@ def cost_on_fabric(operation: str, group: Group, fabric: Fabric, which: Library)
 def variant_cost(variant: Variant, group: Group, fabric: Fabric, which: Library) -> VariantCost:
     """One variant of a library among ``group`` on ``fabric``."""
     counts = variant.counts(group)
-    inner_hop = variant.hop_seconds.get(fabric.inner, 0.0) + fabric.inner_latency_seconds
-    outer_hop = variant.hop_seconds.get(fabric.outer, 0.0) + fabric.outer_latency_seconds
-    latency = counts.inner_messages * inner_hop + counts.outer_messages * outer_hop
+    latency = _hops_seconds(counts, variant.hop_seconds, fabric)
+    if which.negotiation is not None:
+        tree = ALGORITHMS["broadcast"]["tree"](group)
+        hops = _hops_seconds(tree, which.negotiation.hop_seconds, fabric)
+        latency = latency + which.negotiation.trees * hops
     if variant.one_node:
         latency = np.where(group.nodes > 1, np.inf, latency)
     inner_efficiency = which.efficiency.get(fabric.inner, 1.0)
@@ -146,6 +150,13 @@ def variant_cost(variant: Variant, group: Group, fabric: Fabric, which: Library)
         else:
             transfer = transfer + reduction
     return VariantCost(variant.name, variant.start_seconds + latency, transfer, which.pipelined)
+
+
+def _hops_seconds(counts: Counts, hop_seconds: Mapping[str, float], fabric: Fabric) -> Numbers:
+    """Messages that follow one another, inside nodes and between them."""
+    inner = hop_seconds.get(fabric.inner, 0.0) + fabric.inner_latency_seconds
+    outer = hop_seconds.get(fabric.outer, 0.0) + fabric.outer_latency_seconds
+    return counts.inner_messages * inner + counts.outer_messages * outer
 
 
 def _fits(variant: Variant, fabric: Fabric) -> bool:

@@ -59,6 +59,18 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Negotiation:
+    """What ranks say to each other before a message, to agree that all of them have it ready.
+
+    ``trees`` gathers and broadcasts of next to nothing follow one another, each with
+    ``hop_seconds`` per message by family of link.
+    """
+
+    trees: int
+    hop_seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Library:
     """A communication library.
 
@@ -69,6 +81,7 @@ class Library:
     with ``uses_collective_bandwidth`` a link's own measured figure goes before it.
     ``message_overhead_seconds`` is what issuing one call costs the process that computes.
     ``interference`` is the fraction by which computation slows down while it communicates.
+    ``negotiation`` goes before every call where ranks have to agree on it.
     """
 
     name: str
@@ -81,6 +94,7 @@ class Library:
     message_overhead_seconds: float
     interference: float
     source: str
+    negotiation: Negotiation | None = None
 
 
 def library(name: str | Library) -> Library:
@@ -142,7 +156,12 @@ def _library(name: str, document: Mapping[str, Any]) -> Library:
         message_overhead_seconds=units.parse_seconds(values["message_overhead"]),
         interference=values["interference"],
         source=values["source"],
+        negotiation=_negotiation(values.get("negotiation")),
     )
+
+
+def _negotiation(entry: Mapping[str, Any] | None) -> Negotiation | None:
+    return None if entry is None else Negotiation(entry["trees"], _hops(entry))
 
 
 def _variant(operation: str, entry: Mapping[str, Any]) -> Variant:
@@ -151,9 +170,13 @@ def _variant(operation: str, entry: Mapping[str, Any]) -> Variant:
         algorithm=entry["algorithm"],
         protocol=entry.get("protocol", ""),
         start_seconds=units.parse_seconds(entry.get("start", 0.0)),
-        hop_seconds={k: units.parse_seconds(v) for k, v in entry["hop"].items()},
+        hop_seconds=_hops(entry),
         bandwidth_fraction=entry.get("bandwidth_fraction", 1.0),
         inner_families=tuple(entry.get("inner_families", ())),
         one_node=entry.get("one_node", False),
         needs_switch=entry.get("needs_switch", False),
     )
+
+
+def _hops(entry: Mapping[str, Any]) -> dict[str, float]:
+    return {family: units.parse_seconds(text) for family, text in entry["hop"].items()}
