@@ -54,6 +54,7 @@ HANDWRITTEN = {
     "torch-ddp": Script("torch_ddp_script.py"),
     "torch-fsdp": Script("torch_fsdp_script.py", 2),
     "torch-tp": Script("torch_tp_script.py", 2, "fcn5"),
+    "torch-pp": Script("torch_pp_script.py", 2, "fcn5"),
     "horovod-torch": Script("horovod_torch_script.py", 2, horovod=True),
     "tensorflow": Script("tensorflow_script.py"),
     "horovod-tensorflow": Script("horovod_tensorflow_script.py", 2, horovod=True),

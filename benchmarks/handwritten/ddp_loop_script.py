@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
-from torch_resnet import batches, resnet
+from torch_networks import batches, resnet
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ os.environ["KERAS_BACKEND"] = "torch"
 import torch
 from keras_resnet import resnet20
 from timing import run, sizes
-from torch_resnet import training_step
+from torch_networks import training_step
 
 torch.set_num_threads(1)
 model = resnet20()

@@ -2,7 +2,7 @@
 
 import torch
 from timing import run, sizes
-from torch_resnet import batches, resnet20, training_step
+from torch_networks import batches, resnet20, training_step
 
 torch.set_num_threads(1)
 model = resnet20()

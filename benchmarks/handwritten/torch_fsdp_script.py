@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 from timing import run, sizes
 from torch.distributed.fsdp import fully_shard
-from torch_resnet import batches, resnet20, training_step
+from torch_networks import batches, resnet20, training_step
 
 torch.set_num_threads(1)
 dist.init_process_group("gloo")

@@ -125,6 +125,7 @@ FRAMEWORKS = {
         ),
         _framework("torch-fsdp", "torch_fsdp", "torch"),
         _framework("torch-tp", "torch_tp", "torch"),
+        _framework("torch-pp", "torch_pp", "torch"),
         _framework("horovod-torch", "horovod_torch", "horovod-torch"),
         _framework("tensorflow", "tensorflow_mirrored", "tensorflow", operations=IMAGE_OPERATIONS),
         _framework("keras", "keras_tensorflow", "keras", "tensorflow", operations=IMAGE_OPERATIONS),

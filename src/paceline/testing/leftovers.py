@@ -19,7 +19,7 @@ SETTLING_SECONDS = 5.0
 
 
 class LeftoverError(PacelineError):
-    """A process or a port outlived its launch."""
+    """A process or a port outlived its launch, or there was no launch to interrupt."""
 
 
 def processes_of(directory: Path) -> list[psutil.Process]:
@@ -47,12 +47,12 @@ def check_nothing_left(directory: Path) -> None:
 def interrupted_launch(store: Store, job: Job, timeout_seconds: float) -> Launch:
     """Run a job on a port of its own, and send its last rank SIGTERM once it is ready.
 
-    Raises if the port cannot be listened on afterwards.
+    Raises if it ended before that, or if the port cannot be listened on afterwards.
     """
     port = free_port()
     launches = store.path.parent / "launches"
     before = set(launches.iterdir()) if launches.exists() else set()
-    done = threading.Event()
+    done, sent = threading.Event(), threading.Event()
 
     def interrupt() -> None:
         while not done.wait(0.1):
@@ -61,6 +61,7 @@ def interrupted_launch(store: Store, job: Job, timeout_seconds: float) -> Launch
                 hello = only(events, "hello")
                 if hello is not None and only(events, "ready") is not None:
                     os.kill(hello["pid"], signal.SIGTERM)
+                    sent.set()
                     return
 
     watcher = threading.Thread(target=interrupt, daemon=True)
@@ -70,5 +71,7 @@ def interrupted_launch(store: Store, job: Job, timeout_seconds: float) -> Launch
     finally:
         done.set()
         watcher.join()
+    if not sent.is_set():
+        raise LeftoverError(f"it ended before it was interrupted: {launch.outcome.reason}")
     checked_port(port)
     return launch

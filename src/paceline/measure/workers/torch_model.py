@@ -52,10 +52,10 @@ class Network(nn.Module):
 
     def __init__(self, graph: Fields, sequence: int) -> None:
         super().__init__()
-        nodes, _, self._outputs = split_loss(graph)
-        read = {name for node in nodes for name in node["inputs"]} | set(self._outputs)
+        nodes, _, self.outputs = split_loss(graph)
+        read = {name for node in nodes for name in node["inputs"]} | set(self.outputs)
         self.input_names = [name for name in graph["inputs"] if name in read]
-        self._steps: list[tuple[str, nn.Module, list[str]]] = []
+        self.steps: list[tuple[str, nn.Module, list[str]]] = []
         values = {name: meta_input(graph["inputs"][name], sequence) for name in self.input_names}
         modules: dict[str, nn.Module] = {}
         for node in nodes:
@@ -66,13 +66,13 @@ class Network(nn.Module):
                 share_weights(module, modules[shared], node["name"], shared)
             modules[node["name"]] = module
             add_nested(self, node["name"], module)
-            self._steps.append((node["name"], module, node["inputs"]))
+            self.steps.append((node["name"], module, node["inputs"]))
             values[node["name"]] = run_on_meta(module, inputs)
-        self._last_use = {name: index for index, step in enumerate(self._steps) for name in step[2]}
+        self._last_use = {name: index for index, step in enumerate(self.steps) for name in step[2]}
 
     def node_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
         """Name and value of each parameter of a node; none for a node of the loss."""
-        for step_name, module, _ in self._steps:
+        for step_name, module, _ in self.steps:
             if step_name == name:
                 return list(module.named_parameters())
         return []
@@ -80,12 +80,12 @@ class Network(nn.Module):
     def forward(self, *inputs: Tensor) -> Any:
         """The scores of a batch; values are dropped after their last use."""
         values = dict(zip(self.input_names, inputs, strict=True))
-        for index, (name, module, reads) in enumerate(self._steps):
+        for index, (name, module, reads) in enumerate(self.steps):
             values[name] = module(*[values[read] for read in reads])
             for read in set(reads):
-                if self._last_use[read] == index and read not in self._outputs:
+                if self._last_use[read] == index and read not in self.outputs:
                     del values[read]
-        outputs = [values[name] for name in self._outputs]
+        outputs = [values[name] for name in self.outputs]
         return outputs[0] if len(outputs) == 1 else outputs
 
 

@@ -16,9 +16,8 @@ from torch.distributed.tensor.parallel import (
     RowwiseParallel,
     parallelize_module,
 )
-from torch_data import batches
 from torch_devices import versions
-from torch_training import TorchTraining
+from torch_training import TorchTraining, global_batches
 
 
 class TensorParallelTraining(TorchTraining):
@@ -41,8 +40,7 @@ class TensorParallelTraining(TorchTraining):
         """The batches of all ranks together, when they share the work of each."""
         if not self.talks:
             return super().batches(inputs, targets)
-        together = {**self.job, "batch_per_rank": self.job["batch_per_rank"] * self.world}
-        return batches(together, 0, 1, inputs, targets)
+        return global_batches(self.job, self.world, inputs, targets)
 
     def parts(self) -> dict:
         """Only what a rank alone can do: inside the layers, ranks cannot but talk."""

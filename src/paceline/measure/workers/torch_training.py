@@ -18,6 +18,12 @@ def lstm_flops(inputs: tuple, _: tuple, hidden_weight: tuple, *__: Any, **___: A
     return 2 * rows * tokens * batch * (features + hidden)
 
 
+def global_batches(job: dict, world: int, inputs: list[str], targets: list[str]) -> list:
+    """The batches of all ranks together, for ranks that share the work of each sample."""
+    together = {**job, "batch_per_rank": job["batch_per_rank"] * world}
+    return batches(together, 0, 1, inputs, targets)
+
+
 class TorchTraining(Training):
     """One rank's model, data and loop; alone, it trains without talking.
 

@@ -1,4 +1,4 @@
-"""ResNets for CIFAR-sized images in plain PyTorch, batches for it, and its step."""
+"""Networks in plain PyTorch, batches for them, and a training step."""
 
 from collections.abc import Callable
 
@@ -44,8 +44,25 @@ def resnet(blocks: int) -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 
 
-def batches(batch: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    return [(torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))) for _ in range(4)]
+def perceptron() -> nn.Sequential:
+    """FCN-5: four layers for digits."""
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(784, 2048),
+        nn.Sigmoid(),
+        nn.Linear(2048, 4096),
+        nn.Sigmoid(),
+        nn.Linear(4096, 1024),
+        nn.Sigmoid(),
+        nn.Linear(1024, 10),
+    )
+
+
+def batches(
+    batch: int, shape: tuple[int, ...] = (3, 32, 32)
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    torch.manual_seed(0)
+    return [(torch.randn(batch, *shape), torch.randint(0, 10, (batch,))) for _ in range(4)]
 
 
 def training_step(

@@ -1,0 +1,48 @@
+"""Cuts a network into stages of a pipeline: each runs a run of its nodes, one after the other."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class Stage(nn.Module):
+    """Some nodes of a network in order, from the values they are given to those that are left."""
+
+    def __init__(self, steps: list, given: list[str], left: list[str]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(module for _, module, _ in steps)
+        self.names = [(name, reads) for name, _, reads in steps]
+        self.given, self.left = given, left
+
+    def forward(self, *inputs: Tensor) -> Any:
+        """The values that later stages or the loss read: one, or several."""
+        values = dict(zip(self.given, inputs, strict=True))
+        for (name, reads), layer in zip(self.names, self.layers, strict=True):
+            values[name] = layer(*[values[read] for read in reads])
+        found = tuple(values[name] for name in self.left)
+        return found[0] if len(found) == 1 else found
+
+
+def cut(network: Any, count: int) -> list[Stage]:
+    """``count`` stages with as many layers with weights in each, as nearly as possible."""
+    steps = network.steps
+    weighted = [index for index, (_, module, _) in enumerate(steps) if list(module.parameters())]
+    if len(weighted) < count:
+        raise ValueError(f"{len(weighted)} layers with weights make no {count} stages")
+    begins = [weighted[len(weighted) * number // count] for number in range(1, count)]
+    borders = [0, *begins, len(steps)]
+    given = list(network.input_names)
+    stages = []
+    for number in range(count):
+        own = steps[borders[number] : borders[number + 1]]
+        later = steps[borders[number + 1] :]
+        left = _still_read(given, own, later, network.outputs)
+        stages.append(Stage(own, given, left))
+        given = left
+    return stages
+
+
+def _still_read(given: list[str], own: list, later: list, outputs: list[str]) -> list[str]:
+    """Values at a border that something after it reads, in the order they came."""
+    wanted = {name for _, _, reads in later for name in reads} | set(outputs)
+    return [name for name in [*given, *(name for name, _, _ in own)] if name in wanted]
