@@ -128,6 +128,12 @@ FRAMEWORKS = {
         _framework("torch-pp", "torch_pp", "torch"),
         _framework("horovod-torch", "horovod_torch", "horovod-torch"),
         _framework("tensorflow", "tensorflow_mirrored", "tensorflow", operations=IMAGE_OPERATIONS),
+        _framework(
+            "horovod-tensorflow",
+            "horovod_tensorflow",
+            "horovod-tensorflow",
+            operations=IMAGE_OPERATIONS,
+        ),
         _framework("keras", "keras_tensorflow", "keras", "tensorflow", operations=IMAGE_OPERATIONS),
         _framework("keras-jax", "keras_jax", "keras", "keras", operations=IMAGE_OPERATIONS),
         _framework("keras-torch", "keras_torch", "keras", "keras", operations=IMAGE_OPERATIONS),
@@ -223,6 +229,13 @@ def check_runnable(wanted: Framework) -> None:
         interpreter(wanted)
     else:
         _container_engine(wanted)
+
+
+def runs_in_our_environment(wanted: Framework) -> bool:
+    """Whether its worker would run in the environment that Paceline installed for it."""
+    if not wanted.environment or _image(wanted) is not None:
+        return False
+    return interpreter(wanted) == installed_python(RECIPES[wanted.environment])
 
 
 def _own_interpreter(wanted: Framework, own: str, source: str) -> str:

@@ -48,8 +48,14 @@ def test_an_environment_is_used_once_it_is_whole(plain):
     assert made.state is State.INSTALLED
     assert made.size_bytes > 0
     assert installed_python(plain).startswith(str(made.directory))
-    record_verification("plain", passed=True)
-    assert environment_state(plain).state is State.VERIFIED
+    record_verification("plain", "quick", passed=True)
+    record_verification("plain", "slow", passed=False)
+    known = environment_state(plain)
+    assert [known.state_of(name) for name in ("quick", "slow", "other")] == [
+        State.VERIFIED,
+        State.FAILED,
+        State.INSTALLED,
+    ]
     assert environment_state(replace(plain, disk_bytes=2e6)).state is State.OUTDATED
     assert remove(plain)
     assert environment_state(plain).state is State.ABSENT

@@ -8,6 +8,8 @@ import click
 from paceline.cli.output import emit_json, json_option, next_line
 
 if TYPE_CHECKING:
+    from paceline.measure.environments import EnvironmentState
+    from paceline.measure.frameworks import Framework
     from paceline.testing.adapter_suite import Result
 
 EXAMPLE = """
@@ -79,13 +81,13 @@ def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_jso
     """Run the contract on each framework: the same training, and well-behaved."""
     from paceline.cli.progress import study_progress
     from paceline.measure.environments import record_verification
-    from paceline.measure.frameworks import framework
+    from paceline.measure.frameworks import framework, runs_in_our_environment
     from paceline.testing.adapter_suite import CHECKS, QUICK, run_suite
 
     checks = CHECKS if all_networks else QUICK
     results: dict[str, list[Result]] = {}
     for name in names:
-        environment = framework(name).environment
+        wanted = framework(name)
         results[name] = []
         with study_progress(name) as progress:
             waiting = list(checks)
@@ -96,7 +98,9 @@ def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_jso
                 progress.stage(f"{name}: {waiting[0] if waiting else 'done'}")
                 if not as_json:
                     _print_result(name, result)
-        record_verification(environment, all(r.passed is not False for r in results[name]))
+        if runs_in_our_environment(wanted):
+            passed = all(result.passed is not False for result in results[name])
+            record_verification(wanted.environment, name, passed)
     failed = [name for name, found in results.items() if any(r.passed is False for r in found)]
     if as_json:
         emit_json("contract", 1, {"frameworks": [_verified(n, r) for n, r in results.items()]})
@@ -148,27 +152,16 @@ def use(name: str, interpreter: str | None, image: str | None, own: bool) -> Non
 
 def framework_rows() -> list[dict[str, Any]]:
     """Every framework with the environment it would run in now."""
-    import sys
-
-    from paceline.errors import PacelineError
-    from paceline.measure.environments import RECIPES, chosen, environment_state
-    from paceline.measure.frameworks import FRAMEWORKS, interpreter
+    from paceline.measure.environments import RECIPES, environment_state
+    from paceline.measure.frameworks import FRAMEWORKS
 
     rows = []
     for wanted in FRAMEWORKS.values():
         if not wanted.environment:
             continue
         found = environment_state(RECIPES[wanted.environment])
-        choice = chosen(wanted.environment)
-        state, place = str(found.state), str(found.directory)
-        if choice is not None and choice.image:
-            state, place = "image of your own", choice.image
-        elif not found.usable:
-            try:
-                place = interpreter(wanted)
-                state = "in Paceline's Python" if place == sys.executable else "your own Python"
-            except PacelineError:
-                place = ""
+        verified = found.verified.get(wanted.name)
+        state, place = _state_and_place(wanted, found)
         rows.append(
             {
                 "name": wanted.name,
@@ -176,11 +169,32 @@ def framework_rows() -> list[dict[str, Any]]:
                 "state": state,
                 "size_bytes": found.size_bytes,
                 "python": found.python,
-                "verified_at": found.verified_at,
+                "verified_at": verified.at if verified else None,
                 "place": place,
             }
         )
     return rows
+
+
+def _state_and_place(wanted: "Framework", found: "EnvironmentState") -> tuple[str, str]:
+    """What a framework runs in now, in a few words, and where that is."""
+    import sys
+
+    from paceline.errors import PacelineError
+    from paceline.measure.environments import chosen
+    from paceline.measure.frameworks import interpreter, runs_in_our_environment
+
+    choice = chosen(wanted.environment)
+    if choice is not None and choice.image:
+        return "image of your own", choice.image
+    try:
+        if not runs_in_our_environment(wanted):
+            place = interpreter(wanted)
+            ours = place == sys.executable
+            return "in Paceline's Python" if ours else "your own Python", place
+    except PacelineError:
+        return str(found.state), ""
+    return str(found.state_of(wanted.name)), str(found.directory)
 
 
 def _environments(names: tuple[str, ...]) -> list[str]:

@@ -36,7 +36,7 @@ def install(recipe: Recipe, report: Report, python: str | None = None) -> None:
     What a broken-off installation had finished is kept, unless the recipe changed since; until
     the stamp is written nothing uses it. ``python`` is the interpreter it is made with.
     """
-    if environment_state(recipe).state in (State.INSTALLED, State.VERIFIED, State.FAILED):
+    if environment_state(recipe).state is State.INSTALLED:
         return
     base = base_python(recipe, python)
     check_tools(recipe)

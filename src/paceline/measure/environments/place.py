@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -26,8 +27,19 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
+class Verification:
+    """How the contract of one framework went in an environment, and when."""
+
+    passed: bool
+    at: str
+
+
+@dataclass(frozen=True)
 class EnvironmentState:
-    """An environment as it is on disk; ``size_bytes`` is None unless it was finished."""
+    """An environment as it is on disk; ``size_bytes`` is None unless it was finished.
+
+    ``verified`` has the frameworks whose contract was run in it: several may share one.
+    """
 
     name: str
     state: State
@@ -35,7 +47,14 @@ class EnvironmentState:
     size_bytes: float | None = None
     python: str | None = None
     packages: tuple[str, ...] = ()
-    verified_at: str | None = None
+    verified: Mapping[str, Verification] = field(default_factory=dict)
+
+    def state_of(self, framework: str) -> State:
+        """How it stands for one of its frameworks."""
+        known = self.verified.get(framework)
+        if self.state is not State.INSTALLED or known is None:
+            return self.state
+        return State.VERIFIED if known.passed else State.FAILED
 
     @property
     def usable(self) -> bool:
@@ -94,21 +113,15 @@ def environment_state(recipe: Recipe) -> EnvironmentState:
     if stamp is None or not python_in(directory).exists():
         state = State.UNFINISHED if directory.exists() else State.ABSENT
         return EnvironmentState(recipe.name, state, directory)
-    verified = stamp.get("verified")
-    if stamp.get("digest") != recipe.digest:
-        state = State.OUTDATED
-    elif verified is None:
-        state = State.INSTALLED
-    else:
-        state = State.VERIFIED if verified["passed"] else State.FAILED
+    verified = stamp.get("verified", {}).items()
     return EnvironmentState(
         recipe.name,
-        state,
+        State.INSTALLED if stamp.get("digest") == recipe.digest else State.OUTDATED,
         directory,
         stamp["size_bytes"],
         stamp["python"],
         tuple(stamp["packages"]),
-        verified["at"] if verified else None,
+        {name: Verification(**one) for name, one in verified if isinstance(one, dict)},
     )
 
 
@@ -118,12 +131,13 @@ def installed_python(recipe: Recipe) -> str | None:
     return str(python_in(found.directory)) if found.usable else None
 
 
-def record_verification(name: str, passed: bool) -> None:
-    """Keep in the stamp that the contract was run on the environment, and how it went."""
+def record_verification(name: str, framework: str, passed: bool) -> None:
+    """Keep in the stamp of an environment how the contract of a framework went in it."""
     stamp = read_stamp(name)
     if stamp is not None:
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        write_stamp(name, {**stamp, "verified": {"passed": passed, "at": at}})
+        new = Verification(passed, datetime.now(UTC).isoformat(timespec="seconds"))
+        others = stamp.get("verified", {})
+        write_stamp(name, {**stamp, "verified": {**others, framework: asdict(new)}})
 
 
 def directory_bytes(directory: Path) -> float:
