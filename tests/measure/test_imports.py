@@ -6,7 +6,7 @@ import pytest
 
 from paceline.analyse.statistics import mean_step_seconds, throughput
 from paceline.errors import InputError
-from paceline.measure.imports import Told, launch_of_log, launch_of_trace, record
+from paceline.measure.imports import Told, launch_of_log, launch_of_trace
 from paceline.measure.readers import ParsedLog, StepRecord, read_log
 from paceline.measure.traces import read_trace
 from paceline.step import Phase, breakdown
@@ -104,6 +104,6 @@ def test_a_trace_becomes_an_instrumented_launch():
 def test_an_imported_launch_survives_the_store(tmp_path: Path):
     launch = imported("lbann_new.log")
     with Store(tmp_path / "paceline.db") as store:
-        record(launch, store)
+        store.complete(launch)
         (kept,) = store.launches()
     assert kept == launch

@@ -37,6 +37,21 @@ def test_the_first_outcome_counts(store):
     assert store.launch("a1").status is Status.FINISHED
 
 
+def test_a_launch_may_be_described_anew_when_it_is_complete(store):
+    store.start(a_launch(world_size=1))
+    store.start(a_launch("later"))
+    store.complete(a_launch(world_size=2, outcome=an_outcome()))
+    assert store.launches()[0] == a_launch(world_size=2, outcome=an_outcome())
+
+
+def test_a_launch_that_cannot_be_completed_stays_as_it_was(store):
+    store.start(a_launch(world_size=1))
+    with pytest.raises(StoreError):
+        store.complete(a_launch(world_size=2, study=None, outcome=an_outcome()))
+    assert store.launch("a1").world_size == 1
+    store.complete(a_launch(world_size=2, outcome=an_outcome()))
+
+
 def test_launches_of_a_dead_process_are_interrupted_and_then_marked(store):
     script = (
         "import sys; sys.path.insert(0, sys.argv[2])\n"

@@ -11,7 +11,7 @@ from paceline.measure.readers import ParsedLog, RateScope, RateUnit, StepRecord
 from paceline.measure.run import new_launch_id
 from paceline.measure.traces import ParsedTrace
 from paceline.step import Origin, Phase, Step, Task
-from paceline.store import Launch, LayerTiming, Outcome, RankSteps, Status, Store
+from paceline.store import Launch, LayerTiming, Outcome, RankSteps, Status
 from paceline.store.database import now
 
 IMPORTED = "imported"
@@ -105,12 +105,6 @@ def launch_of_trace(trace: ParsedTrace, source: Path, study: str, told: Told) ->
         outcome=outcome,
         sequence=None,
     )
-
-
-def record(launch: Launch, store: Store) -> None:
-    """Put an imported launch into the store."""
-    store.start(launch)
-    store.finish(launch.id, launch.outcome)
 
 
 def _launch(

@@ -19,7 +19,6 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.measure.environment import describe_environment
 from paceline.measure.imports import Told
-from paceline.measure.imports import record as record_launch
 from paceline.measure.run import launch_directory, new_launch_id
 from paceline.measure.watch.collect import WatchedProcess, read_processes, watched_job
 from paceline.measure.watch.launches import launch_of_job
@@ -115,7 +114,7 @@ class Recording:
         if job is not None:
             launch = launch_of_job(job, launch, self._told, warmup_steps=3, facts={})
         with Store(self._store) as store:
-            record_launch(launch, store)
+            store.complete(launch)
 
     def _wait_for_peers(self, world: int) -> list[WatchedProcess]:
         deadline = time.monotonic() + (PEER_SECONDS if world > 1 else 0.0)

@@ -71,41 +71,40 @@ class Store:
     def start(self, launch: Launch) -> None:
         """Record that a launch begins now and belongs to this process."""
         with self._explained():
-            self._connection.execute(
-                "INSERT INTO launches VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                (
-                    launch.id,
-                    launch.study,
-                    launch.created_at,
-                    launch.framework,
-                    launch.model,
-                    launch.world_size,
-                    launch.nodes,
-                    launch.batch_per_rank,
-                    launch.precision,
-                    launch.instrument,
-                    int(launch.synchronised),
-                    launch.warmup_steps,
-                    launch.provenance,
-                    this_process(),
-                    json.dumps(launch.job),
-                    json.dumps(launch.environment),
-                ),
-            )
+            self._connection.execute(f"INSERT INTO launches VALUES ({_PLACES})", _row_of(launch))
 
     def finish(self, launch_id: str, outcome: Outcome) -> None:
         """Record how a launch ended; when this returns, it is on disk. The first word counts."""
         with self._explained():
-            self._connection.execute(
-                "INSERT OR IGNORE INTO outcomes VALUES (?,?,?,?,?)",
-                (
-                    launch_id,
-                    str(outcome.status),
-                    outcome.ended_at,
-                    outcome.reason,
-                    json.dumps(_outcome_to_json(outcome)),
-                ),
-            )
+            self._insert_outcome(launch_id, outcome)
+
+    def complete(self, launch: Launch) -> None:
+        """Record a launch that is known in full only now, begun by `start` or not."""
+        with self._explained():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.execute(
+                    f"INSERT INTO launches VALUES ({_PLACES}) "
+                    f"ON CONFLICT (id) DO UPDATE SET {_RENEWED}",
+                    _row_of(launch),
+                )
+                self._insert_outcome(launch.id, launch.outcome)
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def _insert_outcome(self, launch_id: str, outcome: Outcome) -> None:
+        self._connection.execute(
+            "INSERT OR IGNORE INTO outcomes VALUES (?,?,?,?,?)",
+            (
+                launch_id,
+                str(outcome.status),
+                outcome.ended_at,
+                outcome.reason,
+                json.dumps(_outcome_to_json(outcome)),
+            ),
+        )
 
     def mark_interrupted(self) -> int:
         """Close every launch whose owner is gone without an outcome; how many there were."""
@@ -234,6 +233,41 @@ class Store:
             ) from error
 
 
+_COLUMNS = [
+    "id",
+    "study",
+    "created_at",
+    "framework",
+    "model",
+    "world_size",
+    "nodes",
+    "batch_per_rank",
+    "precision",
+    "instrument",
+    "synchronised",
+    "warmup_steps",
+    "provenance",
+    "owner",
+    "job",
+    "environment",
+]
+_PLACES = ",".join("?" for _ in _COLUMNS)
+_RENEWED = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS[1:])
+
+
+def _row_of(launch: Launch) -> tuple[Any, ...]:
+    """The row of a launch that belongs to this process."""
+    written = {
+        "synchronised": int(launch.synchronised),
+        "owner": this_process(),
+        "job": json.dumps(launch.job),
+        "environment": json.dumps(launch.environment),
+    }
+    return tuple(
+        written[column] if column in written else getattr(launch, column) for column in _COLUMNS
+    )
+
+
 def _statements(schema: str) -> list[str]:
     lines = [line for line in schema.splitlines() if not line.startswith("--")]
     return [part.strip() for part in "\n".join(lines).split(";") if part.strip()]
@@ -249,8 +283,9 @@ def _outcome_to_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _launch_of(row: tuple[Any, ...]) -> Launch:
-    fields, owner, job, environment = row[:13], row[13], row[14], row[15]
-    status, ended_at, reason, result = row[16:]
+    fields = dict(zip(_COLUMNS, row, strict=False))
+    owner = fields.pop("owner")
+    status, ended_at, reason, result = row[len(_COLUMNS) :]
     if status is None:
         alive = owner_is_alive(owner)
         outcome = Outcome(
@@ -260,24 +295,12 @@ def _launch_of(row: tuple[Any, ...]) -> Launch:
         )
     else:
         outcome = _outcome_from_json(Status(status), ended_at, reason, json.loads(result))
-    return Launch(
-        id=fields[0],
-        study=fields[1],
-        created_at=fields[2],
-        framework=fields[3],
-        model=fields[4],
-        world_size=fields[5],
-        nodes=fields[6],
-        batch_per_rank=fields[7],
-        precision=fields[8],
-        instrument=fields[9],
-        synchronised=bool(fields[10]),
-        warmup_steps=fields[11],
-        provenance=fields[12],
-        job=json.loads(job),
-        environment=json.loads(environment),
-        outcome=outcome,
-    )
+    read = {
+        "synchronised": bool(fields["synchronised"]),
+        "job": json.loads(fields["job"]),
+        "environment": json.loads(fields["environment"]),
+    }
+    return Launch(**{**fields, **read}, outcome=outcome)
 
 
 def _outcome_from_json(

@@ -1,5 +1,6 @@
 -- Paceline store, schema version 1. Rows are only ever added: a launch is one row when it starts
--- and one row when it ends, so that a reader or a crash can never see half of a result.
+-- and one row when it ends, so that a reader or a crash can never see half of a result. Where the
+-- size of a launch is known only at its end, its first row is renewed together with the second.
 CREATE TABLE launches (
     id TEXT PRIMARY KEY,
     study TEXT NOT NULL,

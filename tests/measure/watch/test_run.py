@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,13 @@ def run_script(tmp_path: Path, name: str, processes: int, **options: object) -> 
     if processes == 1:
         return run(tmp_path, sys.executable, script, **options)
     return run(tmp_path, *TORCHRUN, str(processes), script, **options)
+
+
+def _statuses(store_path: Path) -> list[Status]:
+    if not store_path.exists():
+        return []
+    with Store(store_path) as store:
+        return [launch.status for launch in store.launches()]
 
 
 def phases(launch: Launch) -> dict[Phase, float]:
@@ -161,6 +169,18 @@ class TestWhatGoesWrong:
         code = "import time; time.sleep(600)"
         launch = run(tmp_path, sys.executable, "-c", code, timeout_seconds=1.0)
         assert launch.outcome.reason == "timed out after 1 s"
+
+    def test_paceline_killed_leaves_an_interrupted_launch(self, tmp_path: Path):
+        store_path = tmp_path / "paceline.db"
+        arguments = ("-m", "paceline", "run", "--store", str(store_path), "--", "sleep", "30")
+        paceline = subprocess.Popen([sys.executable, *arguments], start_new_session=True)
+        deadline = time.monotonic() + 30.0
+        while time.monotonic() < deadline and not _statuses(store_path):
+            time.sleep(0.1)
+        assert _statuses(store_path) == [Status.RUNNING]
+        paceline.kill()
+        paceline.wait()
+        assert _statuses(store_path) == [Status.INTERRUPTED]
 
     def test_a_command_that_does_not_exist(self, tmp_path: Path):
         with pytest.raises(InputError, match="cannot run 'no-such-program'"):

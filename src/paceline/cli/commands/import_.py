@@ -71,7 +71,6 @@ def command(
 def _record(
     found: "list[Imported]", told: "Told", study: str, store_path: Path | None
 ) -> list[str]:
-    from paceline.measure.imports import record
     from paceline.store import Store, default_store_path
 
     launches = [launch for one in found if (launch := one.launch(study, told)) is not None]
@@ -79,7 +78,7 @@ def _record(
         return []
     with Store(store_path or default_store_path()) as store:
         for launch in launches:
-            record(launch, store)
+            store.complete(launch)
     return [launch.id for launch in launches]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.errors import InputError, PacelineError
 from paceline.measure.environment import describe_environment, load_average
-from paceline.measure.imports import Told, launch_of_log, record
+from paceline.measure.imports import Told, launch_of_log
 from paceline.measure.launcher import LaunchExit
 from paceline.measure.readers import read_log, reader_named, sniff_log
 from paceline.measure.run import launch_directory, new_launch_id
@@ -40,11 +40,12 @@ def run_watched(request: RunRequest, store: Store, echo: bool = True) -> Launch:
     """Run the command and record the launch; a failure is recorded, not raised.
 
     Steps come from the processes that were watched, else from the command's log. How many
-    processes and samples there are is known at the end only, so the record is made then.
+    processes and samples there are is known at the end only, and recorded then.
     """
     if request.program is not None:
         reader_named(request.program)
     launch = _begun(request)
+    store.start(launch)
     directory = launch_directory(store, launch.id)
     variables = {
         **watching_environment(directory, request.with_layers),
@@ -61,7 +62,7 @@ def run_watched(request: RunRequest, store: Store, echo: bool = True) -> Launch:
         finished = replace(launch, outcome=Outcome(Status.FAILED, now(), error.message))
         raise
     finally:
-        record(finished, store)
+        store.complete(finished)
     return finished
 
 
