@@ -92,9 +92,31 @@ def test_advice_as_json_names_price_and_plans():
     assert document["plans_tried"] >= document["plans_fitting"] > 0
 
 
+PER_LAYER = "advise --per-layer --cluster hkbu-v100-pcie -j 8x1 --global-batch"
+
+
+def test_a_choice_per_layer_is_a_table_beside_both_ways_for_all():
+    text = run(f"{PER_LAYER} 256 --model alexnet")
+    rows = {line.split()[0]: line.split()[-1] for line in text.splitlines() if line}
+    assert (rows["conv5"], rows["fc6"]) == ("data", "model")
+    assert "all data parallel" in text and "all model parallel" in text
+    assert "Next: paceline sweep" in text
+    assert max(map(len, text.splitlines()[:-1])) <= 100
+
+
+def test_a_choice_per_layer_is_json_with_every_part():
+    document = json.loads(run(f"{PER_LAYER} 256 --model alexnet --json"))
+    assert document["schema"] == "paceline/per_layer_advice/1"
+    assert [part["way"] for part in document["parts"]] == ["data"] * 5 + ["model"] * 3
+    assert document["step_seconds"] < document["all_data_step_seconds"]
+
+
 @pytest.mark.parametrize(
     "line",
     [
+        f"{PER_LAYER} 255 --model alexnet",
+        f"{PER_LAYER} 256 --model gpt2",
+        "advise --per-layer --model alexnet --cluster dgx-1 --nodes 1..2 --global-batch 256",
         "advise --model gpt2 --cluster dgx-a100",
         "advise --model gpt2 --cluster dgx-a100 --nodes x --global-batch 8",
         "advise --model gpt2 --cluster dgx-a100 --nodes 4..2 --global-batch 8",

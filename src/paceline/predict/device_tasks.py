@@ -9,14 +9,23 @@ from paceline.step import Phase, Task
 
 
 class DeviceTasks:
-    """Appends tasks of one device; what the methods return is what later tasks wait for."""
+    """Appends tasks of one device; what the methods return is what later tasks wait for.
+
+    Exchanges within a replica have a link of their own unless ``exchange_lane`` is that of the
+    gradients.
+    """
 
     def __init__(
-        self, layers: Sequence[LayerTime], costs: StepCosts, message_overhead_seconds: float
+        self,
+        layers: Sequence[LayerTime],
+        costs: StepCosts,
+        message_overhead_seconds: float,
+        exchange_lane: str = REPLICA_LINK,
     ) -> None:
         self.layers = layers
         self.costs = costs
         self.message_overhead_seconds = message_overhead_seconds
+        self.exchange_lane = exchange_lane
         self.builder = StepBuilder(costs.interference)
 
     @property
@@ -114,5 +123,7 @@ class DeviceTasks:
         """Messages within the replica: what computes next waits for them."""
         if seconds <= 0:
             return after
-        sent = self.builder.send(f"exchange {layer}", seconds, 0.0, (after,), layer, REPLICA_LINK)
+        sent = self.builder.send(
+            f"exchange {layer}", seconds, 0.0, (after,), layer, self.exchange_lane
+        )
         return self.builder.compute(f"wait {layer}", Phase.WAIT, 0.0, (sent,), layer)

@@ -20,6 +20,7 @@ Examples:
   paceline advise --model llama2_7b --seq 4096 --cluster dgx-h100 --nodes 1..8 \\
       --global-batch 256 --price 2.5
   paceline advise --model resnet50 --cluster hkbu-v100-pcie --nodes 8 --global-batch 1024
+  paceline advise --per-layer --model alexnet --cluster hkbu-v100-pcie -j 8x1 --global-batch 256
 """
 
 
@@ -30,11 +31,15 @@ Examples:
 @click.option("--unfused-attention", is_flag=True, help="Scores are written to memory.")
 @click.option("--top", type=click.IntRange(1, 50), default=5, show_default=True)
 @click.option("--price", type=float, help="Price of a device and hour, in place of the cluster's.")
+@click.option(
+    "--per-layer", is_flag=True, help="Data or model parallel for each layer of a CNN instead."
+)
 @json_option
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
+    per_layer: bool,
     framework: str | None,
     unfused_attention: bool,
     top: int,
@@ -48,10 +53,11 @@ def command(
     chunks, recomputation, shard stage and sequence parallelism is evaluated; the scheduler
     predicts the best of each layout. --nodes 1..64 searches every number of nodes too.
     Precision is 16 bits for transformers unless given.
+
+    --per-layer chooses data or model parallelism (by filter) for each layer of a network that
+    is no transformer, with what changing over between them costs; memory is not checked.
     """
     import time
-
-    from paceline.predict.search import advise
 
     began = time.monotonic()
     nodes = _node_counts(options["nodes"])
@@ -59,6 +65,13 @@ def command(
     if ctx.get_parameter_source("precision") is click.core.ParameterSource.DEFAULT:
         options["precision"] = None
     workload, global_batch = _workload(options, cluster)
+    if per_layer:
+        if len(nodes) > 1:
+            raise InputError("--per-layer chooses on one cluster", "give one number of nodes")
+        _per_layer(workload, cluster, global_batch, framework, as_json)
+        return
+    from paceline.predict.search import advise
+
     search = _search(workload, cluster, global_batch, nodes, framework, unfused_attention)
     click.echo(f"searching plans for up to {cluster.devices} devices ...", err=True)
     advice = advise(search, top)
@@ -118,6 +131,39 @@ def _workload(options: dict[str, Any], cluster: "Cluster") -> "tuple[Workload, i
         best = next((name for name in ("bf16", "fp16") if name in known), "fp32")
         workload = replace(workload, precision=best)
     return workload, options["global_batch"]
+
+
+def _per_layer(
+    workload: "Workload",
+    cluster: "Cluster",
+    global_batch: int,
+    framework: str | None,
+    as_json: bool,
+) -> None:
+    from paceline.cli.per_layer_tables import per_layer_json, per_layer_lines, per_layer_table
+    from paceline.plan.plan import Plan
+    from paceline.predict.per_layer import choose_per_layer
+    from paceline.report.terminal import print_table
+
+    if global_batch % cluster.devices:
+        raise InputError(
+            f"{global_batch} samples do not divide among {cluster.devices} devices",
+            f"take a multiple of {cluster.devices}",
+        )
+    own = workload.with_batch(global_batch // cluster.devices)
+    chosen = choose_per_layer(own, cluster, Plan(framework=framework))
+    if as_json:
+        emit_json("per_layer_advice", 1, per_layer_json(chosen))
+        return
+    name, shape = workload.graph.name, f"{cluster.nodes}x{cluster.devices_per_node}"
+    title = f"{name}, global batch {global_batch} on {cluster.name} {shape}"
+    print_table(per_layer_table(chosen, title))
+    for line in per_layer_lines(chosen):
+        click.echo(line)
+    next_line(
+        f"paceline sweep --model {name} --cluster {cluster.name} -j {shape} "
+        f"--batch {own.batch} --axis link=1gbit..100gbit"
+    )
 
 
 def _search(

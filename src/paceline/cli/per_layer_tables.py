@@ -1,0 +1,85 @@
+"""A choice of data or model parallelism per layer as table, lines and JSON."""
+
+from typing import Any
+
+from paceline.predict.per_layer import PerLayerPlan, Way
+from paceline.report.table import Column, Table
+from paceline.units import format_seconds, seconds_unit
+
+
+def per_layer_table(plan: PerLayerPlan, title: str) -> Table:
+    """One row per part of the network, with what each way would take of a device and the link."""
+    rows = _rows(plan)
+    slowest = max(max(row["data_seconds"], row["model_seconds"]) for row in rows)
+    scale, unit = seconds_unit(slowest)
+    return Table(
+        columns=(
+            Column("from layer"),
+            Column("layers", decimals=0),
+            Column("weights", "MB", scale=1e-6, decimals=1),
+            Column("gathered", "MB", scale=1e-6, decimals=1),
+            Column("data", unit, scale=scale),
+            Column("model", unit, scale=scale),
+            Column("chosen"),
+        ),
+        rows=tuple(
+            (
+                row["first_layer"],
+                float(row["layers"]),
+                row["gradient_bytes"],
+                row["gathered_bytes"],
+                row["data_seconds"],
+                row["model_seconds"],
+                row["way"],
+            )
+            for row in rows
+        ),
+        title=title,
+        note="data, model: computing and messages of a part if nothing overlapped, without update. "
+        "gathered: input of all samples, which model parallelism exchanges forward and backward.",
+    )
+
+
+def per_layer_lines(plan: PerLayerPlan) -> list[str]:
+    """The step as chosen, beside every layer spread one way."""
+    entries = [("chosen per layer", plan)] + [
+        (f"all {way} parallel", plan.all_in(way)) for way in Way
+    ]
+    return [
+        f"{name:20} {format_seconds(own.step.seconds):>10} per step, "
+        f"{own.samples / own.step.seconds:,.0f} samples/s"
+        for name, own in entries
+    ]
+
+
+def per_layer_json(plan: PerLayerPlan) -> dict[str, Any]:
+    """Everything in SI units."""
+    costs = plan.costs
+    return {
+        "model": costs.workload.graph.name,
+        "cluster": costs.cluster.name,
+        "devices": costs.cluster.devices,
+        "global_batch": plan.samples,
+        "framework": costs.data.framework.name,
+        "step_seconds": plan.step.seconds,
+        "all_data_step_seconds": plan.all_in(Way.DATA).step.seconds,
+        "all_model_step_seconds": plan.all_in(Way.MODEL).step.seconds,
+        "parts": _rows(plan),
+    }
+
+
+def _rows(plan: PerLayerPlan) -> list[dict[str, Any]]:
+    costs = plan.costs
+    sharding = costs.model.replica.sharding
+    return [
+        {
+            "first_layer": own.name,
+            "layers": len(own.positions),
+            "way": str(way),
+            "gradient_bytes": sum(costs.data.layers[i].gradient_bytes for i in own.positions),
+            "gathered_bytes": float(sharding.output_bytes(own.source).at(plan.samples)),
+            "data_seconds": costs.segment_seconds(number, Way.DATA),
+            "model_seconds": costs.segment_seconds(number, Way.MODEL),
+        }
+        for number, (own, way) in enumerate(zip(plan.segments, plan.ways, strict=True))
+    ]
