@@ -65,7 +65,7 @@ def trainer(kind: str, world: int) -> Callable[[], None]:
     """A function that trains one step of a network of its own."""
     model = network()
     if kind == "ddp" and world > 1:
-        model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.1)
+        model = nn.parallel.DistributedDataParallel(model)
     descent = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     scheduler = torch.optim.lr_scheduler.StepLR(descent, 100)
     data = TensorDataset(torch.randn(64, 3, 16, 16), torch.randint(0, 10, (64,)))

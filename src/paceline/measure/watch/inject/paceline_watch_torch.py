@@ -128,7 +128,6 @@ def timed_collective(name: str, original: Any, recorder: Recorder) -> Any:
             mark_arrival(work, message)
         return work
 
-    collective.paceline_original = original  # type: ignore[attr-defined]
     return collective
 
 
@@ -199,7 +198,6 @@ class BucketTimer:
 
         self.recorder, self.group = recorder, group
         self.world = dist.get_world_size(group)
-        self.all_reduce = getattr(dist.all_reduce, "paceline_original", dist.all_reduce)
         self.inner: Any = None
         self.inner_state: Any = None
 
@@ -219,8 +217,7 @@ def timed_bucket(timer, bucket):  # type: ignore[no-untyped-def]  # noqa: ANN001
             return done.value()
 
     else:
-        average = buffer.div_(timer.world)
-        future = timer.all_reduce(average, group=timer.group, async_op=True).get_future()
+        future = timer.group.allreduce([buffer.div_(timer.world)]).get_future()
 
         def value(done: Any) -> Any:
             message[3] = clock()
