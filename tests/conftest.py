@@ -35,11 +35,16 @@ def pytest_collection_modifyitems(config, items):
     part = todays_part()
     kept, left = [], []
     for item in items:
-        slow = item.get_closest_marker("slow") is not None
-        number = int(hashlib.sha256(item.nodeid.encode()).hexdigest(), 16) % PARTS
-        (left if slow and number != part else kept).append(item)
+        slow = item.get_closest_marker("slow")
+        (left if slow and turn(item, slow) != part else kept).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left)
+
+
+def turn(item, slow):
+    """The part a slow test belongs to: its mark's ``turn``, else any, but always the same one."""
+    chosen = slow.kwargs.get("turn", int(hashlib.sha256(item.nodeid.encode()).hexdigest(), 16))
+    return chosen % PARTS
 
 
 @pytest.fixture(autouse=True)

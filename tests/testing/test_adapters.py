@@ -24,6 +24,11 @@ from paceline.workload import zoo
 
 ORDINARY = ("losses", "synchronisation", "crash", "out of memory")
 OTHERS = [name for name, one in FRAMEWORKS.items() if one.environment and name != "torch-ddp"]
+TURNS = [
+    pytest.param(name, marks=pytest.mark.slow(turn=number)) for number, name in enumerate(OTHERS)
+]
+"""As many frameworks each day, so that no day takes long."""
+
 SMALL = ("chainer", "jax", "mxnet", "paddle")
 """Environments that are downloaded in a minute or so and built from nothing."""
 
@@ -79,8 +84,7 @@ def test_pytorch_builds_every_network(network, tmp_path):
         assert network in check_network(Bench(framework("torch-ddp"), store), network)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", TURNS)
 def test_a_framework_keeps_its_contract(name, installed, tmp_path):
     wanted = installed(name)
     with Store(tmp_path / "store.db") as store:

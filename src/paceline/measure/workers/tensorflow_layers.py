@@ -83,7 +83,7 @@ def _cross_entropy(_: Node, inputs: list, __: Mapping[str, Any]) -> Any:
 
 OPERATIONS = {
     "activation": lambda node, inputs, _: ACTIVATIONS[node["function"]](inputs[0]),
-    "add": lambda _, inputs, __: tf.add_n(inputs),
+    "add": lambda _, inputs, __: sum(inputs[1:], inputs[0]),
     "avg_pool": _avg_pool,
     "batch_norm": _batch_norm,
     "concat": lambda _, inputs, __: tf.concat(inputs, -1),
