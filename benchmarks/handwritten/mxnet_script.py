@@ -13,7 +13,6 @@ from mxnet_resnet import batches, resnet20, training_step
 from timing import run, sizes
 
 world, kind = int(os.environ["WORLD_SIZE"]), os.environ.get("KVSTORE")
-roles = []
 if kind:
     os.environ.update(
         DMLC_PS_ROOT_URI=os.environ["MASTER_ADDR"],
@@ -27,7 +26,7 @@ if kind:
         command = [sys.executable, "-c", "import mxnet"]
         for role in ("scheduler", "server"):
             variables = {**os.environ, "DMLC_ROLE": role}
-            roles.append(subprocess.Popen(command, env=variables))
+            subprocess.Popen(command, env=variables)  # ends when the workers have
 
 model = resnet20()
 settings = {"learning_rate": 0.01, "momentum": 0.9}
@@ -37,7 +36,3 @@ trainer = gluon.Trainer(
 )
 data = batches(sizes().batch)
 run(training_step(model, trainer, data, world))
-if store is not None:
-    store._barrier()
-for role in roles:
-    role.kill()
