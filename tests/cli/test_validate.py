@@ -1,6 +1,7 @@
 """``paceline validate`` and ``paceline published`` as a person meets them."""
 
 import csv
+import io
 import json
 
 import pytest
@@ -81,6 +82,40 @@ def test_json_on_standard_output_is_nothing_else(hkbu):
         validate, ["--data", str(hkbu), "--mode", "baseline", "--json", "-"]
     )
     assert json.loads(answer.stdout)["held_out"] == "group"
+
+
+def test_rows_of_the_reference_are_recognised_under_other_names(hkbu):
+    text = hkbu.read_text().replace("hkbu-0", "mine-0").replace("hkbu,", "mine,")
+    hkbu.write_text(text)
+    assert "40 of 40 rows are published ones" in run(validate, "--data", hkbu, "--mode", "baseline")
+
+
+def test_a_file_without_rows_is_said_to_have_none(hkbu):
+    hkbu.write_text(hkbu.read_text().splitlines()[0] + "\n")
+    assert "no row to score" in run(validate, "--data", hkbu)
+
+
+def test_unknown_devices_and_frameworks_are_predicted_from_their_baseline_and_said(hkbu):
+    hkbu.write_text(hkbu.read_text().replace("v100_pcie_32gb", "abacus"))
+    text = " ".join(run(validate, "--data", hkbu).split())
+    assert "skipped: no device named 'abacus'" in text
+    assert "predicted with: device 'abacus' is not in the catalogue" in text
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_rows_are_read_and_scored(tmp_path):
+    rows = list(csv.DictReader(io.StringIO(to_csv(reference_table().measurements[:200]))))
+    path = tmp_path / "many.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        for number in range(100_000):
+            row = rows[number % len(rows)]
+            damaged = {"throughput": "fast"} if number % 10 == 0 else {}
+            writer.writerow({**row, "id": f"row-{number}", **damaged})
+    text = run(validate, "--data", path, "--mode", "cold")
+    assert "10000 rows cannot be used" in text
+    assert "90000 of 90000 rows are published ones" in text
 
 
 def test_mistakes_are_explained(tmp_path, hkbu):

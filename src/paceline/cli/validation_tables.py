@@ -42,7 +42,7 @@ def mode_table(summary: ModeSummary) -> Table:
 
 
 def skipped_lines(summary: ModeSummary, most: int) -> list[str]:
-    """Why rows were not scored, commonest first, and how layouts were chosen."""
+    """How layouts were chosen, why rows were not scored, and what was assumed of others."""
     lines = []
     if summary.layout is not None:
         layout = summary.layout
@@ -54,7 +54,11 @@ def skipped_lines(summary: ModeSummary, most: int) -> list[str]:
             f"{rule['rule_of_thumb_mean_regret']:.1%} and "
             f"{rule['rule_of_thumb_largest_regret']:.1%}."
         )
-    for what, reasons in (("skipped", summary.skipped), ("not asked", summary.left_out)):
+    for what, reasons in (
+        ("skipped", summary.skipped),
+        ("not asked", summary.left_out),
+        ("predicted with", summary.assumed),
+    ):
         shown = list(reasons.items())[:most]
         lines += [f"  {count} {what}: {reason}" for reason, count in shown]
         if len(reasons) > most:

@@ -47,6 +47,20 @@ def test_a_good_line_becomes_a_measurement(tmp_path):
         (GOOD.replace(",8,1,8,", ",2.5,1,8,"), "column 'devices': '2.5' is not a whole number"),
         (GOOD.replace(",8,1,8,", ",8,2,8,"), "2 nodes of 8 devices are not 8 devices"),
         (GOOD.replace(",8,1,1,1", ",4,1,1,1"), "dp x tp x pp x cp = 4, but 8 devices"),
+        (GOOD.replace(",400,", ",inf,"), "column 'throughput': 'inf' is not a finite number"),
+        (GOOD.replace(",400,", ",1_000,"), "column 'throughput': '1_000' is not a number"),
+        (
+            GOOD.replace(",400,", ",1e308,"),
+            "column 'throughput': 1e308 is beyond anything that was ever trained",
+        ),
+        (GOOD.replace(",400,", ",1e-308,"), "column 'throughput': 1e-308 is almost zero"),
+        (GOOD.replace(",8,1,8,", ",0,1,8,"), "column 'devices': zero is impossible"),
+        (
+            GOOD.replace(",8,1,8,", ",1e9,1e9,1,"),
+            "column 'nodes': 1e9 is more than the 10,000,000 that can be predicted",
+        ),
+        (GOOD.replace(",8,1,8,", ",4,,8,"), "1 nodes of 8 devices are not 4 devices"),
+        (GOOD.replace("resnet50", "res\0net"), "column 'model': not text in UTF-8"),
         ("a,lab", "2 cells for 16 columns"),
     ],
 )
@@ -92,6 +106,55 @@ def test_what_is_no_table_at_all_is_one_error(tmp_path, content):
     path = tmp_path / "odd.csv"
     path.write_bytes(content)
     with pytest.raises(InputError):
+        read_tables([path])
+
+
+@pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_another_separator_is_named(tmp_path, separator, name):
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, HEADER.replace(",", separator), GOOD.replace(",", separator))
+    assert name in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["\ufeff{}", "{}\r\n"])
+def test_a_byte_order_mark_and_other_line_ends_are_read(tmp_path, text):
+    lines = "\n".join([HEADER, GOOD]) + "\n"
+    path = tmp_path / "rows.csv"
+    path.write_bytes(text.format(lines.replace("\n", "\r\n")).encode())
+    table = read_tables([path])
+    assert [row.configuration.id for row in table.measurements] == ["a"]
+    assert not table.problems
+
+
+def test_bytes_that_are_no_text_cost_their_line_only(tmp_path):
+    path = tmp_path / "rows.csv"
+    latin = GOOD.replace("resnet50", "r\xe9snet").encode("latin-1")
+    path.write_bytes(b"\n".join([HEADER.encode(), latin, GOOD.replace("a,", "b,", 1).encode()]))
+    table = read_tables([path])
+    assert [row.configuration.id for row in table.measurements] == ["b"]
+    assert reasons(table) == ["column 'model': not text in UTF-8"]
+
+
+def test_a_cell_without_end_is_the_reason_of_its_line(tmp_path):
+    endless = GOOD.replace("resnet50", "x" * 10_000_001)
+    table = read(tmp_path, HEADER, endless, GOOD)
+    assert len(table.measurements) == 1
+    (reason,) = reasons(table)
+    assert reason.startswith("not CSV: field larger than field limit")
+
+
+def test_a_quote_that_never_closes_takes_the_rest_with_it_and_says_so(tmp_path):
+    table = read(tmp_path, HEADER, GOOD, '"' + GOOD.replace("a,", "b,", 1), GOOD)
+    assert [row.configuration.id for row in table.measurements] == ["a"]
+    (problem,) = table.problems
+    assert problem.reason == "1 cells for 16 columns"
+    assert len(problem.id) <= 60
+
+
+def test_a_damaged_archive_is_one_error(tmp_path):
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(f"{HEADER}\n{GOOD}\n".encode())[:-12])
+    with pytest.raises(InputError, match="damaged"):
         read_tables([path])
 
 

@@ -74,6 +74,11 @@ class Configuration:
         return replace(self, id="", group="", baseline_id="", axis="", scaling="")
 
     @property
+    def what_ran(self) -> "Configuration":
+        """What ran, whoever printed it: without names, origin and derived numbers."""
+        return replace(self.unnamed, family="", task="", n_params=None, batch_per_replica=None)
+
+    @property
     def batch_per_device(self) -> float:
         """Samples per optimiser step divided by all devices of the job."""
         return self.global_batch / self.devices

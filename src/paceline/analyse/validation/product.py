@@ -1,5 +1,6 @@
 """The model under test: Paceline's own predictor with its fitted constants."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,6 +10,7 @@ from paceline.analyse.validation.forecast import Forecast, Skipped
 from paceline.analyse.validation.jobs import Job, cold_obstacle, job_of
 from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.parts import StepParts, StepTaker, takes_whole_step
+from paceline.analyse.validation.seen import effects_without_family, effects_without_group
 from paceline.errors import PacelineError
 from paceline.predict.fitted.circumstances import Circumstances
 from paceline.predict.fitted.computing import COMPUTING, computing_factor
@@ -28,7 +30,7 @@ from paceline.predict.fitted.scaling import (
     slowest_of,
     terms_for,
 )
-from paceline.predict.fitted.tables import fitted, held_out
+from paceline.predict.fitted.tables import fitted
 
 _INVERSIONS = 4
 _LEAST_ALONE_SHARE = 0.2
@@ -86,6 +88,8 @@ class PacelineModel:
             return Skipped(f"its numbers lead nowhere: {problem}")
         if isinstance(step, Skipped):
             return step
+        if not 0.0 < step.seconds < math.inf:
+            return Skipped(f"its numbers lead to a step of {step.seconds:g} s")
         throughput = configuration.global_batch * job.units_per_sample / step.seconds
         remarks = list(job.assumptions)
         if step.distance == FAR:
@@ -168,19 +172,14 @@ class PacelineModel:
 def paceline_model(hold_out: HoldOut = HoldOut.GROUP) -> PacelineModel:
     """The model with the constants that come with the package.
 
-    Rows that those were fitted on are predicted with constants that have not seen their group
-    (or family); rows that they have not seen with the full fit.
+    Rows that those were fitted on, under any name, are predicted with constants that have not
+    seen their group (or family); rows that they have not seen with the full fit.
     """
     everything = fitted()
-    without = held_out()
+    without = effects_without_group if hold_out is HoldOut.GROUP else effects_without_family
 
     def effects_for(configuration: Configuration) -> Effects:
-        own = (
-            without.without_group(configuration.group)
-            if hold_out is HoldOut.GROUP
-            else without.without_family(configuration.family)
-        )
-        return own if own is not None else everything.effects
+        return without(configuration) or everything.effects
 
     return PacelineModel(effects_for, everything.intervals)
 

@@ -2,11 +2,11 @@
 
 import csv
 import gzip
-import io
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING
 
 from paceline.analyse.validation.measurement import Measurement
 from paceline.analyse.validation.schema import (
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from _csv import Reader
 
 _LONGEST_CELL = 10_000_000
+_LONGEST_ID = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ def read_into(table: MeasurementTable, path: Path) -> None:
         raise InputError(f"no file {path}", hint) from None
     except IsADirectoryError:
         raise InputError(f"{path} is a directory", hint) from None
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError):
-        raise InputError(f"{path} is not a CSV in UTF-8", hint) from None
+    except (gzip.BadGzipFile, zlib.error, EOFError):
+        raise InputError(f"{path} is damaged or not gzip", hint) from None
     except OSError as problem:
         raise InputError(f"{path} cannot be read: {problem.strerror or problem}", hint) from None
 
@@ -89,41 +90,63 @@ def read_lines(table: MeasurementTable, name: str, stream: Iterable[str], hint: 
     """Add the lines of a CSV that is already open to ``table``, under the file name ``name``."""
     csv.field_size_limit(_LONGEST_CELL)
     reader = csv.reader(stream)
-    header = [cell.strip() for cell in next(iter(_rows(reader)), (0, [""]))[1]]
+    first = next(_rows(reader), None)
+    header = [cell.strip() for cell in first.cells] if first is not None else []
     if not any(column in header for column in REQUIRED):
-        raise InputError(f"{name} does not begin with a line of column names", hint)
+        raise InputError(f"{name} does not begin with a line of column names", _hint(header, hint))
     repeated = sorted({column for column in header if column and header.count(column) > 1})
     if repeated:
         raise InputError(f"{name} names column '{repeated[0]}' twice", "keep one of them")
     table.remarks += [f"{name}: {remark}" for remark in header_remarks(header)]
     lacking = missing_columns(header)
     lacks = f"the file has no column {', '.join(repr(column) for column in lacking)}"
-    for line, cells in _rows(reader):
-        if not any(cell.strip() for cell in cells):
+    for row in _rows(reader):
+        if not row.problem and not any(cell.strip() for cell in row.cells):
             continue
-        named = dict(zip(header, cells, strict=False))
-        identifier = named.get("id", "").strip()
-        if lacking:
-            table.add(name, line, lacks, identifier)
-        elif len(cells) != len(header):
-            table.add(name, line, f"{len(cells)} cells for {len(header)} columns", identifier)
+        named = dict(zip(header, row.cells, strict=False))
+        identifier = " ".join(named.get("id", "").split())[:_LONGEST_ID]
+        if row.problem:
+            table.add(name, row.line, f"not CSV: {row.problem}", identifier)
+        elif lacking:
+            table.add(name, row.line, lacks, identifier)
+        elif len(row.cells) != len(header):
+            reason = f"{len(row.cells)} cells for {len(header)} columns"
+            table.add(name, row.line, reason, identifier)
         else:
-            table.add(name, line, read_cells(named), identifier)
+            table.add(name, row.line, read_cells(named), identifier)
 
 
-def _rows(reader: "Reader") -> Iterator[tuple[int, list[str]]]:
-    """Rows with their line numbers; a line that is no CSV comes out as one odd cell."""
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Cells of a row that ends on ``line``, or what keeps it from being CSV."""
+
+    line: int
+    cells: list[str]
+    problem: str = ""
+
+
+def _rows(reader: "Reader") -> Iterator[_Row]:
     while True:
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as problem:
-            cells = [f"not CSV: {problem}"]
-        yield reader.line_num, cells
+            yield _Row(reader.line_num, [], str(problem))
+        else:
+            yield _Row(reader.line_num, cells)
 
 
-def _open(path: Path) -> TextIO:
+def _hint(header: list[str], usual: str) -> str:
+    """Names the separator where the first line is one cell that holds names of columns."""
+    for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        if len(header) == 1 and set(REQUIRED) & set(header[0].split(separator)):
+            return f"its cells are separated by {name}: write it with commas"
+    return usual
+
+
+def _open(path: Path) -> IO[str]:
+    """The text at ``path``; what is not UTF-8 becomes a mark, so that only its line is lost."""
     if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="")
+    return path.open(encoding="utf-8-sig", errors="replace", newline="")

@@ -4,7 +4,7 @@ Every reason for which a line cannot be used is a sentence about that line; noth
 for the content of a table.
 """
 
-import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -26,41 +26,62 @@ class CellError(ValueError):
     """A cell whose text is not what its column holds; the message is the reason."""
 
 
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_SHOWN = 40
+_MOST = 1e18
+_LEAST = 1e-12
+
+
 def _text(cell: str) -> str:
+    if "\0" in cell or "\ufffd" in cell:
+        raise CellError("not text in UTF-8")
     return cell
 
 
 def _number(cell: str) -> float:
-    try:
-        number = float(cell)
-    except ValueError:
-        raise CellError(f"'{cell[:40]}' is not a number") from None
-    if not math.isfinite(number):
-        raise CellError(f"'{cell[:40]}' is not a finite number")
+    if not _NUMBER.fullmatch(cell):
+        kind = "a finite number" if cell.lower().lstrip("+-") in ("nan", "inf") else "a number"
+        raise CellError(f"'{cell[:_SHOWN]}' is not {kind}")
+    number = float(cell)
     if number < 0:
-        raise CellError(f"{cell[:40]} is below zero")
+        raise CellError(f"{cell[:_SHOWN]} is below zero")
+    if number > _MOST:
+        raise CellError(f"{cell[:_SHOWN]} is beyond anything that was ever trained")
     return number
 
 
 def _positive(cell: str) -> float:
     number = _number(cell)
-    if number == 0:
-        raise CellError("zero is impossible")
+    if number < _LEAST:
+        raise CellError("zero is impossible" if number == 0 else f"{cell[:_SHOWN]} is almost zero")
     return number
 
 
 def _count(cell: str) -> int:
     number = _number(cell)
     if number != int(number):
-        raise CellError(f"'{cell[:40]}' is not a whole number")
+        raise CellError(f"'{cell[:_SHOWN]}' is not a whole number")
     return int(number)
 
 
-def _positive_count(cell: str) -> int:
-    number = _count(cell)
-    if number == 0:
-        raise CellError("zero is impossible")
-    return number
+def _counted(most: int, least: int = 1) -> Callable[[str], int]:
+    """A reader of whole numbers between ``least`` and ``most``."""
+
+    def read(cell: str) -> int:
+        number = _count(cell)
+        if number < least:
+            raise CellError("zero is impossible")
+        if number > most:
+            raise CellError(f"{cell[:_SHOWN]} is more than the {most:,} that can be predicted")
+        return number
+
+    return read
+
+
+_DEVICES = _counted(10_000_000)
+_DEGREE = _DEVICES
+_DEPTH = _counted(2_000)
+_WIDTH = _counted(10_000_000)
 
 
 CONFIGURATION_COLUMNS = (
@@ -70,37 +91,37 @@ CONFIGURATION_COLUMNS = (
     Column("framework_version", "framework_version", _text),
     Column("method", "method", _text),
     Column("model", "model", _text, required=True),
-    Column("hidden", "hidden", _positive_count),
-    Column("layers", "layers", _positive_count),
-    Column("heads", "heads", _positive_count),
+    Column("hidden", "hidden", _WIDTH),
+    Column("layers", "layers", _DEPTH),
+    Column("heads", "heads", _WIDTH),
     Column("n_params", "n_params", _positive),
     Column("task", "task", _text),
     Column("data", "data", _text),
     Column("precision", "precision", _text, required=True),
     Column("device", "device", _text, required=True),
-    Column("devices_per_node", "devices_per_node", _positive_count),
-    Column("nodes", "nodes", _positive_count),
-    Column("devices", "devices", _positive_count, required=True),
-    Column("dp", "dp", _positive_count),
-    Column("tp", "tp", _positive_count),
-    Column("pp", "pp", _positive_count),
-    Column("cp", "cp", _positive_count),
-    Column("ep", "ep", _positive_count),
-    Column("zero", "zero", _count),
-    Column("micro_batches", "micro_batches", _positive_count),
+    Column("devices_per_node", "devices_per_node", _DEVICES),
+    Column("nodes", "nodes", _DEVICES),
+    Column("devices", "devices", _DEVICES, required=True),
+    Column("dp", "dp", _DEGREE),
+    Column("tp", "tp", _DEGREE),
+    Column("pp", "pp", _DEGREE),
+    Column("cp", "cp", _DEGREE),
+    Column("ep", "ep", _DEGREE),
+    Column("zero", "zero", _counted(3, least=0)),
+    Column("micro_batches", "micro_batches", _WIDTH),
     Column("micro_batch_size", "micro_batch", _positive),
     Column("batch_per_device", "batch_per_replica", _positive),
     Column("global_batch", "global_batch", _positive, required=True),
     Column("batch_unit", "batch_unit", _text),
-    Column("seq_len", "sequence", _positive_count),
+    Column("seq_len", "sequence", _WIDTH),
     Column("recompute", "recompute", _text),
     Column("sync", "sync", _text),
     Column("overlap", "overlap", _text),
     Column("fusion_mb", "fusion_megabytes", _number),
     Column("intra_link", "intra_link", _text),
     Column("inter_link", "inter_link", _text),
-    Column("nics_per_node", "nics_per_node", _positive_count),
-    Column("extra_server_nodes", "extra_server_nodes", _count),
+    Column("nics_per_node", "nics_per_node", _DEVICES),
+    Column("extra_server_nodes", "extra_server_nodes", _counted(10_000_000, least=0)),
     Column("throughput_unit", "throughput_unit", _text),
     Column("scaling", "scaling", _text),
     Column("group", "group", _text, required=True),

@@ -62,7 +62,8 @@ class LayoutSummary:
 class ModeSummary:
     """One mode: the model's run, its score, null models', parts, and why rows were skipped.
 
-    ``parts`` is keyed by columns, then by their values, then by model.
+    ``parts`` is keyed by columns, then by their values, then by model. ``assumed`` counts what
+    was assumed about rows that were predicted.
     """
 
     run: Run
@@ -70,6 +71,7 @@ class ModeSummary:
     parts: Mapping[tuple[str, ...], Mapping[tuple[str, ...], Mapping[str, Score]]]
     skipped: Mapping[str, int]
     left_out: Mapping[str, int]
+    assumed: Mapping[str, int]
     layout: LayoutSummary | None
 
     @property
@@ -92,6 +94,7 @@ class ModeSummary:
             ],
             "skipped_because": dict(self.skipped),
             "not_asked_because": dict(self.left_out),
+            "assumed": dict(self.assumed),
             "layout": None if self.layout is None else self.layout.to_json(),
         }
 
@@ -121,6 +124,7 @@ def summarise(
         {split: _split(runs, split) for split in columns},
         _reasons(outcome for outcome in run.outcomes if outcome.asked),
         _reasons(outcome for outcome in run.outcomes if not outcome.asked),
+        _assumed(run),
         _layout(run) if mode is Mode.LAYOUT else None,
     )
 
@@ -145,6 +149,12 @@ def _split(
 
 def _reasons(outcomes: Iterable[Outcome]) -> dict[str, int]:
     counts = Counter(o.skipped_because for o in outcomes if o.skipped_because)
+    return dict(counts.most_common())
+
+
+def _assumed(run: Run) -> dict[str, int]:
+    forecasts = [outcome.forecast for outcome in run.outcomes if outcome.forecast is not None]
+    counts = Counter(remark for forecast in forecasts for remark in forecast.remarks)
     return dict(counts.most_common())
 
 

@@ -80,7 +80,7 @@ def command(
     if json_file is not None:
         _write_json(json_file, summaries, table, hold_out)
     if json_file != "-":
-        _show(table, summaries)
+        _show(table, summaries, hold_out)
         next_line("paceline published", "paceline validate --predictions predictions.csv")
 
 
@@ -125,10 +125,12 @@ def _write_json(
 ) -> None:
     from dataclasses import asdict
 
+    from paceline.analyse.validation.seen import seen_rows
     from paceline.report.files import write_text
 
     document = {
         "rows": len(table.measurements),
+        "rows_held_out": seen_rows(table.measurements),
         "unusable_rows": [asdict(problem) for problem in table.problems],
         "remarks": table.remarks,
         "held_out": hold_out,
@@ -153,10 +155,11 @@ def _write_scoreboard(
     write_text(path, scoreboard_page(summaries, without_source, fitted().fitted_on))
 
 
-def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]") -> None:
+def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]", hold_out: str) -> None:
     import textwrap
     from collections import Counter
 
+    from paceline.analyse.validation.seen import seen_rows
     from paceline.cli.validation_tables import mode_table, skipped_lines
     from paceline.report.terminal import print_table
 
@@ -167,13 +170,28 @@ def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]") -> No
             f"{len(table.problems)} rows cannot be used (all of them: --predictions, --json):"
         )
         for problem in table.problems[:_REASONS]:
-            click.echo(f"  {problem.file} line {problem.line} ({problem.id}): {problem.reason}")
+            click.echo(
+                _line(f"{problem.file} line {problem.line} ({problem.id}): {problem.reason}")
+            )
         if len(table.problems) > _REASONS:
             counts = Counter(problem.reason for problem in table.problems)
             for reason, count in counts.most_common(_REASONS):
-                click.echo(f"  {count} x {reason}")
+                click.echo(_line(f"{count} x {reason}"))
+    if not table.measurements:
+        click.echo("no row to score")
+        return
+    click.echo(
+        f"{seen_rows(table.measurements)} of {len(table.measurements)} rows are published ones: "
+        f"their constants are fitted without their {hold_out}.\n"
+    )
     for summary in summaries.values():
         print_table(mode_table(summary))
         for line in skipped_lines(summary, _REASONS):
             click.echo(textwrap.fill(line, _WIDTH, subsequent_indent="    "))
         click.echo("")
+
+
+def _line(text: str) -> str:
+    import textwrap
+
+    return textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="    ")

@@ -12,8 +12,6 @@ COMPUTING = Quantity(
     (
         Factor("base+kind+width", 0.2),
         Factor("compiler+kind+width", 0.2),
-        Factor("framework", 0.15),
-        Factor("device", 0.15),
         Factor("model", 0.2),
         Factor("site", 0.1),
         Factor("program", 0.25),

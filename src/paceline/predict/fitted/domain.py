@@ -1,6 +1,5 @@
 """Whether a prediction lies where published measurements have tested the predictor."""
 
-from paceline.predict.fitted.computing import COMPUTING
 from paceline.predict.fitted.tables import fitted
 
 MOST_DEVICES = 64
@@ -9,14 +8,14 @@ MOST_DEVICES = 64
 
 def domain_notes(device: str, framework: str, devices: int) -> tuple[str, ...]:
     """What of a prediction lies outside the validated domain; nothing if all is inside."""
-    levels = fitted().effects.levels.get(COMPUTING.name, {})
+    published = fitted()
     outside = [
         f"no {what} '{name}'"
-        for what, factor, name in (
-            ("device", "device", device),
-            ("framework", "framework", framework),
+        for what, known, name in (
+            ("device", published.devices, device),
+            ("framework", published.frameworks, framework),
         )
-        if name not in levels.get(factor, {})
+        if name not in known
     ]
     if devices > MOST_DEVICES:
         outside.append(f"no job of more than {MOST_DEVICES} devices")

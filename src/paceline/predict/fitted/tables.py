@@ -9,49 +9,47 @@ from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
-from zlib import crc32
 
 from paceline.predict.fitted.effects import Effects
 from paceline.predict.fitted.intervals import IntervalRule, Intervals
 
 EFFECTS_FILE = "effects.toml"
 HELD_OUT_FILE = "held_out.json.gz"
-GROUP_FOLDS = 8
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Everything that was fitted on all reference rows, and on what."""
+    """Everything that was fitted on all reference rows, and on what.
+
+    ``devices`` and ``frameworks`` are the names in those rows.
+    """
 
     effects: Effects
     intervals: Intervals
     fitted_on: str
+    devices: frozenset[str]
+    frameworks: frozenset[str]
 
 
 @dataclass(frozen=True)
 class HeldOut:
     """Fits without some rows: by fold of groups, and by family (source).
 
-    The fold of a group is that of its name, so that no list of groups is needed. ``groups``
-    are those that the full fit has seen: rows of others need no held-out fit.
+    ``folds`` has the fold of every group that the full fit has seen: rows of others need no
+    held-out fit.
     """
 
     by_fold: tuple[Effects, ...]
     by_family: Mapping[str, Effects]
-    groups: frozenset[str]
+    folds: Mapping[str, int]
 
     def without_group(self, group: str) -> Effects | None:
         """Effects fitted without ``group``; None if no fit has seen it."""
-        return self.by_fold[fold_of(group)] if group in self.groups else None
+        return self.by_fold[self.folds[group]] if group in self.folds else None
 
     def without_family(self, family: str) -> Effects | None:
         """Effects fitted without ``family``; None if no fit has seen it."""
         return self.by_family.get(family)
-
-
-def fold_of(group: str) -> int:
-    """The fold that a group belongs to."""
-    return crc32(group.encode("utf-8")) % GROUP_FOLDS
 
 
 @lru_cache(maxsize=1)
@@ -63,7 +61,13 @@ def fitted() -> Fitted:
         for mode, by_distance in document["intervals"].items()
     }
     effects = Effects(document["constants"], document.get("effects", {}))
-    return Fitted(effects, Intervals(rules), document["fitted_on"])
+    return Fitted(
+        effects,
+        Intervals(rules),
+        document["fitted_on"],
+        frozenset(document["devices"]),
+        frozenset(document["frameworks"]),
+    )
 
 
 @lru_cache(maxsize=1)
@@ -74,7 +78,7 @@ def held_out() -> HeldOut:
     return HeldOut(
         tuple(_effects(each) for each in document["folds"]),
         {family: _effects(each) for family, each in document["families"].items()},
-        frozenset(document["groups"]),
+        document["groups"],
     )
 
 
@@ -84,6 +88,8 @@ def effects_toml(result: Fitted) -> str:
         "# Written by script/fit-constants. paceline.predict.fitted says what each number is.",
         "# Quantities are a constant plus one effect per factor at hand, on the scale given there.",
         f"fitted_on = {json.dumps(result.fitted_on, ensure_ascii=False)}",
+        f"devices = {json.dumps(sorted(result.devices), indent=2)}",
+        f"frameworks = {json.dumps(sorted(result.frameworks), indent=2)}",
         "",
         "[constants]",
         *_pairs(result.effects.constants),
@@ -102,7 +108,7 @@ def held_out_bytes(result: HeldOut) -> bytes:
     document = {
         "folds": [asdict(each) for each in result.by_fold],
         "families": {family: asdict(each) for family, each in sorted(result.by_family.items())},
-        "groups": sorted(result.groups),
+        "groups": dict(result.folds),
     }
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return gzip.compress(text.encode("utf-8"), mtime=0)

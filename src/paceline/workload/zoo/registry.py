@@ -185,6 +185,7 @@ _SIZE = re.compile(
 
 # Heads of published sizes that do not follow from the width.
 _KNOWN_HEADS = {1536: 16, 2048: 16, 2304: 24, 3072: 32}
+_MOST_LAYERS = 2000
 
 
 def _parse_size(name: str) -> Entry | None:
@@ -198,6 +199,10 @@ def _parse_size(name: str) -> Entry | None:
         raise InputError(
             f"'{name}' cannot be built: width {hidden}, {layers} layers, {heads} heads",
             "give numbers above zero and heads that divide the width, as in gpt_h1024_l24_a16",
+        )
+    if layers > _MOST_LAYERS:
+        raise InputError(
+            f"'{name}' cannot be built: {layers} layers", f"at most {_MOST_LAYERS:,} layers"
         )
     if match["family"] == "bert":
         vocabulary = int(match["vocabulary"] or bert.BERT_VOCABULARY)

@@ -19,7 +19,7 @@ def fitted(circumstances, measured, weights=None):
     parameters = Parameters.of((QUANTITY,), circumstances)
     members = parameters.members(QUANTITY, circumstances)
     result = fit(
-        lambda vector: members @ vector,
+        lambda vector: (members @ vector, members),
         measured,
         np.ones(len(measured)) if weights is None else weights,
         parameters,

@@ -57,7 +57,7 @@ class ComputingFit:
     ) -> Fit:
         """The fitted parameters when rows count by ``weights`` and ``scaling`` is known."""
         return fit(
-            lambda vector: self._members @ vector,
+            lambda vector: (self._members @ vector, self._members),
             np.log(self._alone_seconds(scaling) / self._predicted),
             weights,
             self.parameters,

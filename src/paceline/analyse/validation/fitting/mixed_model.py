@@ -11,7 +11,6 @@ from paceline.predict.fitted.effects import Effects, Quantity
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
-_STEP = 0.01
 _LONGEST_MOVE = 1.0
 _ROBUST = 2.0
 
@@ -76,7 +75,7 @@ class Fit:
 
 
 def fit(
-    predicted_log: Callable[[FloatArray], FloatArray],
+    predicted_log: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
     measured_log: FloatArray,
     weights: FloatArray,
     parameters: Parameters,
@@ -87,7 +86,7 @@ def fit(
 ) -> Fit:
     """The vector of largest posterior by damped Gauss-Newton steps.
 
-
+    ``predicted_log`` gives the predictions for a vector, and their slopes (row, parameter).
     Residuals of logarithms are taken as normal with standard deviation ``noise`` near zero and
     with heavier tails beyond, so that a few strange rows do not bend what the others say.
     ``weights`` of zero hold rows out.
@@ -97,8 +96,7 @@ def fit(
     vector = prior.copy() if start is None else start.copy()
     effective = 0.0
     for _ in range(iterations):
-        current = predicted_log(vector)
-        slopes = _slopes(predicted_log, vector, current)
+        current, slopes = predicted_log(vector)
         residual = measured_log - current
         weight = weights / noise**2 / np.sqrt(1.0 + np.square(residual / (_ROBUST * noise)))
         information = slopes.T @ (slopes * weight[:, None])
@@ -108,14 +106,3 @@ def fit(
         vector = vector + np.clip(moves, -_LONGEST_MOVE, _LONGEST_MOVE)
         effective = float(np.trace(np.linalg.solve(curvature, information)))
     return Fit(vector, effective)
-
-
-def _slopes(
-    predicted_log: Callable[[FloatArray], FloatArray], vector: FloatArray, current: FloatArray
-) -> FloatArray:
-    slopes = np.empty((len(current), len(vector)))
-    for index in range(len(vector)):
-        moved = vector.copy()
-        moved[index] += _STEP
-        slopes[:, index] = (predicted_log(moved) - current) / _STEP
-    return slopes

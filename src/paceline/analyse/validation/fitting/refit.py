@@ -1,6 +1,6 @@
 """Refits everything: on all rows, without each fold of groups, without each source."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,13 +8,14 @@ import numpy.typing as npt
 
 from paceline.analyse.validation.cases import Case, Mode, cases
 from paceline.analyse.validation.fitting.computing_fit import ComputingFit
+from paceline.analyse.validation.fitting.folds import GROUP_FOLDS, fold_of, ran_in_folds
 from paceline.analyse.validation.fitting.interval_fit import fitted_intervals
 from paceline.analyse.validation.fitting.scaling_fit import ScalingFit
 from paceline.analyse.validation.jobs import job_of
 from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.parts import StepTaker, takes_whole_step
 from paceline.predict.fitted.effects import Effects
-from paceline.predict.fitted.tables import GROUP_FOLDS, Fitted, HeldOut, fold_of
+from paceline.predict.fitted.tables import Fitted, HeldOut
 
 FloatArray = npt.NDArray[np.float64]
 Say = Callable[[str], None]
@@ -39,16 +40,16 @@ def refit(measurements: Sequence[Measurement], say: Say = lambda text: None) -> 
     say(f"fitting {len(scaling.rows)} pairs and {len(computing.rows)} rows")
     full = _Vectors(scaling, computing)
     everything = full.effects(lambda configuration: True)
-    folds = []
-    for fold in range(GROUP_FOLDS):
-        say(f"without fold {fold + 1} of {GROUP_FOLDS}")
-        folds.append(full.effects(_outside_fold(fold)))
+    by_fold = []
+    for number, ran in enumerate(ran_in_folds(measurements), start=1):
+        say(f"without fold {number} of {GROUP_FOLDS}")
+        by_fold.append(full.effects(_ran_elsewhere(ran)))
     families = {}
     for family in sorted({row.configuration.family for row in measurements}):
         say(f"without {family}")
         families[family] = full.effects(_outside_family(family))
-    groups = frozenset(row.configuration.group for row in measurements)
-    held_out = HeldOut(tuple(folds), families, groups)
+    folds = {row.configuration.group: fold_of(row.configuration.group) for row in measurements}
+    held_out = HeldOut(tuple(by_fold), families, folds)
     say("intervals from rows that were held out")
     intervals = fitted_intervals(measurements, held_out, taker)
     described = (
@@ -58,7 +59,15 @@ def refit(measurements: Sequence[Measurement], say: Say = lambda text: None) -> 
         f"intervals from {GROUP_FOLDS} folds of groups (near) and from leaving out each of "
         f"{len(families)} sources (far)"
     )
-    return Refit(Fitted(everything, intervals, described), held_out)
+    jobs = [job_of(row.configuration) for row in computing.rows]
+    fitted = Fitted(
+        everything,
+        intervals,
+        described,
+        frozenset(job.cluster.device.name for job in jobs),
+        frozenset(job.framework.name for job in jobs),
+    )
+    return Refit(fitted, held_out)
 
 
 class _Vectors:
@@ -104,8 +113,8 @@ def _weights(rows: Sequence[Measurement], keeps: Callable[[Configuration], bool]
     return np.array([1.0 if keeps(row.configuration) else 0.0 for row in rows])
 
 
-def _outside_fold(fold: int) -> Callable[[Configuration], bool]:
-    return lambda configuration: fold_of(configuration.group) != fold
+def _ran_elsewhere(ran: Set[Configuration]) -> Callable[[Configuration], bool]:
+    return lambda configuration: configuration.what_ran not in ran
 
 
 def _outside_family(family: str) -> Callable[[Configuration], bool]:

@@ -1,6 +1,6 @@
 """Fits what many devices add to one, on pairs of a baseline and a larger row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,9 @@ _NOISE = 0.03
 _USUAL_ALONE_SHARE = 0.9
 _LEAST_ALONE_SHARE = 0.3
 _INVERSIONS = 3
+_STEP = 0.01
+_Values = Mapping[str, Mapping[str, FloatArray]]
+"""Values of the quantities for every pair, by side and quantity."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,15 @@ class _Side:
             np.array([slowest_of(each.devices) for each in configurations]),
             np.array([float(each.nodes > 1) for each in configurations]),
         )
+
+    def added_seconds(self, values: Mapping[str, FloatArray], alone: FloatArray) -> FloatArray:
+        """What many devices add where quantities have such ``values``."""
+        variation = values[VARIATION.name] + self.several_nodes * values[ACROSS_NODES.name]
+        terms = scaling_terms(
+            values[UNHIDDEN.name], values[BANDWIDTH.name], variation, values[OVERHEAD.name]
+        )
+        added = added_seconds(terms, alone, self.exposed, self.message, self.slowest)
+        return np.where(self.slowest > 0, added, 0.0)
 
 
 class ScalingFit:
@@ -99,7 +111,7 @@ class ScalingFit:
     ) -> Fit:
         """The fitted parameters when rows count by ``weights``."""
         return fit(
-            self._predicted_log,
+            self._linearised,
             np.log(self._measured),
             weights,
             self.parameters,
@@ -108,23 +120,25 @@ class ScalingFit:
             iterations=iterations,
         )
 
-    def _predicted_log(self, vector: FloatArray) -> FloatArray:
+    def _linearised(self, vector: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Predictions, and their slopes: by quantity and side first, then by parameter."""
+        values = {
+            side: {name: matrix @ vector for name, matrix in members.items()}
+            for side, members in self._members.items()
+        }
+        current = self._predicted_log(values)
+        slopes = np.zeros((len(current), len(vector)))
+        for side, members in self._members.items():
+            for name, matrix in members.items():
+                moved = {**values[side], name: values[side][name] + _STEP}
+                slope = (self._predicted_log({**values, side: moved}) - current) / _STEP
+                slopes += slope[:, None] * matrix
+        return current, slopes
+
+    def _predicted_log(self, values: _Values) -> FloatArray:
         alone = self._baseline
         for _ in range(_INVERSIONS):
-            added = self._added("from", self._from, vector, alone)
+            added = self._from.added_seconds(values["from"], alone)
             alone = np.maximum(self._baseline - added, _LEAST_ALONE_SHARE * self._baseline)
         alone = alone * self._ratio
-        return np.asarray(np.log(alone + self._added("to", self._to, vector, alone)))
-
-    def _added(self, side: str, rows: _Side, vector: FloatArray, alone: FloatArray) -> FloatArray:
-        members = self._members[side]
-        variation = members[VARIATION.name] @ vector
-        variation += rows.several_nodes * (members[ACROSS_NODES.name] @ vector)
-        terms = scaling_terms(
-            members[UNHIDDEN.name] @ vector,
-            members[BANDWIDTH.name] @ vector,
-            variation,
-            members[OVERHEAD.name] @ vector,
-        )
-        added = added_seconds(terms, alone, rows.exposed, rows.message, rows.slowest)
-        return np.where(rows.slowest > 0, added, 0.0)
+        return np.asarray(np.log(alone + self._to.added_seconds(values["to"], alone)))
