@@ -48,3 +48,9 @@ def test_arrays_are_taken_too():
     zero = np.array([0, 1, 2, 3])
     assert sharded_bytes(8.0, 2, zero, 4) == pytest.approx([8, 8, 2, 2])
     assert buffer_bytes(100.0, 25.0, 7.0, zero) == pytest.approx([25, 25, 25, 14])
+
+
+def test_gradients_copied_into_buckets_are_there_twice_until_they_are_sharded():
+    zero = np.array([0, 1, 2, 3])
+    copied = buffer_bytes(100.0, 25.0, 7.0, zero, copies_gradients=True)
+    assert copied == pytest.approx([100, 100, 25, 14])

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import InputError
-from paceline.plan.pipeline import bubble_fraction, pipeline_seconds, stage_order
+from paceline.plan.pipeline import bubble_fraction, stage_order
 from paceline.plan.plan import PipelineSchedule
 from paceline.predict.pipeline import ChunkTime, pipeline_tasks
 from paceline.step import schedule
@@ -43,35 +43,6 @@ def test_the_bubble_is_what_the_formula_says(pp, micro_batches, interleave):
     assert step.seconds / useful - 1 == pytest.approx(
         bubble_fraction(pp, micro_batches, interleave)
     )
-
-
-@given(SCHEDULES, st.integers(2, 6), st.integers(1, 4), st.integers(1, 3), st.floats(0, 0.01))
-def test_closed_form_and_scheduler_agree_on_equal_stages(kind, pp, rounds, interleave, hop):
-    gpipe = kind is PipelineSchedule.GPIPE
-    interleave = 1 if gpipe else interleave
-    micro_batches = rounds * pp
-    step = pipeline(equal(pp, interleave, hop), pp, micro_batches, kind)
-    closed = pipeline_seconds(3 / pp, 3, hop, pp, micro_batches, interleave, gpipe)
-    assert float(closed) == pytest.approx(step.seconds, rel=0.01, abs=4 * hop)
-
-
-@given(st.lists(st.floats(0.5, 2.0), min_size=2, max_size=5), st.integers(1, 8))
-def test_uneven_stages_take_at_least_the_slowest_and_at_most_the_closed_form(times, extra):
-    pp = len(times)
-    micro_batches = pp + extra
-    chunks = [ChunkTime(f"c{i}", t, 2 * t) for i, t in enumerate(times)]
-    seconds = pipeline(chunks, pp, micro_batches).seconds
-    longest, total = 3 * max(times), 3 * sum(times)
-    assert seconds >= micro_batches * longest - 1e-9
-    closed = float(pipeline_seconds(longest, total, 0.0, pp, micro_batches))
-    assert seconds <= closed + 1e-9
-
-
-def test_the_closed_form_is_exact_when_the_last_stage_is_the_slowest():
-    times = [1.1, 1.0, 1.0, 1.4]
-    chunks = [ChunkTime(f"c{i}", t, 2 * t) for i, t in enumerate(times)]
-    closed = float(pipeline_seconds(3 * 1.4, 3 * sum(times), 0.0, 4, 12))
-    assert pipeline(chunks, 4, 12).seconds == pytest.approx(closed)
 
 
 def test_more_micro_batches_fill_the_pipeline():

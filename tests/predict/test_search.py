@@ -1,5 +1,7 @@
 """The plan search against the scheduler, and the advice made from it."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.plan import PipelineSchedule, Plan, Recompute
+from paceline.plan.synchronisation import SYNCHRONISATIONS, synchronisation
 from paceline.predict import predict
 from paceline.predict.search import PlanSearch, advise
 from paceline.predict.search.space import divisors
@@ -33,24 +36,50 @@ def search_of(name):
     return _RESULTS[name]
 
 
+@cache
+def slow_search_of(model, policy, pipeline):
+    """A search on four nodes with 10 Gb/s between them, where nothing hides messages."""
+    sequence = {"gpt2": 512, "bert_base": 128}.get(model)
+    workload = Workload.of(model, 1, sequence, "fp32", "sgd")
+    place = catalogue.cluster("hkbu-v100-pcie").with_nodes(4)
+    like = Plan(synchronisation=synchronisation(policy), pipeline=pipeline)
+    search = PlanSearch(workload, place, 48, (), like)
+    return search, search.run()
+
+
 def scheduled(search, plan):
     workload = search.workload.with_batch(search.global_batch // plan.dp)
     return predict(workload, search.cluster.with_devices(plan.devices), plan)
 
 
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None)
-@given(case=st.sampled_from(sorted(CASES)), where=st.floats(0, 1, exclude_max=True))
-def test_every_plan_takes_what_the_scheduler_says(case, where):
-    search, found = search_of(case)
+def agree(search, found, where):
+    """The search's step and memory of one plan are the scheduler's."""
     index = int(where * found.size)
     plan = found.plan(index, search.like)
     prediction = scheduled(search, plan)
-    # Gathering the embedding makes the first chunk of a sharded pipeline longer than the others,
-    # where the closed form is good to a few per cent.
-    tolerance = 0.05 if plan.zero == 3 and plan.pp > 1 else 0.01
-    assert found.seconds[index] == pytest.approx(prediction.step_seconds, rel=tolerance)
-    assert found.memory_bytes[index] == pytest.approx(float(prediction.memory.total_bytes))
+    assert found.seconds[index] == pytest.approx(prediction.step_seconds, rel=0.01), plan
+    assert found.memory_bytes[index] == pytest.approx(float(prediction.memory.total_bytes)), plan
+
+
+@pytest.mark.slow
+@settings(max_examples=80, deadline=None)
+@given(case=st.sampled_from(sorted(CASES)), where=st.floats(0, 1, exclude_max=True))
+def test_every_plan_takes_what_the_scheduler_says(case, where):
+    agree(*search_of(case), where)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(
+    model=st.sampled_from(["gpt2", "bert_base", "resnet50", "vgg16"]),
+    policy=st.sampled_from(sorted(SYNCHRONISATIONS)),
+    pipeline=st.sampled_from(list(PipelineSchedule)),
+    where=st.floats(0, 1, exclude_max=True),
+)
+def test_every_policy_takes_what_the_scheduler_says_on_a_slow_network(
+    model, policy, pipeline, where
+):
+    agree(*slow_search_of(model, policy, pipeline), where)
 
 
 @pytest.mark.parametrize("case", ["gpt2 on 2 DGX A100", "resnet50 by filter"])
@@ -123,3 +152,9 @@ def test_a_batch_that_only_one_replica_divides_is_not_spread_over_more():
 @given(st.integers(1, 3000))
 def test_divisors_are_all_of_them(number):
     assert divisors(number) == [d for d in range(1, number + 1) if number % d == 0]
+
+
+def test_degrees_that_are_not_searched_are_refused():
+    cluster = catalogue.cluster("dgx-1").with_nodes(2)
+    with pytest.raises(InputError, match="cp, ep or compressed"):
+        PlanSearch(Workload.of("resnet50", 1), cluster, 64, (), Plan(cp=2))

@@ -88,12 +88,20 @@ def micro_batches_held(
 
 
 def buffer_bytes(
-    gradient_bytes: Numbers, bucket_bytes: Numbers, largest_block_bytes: Numbers, zero: Numbers
+    gradient_bytes: Numbers,
+    bucket_bytes: Numbers,
+    largest_block_bytes: Numbers,
+    zero: Numbers,
+    *,
+    copies_gradients: bool = False,
 ) -> Numbers:
     """Communication buffers.
 
-    Unsharded gradients live in their buckets, so one bucket in flight is all that comes on
-    top; with sharded weights two blocks are held whole, one in use and one on its way.
+    Where gradients are copied into what is sent (``copies_gradients``), all of them are there
+    twice until sharding lets go of them (stage 2); else one bucket in flight is all that comes on
+    top. With sharded weights two blocks are held whole, one in use and one on its way.
     """
     bucket = np.minimum(gradient_bytes, bucket_bytes)
+    if copies_gradients:
+        bucket = np.where(np.asarray(zero) >= 2, bucket, gradient_bytes)
     return np.where(np.asarray(zero) >= 3, 2 * largest_block_bytes, bucket)

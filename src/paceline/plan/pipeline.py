@@ -1,4 +1,4 @@
-"""Pipeline schedules: the order of work on each stage, and the time of equal stages."""
+"""Pipeline schedules: the order of work on each stage."""
 
 from dataclasses import dataclass
 
@@ -59,35 +59,6 @@ def check_rounds(pp: int, micro_batches: int) -> None:
 def bubble_fraction(pp: Numbers, micro_batches: Numbers, interleave: Numbers = 1.0) -> Numbers:
     """Idle time over useful time of a stage: (p - 1) / (m v)."""
     return (pp - 1.0) / (micro_batches * interleave)
-
-
-def pipeline_seconds(
-    longest_seconds: Numbers,
-    total_seconds: Numbers,
-    hop_seconds: Numbers,
-    pp: Numbers,
-    micro_batches: Numbers,
-    interleave: Numbers = 1.0,
-    gpipe: bool = False,
-) -> Numbers:
-    """Time from the first forward to the last backward of a pipeline.
-
-    ``longest_seconds`` is forward plus backward of one micro-batch through the slowest stage,
-    ``total_seconds`` that through all stages, ``hop_seconds`` one message between neighbours.
-    One micro-batch goes through everything while the slowest stage works on the others. Plain
-    1F1B has just ``pp`` micro-batches under way, so each waits for its hops; GPipe and
-    interleaving have enough of them. Exact to a hop for equal stages and where the last stage
-    is the slowest (it has the loss); an upper bound where an earlier one is.
-    """
-    way = total_seconds + 2.0 * (pp - 1.0) * hop_seconds
-    others = micro_batches - 1.0
-    if gpipe:
-        return way + others * longest_seconds
-    plain = way + others * np.maximum(longest_seconds, way / pp)
-    ramp = (total_seconds - longest_seconds) / interleave
-    hops = 2.0 * (pp * interleave - 1.0) * hop_seconds
-    interleaved = micro_batches * longest_seconds + ramp + hops
-    return np.where(np.asarray(interleave) > 1, interleaved, plain)
 
 
 def _pass(k: int, is_forward: bool, pp: int, interleave: int, micro_batches: int) -> Pass:

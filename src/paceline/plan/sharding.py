@@ -44,6 +44,13 @@ class ShardedLayer:
     context_forward: tuple[Message, ...] = ()
     is_expert: bool = False
 
+    @property
+    def expert_parameters(self) -> Number:
+        """Parameters of this device's experts: those of a layer of experts but its router."""
+        if not self.is_expert:
+            return 0
+        return sum(size for name, size in self.profile.tensors if name != "router")
+
 
 class Sharding:
     """A graph at one sequence length and precision, ready to be divided by any degrees."""

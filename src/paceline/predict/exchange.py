@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from paceline.plan.compression import NO_COMPRESSION
 from paceline.plan.synchronisation import Exchange, Synchronisation
-from paceline.predict.collectives import Numbers, parameter_server_cost
+from paceline.predict.collectives import Group, Numbers, parameter_server_cost
 from paceline.predict.replica import Replica
 from paceline.predict.step_costs import CollectiveSeconds, GradientExchange, LayerTime
 from paceline.workload.precision import precision
@@ -14,19 +16,25 @@ def gradient_exchange(
     replica: Replica, synchronisation: Synchronisation
 ) -> GradientExchange | None:
     """The messages among replicas; None when there is only one."""
-    if replica.layout.replicas.ranks == 1:
-        return None
+    group = replica.layout.replicas
+    return None if group.ranks == 1 else exchange_among(group, replica, synchronisation)
+
+
+def exchange_among(
+    group: Group, replica: Replica, synchronisation: Synchronisation
+) -> GradientExchange:
+    """Messages among the ranks of a group (or of many groups: arrays) as ``replica`` sends them."""
+    all_reduce = _message(replica, "all_reduce", group)
     if synchronisation.exchange is Exchange.PARAMETER_SERVER:
-        return _parameter_server(replica, synchronisation)
-    all_reduce = _message(replica, "all_reduce")
+        return _parameter_server(group, replica, synchronisation, all_reduce)
     if replica.plan.compression.gathers:
         # Everyone's entries go to everyone: N times what one worker contributes.
-        all_reduce = _message(replica, "all_gather", float(replica.plan.shard_degree))
+        all_reduce = _message(replica, "all_gather", group, group.ranks)
     return GradientExchange(
         synchronisation,
         all_reduce,
-        _message(replica, "reduce_scatter"),
-        _message(replica, "all_gather"),
+        _message(replica, "reduce_scatter", group),
+        _message(replica, "all_gather", group),
     )
 
 
@@ -48,9 +56,11 @@ def compressed(layers: list[LayerTime], replica: Replica) -> list[LayerTime]:
     ]
 
 
-def _message(replica: Replica, operation: str, times: float = 1.0) -> CollectiveSeconds:
+def _message(
+    replica: Replica, operation: str, group: Group, times: Numbers = 1.0
+) -> CollectiveSeconds:
     """Seconds of an operation among replicas on ``times`` the bytes of a message."""
-    cost = replica.cost(operation, replica.layout.replicas)
+    cost = replica.cost(operation, group)
     delay = replica.framework.message_latency_seconds
 
     def seconds(size: Numbers) -> Numbers:
@@ -59,15 +69,20 @@ def _message(replica: Replica, operation: str, times: float = 1.0) -> Collective
     return seconds
 
 
-def _parameter_server(replica: Replica, synchronisation: Synchronisation) -> GradientExchange:
+def _parameter_server(
+    group: Group,
+    replica: Replica,
+    synchronisation: Synchronisation,
+    all_reduce: CollectiveSeconds,
+) -> GradientExchange:
     """Half of a push and pull each way: they carry the same bytes.
 
     Servers of their own receive while they send. On the nodes of workers each card carries
     both ways for both, so pushes and pulls take turns. Workers of one node need no server.
     """
-    group = replica.layout.replicas
-    if group.nodes == 1:
-        return GradientExchange(synchronisation, _message(replica, "all_reduce"))
+    alone = np.asarray(group.nodes) == 1
+    if alone.all():
+        return GradientExchange(synchronisation, all_reduce)
     cost = parameter_server_cost(
         group,
         replica.cluster,
@@ -78,10 +93,12 @@ def _parameter_server(replica: Replica, synchronisation: Synchronisation) -> Gra
     delay = replica.framework.message_latency_seconds
 
     def push(size: Numbers) -> Numbers:
-        return delay + 0.5 * cost.seconds(size)
+        served = delay + 0.5 * cost.seconds(size)
+        return np.where(alone, all_reduce(size), served) if alone.any() else served
 
     def pull(size: Numbers) -> Numbers:
-        return 0.5 * cost.seconds(size)
+        served = 0.5 * cost.seconds(size)
+        return np.where(alone, 0.0, served) if alone.any() else served
 
     return GradientExchange(
         synchronisation,

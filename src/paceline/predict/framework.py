@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from paceline.hardware import Device
-from paceline.plan.synchronisation import Synchronisation
+from paceline.plan.synchronisation import Policy, Synchronisation
 from paceline.predict.collectives.library import Library, library
 
 
@@ -16,6 +16,7 @@ class Framework:
     device that computes, ``message_latency_seconds`` the delay before each message starts,
     ``tensor_overhead_seconds`` what each gradient tensor takes from it (hook, copy into a
     buffer, its share of buffers that are kept equal) when there is more than one replica.
+    ``gradient_views``: gradients live in the buffers that are sent, so that no copy of them is.
     ``pointwise_traffic`` is the fraction of pointwise memory traffic left after fusion.
     ``policy`` describes the behaviour in words, ``priors`` names the fields that are
     judgements rather than facts of the source.
@@ -33,6 +34,7 @@ class Framework:
     message_overhead_seconds: float
     message_latency_seconds: float
     tensor_overhead_seconds: float
+    gradient_views: bool
     pointwise_traffic: float
     convolution: str
     policy: str
@@ -45,6 +47,11 @@ class Framework:
         if replicas == 1:
             return self.step_overhead_seconds
         return self.step_overhead_seconds + tensors * self.tensor_overhead_seconds
+
+    def copies_gradients(self, synchronisation: Synchronisation) -> bool:
+        """Whether flat buffers keep a second copy of all gradients."""
+        flat = synchronisation.policy in (Policy.BUCKETED, Policy.ONE_MESSAGE)
+        return flat and not self.gradient_views
 
     def library(self, device: Device) -> Library:
         """The communication library it uses between devices of this kind."""

@@ -15,9 +15,17 @@ from paceline.predict.framework import Framework
 _KEYS = (
     *("like", "title", "aliases", "synchronisation", "shard_stage", "library"),
     *("input_overlapped", "dispatch", "step_overhead", "message_overhead", "message_latency"),
-    *("tensor_overhead", "pointwise_traffic", "convolution", "policy", "source", "priors"),
+    *(
+        "tensor_overhead",
+        "gradient_views",
+        "pointwise_traffic",
+        "convolution",
+        "policy",
+        "source",
+        "priors",
+    ),
 )
-_OPTIONAL = ("like", "aliases", "shard_stage")
+_OPTIONAL = ("like", "aliases", "shard_stage", "gradient_views")
 _SYNCHRONISATION_KEYS = ("policy", "first_bytes", "bucket_bytes", "piece_bytes", "exchange")
 
 
@@ -57,6 +65,7 @@ def _framework(own: Table, document: Mapping[str, Any]) -> Framework:
         message_overhead_seconds=_seconds(merged, "message_overhead"),
         message_latency_seconds=_seconds(merged, "message_latency"),
         tensor_overhead_seconds=_seconds(merged, "tensor_overhead"),
+        gradient_views=merged.flag("gradient_views"),
         pointwise_traffic=merged.parsed("pointwise_traffic", float) or 1.0,
         convolution=merged.text_of("convolution", allowed=CONVOLUTIONS),
         policy=merged.text_of("policy"),

@@ -22,13 +22,31 @@ class Segment:
 
 
 @dataclass(frozen=True)
+class Sharding:
+    """Weights (and gradients) that sharded replicas exchange in every pass through a chunk.
+
+    ``exposed_seconds`` pass before it computes, ``hidden_seconds`` while it does.
+    """
+
+    exposed_seconds: float
+    hidden_seconds: float
+    size_bytes: float
+
+    @property
+    def seconds(self) -> float:
+        """On the link."""
+        return self.exposed_seconds + self.hidden_seconds
+
+
+@dataclass(frozen=True)
 class ChunkTime:
     """Seconds of one micro-batch through one chunk of the network.
 
     ``backward_seconds`` contain what is computed again; what the devices of a stage exchange
     with each other comes on top. ``send_bytes`` go to the next chunk and, as gradient, back
     from it; ``send_seconds`` each way. ``segments`` divide the last backward by the gradient
-    messages that leave under it.
+    messages that leave under it. With sharded gradients every backward scatters them, with sharded
+    weights every pass gathers those first.
     """
 
     name: str
@@ -39,6 +57,8 @@ class ChunkTime:
     send_seconds: float = 0.0
     send_bytes: float = 0.0
     segments: tuple[Segment, ...] = ()
+    forward_sharding: Sharding | None = None
+    backward_sharding: Sharding | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +100,7 @@ class _Lister:
         self.arrived: dict[tuple[bool, int, int], int] = {}
         self.backwards = [0] * len(chunks)
         self.exchanged: list[tuple[int, ...]] = [()] * pp
+        self.last_pass: list[tuple[int, ...]] = [()] * pp
         self.finished: list[list[int]] = [[] for _ in range(pp)]
 
     def run(self) -> PipelineTasks:
@@ -103,11 +124,13 @@ class _Lister:
         waits = self.exchanged[stage] if arrival is None else (*self.exchanged[stage], arrival)
         run = self._forward if work.is_forward else self._backward
         done = run(place, stage, work, waits)
+        self.last_pass[stage] = (done,)
         self._pass_on(place, stage, work, done)
         return True
 
     def _forward(self, place: int, stage: int, work: Pass, waits: tuple[int, ...]) -> int:
         chunk = self.chunks[place]
+        waits = self._gather(chunk, stage, chunk.forward_sharding, waits)
         name = f"forward {work.micro_batch} {chunk.name}"
         done = self._add(
             Task(name, Phase.FORWARD, COMPUTE, chunk.forward_seconds, waits, stage, chunk.name)
@@ -116,6 +139,7 @@ class _Lister:
 
     def _backward(self, place: int, stage: int, work: Pass, waits: tuple[int, ...]) -> int:
         chunk = self.chunks[place]
+        waits = self._gather(chunk, stage, chunk.backward_sharding, waits)
         self.backwards[place] += 1
         is_last = self.backwards[place] == self.micro_batches
         segments = chunk.segments if is_last else ()
@@ -130,6 +154,32 @@ class _Lister:
         if is_last:
             self.finished[stage].append(done)
         return done
+
+    def _gather(
+        self, chunk: ChunkTime, stage: int, sharded: Sharding | None, waits: tuple[int, ...]
+    ) -> tuple[int, ...]:
+        """Weights of a chunk once more: what a pass waits for, and what runs beside it."""
+        if sharded is None:
+            return waits
+        name, rate = f"shards {chunk.name}", sharded.size_bytes / sharded.seconds
+        after = (*waits, *self.last_pass[stage])
+        first, second = sharded.exposed_seconds, sharded.hidden_seconds
+        exposed = self._add(
+            Task(name, Phase.COMMUNICATE, NETWORK, first, after, stage, chunk.name, rate * first)
+        )
+        self._add(
+            Task(
+                name,
+                Phase.COMMUNICATE,
+                NETWORK,
+                second,
+                (exposed,),
+                stage,
+                chunk.name,
+                rate * second,
+            )
+        )
+        return (exposed,)
 
     def _exchange(self, chunk: ChunkTime, stage: int, seconds: float, after: int) -> int:
         """Messages among the devices of a stage, which its next pass waits for."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from paceline.plan.blocks import blocks
+from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
 from paceline.predict.collectives import Group
 from paceline.predict.gradient_messages import gradient_messages, leaves_after_backward
-from paceline.predict.pipeline import ChunkTime, PipelineTasks, Segment, pipeline_tasks
+from paceline.predict.pipeline import ChunkTime, PipelineTasks, Segment, Sharding, pipeline_tasks
 from paceline.predict.replica import Replica
 from paceline.predict.stages import Chunk, tied_bytes
 from paceline.predict.step_builder import COMPUTE, NETWORK
@@ -45,24 +47,58 @@ def _chunk_time(
     exchange: GradientExchange | None,
 ) -> ChunkTime:
     own = [layers[i] for i in chunk.positions]
-    forward = sum(x.forward_seconds for x in own)
-    backward = sum(x.recompute_seconds + x.backward_seconds for x in own)
-    if exchange is not None and replica.plan.zero >= 3:
-        weights = sum(replica.weight_bytes[i] for i in chunk.positions)
-        gradients = sum(x.gradient_bytes for x in own)
-        gather = float(exchange.gather(weights))
-        forward = max(forward, gather)
-        backward = max(backward, gather + float(exchange.scatter(gradients)))
+    zero = replica.plan.zero
+    sharded: tuple[Sharding | None, Sharding | None] = (None, None)
+    if exchange is not None and zero >= 2:
+        sharded = _shardings(chunk, replica, layers, exchange)
     return ChunkTime(
         name=f"chunk {number}",
-        forward_seconds=forward,
-        backward_seconds=backward,
+        forward_seconds=sum(x.forward_seconds for x in own),
+        backward_seconds=sum(x.recompute_seconds + x.backward_seconds for x in own),
         forward_exchange_seconds=sum(x.forward_exchange_seconds for x in own),
         backward_exchange_seconds=sum(x.backward_exchange_seconds for x in own),
         send_seconds=hop_seconds(replica, chunk.sent_bytes),
         send_bytes=chunk.sent_bytes,
-        segments=_segments(own, exchange, replica.plan.zero),
+        segments=last_backward_segments(own, exchange, zero),
+        forward_sharding=sharded[0],
+        backward_sharding=sharded[1],
     )
+
+
+def _shardings(
+    chunk: Chunk,
+    replica: Replica,
+    layers: Sequence[LayerTime],
+    exchange: GradientExchange,
+) -> tuple[Sharding | None, Sharding | None]:
+    """What its blocks exchange in every pass: gradients, with stage 3 weights before them."""
+    parts = [
+        range(part.first, part.last)
+        for part in blocks(replica.workload.graph)
+        if chunk.first <= part.first < chunk.last
+    ]
+    forward, backward, gathered, scattered = [], [], 0.0, 0.0
+    for part in parts:
+        weights = sum(replica.weight_bytes[i] for i in part) if replica.plan.zero == 3 else 0.0
+        gradients = sum(layers[i].gradient_bytes for i in part)
+        gather = float(exchange.gather(weights)) if weights > 0 else 0.0
+        scatter = float(exchange.scatter(gradients)) if gradients > 0 else 0.0
+        gathered += weights
+        scattered += gradients
+        forward.append(GatheredUnit(sum(layers[i].whole_forward_seconds for i in part), gather))
+        backward.append(
+            GatheredUnit(sum(layers[i].whole_backward_seconds for i in part), gather, scatter)
+        )
+    return _sharding(forward, gathered), _sharding(backward[::-1], gathered + scattered)
+
+
+def _sharding(units: Sequence[GatheredUnit], size_bytes: float) -> Sharding | None:
+    work = float(sum(unit.work for unit in units))
+    link = float(sum(unit.gather + unit.scatter for unit in units))
+    if link == 0:
+        return None
+    exposed = float(gathered_pass_seconds(units)) - work
+    return Sharding(exposed, max(0.0, link - exposed), size_bytes)
 
 
 def hop_seconds(replica: Replica, sent_bytes: float) -> float:
@@ -75,13 +111,13 @@ def hop_seconds(replica: Replica, sent_bytes: float) -> float:
     return seconds
 
 
-def _segments(
+def last_backward_segments(
     layers: Sequence[LayerTime], exchange: GradientExchange | None, zero: int
 ) -> tuple[Segment, ...]:
     """The last backward cut where gradient messages leave; all at its end unless they overlap."""
-    if exchange is None or zero >= 3:
+    if exchange is None or zero >= 2:
         return ()
-    seconds = exchange.scatter if zero >= 1 else exchange.message
+    seconds = exchange.scatter if zero >= 1 else exchange.round_trip
     groups = gradient_messages(layers, exchange.synchronisation, seconds)
     total = sum(layer.whole_backward_seconds for layer in layers)
     if leaves_after_backward(exchange.synchronisation) or total == 0:

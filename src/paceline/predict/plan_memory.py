@@ -6,6 +6,7 @@ from paceline.plan.activations import working_bytes
 from paceline.plan.blocks import blocks
 from paceline.plan.memory import (
     Memory,
+    Numbers,
     buffer_bytes,
     micro_batches_held,
     optimiser_bytes_per_parameter,
@@ -35,18 +36,36 @@ def _stage_memory(
     plan, workload = replica.plan, replica.workload
     widths = precision(workload.precision)
     own = [i for chunk in chunks for i in chunk.positions]
-    parameters = sum(replica.parts[i].profile.parameters for i in own)
-    gradients = parameters * widths.gradient_bytes
-    state = parameters * optimiser_bytes_per_parameter(workload.optimiser, widths)
-    shards = plan.shard_degree
-    return Memory(
-        weights_bytes=sharded_bytes(parameters * widths.weight_bytes, 3, plan.zero, shards),
-        gradients_bytes=sharded_bytes(gradients, 2, plan.zero, shards),
-        optimiser_bytes=sharded_bytes(state, 1, plan.zero, shards),
-        activations_bytes=_activations(replica, stage, own),
-        buffers_bytes=0.0
-        if shards == 1
-        else buffer_bytes(gradients, synchronisation.bucket_bytes, _largest(replica), plan.zero),
+    weights, gradients, state = (
+        _sharded(replica, own, width, stage_of)
+        for width, stage_of in (
+            (widths.weight_bytes, 3),
+            (widths.gradient_bytes, 2),
+            (optimiser_bytes_per_parameter(workload.optimiser, widths), 1),
+        )
+    )
+    whole = sum(float(replica.parts[i].profile.parameters) for i in own) * widths.gradient_bytes
+    buffers: Numbers = 0.0
+    if plan.shard_degree > 1:
+        buffers = buffer_bytes(
+            whole,
+            synchronisation.bucket_bytes,
+            _largest(replica),
+            plan.zero,
+            copies_gradients=replica.framework.copies_gradients(synchronisation),
+        )
+    return Memory(weights, gradients, state, _activations(replica, stage, own), buffers)
+
+
+def _sharded(replica: Replica, own: Sequence[int], width: float, stage: int) -> Numbers:
+    """Bytes of something that sharding of ``stage`` shares out: experts among fewer devices."""
+    plan = replica.plan
+    parts = [replica.parts[i] for i in own]
+    experts = sum(float(part.expert_parameters) for part in parts)
+    dense = sum(float(part.profile.parameters) for part in parts) - experts
+    holders = plan.shard_degree // plan.ep
+    return sharded_bytes(width * dense, stage, plan.zero, plan.shard_degree) + sharded_bytes(
+        width * experts, stage, plan.zero, holders
     )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from paceline.hardware import Cluster
 from paceline.plan.activations import Kept, kept_activations
 from paceline.plan.plan import Plan
@@ -108,9 +110,11 @@ class Replica:
 
     def cost(self, operation: str, group: Group) -> CollectiveCost:
         """Seconds of a collective operation of this plan, by size."""
+        library = self.framework.library(self.cluster.device)
+        if isinstance(group.ranks, np.ndarray) or isinstance(group.ranks_per_node, np.ndarray):
+            return collective_cost(operation, group, self.cluster, library)
         key = (operation, group)
         if key not in self._costs:
-            library = self.framework.library(self.cluster.device)
             self._costs[key] = collective_cost(operation, group, self.cluster, library)
         return self._costs[key]
 

@@ -64,6 +64,11 @@ class GradientExchange:
         """Seconds of an all-reduce or a push."""
         return self.share * self.all_reduce(size)
 
+    def round_trip(self, size: Any) -> Any:
+        """Seconds of an all-reduce, or of a push and the pull that follows it."""
+        back = 0.0 if self.pull is None else self.share * self.pull(size)
+        return self.message(size) + back
+
     def scatter(self, size: Any) -> Any:
         """Seconds of a reduce-scatter."""
         if self.reduce_scatter is None:

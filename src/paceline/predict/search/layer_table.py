@@ -16,6 +16,7 @@ from paceline.predict.efficiency import load_efficiency
 from paceline.predict.layout import Layout
 from paceline.predict.products import BACKWARD, FORWARD
 from paceline.predict.replica import Replica
+from paceline.predict.step_costs import LayerTime
 from paceline.workload.cost import Affine, GraphProfile
 from paceline.workload.precision import precision
 
@@ -103,17 +104,41 @@ class LayerTable:
             self._known[key] = self._sums(counts)
         return self._known[key]
 
-    def backward_of(self, runs: Sequence[Sequence[int]]) -> Array:
-        """Backward with exchanges of each run of layers: run, micro-batch, recomputation."""
+    def backward_of(self, runs: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+        """Backward of each run of layers: run, micro-batch, recomputation; and its exchanges."""
         counts = np.stack(
             [np.bincount(self.place[list(run)], minlength=len(self._first)) for run in runs]
         ).astype(float)
-        whole = self.backward_by_layer + self._backward_exchange[:, :, None]
-        return np.asarray(np.tensordot(counts, whole, 1))
+        computing = np.tensordot(counts, self.backward_by_layer, 1)
+        return np.asarray(computing), np.asarray(counts @ self._backward_exchange)
+
+    def layer_times(
+        self, positions: Sequence[int], micro_batch: int, mode: int, factor: float
+    ) -> list[LayerTime]:
+        """Layers as the scheduler takes them, at one place of the axes.
+
+        ``factor`` is the computing time of the slowest device over the mean one.
+        """
+        kinds = [
+            LayerTime(
+                name="",
+                forward_seconds=factor * float(self._forward[kind, micro_batch]),
+                backward_seconds=factor * float(self.backward_by_layer[kind, micro_batch, mode]),
+                gradient_bytes=float(self._gradient_bytes[kind]),
+                forward_exchange_seconds=float(self._forward_exchange[kind, micro_batch]),
+                backward_exchange_seconds=float(self._backward_exchange[kind, micro_batch]),
+            )
+            for kind in range(len(self._first))
+        ]
+        return [kinds[self.place[position]] for position in positions]
 
     def gradient_bytes(self, positions: Sequence[int]) -> list[float]:
         """Gradient of each layer at some positions."""
         return [float(size) for size in self._gradient_bytes[self.place[list(positions)]]]
+
+    def weight_bytes(self, positions: Sequence[int]) -> list[float]:
+        """Weights of each layer at some positions, as they are gathered."""
+        return [float(size) for size in self._weight_bytes[self.place[list(positions)]]]
 
     @cached_property
     def working_bytes(self) -> Array:

@@ -43,7 +43,13 @@ def _stage_bytes(
     gradients = parameters * widths.gradient_bytes
     zero, shards = setting.zero, setting.dp
     synchronisation = setting.case.synchronisation
-    buffers = buffer_bytes(gradients, synchronisation.bucket_bytes, largest_block, zero)
+    buffers = buffer_bytes(
+        gradients,
+        synchronisation.bucket_bytes,
+        largest_block,
+        zero,
+        copies_gradients=setting.case.framework.copies_gradients(synchronisation),
+    )
     gpipe = setting.case.plan.pipeline is PipelineSchedule.GPIPE
     held = micro_batches_held(
         stage,

@@ -7,9 +7,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.plan.blocks import Block, blocks, part_of
-from paceline.plan.plan import Plan
+from paceline.plan.compression import NO_COMPRESSION
+from paceline.plan.plan import PipelineSchedule, Plan
 from paceline.predict.case import Case
 from paceline.predict.efficiency import Efficiency
 from paceline.predict.frameworks import framework as find_framework
@@ -86,7 +88,8 @@ class PlanSearch:
     """A workload with ``global_batch`` samples per step on any of ``nodes`` nodes of a cluster.
 
     ``workload.batch`` is not used. ``like`` gives what is not searched: framework,
-    synchronisation, schedule of the pipeline, attention kernels.
+    synchronisation, schedule of the pipeline, attention kernels. Context and expert parallelism
+    are not searched.
     """
 
     workload: Workload
@@ -95,6 +98,13 @@ class PlanSearch:
     nodes: tuple[int, ...] = ()
     like: Plan = field(default_factory=Plan)
     efficiency: Efficiency | None = None
+
+    def __post_init__(self) -> None:
+        if self.like.cp > 1 or self.like.ep > 1 or self.like.compression != NO_COMPRESSION:
+            raise InputError(
+                "plans with cp, ep or compressed gradients are not searched",
+                "leave them out, or let 'paceline predict' look at one plan",
+            )
 
     def run(self) -> Candidates:
         """Evaluate every plan."""
@@ -136,7 +146,8 @@ class PlanSearch:
         """What is searched."""
         counts = device_counts(self.cluster.devices_per_node, self.nodes or (self.cluster.nodes,))
         pieces = len(self._parts) if self._equal else 1
-        return Space(self.workload.graph, self.global_batch, counts, pieces)
+        interleaves = self.like.pipeline is not PipelineSchedule.GPIPE
+        return Space(self.workload.graph, self.global_batch, counts, pieces, interleaves)
 
     @cached_property
     def _replica(self) -> Replica:
@@ -163,9 +174,9 @@ class PlanSearch:
 
 
 def are_alike(graph: Graph, parts: Sequence[Block]) -> bool:
-    """Whether the numbered nodes of all blocks are the same operations."""
+    """Whether the numbered nodes of all blocks are the same operations, and there are any."""
     kinds = {
         tuple(node.op for node in graph.nodes[part.first : part.last] if part_of(node.name))
         for part in parts
     }
-    return len(parts) > 1 and len(kinds) == 1
+    return len(parts) > 1 and len(kinds) == 1 and kinds != {()}

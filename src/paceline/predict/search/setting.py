@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from paceline.plan.blocks import Block
 from paceline.predict.case import Case
-from paceline.predict.collectives import Group, Numbers, collective_cost
+from paceline.predict.collectives import Group, Numbers
+from paceline.predict.exchange import exchange_among
 from paceline.predict.layout import Layout
 from paceline.predict.search.layer_table import Array, LayerTable, Sums
 from paceline.predict.search.space import ZERO_STAGES, Degrees
@@ -108,16 +109,10 @@ class Setting:
         """Messages among replicas, by degrees in front of the size's other axes."""
         return self.exchange_among(self.dp)
 
-    def exchange_among(self, dp: Array) -> GradientExchange:
+    def exchange_among(self, dp: Numbers) -> GradientExchange:
         """Messages among so many replicas."""
         layout = Layout(self.table.tp, 1, dp, 1, 1, self.cluster_node)
-        group = layout.replicas
-        return GradientExchange(
-            self.case.synchronisation,
-            self._message("all_reduce", group),
-            self._message("reduce_scatter", group),
-            self._message("all_gather", group),
-        )
+        return exchange_among(layout.replicas, self.table.replica, self.case.synchronisation)
 
     @cached_property
     def hop_seconds(self) -> Array:
@@ -165,19 +160,8 @@ class Setting:
     def _neighbours(self) -> Group:
         return Layout(self.table.tp, 1, self.dp, self.pp, 1, self.cluster_node).neighbours
 
-    def _message(self, operation: str, group: Group) -> CollectiveSeconds:
-        cost = self._cost(operation, group)
-        delay = self.case.framework.message_latency_seconds
-
-        def seconds(size: Numbers) -> Numbers:
-            return np.asarray(delay + cost(size))
-
-        return seconds
-
     def _cost(self, operation: str, group: Group) -> CollectiveSeconds:
-        replica = self.table.replica
-        library = replica.framework.library(replica.cluster.device)
-        return collective_cost(operation, group, replica.cluster, library)
+        return self.table.replica.cost(operation, group)
 
 
 def _positions(parts: Sequence[Block]) -> list[int]:

@@ -37,13 +37,14 @@ class Space:
     """What is searched: ``global_batch`` samples per step on any of ``devices`` devices.
 
     ``blocks`` is the number of equal blocks that pipelines may cut between; 1 where the network
-    has no equal blocks, which leaves pipelines out.
+    has no equal blocks, which leaves pipelines out. Stages have several chunks if ``interleaves``.
     """
 
     graph: Graph
     global_batch: int
     devices: tuple[int, ...]
     blocks: int
+    interleaves: bool = True
 
     def degrees(self) -> list[Degrees]:
         """Combinations whose degrees fill the devices and divide layers and batch."""
@@ -55,7 +56,7 @@ class Space:
                 if count % tp == 0
                 for pp in divisors(count // tp)
                 if self.blocks % pp == 0 and self.global_batch % (count // (tp * pp)) == 0
-                for interleave in (divisors(self.blocks // pp) if pp > 1 else [1])
+                for interleave in self._chunks(pp)
             ]
             if rows:
                 columns = np.array(rows, dtype=np.int64).T
@@ -78,6 +79,9 @@ class Space:
     def sequence_parallel(self, tp: int) -> tuple[bool, ...]:
         """Whether tokens may be divided too: transformers on several devices."""
         return (False, True) if tp > 1 and is_transformer(self.graph) else (False,)
+
+    def _chunks(self, pp: int) -> list[int]:
+        return divisors(self.blocks // pp) if pp > 1 and self.interleaves else [1]
 
     def _tensor_degrees(self) -> list[int]:
         possible = sorted({d for count in self.devices for d in divisors(count)})

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from paceline.plan.pipeline import pipeline_seconds
-from paceline.plan.plan import PipelineSchedule
 from paceline.predict.compute import update_seconds
 from paceline.predict.search.gradient_tails import pipeline_tails, replica_tails
-from paceline.predict.search.layer_table import Array, Sums
+from paceline.predict.search.layer_table import Array
+from paceline.predict.search.pipelines import by_stage, pipelines, through_seconds
+from paceline.predict.search.scheduled_steps import depends_on_times, scheduled_seconds
 from paceline.predict.search.setting import Setting
 from paceline.predict.search.sharded_units import fully_sharded_seconds
 from paceline.predict.update import update_traffic_bytes
@@ -25,57 +25,28 @@ def step_seconds(setting: Setting) -> Array:
 
 
 def _pipelined(setting: Setting) -> Array:
-    """All micro-batches through all stages; the first stage ends last."""
-    middles = setting.blocks_per_chunk - 1.0
-    first = _chunk(setting, setting.first, middles)
-    inner = _chunk(setting, setting.middle, middles)
-    last = _chunk(setting, setting.last, middles)
-    further = setting.interleave - 1.0
-    stages = [chunk[0] + chunk[1] + further * (inner[0] + inner[1]) for chunk in (first, last)]
-    middle_stage = setting.interleave * (inner[0] + inner[1])
-    longest = np.maximum.reduce([*stages, np.where(setting.pp > 2, middle_stage, 0.0)])
-    total = stages[0] + stages[1] + (setting.pp - 2.0) * middle_stage
-    through = pipeline_seconds(
-        longest,
-        total,
-        setting.hop_seconds,
-        setting.pp,
-        setting.micro_batches,
-        setting.interleave,
-        setting.case.plan.pipeline is PipelineSchedule.GPIPE,
-    )
+    """All micro-batches through all stages; the first or the last stage ends last."""
+    own = pipelines(setting)
+    through = through_seconds(setting, own)
+    back = own.first.backward + (setting.pp - 2.0) * own.middle.backward
+    last_ends = through - by_stage(back + (setting.pp - 1.0) * setting.hop_seconds)
+    tails = pipeline_tails(setting)
+    sent = [through + tails.first, last_ends + tails.last]
+    tied = setting.tied_seconds
+    together = np.maximum(*sent) + tied
     blocks = len(setting.parts) / setting.pp - 1.0
-    ends = [
-        _update(setting, own.parameters + blocks * setting.middle.parameters)
-        + _weights(setting, own.weight_bytes + blocks * setting.middle.weight_bytes)
-        for own in (setting.first, setting.last)
+    # The framework's own time passes on the first stage while gradients travel.
+    ready = [
+        np.maximum(np.where(tied > 0, together, own_end), busy)
+        for own_end, busy in zip(sent, (through + _overhead(setting), last_ends), strict=True)
     ]
-    after = np.where(setting.tied_seconds > 0, np.maximum(*ends), ends[0])
-    # The framework's own time passes while gradients travel.
-    messages = pipeline_tails(setting) + setting.tied_seconds
-    return through + np.maximum(messages, _overhead(setting)) + after
-
-
-def _chunk(setting: Setting, own: Sums, middles: Array) -> tuple[Array, Array]:
-    """Forward and backward of a chunk: a block of its own and further middle ones."""
-    middle, factor = setting.middle, setting.slowest_factor
-    forward, backward = (
-        factor * (setting.by_micro_batch(a) + middles * setting.by_micro_batch(b))
-        for a, b in ((own.forward, middle.forward), (own.backward, middle.backward))
-    )
-    forward_exchange, backward_exchange = (
-        setting.by_micro_batch(a) + middles * setting.by_micro_batch(b)
-        for a, b in (
-            (own.forward_exchange, middle.forward_exchange),
-            (own.backward_exchange, middle.backward_exchange),
-        )
-    )
-    gather = setting.exchange.gather(own.weight_bytes + middles * middle.weight_bytes)
-    scatter = setting.exchange.scatter(own.gradient_bytes + middles * middle.gradient_bytes)
-    sharded = (setting.zero == 3) & (setting.dp > 1)
-    forward = np.where(sharded, np.maximum(forward, gather), forward)
-    backward = np.where(sharded, np.maximum(backward, gather + scatter), backward)
-    return forward + forward_exchange, backward + backward_exchange
+    ends = [
+        end
+        + _update(setting, part.parameters + blocks * setting.middle.parameters)
+        + _weights(setting, part.weight_bytes + blocks * setting.middle.weight_bytes)
+        for end, part in zip(ready, (setting.first, setting.last), strict=True)
+    ]
+    return np.asarray(np.maximum(*ends))
 
 
 def _unpiped(setting: Setting) -> Array:
@@ -97,13 +68,15 @@ def _unpiped(setting: Setting) -> Array:
         np.maximum(each + (earlier - 1.0) * (each - forward - backward), each) - forward,
         0.0,
     )
-    tails = replica_tails(setting, np.maximum(queued, 0.0))
-    overhead = _overhead(setting)
-    unsharded = overhead + alone + tails + _weights(setting, whole.weight_bytes)
-    seconds = np.where(
-        (setting.zero == 3) & several, fully_sharded_seconds(setting, overhead), unsharded
-    )
-    return seconds + _update(setting, np.full_like(alone, whole.parameters))
+    overhead, update = _overhead(setting), _update(setting, np.full_like(alone, whole.parameters))
+    if depends_on_times(setting.case.synchronisation):
+        single = overhead + alone + update
+        seconds = np.where(several, scheduled_seconds(setting, overhead, update), single)
+    else:
+        tails = replica_tails(setting, np.maximum(queued, 0.0))
+        seconds = overhead + alone + tails + _weights(setting, whole.weight_bytes) + update
+    sharded = fully_sharded_seconds(setting, overhead) + update
+    return np.where((setting.zero == 3) & several, sharded, seconds)
 
 
 def _overhead(setting: Setting) -> Array:

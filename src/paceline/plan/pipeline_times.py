@@ -1,0 +1,245 @@
+"""How long pipelines of equal blocks take: the longest path through their passes and messages.
+
+Such a pipeline has three kinds of chunk: the first has the embedding too, the last the loss,
+those between are equal. Closed forms list the paths that can be the longest; where messages
+take longer than passes, or bounds leave more than 1 % open, the recurrence is evaluated.
+Everything is arrays, so that a search looks at many plans at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.plan.pipeline import stage_order
+from paceline.plan.plan import PipelineSchedule
+
+Array = NDArray[np.float64]
+
+_ROUNDS = 5
+"""Rounds of ``pp`` micro-batches after which every further one takes as long as the one before."""
+_PERIOD = 4
+"""Rounds over which what a further one adds is averaged where stages have one chunk each."""
+_CERTAIN = 1.02
+"""Upper over lower bound up to which their mean is taken: it is then off by at most 1 %."""
+_FEW_PASSES = 150
+"""Forwards of a round, up to which the recurrence is affordable; the closed form is used beyond."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Seconds of one micro-batch through a chunk."""
+
+    forward: Array
+    backward: Array
+
+    @property
+    def both(self) -> Array:
+        """Forward and backward."""
+        return self.forward + self.backward
+
+
+@dataclass(frozen=True)
+class EqualBlocks:
+    """Pipelines whose ``first`` and ``last`` chunk take no less than the ``middle`` ones.
+
+    ``hop`` seconds pass from chunk to chunk, each way. All arrays broadcast.
+    """
+
+    first: Chunk
+    middle: Chunk
+    last: Chunk
+    hop: Array
+    pp: Array
+    micro_batches: Array
+    interleave: Array
+
+    @property
+    def way(self) -> Array:
+        """One micro-batch through all stages of a pipeline with one chunk each, and back."""
+        inner = self.first.both + self.last.both + (self.pp - 2.0) * self.middle.both
+        return np.asarray(inner + 2.0 * (self.pp - 1.0) * self.hop)
+
+    def gpipe_seconds(self) -> Array:
+        """All forwards behind the slowest forward or message, then all backwards likewise."""
+        forward, backward = (
+            self._slowest(*(getattr(chunk, way) for chunk in (self.first, self.middle, self.last)))
+            for way in ("forward", "backward")
+        )
+        return np.asarray(self.way + (self.micro_batches - 1.0) * (forward + backward))
+
+    def _slowest(self, first: Array, middle: Array, last: Array) -> Array:
+        """The longest of a pass and a message; there may be no stage between first and last."""
+        between = np.where(self.pp > 2, middle, 0.0)
+        return np.asarray(np.maximum(np.maximum(first, last), np.maximum(between, self.hop)))
+
+    def seconds(self) -> Array:
+        """1F1B, plain or interleaved, to 1 %."""
+        low, high = self._interleaved_bounds()
+        chunked = self.interleave > 1
+        found = np.where(chunked, np.sqrt(low * high), self._plain_seconds())
+        quickest = np.where(
+            self.pp * self.interleave > 2,
+            np.minimum(self.middle.forward, self.middle.backward),
+            np.minimum(
+                np.minimum(self.first.forward, self.first.backward),
+                np.minimum(self.last.forward, self.last.backward),
+            ),
+        )
+        small = self.pp * self.pp * self.interleave <= _FEW_PASSES
+        unsure = small & ((self.hop > quickest) | (chunked & (high > _CERTAIN * low)))
+        is_plan = (self.pp > 1) & (self.micro_batches % 1.0 == 0.0)
+        is_plan &= ~chunked | (self.micro_batches % self.pp == 0.0)
+        chosen = np.broadcast_to(unsure & is_plan, found.shape)
+        if chosen.any():
+            found[chosen] = self._taken(chosen).recurrence_seconds()
+        return found
+
+    def recurrence_seconds(self) -> Array:
+        """1F1B of pipelines along one axis, pass by pass; those alike in shape together."""
+        result = np.empty(self.pp.shape)
+        shapes = np.stack([self.pp, self.micro_batches, self.interleave])
+        for pp, micro_batches, interleave in np.unique(shapes, axis=1).T.astype(int):
+            own = (self.pp == pp) & (self.micro_batches == micro_batches)
+            own &= self.interleave == interleave
+            some = self._taken(own)
+            inner = pp * interleave - 2
+            forward, backward = (
+                [getattr(some.first, name)]
+                + [getattr(some.middle, name)] * inner
+                + [getattr(some.last, name)]
+                for name in ("forward", "backward")
+            )
+            result[own] = uneven_seconds(forward, backward, some.hop, pp, micro_batches)
+        return result
+
+    def _plain_seconds(self) -> Array:
+        """One chunk per stage; the longest path goes to the last stage and back, and then either
+
+        - zigzags below a stage: n micro-batches through the last n stages and back, or
+        - stays on the first stage, with a round trip beyond it at the start, the end, or both.
+        """
+        way, others = self.way, self.micro_batches - 1.0
+        first, last = self.first.both, self.last.both
+        step = self.middle.both + 2.0 * self.hop
+        longest = way + others * last
+        for stages, whole in (
+            (np.maximum(self.pp - 1.0, 1.0), last + (self.pp - 2.0) * step),
+            (self.pp, way),
+        ):
+            times, rest = np.divmod(others, stages)
+            turn = np.where((stages == self.pp) & (times > 0), np.maximum(first, last), last)
+            left = np.where(rest > 0, turn + (rest - 1.0) * step, 0.0)
+            longest = np.maximum(longest, way + times * whole + left)
+        return np.asarray(np.maximum(longest, self._first_stage_seconds()))
+
+    def _first_stage_seconds(self) -> Array:
+        """The first stage always at work but for round trips of one micro-batch beyond it."""
+        ahead = self.pp - 1.0
+        missed = np.minimum(ahead, self.micro_batches - 1.0)
+        beyond = self.way - self.first.both
+        both_ends = np.where(
+            self.micro_batches > self.pp, 2.0 * beyond - ahead * self.first.both, 0.0
+        )
+        one_end = beyond - missed * np.minimum(self.first.forward, self.first.backward)
+        waiting = np.maximum(np.maximum(one_end, both_ends), 0.0)
+        return np.asarray(self.micro_batches * self.first.both + waiting)
+
+    def _interleaved_bounds(self) -> tuple[Array, Array]:
+        """Several chunks per stage: exact if the first chunk takes as long as the middle ones.
+
+        What it takes longer counts at most once per micro-batch. It counts at least ``pp``
+        times, for the first round of forwards and the last of backwards.
+        """
+        middle = self.middle.both
+        further = (self.interleave - 1.0) * middle
+        last_stage = self.micro_batches * (self.last.both + further) + (self.pp - 1.0) * middle
+        exact = last_stage + 2.0 * (self.pp * self.interleave - 1.0) * self.hop
+        longer = self.first.both - middle
+        low = np.maximum(exact, self.micro_batches * (self.first.both + further))
+        low = np.maximum(low, last_stage + self.pp * longer)
+        return low, np.asarray(exact + self.micro_batches * longer)
+
+    def _taken(self, chosen: NDArray[np.bool_]) -> "EqualBlocks":
+        """Some of them, along one axis."""
+
+        def take(array: Array) -> Array:
+            return np.broadcast_to(array, chosen.shape)[chosen]
+
+        first, middle, last = (
+            Chunk(take(chunk.forward), take(chunk.backward))
+            for chunk in (self.first, self.middle, self.last)
+        )
+        return EqualBlocks(
+            first,
+            middle,
+            last,
+            take(self.hop),
+            take(self.pp),
+            take(self.micro_batches),
+            take(self.interleave),
+        )
+
+
+def uneven_seconds(
+    forward: Sequence[Array],
+    backward: Sequence[Array],
+    hop: Array,
+    pp: int,
+    micro_batches: int,
+    schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B,
+) -> Array:
+    """Time of pipelines whose chunks all differ: seconds of each chunk, arrays of pipelines.
+
+    After some rounds every further one adds the same, so only those are gone through.
+    """
+    span = pp * (_PERIOD if len(forward) == pp else 1)
+    further = (micro_batches - 1 - _ROUNDS * pp) // span
+    if further <= 1:
+        return _recurrence(forward, backward, hop, pp, micro_batches, schedule)
+    few = micro_batches - further * span
+    some = _recurrence(forward, backward, hop, pp, few, schedule)
+    more = _recurrence(forward, backward, hop, pp, few + span, schedule)
+    return np.asarray(some + further * (more - some))
+
+
+def _recurrence(
+    forward: Sequence[Array],
+    backward: Sequence[Array],
+    hop: Array,
+    pp: int,
+    micro_batches: int,
+    schedule: PipelineSchedule,
+) -> Array:
+    """Ends of all passes in the order in which stages do them; messages leave in that order too."""
+    last = len(forward) - 1
+    orders = [
+        iter(stage_order(schedule, stage, pp, micro_batches, (last + 1) // pp))
+        for stage in range(pp)
+    ]
+    nothing = np.zeros_like(hop)
+    arrived = {(True, number, 0): nothing for number in range(micro_batches)}
+    computed, sent = [nothing] * pp, [nothing] * pp
+    waiting = [next(order, None) for order in orders]
+    moved = True
+    while moved:
+        moved = False
+        for stage in range(pp):
+            work = waiting[stage]
+            while work is not None:
+                place = work.chunk * pp + stage
+                arrival = arrived.pop((work.is_forward, work.micro_batch, place), None)
+                if arrival is None:
+                    break
+                seconds = (forward if work.is_forward else backward)[place]
+                done = computed[stage] = np.maximum(arrival, computed[stage]) + seconds
+                target = place + 1 if work.is_forward else place - 1
+                if work.is_forward and place == last:
+                    arrived[False, work.micro_batch, place] = done
+                elif target >= 0:
+                    sent[stage] = np.maximum(done, sent[stage]) + hop
+                    arrived[work.is_forward, work.micro_batch, target] = sent[stage]
+                work, moved = next(orders[stage], None), True
+            waiting[stage] = work
+    return computed[0]
