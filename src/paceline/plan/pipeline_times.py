@@ -99,10 +99,12 @@ class EqualBlocks:
     def recurrence_seconds(self) -> Array:
         """1F1B of pipelines along one axis, pass by pass; those alike in shape together."""
         result = np.empty(self.pp.shape)
-        shapes = np.stack([self.pp, self.micro_batches, self.interleave])
-        for pp, micro_batches, interleave in np.unique(shapes, axis=1).T.astype(int):
-            own = (self.pp == pp) & (self.micro_batches == micro_batches)
-            own &= self.interleave == interleave
+        span = self.pp * np.where(self.interleave > 1, 1, _PERIOD)
+        further = (self.micro_batches - 1 - _ROUNDS * self.pp) // span
+        few = self.micro_batches - np.where(further > 1, further, 0) * span
+        shapes = np.stack([self.pp, few, self.interleave])
+        for pp, count, interleave in np.unique(shapes, axis=1).T.astype(int):
+            own = (self.pp == pp) & (few == count) & (self.interleave == interleave)
             some = self._taken(own)
             inner = pp * interleave - 2
             forward, backward = (
@@ -111,7 +113,7 @@ class EqualBlocks:
                 + [getattr(some.last, name)]
                 for name in ("forward", "backward")
             )
-            result[own] = uneven_seconds(forward, backward, some.hop, pp, micro_batches)
+            result[own] = uneven_seconds(forward, backward, some.hop, pp, some.micro_batches)
         return result
 
     def _plain_seconds(self) -> Array:
@@ -187,19 +189,21 @@ def uneven_seconds(
     backward: Sequence[Array],
     hop: Array,
     pp: int,
-    micro_batches: int,
+    micro_batches: int | Array,
     schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B,
 ) -> Array:
     """Time of pipelines whose chunks all differ: seconds of each chunk, arrays of pipelines.
 
-    After some rounds every further one adds the same, so only those are gone through.
+    After some rounds every further one adds the same, so only those are gone through. Pipelines
+    may differ in ``micro_batches`` by such further rounds.
     """
     span = pp * (_PERIOD if len(forward) == pp else 1)
-    further = (micro_batches - 1 - _ROUNDS * pp) // span
-    if further <= 1:
-        return _recurrence(forward, backward, hop, pp, micro_batches, schedule)
-    few = micro_batches - further * span
+    further = (np.asarray(micro_batches) - 1 - _ROUNDS * pp) // span
+    further = np.where(further > 1, further, 0)
+    few = int(np.ravel(micro_batches - further * span)[0])
     some = _recurrence(forward, backward, hop, pp, few, schedule)
+    if not further.any():
+        return some
     more = _recurrence(forward, backward, hop, pp, few + span, schedule)
     return np.asarray(some + further * (more - some))
 
