@@ -76,6 +76,10 @@ class EqualBlocks:
 
     def seconds(self) -> Array:
         """1F1B, plain or interleaved, to 1 %."""
+        return one_f_one_b_seconds([self])[0]
+
+    def estimate(self) -> tuple[Array, NDArray[np.bool_]]:
+        """1F1B in closed form, and where only the recurrence is right to 1 %."""
         low, high = self._interleaved_bounds()
         chunked = self.interleave > 1
         found = np.where(chunked, np.sqrt(low * high), self._plain_seconds())
@@ -91,10 +95,7 @@ class EqualBlocks:
         unsure = small & ((self.hop > quickest) | (chunked & (high > _CERTAIN * low)))
         is_plan = (self.pp > 1) & (self.micro_batches % 1.0 == 0.0)
         is_plan &= ~chunked | (self.micro_batches % self.pp == 0.0)
-        chosen = np.broadcast_to(unsure & is_plan, found.shape)
-        if chosen.any():
-            found[chosen] = self._taken(chosen).recurrence_seconds()
-        return found
+        return found, np.broadcast_to(unsure & is_plan, found.shape)
 
     def recurrence_seconds(self) -> Array:
         """1F1B of pipelines along one axis, pass by pass; those alike in shape together."""
@@ -105,7 +106,7 @@ class EqualBlocks:
         shapes = np.stack([self.pp, few, self.interleave])
         for pp, count, interleave in np.unique(shapes, axis=1).T.astype(int):
             own = (self.pp == pp) & (few == count) & (self.interleave == interleave)
-            some = self._taken(own)
+            some = of_columns(self.columns(own))
             inner = pp * interleave - 2
             forward, backward = (
                 [getattr(some.first, name)]
@@ -163,25 +164,29 @@ class EqualBlocks:
         low = np.maximum(low, last_stage + self.pp * longer)
         return low, np.asarray(exact + self.micro_batches * longer)
 
-    def _taken(self, chosen: NDArray[np.bool_]) -> "EqualBlocks":
-        """Some of them, along one axis."""
+    def columns(self, chosen: NDArray[np.bool_]) -> Array:
+        """Some of them, one a column."""
+        chunks = (self.first, self.middle, self.last)
+        rows = [time for chunk in chunks for time in (chunk.forward, chunk.backward)]
+        rows += [self.hop, self.pp, self.micro_batches, self.interleave]
+        return np.stack([np.broadcast_to(row, chosen.shape)[chosen] for row in rows])
 
-        def take(array: Array) -> Array:
-            return np.broadcast_to(array, chosen.shape)[chosen]
 
-        first, middle, last = (
-            Chunk(take(chunk.forward), take(chunk.backward))
-            for chunk in (self.first, self.middle, self.last)
-        )
-        return EqualBlocks(
-            first,
-            middle,
-            last,
-            take(self.hop),
-            take(self.pp),
-            take(self.micro_batches),
-            take(self.interleave),
-        )
+def of_columns(columns: Array) -> EqualBlocks:
+    """Pipelines along one axis from what `EqualBlocks.columns` gives."""
+    first, middle, last = (Chunk(columns[row], columns[row + 1]) for row in (0, 2, 4))
+    return EqualBlocks(first, middle, last, *columns[6:])
+
+
+def one_f_one_b_seconds(several: Sequence[EqualBlocks]) -> list[Array]:
+    """1F1B of each, plain or interleaved, to 1 %; recurrences of all are gone through together."""
+    estimates = [each.estimate() for each in several]
+    unsure = [each.columns(chosen) for each, (_, chosen) in zip(several, estimates, strict=True)]
+    exact = of_columns(np.concatenate(unsure, axis=1)).recurrence_seconds()
+    ends = np.cumsum([columns.shape[1] for columns in unsure])
+    for (found, chosen), own in zip(estimates, np.split(exact, ends[:-1]), strict=True):
+        found[chosen] = own
+    return [found for found, _ in estimates]
 
 
 def uneven_seconds(

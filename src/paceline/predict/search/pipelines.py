@@ -1,10 +1,12 @@
 """Pipelines of all plans of a setting: seconds of their chunks, and through all of them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
-from paceline.plan.pipeline_times import Chunk, EqualBlocks
+from paceline.plan.pipeline_times import Chunk, EqualBlocks, one_f_one_b_seconds
 from paceline.plan.plan import PipelineSchedule
 from paceline.predict.search.layer_table import Array, Sums
 from paceline.predict.search.setting import Setting
@@ -36,11 +38,11 @@ def pipelines(setting: Setting) -> EqualBlocks:
     )
 
 
-def through_seconds(setting: Setting, own: EqualBlocks) -> Array:
+def through_seconds(several: Sequence[EqualBlocks], schedule: PipelineSchedule) -> list[Array]:
     """From the first forward to the last backward, by shard stage on the last axis."""
-    gpipe = setting.case.plan.pipeline is PipelineSchedule.GPIPE
-    seconds = own.gpipe_seconds() if gpipe else own.seconds()
-    return by_stage(seconds)
+    if schedule is PipelineSchedule.GPIPE:
+        return [by_stage(each.gpipe_seconds()) for each in several]
+    return [by_stage(seconds) for seconds in one_f_one_b_seconds(several)]
 
 
 def by_stage(array: Array) -> Array:

@@ -1,6 +1,6 @@
 """Searching every plan: step time and memory of all of them, the best that fit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -108,38 +108,39 @@ class PlanSearch:
 
     def run(self) -> Candidates:
         """Evaluate every plan."""
-        tables: list[tuple[Degrees, bool, Array]] = []
-        found: list[tuple[Array, Array, NDArray[np.int32], int]] = []
+        settings = [
+            Setting(table, degrees, self._case, self._parts, self.global_batch)
+            for degrees, table in self._tables()
+        ]
+        columns: list[tuple[NDArray[np.int16], NDArray[np.int32], Array, Array]] = []
+        times = step_seconds(settings, self.like.pipeline)
+        for number, (setting, seconds) in enumerate(zip(settings, times, strict=True)):
+            shape = (setting.degrees.size, setting.micro_batch.size, len(MODES), len(ZERO_STAGES))
+            valid = np.flatnonzero(np.broadcast_to(setting.valid, shape))
+            columns.append(
+                (
+                    np.full(valid.size, number, dtype=np.int16),
+                    valid.astype(np.int32),
+                    np.broadcast_to(seconds, shape).ravel()[valid],
+                    np.broadcast_to(memory_bytes(setting), shape).ravel()[valid],
+                )
+            )
+        searched = tuple(
+            (setting.degrees, setting.table.sequence_parallel, setting.table.micro_batches)
+            for setting in settings
+        )
+        return Candidates(searched, *map(np.concatenate, zip(*columns, strict=True)))
+
+    def _tables(self) -> Iterator[tuple[Degrees, LayerTable]]:
+        """Layer times for each tensor-parallel degree, with and without divided tokens."""
         for degrees in self.space.degrees():
             micro_batches = self.space.micro_batches(degrees)
             for sequence_parallel in self.space.sequence_parallel(degrees.tp):
-                table = LayerTable(
-                    self._replica,
-                    self._alike[sequence_parallel],
-                    degrees.tp,
-                    sequence_parallel,
-                    micro_batches,
+                alike = self._alike[sequence_parallel]
+                yield (
+                    degrees,
+                    LayerTable(self._replica, alike, degrees.tp, sequence_parallel, micro_batches),
                 )
-                setting = Setting(table, degrees, self._case, self._parts, self.global_batch)
-                seconds, memory = step_seconds(setting), memory_bytes(setting)
-                shape = (degrees.size, micro_batches.size, len(MODES), len(ZERO_STAGES))
-                valid = np.flatnonzero(np.broadcast_to(setting.valid, shape))
-                found.append(
-                    (
-                        np.broadcast_to(seconds, shape).ravel()[valid],
-                        np.broadcast_to(memory, shape).ravel()[valid],
-                        valid.astype(np.int32),
-                        len(tables),
-                    )
-                )
-                tables.append((degrees, sequence_parallel, micro_batches))
-        return Candidates(
-            tuple(tables),
-            np.concatenate([np.full(len(f[0]), f[3], dtype=np.int16) for f in found]),
-            np.concatenate([f[2] for f in found]),
-            np.concatenate([f[0] for f in found]),
-            np.concatenate([f[1] for f in found]),
-        )
 
     @cached_property
     def space(self) -> Space:

@@ -1,7 +1,11 @@
 """Step times of all plans of a setting: the scheduler's steps in closed form, on arrays."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from paceline.plan.pipeline_times import EqualBlocks
+from paceline.plan.plan import PipelineSchedule
 from paceline.predict.compute import update_seconds
 from paceline.predict.search.gradient_tails import pipeline_tails, replica_tails
 from paceline.predict.search.layer_table import Array
@@ -13,9 +17,16 @@ from paceline.predict.update import update_traffic_bytes
 from paceline.workload.precision import precision
 
 
-def step_seconds(setting: Setting) -> Array:
-    """Seconds per step by degrees, micro-batch, recomputation and shard stage."""
-    seconds = np.where(setting.pp > 1, _pipelined(setting), _unpiped(setting))
+def step_seconds(settings: Sequence[Setting], schedule: PipelineSchedule) -> list[Array]:
+    """Seconds per step of each setting, by degrees, micro-batch, recomputation and shard stage."""
+    own = [pipelines(setting) for setting in settings]
+    through = through_seconds(own, schedule)
+    return [_step_seconds(*each) for each in zip(settings, own, through, strict=True)]
+
+
+def _step_seconds(setting: Setting, own: EqualBlocks, through: Array) -> Array:
+    pipelined = _pipelined(setting, own, through)
+    seconds = np.where(setting.pp > 1, pipelined, _unpiped(setting))
     costs = setting.case.costs
     samples = setting.global_batch / setting.dp / setting.table.replica.workload.batch
     supply = costs.input_seconds + costs.copy_seconds * samples
@@ -24,10 +35,8 @@ def step_seconds(setting: Setting) -> Array:
     return np.asarray(np.where(setting.pp > 1, np.maximum(seconds, supply), seconds + supply))
 
 
-def _pipelined(setting: Setting) -> Array:
+def _pipelined(setting: Setting, own: EqualBlocks, through: Array) -> Array:
     """All micro-batches through all stages; the first or the last stage ends last."""
-    own = pipelines(setting)
-    through = through_seconds(setting, own)
     back = own.first.backward + (setting.pp - 2.0) * own.middle.backward
     last_ends = through - by_stage(back + (setting.pp - 1.0) * setting.hop_seconds)
     tails = pipeline_tails(setting)
