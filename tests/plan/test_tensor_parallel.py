@@ -43,8 +43,8 @@ def test_filters_are_gathered_before_the_next_layer_that_mixes_them():
     parts = divisions("vgg16")
     assert operations(parts["conv1_1"].forward) == []
     assert operations(parts["conv1_1"].backward) == []
-    assert operations(parts["conv2_1"].forward) == [Collective.ALL_GATHER]
-    assert operations(parts["conv2_1"].backward) == [Collective.REDUCE_SCATTER]
+    assert operations(parts["conv2_1"].forward) == [Collective.GATHER_FEATURES]
+    assert operations(parts["conv2_1"].backward) == [Collective.SCATTER_FEATURES]
     assert parts["relu1_1"].role is parts["pool1"].role is Role.FEATURES
 
 

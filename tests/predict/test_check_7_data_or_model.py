@@ -70,23 +70,17 @@ def show(network, axis, batch):
 
 
 @pytest.mark.parametrize("network", CONVOLUTIONAL)
-def test_networks_of_convolutions_gain_nothing_but_on_slow_devices_or_two_nodes(network):
-    """The corner: few samples per worker, and a device several times slower, or two nodes.
+def test_networks_of_convolutions_gain_nothing_but_on_slow_devices(network):
+    """The corner: few samples per worker and a device several times slower.
 
     Convolutions of one small image are narrow products, which model parallelism makes squarer;
-    that outweighs its messages only where computing is far slower than the link. Between two
-    nodes there are few messages, and what DDP spends per tensor weighs more.
+    that outweighs its messages only where computing is far slower than the link.
     """
     for axis, batch in LINES:
         show(network, axis, batch)
         pays = np.array(RANGES[axis])[gain(along(network, axis, batch)) > 1]
-        if axis == "flops" and batch < 64:
-            assert (pays < 0.2 * BASE["flops"] / batch).all(), (batch, pays)
-        elif axis == "nodes" and batch == 1:
-            assert set(pays) <= {2}, pays
-            assert gain(along(network, axis, batch))[0] < 1.1
-        else:
-            assert pays.size == 0, (axis, batch, pays)
+        slow = 0.15 * BASE["flops"] / batch if axis == "flops" and batch < 64 else 0.0
+        assert (pays < slow).all(), (axis, batch, pays)
 
 
 @pytest.mark.parametrize("network", HEAVY_LINEAR)
@@ -124,11 +118,11 @@ def test_more_workers_of_the_same_batch_turn_it_round_too(network):
     assert (crossing.faster_below, crossing.faster_beyond) == ("mp", "dp")
 
 
-@pytest.mark.parametrize(("network", "most"), [("alexnet", 16), ("vgg16", 2)])
+@pytest.mark.parametrize(("network", "most"), [("alexnet", 16), ("vgg16", 1)])
 def test_a_link_that_costs_nothing_leaves_the_traffic_of_weights(network, most):
     """The corner on fast links: every data-parallel worker updates and reads all weights.
 
-    Model parallelism divides that memory traffic. Without bandwidth limits between nodes it
+    Model parallelism divides that memory traffic. Without bandwidth limits between nodes AlexNet
     still gains at the smallest batches, so "only on slow links" does not hold there.
     """
     unlimited = batch_crossing(network, 1e9)

@@ -37,6 +37,10 @@ class Collective(StrEnum):
     ALL_REDUCE = "all_reduce"
     ALL_GATHER = "all_gather"
     REDUCE_SCATTER = "reduce_scatter"
+    GATHER_FEATURES = "gather_features"
+    """An all-gather whose parts are features of every sample: they are put in place after it."""
+    SCATTER_FEATURES = "scatter_features"
+    """A reduce-scatter whose parts are: they are brought together before it."""
 
 
 @dataclass(frozen=True)
@@ -150,13 +154,20 @@ class _Divider:
             if name in self.exchanged:
                 continue
             self.exchanged.add(name)
-            scattered = name in self.divided or self.sequence_parallel
-            if scattered:
-                forward.append(Transfer(Collective.ALL_GATHER, name))
+            gathering, summing = self._exchanges_of(name)
+            if gathering is not None:
+                forward.append(Transfer(gathering, name))
             if name in self.trained:
-                summed = Collective.REDUCE_SCATTER if scattered else Collective.ALL_REDUCE
-                backward.append(Transfer(summed, name))
+                backward.append(Transfer(summing, name))
         return Division(Role.OUTPUTS, tuple(forward), tuple(backward))
+
+    def _exchanges_of(self, name: str) -> tuple[Collective | None, Collective]:
+        """How the parts of a tensor are gathered, and those of its gradient summed."""
+        if name in self.divided:
+            return Collective.GATHER_FEATURES, Collective.SCATTER_FEATURES
+        if self.sequence_parallel:
+            return Collective.ALL_GATHER, Collective.REDUCE_SCATTER
+        return None, Collective.ALL_REDUCE
 
     def _partial_sums(self, node: Node, role: Role) -> Division:
         """Partial sums of whole outputs: summed, and with sequence parallelism scattered."""
@@ -180,6 +191,6 @@ class _Divider:
         self.exchanged.update(needed)
         return Division(
             Role.WHOLE,
-            tuple(Transfer(Collective.ALL_GATHER, name) for name in needed),
-            tuple(Transfer(Collective.REDUCE_SCATTER, name) for name in needed),
+            tuple(Transfer(Collective.GATHER_FEATURES, name) for name in needed),
+            tuple(Transfer(Collective.SCATTER_FEATURES, name) for name in needed),
         )

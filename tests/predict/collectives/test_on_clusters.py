@@ -278,3 +278,16 @@ def test_uncached_horovod_negotiates_every_message_with_four_trees(nodes, size):
     inside = 2 * (hops["pcie"] + fabric.inner_latency_seconds)
     across = np.log2(nodes) * (hops["tcp"] + fabric.outer_latency_seconds)
     assert asked - plain == pytest.approx(4 * (inside + across))
+
+
+@pytest.mark.parametrize(
+    ("features", "plain"),
+    [("gather_features", "all_gather"), ("scatter_features", "reduce_scatter")],
+)
+def test_parts_of_features_are_copied_into_place(features, plain):
+    where, group, size = cluster("hkbu-v100-pcie").shaped(8, 1), Group(8, 1), 50e6
+    moved = collective_cost(plain, group, where, "nccl").seconds(size)
+    placed = collective_cost(features, group, where, "nccl").seconds(size)
+    copied = 2 * size / where.device.known_memory_bandwidth
+    assert placed - moved == pytest.approx(copied + library("nccl").message_overhead_seconds)
+    assert collective_cost(features, Group(1, 1), where, "nccl").seconds(size) == 0

@@ -24,4 +24,4 @@ def contended(cost: CollectiveCost, jobs: Numbers, penalty: float = 0.0) -> Coll
         Choice(tuple(slowed(variant) for variant in choice.variants), choice.limits, choice.applies)
         for choice in cost.choices
     )
-    return CollectiveCost(choices, cost.alone)
+    return dataclasses.replace(cost, choices=choices)

@@ -1,7 +1,7 @@
 """Seconds of a collective operation: counts of an algorithm x fabric x library."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from paceline.predict.collectives.algorithms import ALGORITHMS, Counts
 from paceline.predict.collectives.fabric import Fabric, fabric_of
 from paceline.predict.collectives.group import Group, Numbers
 from paceline.predict.collectives.library import Library, Rule, Variant, library
+
+_OF_FEATURES = {"gather_features": "all_gather", "scatter_features": "reduce_scatter"}
+"""Operations whose parts are features of every sample, and what they are made of."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class CollectiveCost:
 
     choices: tuple[Choice, ...]
     alone: NDArray[np.bool_]
+    rearranging: VariantCost | None = None
+    """Copies on the device before or after the call."""
 
     def seconds(self, size_bytes: Numbers) -> Numbers:
         """Time of one call; one rank alone, or nothing to send, takes none."""
@@ -85,6 +90,8 @@ class CollectiveCost:
         result = self.choices[0].seconds(sizes)
         for choice in self.choices[1:]:
             result = np.where(choice.applies, choice.seconds(sizes), result)
+        if self.rearranging is not None:
+            result = result + self.rearranging.seconds(sizes)
         result = np.where(self.alone | (sizes <= 0), 0.0, result)
         return float(result) if result.ndim == 0 else result
 
@@ -107,6 +114,9 @@ def collective_cost(
 
 def cost_on_fabric(operation: str, group: Group, fabric: Fabric, which: Library) -> CollectiveCost:
     """As `collective_cost`, on a fabric whose bandwidths may be arrays."""
+    if operation in _OF_FEATURES:
+        moved = cost_on_fabric(_OF_FEATURES[operation], group, fabric, which)
+        return replace(moved, rearranging=_rearranging(fabric, which))
     usable = [
         variant
         for variant in which.variants
@@ -123,6 +133,16 @@ def cost_on_fabric(operation: str, group: Group, fabric: Fabric, which: Library)
         return CollectiveCost(_by_rules(rules, usable, group, fabric, which), alone)
     costs = tuple(variant_cost(variant, group, fabric, which) for variant in usable)
     return CollectiveCost((Choice(costs),), alone)
+
+
+def _rearranging(fabric: Fabric, which: Library) -> VariantCost:
+    """Parts of features into the place that they have in each sample, or out of it.
+
+    Ranks' parts follow one another in memory, samples' features do too: all is read and written
+    once. Nothing runs beside such an exchange, so what a call takes from the device counts too.
+    """
+    per_byte = 0.0 if fabric.reduce_bandwidth is None else 2.0 / (3.0 * fabric.reduce_bandwidth)
+    return VariantCost("rearranging", which.message_overhead_seconds, per_byte)
 
 
 def variant_cost(variant: Variant, group: Group, fabric: Fabric, which: Library) -> VariantCost:
