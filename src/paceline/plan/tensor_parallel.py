@@ -6,6 +6,8 @@ networks are divided by filter as in Castello et al. (PDP 2021): every convoluti
 map by its outputs, whose parts are gathered before the next one.
 """
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -79,13 +81,25 @@ def check_divisible(graph: Graph, tp: int) -> None:
     """Refuse a degree that leaves devices with unequal shares of heads or features."""
     if tp == 1:
         return
-    for node, division in zip(graph.nodes, divide(graph), strict=True):
-        size, what = _divided_size(node, division.role)
-        if size and size % tp:
+    for name, size, what in _divided_sizes(graph):
+        if size % tp:
             raise InputError(
-                f"the {size} {what} of '{node.name}' do not divide by tp {tp}",
+                f"the {size} {what} of '{name}' do not divide by tp {tp}",
                 f"take a tensor-parallel degree that divides {size}",
             )
+
+
+def common_size(graph: Graph) -> int:
+    """What every degree that `check_divisible` accepts divides; 0 if it accepts all."""
+    return math.gcd(*(size for _, size, _ in _divided_sizes(graph)))
+
+
+def _divided_sizes(graph: Graph) -> Iterator[tuple[str, int, str]]:
+    """Name of each node whose heads or features are divided, how many and what they are."""
+    for node, division in zip(graph.nodes, divide(graph), strict=True):
+        size, what = _divided_size(node, division.role)
+        if size:
+            yield node.name, size, what
 
 
 def _divided_size(node: Node, role: Role) -> tuple[int, str]:

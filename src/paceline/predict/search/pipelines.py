@@ -78,7 +78,16 @@ class _Sharded:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.chosen = (setting.degrees.pp > 1) & (setting.degrees.dp > 1)
+        chosen = (setting.degrees.pp > 1) & (setting.degrees.dp > 1)
+        counts = setting.blocks_per_chunk.ravel()
+        self.by_count = [
+            (
+                int(count),
+                some := chosen & (counts == count),
+                setting.exchange_among(setting.dp[some]),
+            )
+            for count in np.unique(counts[chosen])
+        ]
 
     def chunk(self, own: Sums, place: int, gathered: float) -> Chunk:
         """A chunk of a block of its own, the first (0) or last (-1) of it, and middle ones.
@@ -88,12 +97,9 @@ class _Sharded:
         setting = self.setting
         shape = (setting.degrees.size, setting.micro_batch.size, 3, 1)
         forward, backward = np.zeros(shape), np.zeros(shape)
-        counts = setting.blocks_per_chunk.ravel()
-        for count in np.unique(counts[self.chosen]):
-            some = self.chosen & (counts == count)
-            exchange = setting.exchange_among(setting.dp[some])
+        for count, some, exchange in self.by_count:
             units: list[tuple[GatheredUnit, GatheredUnit]] = []
-            for sums, times in ((own, 1), (setting.middle, int(count) - 1)):
+            for sums, times in ((own, 1), (setting.middle, count - 1)):
                 if times == 0:
                     continue
                 work = _unit(setting, sums)

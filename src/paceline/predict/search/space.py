@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.errors import InputError
-from paceline.plan.tensor_parallel import check_divisible, is_transformer
+from paceline.plan.tensor_parallel import common_size, is_transformer
 from paceline.workload.graph import Graph
 
 ZERO_STAGES = (0, 1, 2, 3)
@@ -85,14 +85,8 @@ class Space:
 
     def _tensor_degrees(self) -> list[int]:
         possible = sorted({d for count in self.devices for d in divisors(count)})
-        return [tp for tp in possible if self._divides(tp)]
-
-    def _divides(self, tp: int) -> bool:
-        try:
-            check_divisible(self.graph, tp)
-        except InputError:
-            return False
-        return True
+        common = common_size(self.graph)
+        return [tp for tp in possible if common % tp == 0]
 
 
 def divisors(number: int) -> list[int]:
