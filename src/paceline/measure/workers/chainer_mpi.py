@@ -179,21 +179,17 @@ class MpiTraining(Training):
         return loss
 
     def step(self, index: int) -> Any:
-        """One optimiser step; the loss."""
+        """One optimiser step; the loss without its graph, which would keep every activation."""
         loss = self.gradients(index)
         if self.talks:
             self.communicator.multi_node_mean_grad(self.network)
         self.optimiser.update()
-        return loss
+        return loss.array
 
     def wait(self, handle: Any) -> None:
         """Return when a GPU has done what it was asked; a processor already has."""
         if self.gpu:
             chainer.cuda.Stream.null.synchronize()
-
-    def loss_value(self, handle: Any) -> float:
-        """The loss as a number."""
-        return float(handle.array)
 
     def barrier(self) -> None:
         """Every rank is here."""

@@ -160,11 +160,11 @@ class ParallelTraining(Training):
         return loss
 
     def step(self, index: int) -> Any:
-        """One optimiser step; the loss."""
+        """One optimiser step; the loss without its graph."""
         loss = self.gradients(self.model, index)
         self.optimiser.step()
         self.optimiser.clear_grad(set_to_zero=False)
-        return loss
+        return loss.detach()
 
     def wait(self, handle: Any) -> None:
         """Return when the device has done what it was asked; a processor already has."""

@@ -61,7 +61,7 @@ class Probes:
             }
         )
         self._close_backward(backward)
-        return loss
+        return loss.detach()
 
     def report(self, events: Events) -> None:
         """Write what the hooks saw of the steps after the warm-up."""

@@ -86,21 +86,17 @@ class TorchTraining(Training):
         return self.loss_of(called(*inputs), *targets)
 
     def step(self, index: int) -> torch.Tensor:
-        """One plain optimiser step; the loss, not yet read from the device."""
+        """One plain optimiser step; the loss, not yet read from the device, without its graph."""
         inputs, targets = self.fetch(index)
         self.optimiser.zero_grad()
         loss = self.loss(inputs, targets)
         loss.backward()
         self.optimiser.step()
-        return loss
+        return loss.detach()
 
     def wait(self, handle: Any) -> None:
         """Return when a GPU has done what it was asked; a processor already has."""
         synchronise(self.device)
-
-    def loss_value(self, handle: Any) -> float:
-        """The loss as a number."""
-        return float(handle.detach())
 
     def barrier(self) -> None:
         """Every rank is here."""
