@@ -59,6 +59,10 @@ class LaunchGroup:
         return math.fsum(known) / len(known) if known else math.nan
 
 
+NAMED_GROUPS = 3
+"""Groups that a line of doubt names; of more it says how many."""
+
+
 def doubt_lines(groups: Sequence[LaunchGroup]) -> list[str]:
     """Every reason to doubt these groups, one line each, naming the groups it holds for."""
     by_cause: dict[str, list[tuple[LaunchGroup, Doubt]]] = {}
@@ -67,7 +71,9 @@ def doubt_lines(groups: Sequence[LaunchGroup]) -> list[str]:
             by_cause.setdefault(doubt.cause, []).append((group, doubt))
     lines = []
     for cause, found in by_cause.items():
-        whom = "; ".join(group.words for group, _ in found)
+        whom = "; ".join(group.words for group, _ in found[:NAMED_GROUPS])
+        if len(found) > NAMED_GROUPS:
+            whom += f"; and {len(found) - NAMED_GROUPS} more"
         _, first = found[0]
         lines.append(f"{cause} ({whom}): {first.message}; {first.remedy}")
     return lines
