@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from paceline.errors import InputError
 from paceline.measure.events import only, read_events
 from paceline.measure.frameworks import framework
-from paceline.measure.job import Job
+from paceline.measure.job import Job, Optimiser
 from paceline.measure.run import events_path, run_job
 from paceline.store import Launch, Status, Store
 from paceline.testing.adapter_suite import COUNTED_LOSSES, LOSS_TOLERANCE
@@ -16,6 +16,9 @@ from paceline.workload import Graph
 
 PARITY_BATCH = 4
 """Samples of the short runs whose losses are compared: NumPy follows them in seconds."""
+PARITY_LEARNING_RATE = 0.0001
+"""Small enough that five steps of a deep network on few samples do not magnify rounding: with
+0.01 the losses of ResNet-44 in single precision part from those in double by 2 %."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ def _job(graph: Graph, name: str) -> Job:
         steps=COUNTED_LOSSES,
         warmup_steps=0,
         sequence=graph.sequence,
+        optimiser=Optimiser(learning_rate=PARITY_LEARNING_RATE),
     )
 
 
