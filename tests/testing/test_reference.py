@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from paceline.errors import InputError
 from paceline.measure.job import Job
 from paceline.testing.adapter_suite import narrowed_fcn5
+from paceline.testing.parity import PARITY_TOLERANCE, parity_job
 from paceline.testing.reference import loss_and_gradients, reference_losses
 from paceline.workload import zoo
 
@@ -86,3 +89,11 @@ def test_what_it_cannot_train_is_refused():
         reference_losses(a_job("gpt2"))
     with pytest.raises(InputError, match="batch statistics"):
         reference_losses(a_job(world_size=2))
+
+
+def test_parity_tells_updates_that_are_one_percent_off():
+    job = parity_job(zoo.build("resnet20"), "torch-ddp")
+    rate = job.optimiser.learning_rate
+    off = replace(job, optimiser=replace(job.optimiser, learning_rate=1.01 * rate))
+    pairs = zip(reference_losses(job), reference_losses(off), strict=True)
+    assert max(abs(a - b) / b for a, b in pairs) > PARITY_TOLERANCE
