@@ -30,7 +30,7 @@ def test_frameworks_that_train_something_else_are_not_compared():
 
 @pytest.mark.usefixtures("_quick")
 def test_those_that_train_the_same_are_ranked_with_a_figure(tmp_path, monkeypatch):
-    monkeypatch.setattr("paceline.testing.parity.LOSS_TOLERANCE", 10.0)
+    monkeypatch.setattr("paceline.testing.parity.PARITY_TOLERANCE", 10.0)
     monkeypatch.setattr("paceline.testing.parity.only", lambda *_: {"parameters": 269722})
     figure = tmp_path / "figure.svg"
     answer = run("--frameworks", "quick,other", "--figure", str(figure), "--json")
