@@ -13,30 +13,14 @@ from typing import Any
 
 from paceline.errors import EnvironmentUnusableError
 from paceline.measure.environments import RECIPES, chosen, installed_python
+from paceline.measure.workers.layer_shapes import LOSSES, OUTPUTS
 from paceline.naming import look_up
 
 WORKERS = Path(__file__).parent / "workers"
-IMAGE_OPERATIONS = frozenset(
-    {
-        "activation",
-        "add",
-        "avg_pool",
-        "batch_norm",
-        "concat",
-        "conv",
-        "cross_entropy",
-        "dropout",
-        "flatten",
-        "global_avg_pool",
-        "linear",
-        "max_pool",
-        "pad_shortcut",
-    }
-)
-"""Operations of image networks, which every worker has; PyTorch's have all of the graph's."""
+COMMON_OPERATIONS = frozenset(OUTPUTS) | {"cross_entropy", "elementwise_loss", "weighted_sum"}
+"""Operations that every worker has; PyTorch's have all of the graph's."""
 
-IMAGE_ACTIVATIONS = frozenset({"relu", "relu6", "sigmoid", "tanh"})
-
+COMMON_ACTIVATIONS = frozenset({"relu", "relu6", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu"})
 
 PASSED = (
     "RANK",
@@ -85,18 +69,19 @@ class Framework:
         """Whether the worker can build the network of a graph (its JSON form)."""
         if self.operations is None:
             return True
-        return all(self._can_build(node) for node in graph["nodes"])
+        kinds = {node["name"]: node["op"] for node in graph["nodes"]}
+        return kinds[graph["output"]] in LOSSES and all(map(self._can_build, graph["nodes"]))
 
     def _can_build(self, node: Mapping[str, Any]) -> bool:
         if self.operations is None or node["op"] not in self.operations:
             return False
-        if node.get("shares_weights_with") or node.get("ceil") or node.get("transposed"):
+        if len(node.get("kernel", (1, 1))) != 2 or node.get("transposed"):
             return False
-        if node["op"] == "conv" and (node["groups"] != 1 or len(node["kernel"]) != 2):
+        if node.get("ceil") and (node["op"] != "max_pool" or any(node["padding"])):
             return False
-        if node["op"] == "activation" and node["function"] not in IMAGE_ACTIVATIONS:
-            return False
-        return bool(node["op"] != "concat" or node.get("axis", 0) == 0)
+        if node["op"] == "activation":
+            return node["function"] in COMMON_ACTIVATIONS
+        return node.get("function", "binary_cross_entropy") == "binary_cross_entropy"
 
 
 def _framework(
@@ -127,40 +112,42 @@ FRAMEWORKS = {
         _framework("torch-tp", "torch_tp", "torch"),
         _framework("torch-pp", "torch_pp", "torch"),
         _framework("horovod-torch", "horovod_torch", "horovod-torch"),
-        _framework("tensorflow", "tensorflow_mirrored", "tensorflow", operations=IMAGE_OPERATIONS),
+        _framework("tensorflow", "tensorflow_mirrored", "tensorflow", operations=COMMON_OPERATIONS),
         _framework(
             "horovod-tensorflow",
             "horovod_tensorflow",
             "horovod-tensorflow",
-            operations=IMAGE_OPERATIONS,
+            operations=COMMON_OPERATIONS,
         ),
-        _framework("keras", "keras_tensorflow", "keras", "tensorflow", operations=IMAGE_OPERATIONS),
-        _framework("keras-jax", "keras_jax", "keras", "keras", operations=IMAGE_OPERATIONS),
-        _framework("keras-torch", "keras_torch", "keras", "keras", operations=IMAGE_OPERATIONS),
-        _framework("jax", "jax_sharded", "jax", operations=IMAGE_OPERATIONS),
-        _framework("horovod-mxnet", "horovod_mxnet", "horovod-mxnet", operations=IMAGE_OPERATIONS),
-        _framework("mxnet", "mxnet_kvstore", "mxnet", operations=IMAGE_OPERATIONS),
+        _framework(
+            "keras", "keras_tensorflow", "keras", "tensorflow", operations=COMMON_OPERATIONS
+        ),
+        _framework("keras-jax", "keras_jax", "keras", "keras", operations=COMMON_OPERATIONS),
+        _framework("keras-torch", "keras_torch", "keras", "keras", operations=COMMON_OPERATIONS),
+        _framework("jax", "jax_sharded", "jax", operations=COMMON_OPERATIONS),
+        _framework("horovod-mxnet", "horovod_mxnet", "horovod-mxnet", operations=COMMON_OPERATIONS),
+        _framework("mxnet", "mxnet_kvstore", "mxnet", operations=COMMON_OPERATIONS),
         _framework(
             "mxnet-server",
             "mxnet_kvstore",
             "mxnet",
-            operations=IMAGE_OPERATIONS,
+            operations=COMMON_OPERATIONS,
             variables={"PACELINE_MXNET_UPDATE": "server"},
         ),
         _framework(
             "mxnet-async",
             "mxnet_kvstore",
             "mxnet",
-            operations=IMAGE_OPERATIONS,
+            operations=COMMON_OPERATIONS,
             variables={
                 "PACELINE_MXNET_KVSTORE": "dist_async",
                 "PACELINE_MXNET_UPDATE": "server",
             },
             synchronous=False,
         ),
-        _framework("paddle", "paddle_parallel", "paddle", operations=IMAGE_OPERATIONS),
+        _framework("paddle", "paddle_parallel", "paddle", operations=COMMON_OPERATIONS),
         _framework(
-            "chainer", "chainer_mpi", "chainer", operations=IMAGE_OPERATIONS, launcher="mpiexec"
+            "chainer", "chainer_mpi", "chainer", operations=COMMON_OPERATIONS, launcher="mpiexec"
         ),
     )
 }

@@ -156,7 +156,7 @@ def test_an_adaptive_softmax_is_a_distribution_over_the_whole_vocabulary(shrink)
 
 
 def test_every_operation_of_the_vocabulary_can_be_built_but_recorded_ones():
-    known = set(torch_layers.BUILDERS) | set(torch_model.LOSSES)
+    known = set(torch_layers.BUILDERS) | set(torch_model.LOSS_FUNCTIONS)
     assert set(ops.OPS) - known <= {"recorded"}
 
 

@@ -19,9 +19,8 @@ warnings.filterwarnings("ignore")
 import chainer
 import chainer.functions as F
 import numpy as np
-from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, run_graph
-from layer_shapes import normalised_channels
-from numpy_data import batches, initial_weights, input_names
+from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, whole_program
+from numpy_data import batches, initial_statistics, initial_weights
 from stepping import Training, require_plain_sgd, run_worker
 
 Node = Mapping[str, Any]
@@ -102,29 +101,26 @@ OPERATIONS = {
 
 
 class Network(chainer.Link):
-    """The loss of a batch as one link: called with images and labels."""
+    """The loss of a batch as one link: called with the inputs by name."""
 
     def __init__(self, graph: Mapping[str, Any], seed: int) -> None:
         super().__init__()
-        self.graph, self.names = graph, input_names(graph)
+        self.program = whole_program(graph)
         self.attributes: dict[str, str] = {}
         with self.init_scope():
             for name, value in initial_weights(graph, seed).items():
                 setattr(self, self._attribute(name), chainer.Parameter(value))
-        for name, width in normalised_channels(graph).items():
-            mean, variance = np.zeros(width, np.float32), np.ones(width, np.float32)
-            self.add_persistent(self._attribute(f"{name}.running_mean"), mean)
-            self.add_persistent(self._attribute(f"{name}.running_var"), variance)
+        for name, value in initial_statistics(graph).items():
+            self.add_persistent(self._attribute(name), value)
 
     def _attribute(self, name: str) -> str:
         self.attributes[name] = name.replace(".", "_")
         return self.attributes[name]
 
-    def forward(self, images: Any, labels: Any) -> Any:
+    def forward(self, inputs: Mapping[str, Any]) -> Any:
         """The mean loss."""
         own = {name: getattr(self, attribute) for name, attribute in self.attributes.items()}
-        inputs = dict(zip(self.names, (images, labels), strict=True))
-        return run_graph(self.graph, OPERATIONS, own, inputs)
+        return self.program.run(OPERATIONS, own, inputs)
 
 
 def join_ranks(world: int, device: str) -> Any:
@@ -159,11 +155,14 @@ class MpiTraining(Training):
         if self.gpu:
             chainer.cuda.get_device_from_id(int(os.environ["LOCAL_RANK"])).use()
             self.network.to_gpu()
-            self.data = [tuple(map(chainer.cuda.to_gpu, batch)) for batch in self.data]
+            self.data = [
+                {name: chainer.cuda.to_gpu(value) for name, value in batch.items()}
+                for batch in self.data
+            ]
 
     def forward(self, index: int) -> Any:
         """Forward pass of a step's batch."""
-        return self.network(*self.data[index % len(self.data)])
+        return self.network(self.data[index % len(self.data)])
 
     def gradients(self, index: int) -> Any:
         """Forward and backward pass of a step's batch."""

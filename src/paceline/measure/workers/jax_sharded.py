@@ -17,18 +17,14 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Part
 from jax_counting import product_flops
 from jax_layers import operations
-from layer_graph import run_graph
-from layer_shapes import normalised_channels
-from numpy_data import (
-    batches,
-    channels_last_images,
-    channels_last_weight,
-    initial_weights,
-    input_names,
-)
+from layer_graph import whole_program
+from numpy_data import CHANNELS_LAST, batches, channels_last, initial_statistics, initial_weights
 from stepping import Training, require_plain_sgd, run_worker
 
 RANKS = "ranks"
+Batch = Mapping[str, Any]
+"""Values of every input by its name, labels among them."""
+
 SAME, SPLIT = Part(), Part(RANKS)
 
 
@@ -52,24 +48,16 @@ def join_ranks(job: Mapping[str, Any], rank: int, world: int) -> Mesh:
 
 def numpy_network(job: Mapping[str, Any]) -> tuple[dict, dict, Callable[..., Any]]:
     """Weights, running statistics, and the loss as a function of both and a batch."""
-    graph = job["graph"]
-    weights = {
-        name: channels_last_weight(value)
-        for name, value in initial_weights(graph, job["seed"]).items()
-    }
-    running = {}
-    for name, width in normalised_channels(graph).items():
-        running[f"{name}.running_mean"] = np.zeros(width, np.float32)
-        running[f"{name}.running_var"] = np.ones(width, np.float32)
-    image, label = input_names(graph)
+    program = whole_program(job["graph"])
 
-    def loss_of(weights: dict, running: dict, images: Any, labels: Any) -> tuple[Any, dict]:
+    def loss_of(weights: dict, running: dict, batch: Batch) -> tuple[Any, dict]:
         updated = dict(running)
         key = jax.random.key(job["seed"])
-        inputs = {image: images, label: labels}
-        return run_graph(graph, operations(updated, key), weights, inputs), updated
+        loss = program.run(operations(updated, key), {**weights, **running}, batch)
+        return loss, updated
 
-    return weights, running, loss_of
+    weights = initial_weights(job["graph"], job["seed"], CHANNELS_LAST)
+    return weights, initial_statistics(job["graph"]), loss_of
 
 
 class ShardedTraining(Training):
@@ -91,8 +79,8 @@ class ShardedTraining(Training):
         velocities = jax.tree.map(np.zeros_like, weights)
         self.state = jax.tree.map(self.everywhere, (weights, velocities, running))
         self.data = [
-            (self.shared_out(channels_last_images(images)), self.shared_out(labels))
-            for images, labels in batches(job, rank, world)
+            {name: self.shared_out(channels_last(value)) for name, value in batch.items()}
+            for batch in batches(job, rank, world)
         ]
         self.whole = self.compiled_step(self.talks)
 
@@ -105,18 +93,18 @@ class ShardedTraining(Training):
         return jax.make_array_from_process_local_data(NamedSharding(self.mesh, SPLIT), own)
 
     def over_ranks(self, function: Callable[..., Any], out: Any, donate: tuple = ()) -> Any:
-        """``function`` of state, images and labels, compiled to run on every rank's part."""
+        """``function`` of state and batch, compiled to run on every rank's part."""
         mapped = jax.shard_map(
-            function, mesh=self.mesh, in_specs=(SAME, SPLIT, SPLIT), out_specs=out, check_vma=False
+            function, mesh=self.mesh, in_specs=(SAME, SPLIT), out_specs=out, check_vma=False
         )
         return jax.jit(mapped, donate_argnums=donate)
 
     def compiled_step(self, talks: bool) -> Any:
         """The whole step, with or without the mean over ranks."""
 
-        def step(state: Any, images: Any, labels: Any) -> tuple[Any, Any]:
+        def step(state: Any, batch: Batch) -> tuple[Any, Any]:
             weights, velocities, running = state
-            loss, running, gradients = self.gradients(state, images, labels)
+            loss, running, gradients = self.gradients(state, batch)
             if talks:
                 gradients = jax.lax.pmean(gradients, RANKS)
             weights, velocities = self.update(weights, velocities, gradients)
@@ -124,11 +112,11 @@ class ShardedTraining(Training):
 
         return self.over_ranks(step, ((SAME, SAME, SAME), SPLIT), donate=(0,))
 
-    def gradients(self, state: Any, images: Any, labels: Any) -> tuple[Any, Any, Any]:
+    def gradients(self, state: Any, batch: Batch) -> tuple[Any, Any, Any]:
         """Loss, statistics and gradients of this rank's samples."""
         weights, _, running = state
         value_and_gradient = jax.value_and_grad(self.loss_of, has_aux=True)
-        (loss, running), gradients = value_and_gradient(weights, running, images, labels)
+        (loss, running), gradients = value_and_gradient(weights, running, batch)
         return loss, running, gradients
 
     def update(self, weights: Any, velocities: Any, gradients: Any) -> tuple[Any, Any]:
@@ -143,7 +131,7 @@ class ShardedTraining(Training):
 
     def step(self, index: int) -> Any:
         """One optimiser step; the losses of all ranks, of which this one holds its own."""
-        self.state, loss = self.whole(self.state, *self.data[index % len(self.data)])
+        self.state, loss = self.whole(self.state, self.data[index % len(self.data)])
         return loss
 
     def wait(self, handle: Any) -> None:
@@ -175,19 +163,19 @@ class ShardedTraining(Training):
         if self.talks:
             return None
         weights, _, running = self.state
-        return product_flops(jax.make_jaxpr(self.loss_of)(weights, running, *self.data[0]))
+        return product_flops(jax.make_jaxpr(self.loss_of)(weights, running, self.data[0]))
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
         """Every part, compiled on its own; the parts train a copy of the state."""
 
-        def forward(state: Any, images: Any, labels: Any) -> Any:
-            return self.loss_of(state[0], state[2], images, labels)[0][None]
+        def forward(state: Any, batch: Batch) -> Any:
+            return self.loss_of(state[0], state[2], batch)[0][None]
 
-        def forward_backward(state: Any, images: Any, labels: Any) -> Any:
-            loss, _, gradients = self.gradients(state, images, labels)
+        def forward_backward(state: Any, batch: Batch) -> Any:
+            loss, _, gradients = self.gradients(state, batch)
             return loss[None], gradients
 
-        def collective(state: Any, images: Any, labels: Any) -> Any:
+        def collective(state: Any, batch: Batch) -> Any:
             return jax.lax.pmean(state[1], RANKS)
 
         copied = {"state": jax.tree.map(jnp.copy, self.state)}
@@ -195,11 +183,11 @@ class ShardedTraining(Training):
 
         def local_step(index: int) -> Any:
             batch = self.data[index % len(self.data)]
-            copied["state"], loss = local(copied["state"], *batch)
+            copied["state"], loss = local(copied["state"], batch)
             return loss, copied["state"]
 
         def on_batch(function: Any) -> Callable[[int], Any]:
-            return lambda index: function(self.state, *self.data[index % len(self.data)])
+            return lambda index: function(self.state, self.data[index % len(self.data)])
 
         parts = {
             "forward": on_batch(self.over_ranks(forward, SPLIT)),

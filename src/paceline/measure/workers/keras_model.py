@@ -1,44 +1,67 @@
-"""Builds an image network from its graph with Keras layers, on whichever backend Keras has.
+"""Builds a network from its graph with Keras layers, on whichever backend Keras has.
 
 Channels last on every backend, since that is Keras's own layout on processors.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import keras
 from keras import layers
-from layer_graph import NORM_EPSILON, NORM_NEW_SHARE
-from layer_shapes import value_shapes
-from numpy_data import channels_last_weight, initial_weights, input_names
-
-Node = Mapping[str, Any]
+from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, split_loss
+from layer_shapes import Node, Shape, value_shapes
+from numpy_data import CHANNELS_LAST, initial_weights
 
 
-def build(graph: Mapping[str, Any], seed: int) -> keras.Model:
-    """The network without its loss: from images, channels last, to scores; initial weights set."""
+@dataclass(frozen=True)
+class KerasNetwork:
+    """A Keras model without its loss, and the names of what it reads and makes, in order."""
+
+    model: keras.Model
+    input_names: list[str]
+    output_names: list[str]
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """What the loss reads of a batch in training, by name."""
+        made = self.model([batch[name] for name in self.input_names], training=True)
+        return dict(zip(self.output_names, made, strict=True))
+
+
+def build(job: Mapping[str, Any]) -> KerasNetwork:
+    """The network of a job, reading images with their channels last; initial weights set."""
     keras.config.set_image_data_format("channels_last")
-    shapes = value_shapes(graph)
-    image, _ = input_names(graph)
-    channels, *sides = shapes[image]
-    given = keras.Input((*sides, channels), name=image)
-    values: dict[str, Any] = {image: given}
-    loss = next(node for node in graph["nodes"] if node["name"] == graph["output"])
-    weights = initial_weights(graph, seed)
+    graph = job["graph"]
+    shapes = value_shapes(graph, job.get("sequence"))
+    nodes, _, outputs = split_loss(graph)
+    read = {name for node in nodes for name in node["inputs"]}
+    given = {
+        name: keras.Input(_channels_last_shape(shapes[name]), name=name, dtype=_dtype(spec))
+        for name, spec in graph["inputs"].items()
+        if name in read
+    }
+    values: dict[str, Any] = dict(given)
+    weights = initial_weights(graph, job["seed"], CHANNELS_LAST)
     built: dict[str, layers.Layer] = {}
-    for node in graph["nodes"]:
-        if node is loss:
-            continue
+    for node in nodes:
         inputs = [values[name] for name in node["inputs"]]
         made = BUILDERS[node["op"]](node, inputs)
         if isinstance(made, layers.Layer):
             built[node["name"]] = made
             made = made(inputs[0] if len(inputs) == 1 else inputs)
         values[node["name"]] = made
-    model = keras.Model(given, values[loss["inputs"][0]], name="network")
+    model = keras.Model(list(given.values()), [values[name] for name in outputs], name="network")
     for name, layer in built.items():
         _set_weights(layer, name, weights)
-    return model
+    return KerasNetwork(model, list(given), outputs)
+
+
+def _channels_last_shape(shape: Shape) -> Shape:
+    return (*shape[1:], shape[0]) if len(shape) == 3 else shape
+
+
+def _dtype(spec: Mapping[str, Any]) -> str:
+    return "float32" if spec["dtype"] == "float" else "int32"
 
 
 def _set_weights(layer: layers.Layer, name: str, weights: Mapping[str, Any]) -> None:
@@ -46,7 +69,7 @@ def _set_weights(layer: layers.Layer, name: str, weights: Mapping[str, Any]) -> 
         return
     weight = weights[f"{name}.weight"]
     if weight.ndim > 1:
-        layer.kernel.assign(channels_last_weight(weight))
+        layer.kernel.assign(weight)
         if f"{name}.bias" in weights:
             layer.bias.assign(weights[f"{name}.bias"])
     else:

@@ -17,24 +17,24 @@ from typing import Any
 import keras
 import tensorflow as tf
 from keras_model import build
+from layer_graph import loss_program
 from stepping import run_worker
 from tensorflow_layers import OPERATIONS
 from tensorflow_mirrored import MirroredTraining
-from tensorflow_training import versions
+from tensorflow_training import Batch, versions
 
 
 class KerasTraining(MirroredTraining):
     """The mirrored training of a Keras model."""
 
-    def build_network(self) -> tuple[list[tf.Variable], Callable[[Any, Any], Any]]:
+    def build_network(self) -> tuple[list[tf.Variable], Callable[[Batch], Any]]:
         """The Keras model's variables, and its loss as a function."""
-        model = build(self.job["graph"], self.job["seed"])
-        cross_entropy = OPERATIONS["cross_entropy"]
+        network, loss = build(self.job), loss_program(self.job["graph"])
 
-        def loss_of(images: Any, labels: Any) -> Any:
-            return cross_entropy({}, [model(images, training=True), labels], {})
+        def loss_of(batch: Batch) -> Any:
+            return loss.run(OPERATIONS, {}, {**batch, **network(batch)})
 
-        return [weight.value for weight in model.trainable_weights], loss_of
+        return [weight.value for weight in network.model.trainable_weights], loss_of
 
 
 def keras_versions() -> Mapping[str, Any]:

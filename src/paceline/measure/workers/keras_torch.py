@@ -15,24 +15,24 @@ from typing import Any
 import keras
 import torch
 from keras_model import build
-from numpy_data import batches, channels_last_images
+from numpy_data import batches, channels_last
 from stepping import run_worker
 from torch_ddp import DdpTraining
 from torch_devices import versions
 
 
 class KerasNetwork(torch.nn.Module):
-    """A Keras model as a module that reads images, channels last."""
-
-    input_names = ("image",)
+    """A Keras model as a module that reads images with their channels last."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         super().__init__()
-        self.model = build(job["graph"], job["seed"])
+        network = build(job)
+        self.model, self.input_names = network.model, network.input_names
 
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """The scores of a batch."""
-        return self.model(images, training=True)
+    def forward(self, *values: torch.Tensor) -> list[torch.Tensor]:
+        """What the loss reads of a batch."""
+        made: list[torch.Tensor] = self.model(list(values), training=True)
+        return made
 
 
 class KerasTraining(DdpTraining):
@@ -43,14 +43,16 @@ class KerasTraining(DdpTraining):
         return KerasNetwork(self.job)
 
     def batches(self, inputs: list[str], targets: list[str]) -> list:
-        """Images with their channels last, and their labels."""
+        """What the network and what the loss reads; images with their channels last."""
         return [
-            (
-                [torch.from_numpy(channels_last_images(images))],
-                [torch.from_numpy(labels).long()],
-            )
-            for images, labels in batches(self.job, self.rank, self.world)
+            tuple([_tensor(batch[name]) for name in names] for names in (inputs, targets))
+            for batch in batches(self.job, self.rank, self.world)
         ]
+
+
+def _tensor(value: Any) -> torch.Tensor:
+    made = torch.from_numpy(channels_last(value))
+    return made if made.is_floating_point() else made.long()
 
 
 def keras_versions() -> Mapping[str, Any]:

@@ -1,33 +1,92 @@
-"""Runs the nodes of an image network with one framework's functions; standard library only."""
+"""Runs the nodes of a network with one framework's functions; standard library only."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from layer_shapes import LOSSES, Node, parameter_owners
+
 NORM_EPSILON = 1e-5
+"""What is added to the variance by batch and layer normalisation, as in PyTorch."""
+
 NORM_NEW_SHARE = 0.1
-"""PyTorch's settings of batch normalisation: what is added to the variance, and how much of a
-batch's statistics goes into the running ones."""
+"""How much of a batch's statistics goes into the running ones, as in PyTorch."""
+
+RMS_EPSILON = 1e-6
+RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K = 1e-4, 0.75, 2.0
+"""Settings of local response normalisation: of AlexNet's authors, the sum divided by its size."""
+
+ROTARY_BASE = 10000.0
+
+TIED_ROWS = "rows"
+"""What a linear layer calls the weight of an embedding that it shares: one row per output."""
 
 Operation = Callable[..., Any]
 """Called with the node, the values it reads, and its parameters by their short names."""
 
 
-def run_graph(
-    graph: Mapping[str, Any],
-    operations: Mapping[str, Operation],
-    parameters: Mapping[str, Any],
-    inputs: Mapping[str, Any],
-) -> Any:
-    """The loss of a batch: every node in order, by the framework's function for its operation.
+@dataclass(frozen=True)
+class NodeRun:
+    """A node, and the full name of each parameter by the short one that its operation reads."""
 
-    ``parameters`` are named ``<node>.<parameter>``; each function gets those of its node.
-    """
-    values = dict(inputs)
-    own: dict[str, dict[str, Any]] = {}
-    for name, value in parameters.items():
-        node, _, short = name.rpartition(".")
-        own.setdefault(node, {})[short] = value
+    node: Node
+    own: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Nodes in the order they run, and the name of the value that is wanted."""
+
+    runs: tuple[NodeRun, ...]
+    output: str
+
+    def run(
+        self,
+        operations: Mapping[str, Operation],
+        parameters: Mapping[str, Any],
+        inputs: Mapping[str, Any],
+    ) -> Any:
+        """The output, every node by the framework's function for its operation.
+
+        ``parameters`` are named ``<node>.<parameter>``.
+        """
+        values = dict(inputs)
+        for one in self.runs:
+            node = one.node
+            read = [values[name] for name in node["inputs"]]
+            own = {short: parameters[full] for short, full in one.own.items()}
+            values[node["name"]] = operations[node["op"]](node, read, own)
+        return values[self.output]
+
+
+def whole_program(graph: Mapping[str, Any]) -> Program:
+    """The network and its loss."""
+    owners = parameter_owners(graph)
+    kinds = {node["name"]: node["op"] for node in graph["nodes"]}
+    runs = []
     for node in graph["nodes"]:
-        read = [values[name] for name in node["inputs"]]
-        values[node["name"]] = operations[node["op"]](node, read, own.get(node["name"], {}))
-    return values[graph["output"]]
+        own = {}
+        for short, owner in owners.get(node["name"], {}).items():
+            tied = node["op"] == "linear" and kinds[owner] == "embedding"
+            own[TIED_ROWS if tied else short] = f"{owner}.{short}"
+        if node["op"] == "batch_norm":
+            own |= {short: f"{node['name']}.{short}" for short in ("running_mean", "running_var")}
+        runs.append(NodeRun(node, own))
+    return Program(tuple(runs), graph["output"])
+
+
+def loss_program(graph: Mapping[str, Any]) -> Program:
+    """The loss alone, which reads what the network makes and the targets."""
+    runs = tuple(NodeRun(node, {}) for node in split_loss(graph)[1])
+    return Program(runs, graph["output"])
+
+
+def split_loss(graph: Mapping[str, Any]) -> tuple[list[Node], list[Node], list[str]]:
+    """Nodes of the network, nodes of the loss, and the names the loss reads of the network."""
+    network = [node for node in graph["nodes"] if node["op"] not in LOSSES]
+    loss = [node for node in graph["nodes"] if node["op"] in LOSSES]
+    if not loss:
+        return network, loss, [graph["output"]]
+    made = {node["name"] for node in network}
+    reads = (name for node in loss for name in node["inputs"])
+    return network, loss, list(dict.fromkeys(name for name in reads if name in made))

@@ -70,11 +70,11 @@ class KvstoreTraining(Training):
         context = mx.gpu(int(os.environ.get("LOCAL_RANK", "0"))) if gpu else mx.cpu()
         self.job, self.world = job, world
         self.talks = world > 1 and job["synchronise"]
-        self.network = Network(job["graph"], job["seed"], context)
+        self.network = Network(job, context)
         self.network.hybridize(static_alloc=True, static_shape=True)
         self.data = [
-            (mx.nd.array(images, ctx=context), mx.nd.array(labels, ctx=context))
-            for images, labels in batches(job, rank, world)
+            [mx.nd.array(value, ctx=context) for value in batch.values()]
+            for batch in batches(job, rank, world)
         ]
         trained = [p for p in self.network.collect_params().values() if p.grad_req != "null"]
         self.parameters = sum(int(np.prod(parameter.shape)) for parameter in trained)

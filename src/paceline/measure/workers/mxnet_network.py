@@ -1,32 +1,28 @@
-"""An image network as one hybrid block of MXNet, which compiles it; channels first."""
+"""A network as one hybrid block of MXNet, which compiles it; channels first."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import mxnet as mx
-import numpy as np
-from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, run_graph
-from layer_shapes import normalised_channels, value_shapes
+from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, whole_program
+from layer_shapes import value_shapes
 from mxnet import gluon
-from numpy_data import initial_weights, input_names
+from numpy_data import initial_statistics, initial_weights
 
 Node = Mapping[str, Any]
 
 
 class Network(gluon.HybridBlock):
-    """The loss of a batch as one block: called with images and labels."""
+    """The loss of a batch as one block: called with the inputs in the graph's order."""
 
-    def __init__(self, graph: Mapping[str, Any], seed: int, context: mx.Context) -> None:
+    def __init__(self, job: Mapping[str, Any], context: mx.Context) -> None:
         super().__init__(prefix="")
-        self.graph = with_input_channels(graph)
-        self.image, self.label = input_names(graph)
+        graph = job["graph"]
+        self.program = whole_program(with_read_shapes(graph, job.get("sequence")))
+        self.names = list(graph["inputs"])
         self.short_names: dict[str, str] = {}
-        statistics = {}
-        for name, width in normalised_channels(graph).items():
-            statistics[f"{name}.running_mean"] = np.zeros(width, np.float32)
-            statistics[f"{name}.running_var"] = np.ones(width, np.float32)
-        weights = initial_weights(graph, seed)
-        for name, value in {**weights, **statistics}.items():
+        weights = initial_weights(graph, job["seed"])
+        for name, value in {**weights, **initial_statistics(graph)}.items():
             attribute = name.replace(".", "_")
             self.short_names[attribute] = name
             trained = "write" if name in weights else "null"
@@ -37,20 +33,18 @@ class Network(gluon.HybridBlock):
             parameter.initialize(ctx=context)
             parameter.set_data(mx.nd.array(value, ctx=context))
 
-    def hybrid_forward(self, F: Any, images: Any, labels: Any, **own: Any) -> Any:  # noqa: N803
+    def hybrid_forward(self, F: Any, *values: Any, **own: Any) -> Any:  # noqa: N803
         """The mean loss."""
         parameters = {self.short_names[name]: value for name, value in own.items()}
-        inputs = {self.image: images, self.label: labels}
-        return run_graph(self.graph, operations(F), parameters, inputs)
+        inputs = dict(zip(self.names, values, strict=True))
+        return self.program.run(operations(F), parameters, inputs)
 
 
-def with_input_channels(graph: Mapping[str, Any]) -> dict[str, Any]:
-    """The graph whose shortcuts know the channels they read, which a symbol does not tell."""
-    shapes = value_shapes(graph)
+def with_read_shapes(graph: Mapping[str, Any], sequence: "int | None") -> dict[str, Any]:
+    """The graph whose nodes know the shapes that they ``read``, which a symbol does not tell."""
+    shapes = value_shapes(graph, sequence)
     nodes = [
-        {**node, "in_channels": shapes[node["inputs"][0]][0]}
-        if node["op"] == "pad_shortcut"
-        else node
+        {**node, "read": [shapes[name] for name in node["inputs"] if name in shapes]}
         for node in graph["nodes"]
     ]
     return {**graph, "nodes": nodes}
@@ -111,7 +105,7 @@ def operations(F: Any) -> dict[str, Any]:  # noqa: N803
     def pad_shortcut(node: Node, inputs: list, _: Mapping[str, Any]) -> Any:
         stride = node["stride"]
         taken = F.slice(inputs[0], begin=(0, 0, 0, 0), end=(None,) * 4, step=(1, 1, stride, stride))
-        added = node["out_channels"] - node["in_channels"]
+        added = node["out_channels"] - node["read"][0][0]
         empty = [
             F.zeros_like(F.slice_axis(taken, axis=1, begin=0, end=size))
             for size in (added // 2, added - added // 2)

@@ -9,70 +9,87 @@ from typing import Any
 
 import numpy as np
 import synthetic
-from layer_shapes import parameter_shapes
+from layer_shapes import Shape, input_shape, normalised_channels, parameter_shapes
 
 Array = Any
+Layout = Mapping[str, tuple[int, ...]]
+"""Order of the axes of the weight of an operation, where it is not PyTorch's."""
+
+PYTORCH: Layout = {}
+INPUTS_FIRST: Layout = {"linear": (1, 0)}
+CHANNELS_LAST: Layout = {"conv": (2, 3, 1, 0), "linear": (1, 0)}
 
 
-def initial_weights(graph: Mapping[str, Any], seed: int) -> dict[str, Array]:
-    """Every parameter by its name, ``<node>.<parameter>``, in PyTorch's layout, as float32."""
-    return {
-        f"{node['name']}.{name}": _initial(f"{node['name']}.{name}", node["op"], shape, seed)
-        for node, name, shape in parameter_shapes(graph)
-    }
+def initial_weights(
+    graph: Mapping[str, Any], seed: int, layout: Layout = PYTORCH
+) -> dict[str, Array]:
+    """Every trained parameter by its name, ``<node>.<parameter>``, as float32."""
+    found = {}
+    for node, short, shape in parameter_shapes(graph):
+        name = f"{node['name']}.{short}"
+        value = _initial(name, node["op"], shape, seed)
+        if short == "weight" and node["op"] in layout:
+            value = np.ascontiguousarray(value.transpose(layout[node["op"]]))
+        found[name] = value
+    return found
 
 
-def batches(job: Mapping[str, Any], rank: int, world: int) -> list[tuple[Array, Array]]:
+def initial_statistics(graph: Mapping[str, Any]) -> dict[str, Array]:
+    """Running statistics of batch normalisations by their names, as float32."""
+    found = {}
+    for name, width in normalised_channels(graph).items():
+        found[f"{name}.running_mean"] = np.zeros(width, np.float32)
+        found[f"{name}.running_var"] = np.ones(width, np.float32)
+    return found
+
+
+def batches(job: Mapping[str, Any], rank: int, world: int) -> list[dict[str, Array]]:
     """The job's distinct batches of this rank, in the order they are trained on.
 
-    Images are channels first, labels 32-bit integers.
+    Each is the arrays of all inputs by name, labels among them: images channels first, integers
+    of 32 bits.
     """
     if job["data"]["kind"] != "synthetic":
         raise ValueError(f"{job['framework']} trains on synthetic data, not {job['data']['kind']}")
-    image, label = input_names(job["graph"])
-    size, specs = job["batch_per_rank"], job["graph"]["inputs"]
+    graph, size = job["graph"], job["batch_per_rank"]
+    length = job.get("sequence") or graph.get("sequence")
     made = []
     for number in range(job["distinct_batches"]):
         first = (number * world + rank) * size
-        images = _samples(image, specs[image], job["seed"], first, size)
-        labels = _samples(label, specs[label], job["seed"], first, size).astype(np.int32)
-        made.append((images, labels))
+        made.append(
+            {
+                name: _samples(name, spec, length, job["seed"], first, size)
+                for name, spec in graph["inputs"].items()
+            }
+        )
     return made
 
 
-def channels_last_weight(value: Array) -> Array:
-    """A weight of PyTorch's layout in that of channels last: HWIO for kernels, IO for matrices."""
-    if value.ndim == 4:
-        return value.transpose(2, 3, 1, 0)
-    return value.transpose() if value.ndim == 2 else value
+def channels_last(value: Array) -> Array:
+    """Images with their channels last; anything else as it is."""
+    return value.transpose(0, 2, 3, 1).copy() if value.ndim == 4 else value
 
 
-def channels_last_images(images: Array) -> Array:
-    """Images with their channels last."""
-    return images.transpose(0, 2, 3, 1).copy()
-
-
-def input_names(graph: Mapping[str, Any]) -> tuple[str, str]:
-    """Names of the one input and of the label of an image network."""
-    loss = next(node for node in graph["nodes"] if node["name"] == graph["output"])
-    names = list(graph["inputs"])
-    if loss["op"] != "cross_entropy" or len(names) != 2:
-        raise ValueError("this worker trains networks with one input and a label by cross entropy")
-    label = loss["inputs"][1]
-    return next(name for name in names if name != label), label
-
-
-def _samples(name: str, spec: Mapping[str, Any], seed: int, first: int, count: int) -> Array:
-    elements = math.prod(spec["shape"])
+def _samples(
+    name: str,
+    spec: Mapping[str, Any],
+    sequence: "int | None",
+    seed: int,
+    first: int,
+    count: int,
+) -> Array:
+    shape = input_shape(spec, sequence)
+    elements = math.prod(shape)
     indices = np.arange(first * elements, (first + count) * elements, dtype=np.int64)
     with np.errstate(over="ignore"):
         words = synthetic.array_words(synthetic.stream_key(seed, f"input/{name}"), indices)
     if spec["dtype"] == "float":
-        return _reals(words).reshape(count, *spec["shape"])
-    return synthetic.integers_from_words(words, spec["limit"]).reshape(count, *spec["shape"])
+        return _reals(words).reshape(count, *shape)
+    whole = synthetic.integers_from_words(words, spec["limit"])
+    return whole.astype(np.int32).reshape(count, *shape)
 
 
-def _initial(name: str, kind: str, shape: tuple[int, ...], seed: int) -> Array:
+def _initial(name: str, kind: str, shape: Shape, seed: int) -> Array:
     if synthetic.starts_at_one(name, kind):
         return np.ones(shape, np.float32)
     scale = synthetic.initial_scale(name, shape, kind)

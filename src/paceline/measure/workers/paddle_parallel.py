@@ -13,10 +13,9 @@ import numpy as np
 import paddle
 import paddle.distributed as dist
 import paddle.nn.functional as F
-from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, run_graph
-from layer_shapes import normalised_channels
+from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, whole_program
 from meeting import exchange, free_port
-from numpy_data import batches, initial_weights, input_names
+from numpy_data import INPUTS_FIRST, batches, initial_statistics, initial_weights
 from stepping import Training, require_plain_sgd, run_worker
 
 Node = Mapping[str, Any]
@@ -85,31 +84,30 @@ OPERATIONS = {
 """Paddle's function of each operation, channels first."""
 
 
+def _wide_integers(value: Any) -> Any:
+    return value.astype(np.int64) if value.dtype == np.int32 else value
+
+
 class Network(paddle.nn.Layer):
-    """The loss of a batch as one layer: called with images and labels."""
+    """The loss of a batch as one layer: called with the inputs in the graph's order."""
 
     def __init__(self, graph: Mapping[str, Any], seed: int) -> None:
         super().__init__()
-        self.graph, self.names = graph, input_names(graph)
-        self.attributes: dict[str, str] = {}
-        for name, value in initial_weights(graph, seed).items():
-            stored = value.transpose() if value.ndim == 2 else value
-            initial = paddle.nn.initializer.Assign(np.ascontiguousarray(stored))
-            parameter = self.create_parameter(stored.shape, default_initializer=initial)
-            self.add_parameter(self._attribute(name), parameter)
-        for name, width in normalised_channels(graph).items():
-            self.register_buffer(self._attribute(f"{name}.running_mean"), paddle.zeros([width]))
-            self.register_buffer(self._attribute(f"{name}.running_var"), paddle.ones([width]))
+        self.program, self.names = whole_program(graph), list(graph["inputs"])
+        self.tensors: dict[str, Any] = {}
+        for name, value in initial_weights(graph, seed, INPUTS_FIRST).items():
+            initial = paddle.nn.initializer.Assign(value)
+            parameter = self.create_parameter(value.shape, default_initializer=initial)
+            self.add_parameter(name.replace(".", "_"), parameter)
+            self.tensors[name] = parameter
+        for name, value in initial_statistics(graph).items():
+            self.tensors[name] = paddle.to_tensor(value)
+            self.register_buffer(name.replace(".", "_"), self.tensors[name])
 
-    def _attribute(self, name: str) -> str:
-        self.attributes[name] = name.replace(".", "_")
-        return self.attributes[name]
-
-    def forward(self, images: Any, labels: Any) -> Any:
+    def forward(self, *values: Any) -> Any:
         """The mean loss."""
-        own = {name: getattr(self, attribute) for name, attribute in self.attributes.items()}
-        inputs = dict(zip(self.names, (images, labels), strict=True))
-        return run_graph(self.graph, OPERATIONS, own, inputs)
+        inputs = dict(zip(self.names, values, strict=True))
+        return self.program.run(OPERATIONS, self.tensors, inputs)
 
 
 def join_ranks(rank: int, world: int, device: str) -> None:
@@ -149,8 +147,8 @@ class ParallelTraining(Training):
             weight_decay=settings["weight_decay"] or None,
         )
         self.data = [
-            (paddle.to_tensor(images), paddle.to_tensor(labels.astype(np.int64)))
-            for images, labels in batches(job, rank, world)
+            [paddle.to_tensor(_wide_integers(value)) for value in batch.values()]
+            for batch in batches(job, rank, world)
         ]
 
     def gradients(self, model: Any, index: int) -> Any:

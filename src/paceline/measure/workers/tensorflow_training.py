@@ -10,18 +10,14 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from layer_graph import run_graph
-from layer_shapes import normalised_channels
-from numpy_data import (
-    batches,
-    channels_last_images,
-    channels_last_weight,
-    initial_weights,
-    input_names,
-)
+from layer_graph import whole_program
+from numpy_data import CHANNELS_LAST, batches, channels_last, initial_statistics, initial_weights
 from stepping import Training, require_plain_sgd
 from tensorflow.python.framework.ops import get_stats_for_node_def
 from tensorflow_layers import OPERATIONS
+
+Batch = Mapping[str, Any]
+"""Values of every input by its name, labels among them."""
 
 PRODUCTS = ("Conv2D", "DepthwiseConv2dNative", "MatMul")
 """Operations whose work counts: TensorFlow's own names."""
@@ -55,30 +51,29 @@ class TensorflowTraining(Training):
             self.weights, self.loss_of = self.build_network()
             self.velocities = [tf.Variable(tf.zeros_like(w), trainable=False) for w in self.weights]
             self.data = [
-                (tf.constant(channels_last_images(images)), tf.constant(labels))
-                for images, labels in batches(job, rank, world)
+                {name: tf.constant(channels_last(value)) for name, value in batch.items()}
+                for batch in batches(job, rank, world)
             ]
         self.parameters = sum(int(np.prod(weight.shape)) for weight in self.weights)
         self.compiled = {"step": self.compile(self.whole_step)}
 
-    def build_network(self) -> tuple[list[tf.Variable], Callable[[Any, Any], Any]]:
-        """Variables that are trained, and the loss of images and labels as a function."""
+    def build_network(self) -> tuple[list[tf.Variable], Callable[[Batch], Any]]:
+        """Variables that are trained, and the loss of a batch as a function."""
         graph = self.job["graph"]
-        named = {
-            name: tf.Variable(channels_last_weight(value), name=name.replace(".", "_"))
-            for name, value in initial_weights(graph, self.job["seed"]).items()
+        trained = {
+            name: tf.Variable(value, name=name.replace(".", "_"))
+            for name, value in initial_weights(graph, self.job["seed"], CHANNELS_LAST).items()
         }
-        running = {}
-        for name, width in normalised_channels(graph).items():
-            running[f"{name}.running_mean"] = tf.Variable(tf.zeros(width), trainable=False)
-            running[f"{name}.running_var"] = tf.Variable(tf.ones(width), trainable=False)
-        everything = {**named, **running}
-        image, label = input_names(graph)
+        running = {
+            name: tf.Variable(value, trainable=False)
+            for name, value in initial_statistics(graph).items()
+        }
+        program, parameters = whole_program(graph), {**trained, **running}
 
-        def loss_of(images: Any, labels: Any) -> Any:
-            return run_graph(graph, OPERATIONS, everything, {image: images, label: labels})
+        def loss_of(batch: Batch) -> Any:
+            return program.run(OPERATIONS, parameters, batch)
 
-        return list(named.values()), loss_of
+        return list(trained.values()), loss_of
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """``function`` of a batch as one graph; a strategy compiles it for its replica."""
@@ -88,10 +83,10 @@ class TensorflowTraining(Training):
         """The mean over ranks of each gradient."""
         return gradients
 
-    def gradients(self, images: Any, labels: Any) -> tuple[Any, list]:
+    def gradients(self, batch: Batch) -> tuple[Any, list]:
         """Loss and gradients of this rank's samples."""
         with tf.GradientTape() as tape:
-            loss = self.loss_of(images, labels)
+            loss = self.loss_of(batch)
         return loss, tape.gradient(loss, self.weights)
 
     def update(self, gradients: list) -> None:
@@ -110,26 +105,26 @@ class TensorflowTraining(Training):
                 momentum=momentum,
             )
 
-    def whole_step(self, images: Any, labels: Any) -> Any:
+    def whole_step(self, batch: Batch) -> Any:
         """The step that counts."""
-        loss, gradients = self.gradients(images, labels)
+        loss, gradients = self.gradients(batch)
         self.update(self.mean_of_ranks(gradients) if self.talks else gradients)
         return loss
 
-    def local_step(self, images: Any, labels: Any) -> Any:
+    def local_step(self, batch: Batch) -> Any:
         """The step without talking."""
-        loss, gradients = self.gradients(images, labels)
+        loss, gradients = self.gradients(batch)
         self.update(gradients)
         return loss
 
-    def collective(self, images: Any, labels: Any) -> Any:
+    def collective(self, batch: Batch) -> Any:
         """The mean over ranks of buffers of the gradients' sizes."""
         return self.mean_of_ranks([tf.identity(velocity) for velocity in self.velocities])
 
     def run(self, name: str, index: int) -> Any:
         """Run a compiled part on the batch of a step."""
         with tf.device(self.device):
-            return self.compiled[name](*self.data[index % len(self.data)])
+            return self.compiled[name](self.data[index % len(self.data)])
 
     def step(self, index: int) -> Any:
         """One optimiser step; the loss."""
@@ -145,7 +140,7 @@ class TensorflowTraining(Training):
         """Work of the convolutions and matrix products of a forward pass, as TensorFlow has it."""
         if self.talks:
             return None
-        graph = tf.function(self.loss_of).get_concrete_function(*self.data[0]).graph
+        graph = tf.function(self.loss_of).get_concrete_function(self.data[0]).graph
         products = [one.node_def for one in graph.get_operations() if one.type in PRODUCTS]
         return float(sum(get_stats_for_node_def(graph, node, "flops").value for node in products))
 

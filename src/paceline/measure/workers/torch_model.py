@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 import torch_sequence_layers  # noqa: F401  (registers its builders)
+from layer_graph import split_loss
 from torch import Tensor, nn
 from torch_layers import BUILDERS, Fields, Shapes, has_no_data
 
@@ -112,7 +113,7 @@ class Loss(nn.Module):
         values |= dict(zip(self.target_names, targets, strict=True))
         for node in self._nodes:
             inputs = [values[name] for name in node["inputs"]]
-            values[node["name"]] = LOSSES[node["op"]](node, *inputs)
+            values[node["name"]] = LOSS_FUNCTIONS[node["op"]](node, *inputs)
         return values[self._output]
 
 
@@ -149,24 +150,12 @@ def weighted_sum(node: Fields, *losses: Tensor) -> Tensor:
     return sum(weighted[1:], weighted[0])
 
 
-LOSSES: dict[str, Callable[..., Tensor]] = {
+LOSS_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "cross_entropy": cross_entropy,
     "ctc_loss": ctc_loss,
     "elementwise_loss": elementwise_loss,
     "weighted_sum": weighted_sum,
 }
-"""Operations that belong to the loss, not to the network: they have no weights."""
-
-
-def split_loss(graph: Fields) -> tuple[list[Fields], list[Fields], list[str]]:
-    """Nodes of the network, nodes of the loss, and the names the loss reads of the network."""
-    network = [node for node in graph["nodes"] if node["op"] not in LOSSES]
-    loss = [node for node in graph["nodes"] if node["op"] in LOSSES]
-    if not loss:
-        return network, loss, [graph["output"]]
-    made = {node["name"] for node in network}
-    reads = (name for node in loss for name in node["inputs"])
-    return network, loss, list(dict.fromkeys(name for name in reads if name in made))
 
 
 def build_node(node: Fields, shapes: Shapes) -> nn.Module:
