@@ -8,6 +8,7 @@ from measure import quick
 from paceline.cli.main import cli
 from paceline.errors import InputError
 from paceline.measure.frameworks import FRAMEWORKS
+from paceline.store import Store
 
 
 @pytest.fixture
@@ -42,6 +43,25 @@ def test_those_that_train_the_same_are_ranked_with_a_figure(tmp_path, monkeypatc
     assert ranking["pairs"][0]["ratio"] == pytest.approx(1.0)
     assert not ranking["pairs"][0]["different"]
     assert figure.read_text().startswith("<svg")
+
+
+@pytest.mark.usefixtures("_quick")
+def test_dropout_is_left_out_of_parity_and_not_of_what_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr("paceline.testing.parity.LARGEST_REFERENCE_PARAMETERS", 0)
+    monkeypatch.setattr("paceline.testing.parity.only", lambda *_: {"parameters": 61100840})
+    path = tmp_path / "store.db"
+    where = ["--store", str(path), "--study", "mine", "--figure", str(tmp_path / "figure.svg")]
+    answer = run("--frameworks", "quick,other", "--model", "alexnet", *where)
+    assert "losses from quick; 61100840 parameters" in answer.stdout
+    assert "Dropout left out" in " ".join(answer.stdout.split())
+    with Store(path) as store:
+        kinds = {
+            study: {
+                node["op"] for one in store.launches(study) for node in one.job["graph"]["nodes"]
+            }
+            for study in ("mine-parity", "mine")
+        }
+    assert kinds["mine"] - kinds["mine-parity"] == {"dropout"}
 
 
 def test_no_name_is_refused():

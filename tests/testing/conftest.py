@@ -1,6 +1,14 @@
-"""Says at the end which frameworks ran their contract today, and which were left."""
+"""Says at the end which frameworks ran their contract today, and which were left.
+
+Worker scripts can be imported by their bare names, as when they are started.
+"""
 
 import re
+import sys
+
+from paceline.measure.frameworks import WORKERS
+
+sys.path.insert(0, str(WORKERS))
 
 CONTRACT = re.compile(r"test_a_framework_keeps_its_contract\[([\w-]+)\]")
 

@@ -12,14 +12,9 @@ from paceline.errors import PacelineError
 from paceline.measure.environments import RECIPES, install
 from paceline.measure.frameworks import FRAMEWORKS, check_runnable, framework
 from paceline.store import Store
-from paceline.testing.adapter_suite import (
-    CHECKS,
-    QUICK,
-    Bench,
-    check_network,
-    of_a_size_to_build,
-    run_check,
-)
+from paceline.testing.adapter_suite import CHECKS, QUICK, run_check
+from paceline.testing.bench import Bench
+from paceline.testing.network_checks import check_network, of_a_size_to_build
 from paceline.workload import zoo
 
 ORDINARY = ("losses", "synchronisation", "crash", "out of memory")
@@ -92,3 +87,14 @@ def test_a_framework_keeps_its_contract(name, installed, tmp_path):
         results = [run_check(label, check, bench) for label, check in QUICK.items()]
     failed = [f"{one.check}: {one.words}" for one in results if one.passed is False]
     assert not failed
+
+
+@pytest.mark.parametrize(
+    "name", [turn for turn in TURNS if FRAMEWORKS[turn.values[0]].operations is not None]
+)
+def test_a_framework_builds_images_and_sequences(name, installed, tmp_path):
+    """PyTorch's workers build the whole zoo; of the others, two networks that are unlike."""
+    wanted = installed(name)
+    with Store(tmp_path / "store.db") as store:
+        for network in ("mobilenet_v2", "transformer_base"):
+            assert network in check_network(Bench(wanted, store), network)

@@ -5,7 +5,9 @@ from measure import quick
 
 from paceline.measure.frameworks import framework
 from paceline.store import Store
-from paceline.testing.adapter_suite import QUICK, Bench, run_check
+from paceline.testing import failure_checks
+from paceline.testing.adapter_suite import QUICK, run_check
+from paceline.testing.bench import Bench
 
 
 @pytest.fixture
@@ -20,6 +22,7 @@ def bench(tmp_path):
     [
         ("parameters", "no 'ready' was written"),
         ("losses", "losses differ"),
+        ("operations", "losses differ"),
         ("synchronisation", "losses differ"),
         ("phases", "no parts were written"),
         ("out of memory", "no reason"),
@@ -31,3 +34,11 @@ def test_a_worker_that_trains_nothing_fails(bench, check, words):
     result = run_check(check, QUICK[check], bench)
     assert result.passed is False
     assert words in result.words
+
+
+def test_a_worker_that_times_out_before_it_is_ready_fails(bench, monkeypatch):
+    """The quick worker never says that it is."""
+    monkeypatch.setattr(failure_checks, "TIMEOUT_SECONDS", (1.0, 2.0))
+    result = run_check("timeout", QUICK["timeout"], bench)
+    assert result.passed is False
+    assert result.words == "not all ranks were ready after 2 s"

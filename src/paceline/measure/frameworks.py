@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -69,19 +69,38 @@ class Framework:
         """Whether the worker can build the network of a graph (its JSON form)."""
         if self.operations is None:
             return True
-        kinds = {node["name"]: node["op"] for node in graph["nodes"]}
-        return kinds[graph["output"]] in LOSSES and all(map(self._can_build, graph["nodes"]))
+        return ends_in_loss(graph) and not missing_operations(graph, self.operations)
 
-    def _can_build(self, node: Mapping[str, Any]) -> bool:
-        if self.operations is None or node["op"] not in self.operations:
-            return False
-        if len(node.get("kernel", (1, 1))) != 2 or node.get("transposed"):
-            return False
-        if node.get("ceil") and (node["op"] != "max_pool" or any(node["padding"])):
-            return False
-        if node["op"] == "activation":
-            return node["function"] in COMMON_ACTIVATIONS
-        return node.get("function", "binary_cross_entropy") == "binary_cross_entropy"
+
+def ends_in_loss(graph: Mapping[str, Any]) -> bool:
+    """Whether the output of a graph (its JSON form) is a loss."""
+    kinds = {node["name"]: node["op"] for node in graph["nodes"]}
+    return kinds[graph["output"]] in LOSSES
+
+
+def missing_operations(graph: Mapping[str, Any], operations: Container[str]) -> list[str]:
+    """Operations of a graph (its JSON form) that something with only these cannot build.
+
+    Of some operations only common forms are built: convolutions and pools of images, the
+    functions that all frameworks have.
+    """
+    return sorted(
+        {
+            node["op"]
+            for node in graph["nodes"]
+            if node["op"] not in operations or not _has_common_form(node)
+        }
+    )
+
+
+def _has_common_form(node: Mapping[str, Any]) -> bool:
+    if len(node.get("kernel", (1, 1))) != 2 or node.get("transposed"):
+        return False
+    if node.get("ceil") and (node["op"] != "max_pool" or any(node["padding"])):
+        return False
+    if node["op"] == "activation":
+        return node["function"] in COMMON_ACTIVATIONS
+    return bool(node.get("function", "binary_cross_entropy") == "binary_cross_entropy")
 
 
 def _framework(

@@ -1,8 +1,9 @@
 """Whether frameworks train the same: parameters and first losses, before they are compared."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from paceline.errors import InputError
 from paceline.measure.events import only, read_events
@@ -10,17 +11,25 @@ from paceline.measure.frameworks import framework
 from paceline.measure.job import Job, Optimiser
 from paceline.measure.run import events_path, run_job
 from paceline.store import Launch, Status, Store
-from paceline.testing.adapter_suite import COUNTED_LOSSES
+from paceline.testing.bench import COUNTED_LOSSES
 from paceline.testing.reference import check_reference, reference_losses
 from paceline.workload import Graph
 
+NUMPY = "NumPy"
+DROPOUT = "dropout"
 PARITY_BATCH = 4
 """Samples of the short runs whose losses are compared: NumPy follows them in seconds."""
+PARITY_SEQUENCE = 16
+"""Longest sequence of those runs, in tokens."""
+
 PARITY_LEARNING_RATE = 0.0001
 """Small enough that five steps of a deep network on few samples do not magnify rounding: with
 0.01 the losses of ResNet-44 in single precision part from those in double by 2 %."""
 PARITY_TOLERANCE = 5e-5
 """Relative: ten times what frameworks differ by, half of what updates that are 1 % off make."""
+
+LARGEST_REFERENCE_PARAMETERS, LARGEST_REFERENCE_FLOP = 150e6, 4e12
+"""What the NumPy reference is let train, in all steps together: some minutes of it."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +48,17 @@ class Parity:
 
 @dataclass(frozen=True)
 class ParityTable:
-    """Every framework beside one reference: NumPy's, or, where it cannot, the first framework."""
+    """Every framework beside one reference: NumPy's, or, where it cannot, the first framework.
+
+    ``without_dropout`` says that the network was trained without the dropout it has.
+    """
 
     model: str
     reference: str
     losses: tuple[float, ...]
     parameters: int
     rows: tuple[Parity, ...]
+    without_dropout: bool = False
 
     @property
     def same(self) -> list[str]:
@@ -61,7 +74,10 @@ def check_parity(
     timeout_seconds: float,
     on_launch: Callable[[str], None] = lambda name: None,
 ) -> ParityTable:
-    """Run each framework for a few steps of one process and compare its losses."""
+    """Run each framework for a few steps of one process and compare its losses.
+
+    ``on_launch`` is told who trains next.
+    """
     described = int(graph.cost(1).parameters)
     jobs = {name: parity_job(graph, name) for name in names}
     runs: dict[str, Launch | str] = {}
@@ -71,33 +87,62 @@ def check_parity(
             continue
         on_launch(name)
         runs[name] = run_job(job, store, study, timeout_seconds)
-    reference, losses = _reference(jobs[names[0]], runs)
+    reference, losses = _reference(graph, jobs[names[0]], runs, on_launch)
     rows = tuple(_row(name, run, losses, described, store) for name, run in runs.items())
-    return ParityTable(graph.name, reference, tuple(losses), described, rows)
+    dropped = any(node.op.kind == DROPOUT for node in graph.nodes)
+    return ParityTable(graph.name, reference, tuple(losses), described, rows, dropped)
 
 
 def parity_job(graph: Graph, name: str) -> Job:
-    """A few steps of a few samples, the same in every framework."""
+    """A few steps of a few samples, of few tokens each, the same in every framework."""
     return Job(
         model=graph.name,
-        graph=graph.to_json(),
+        graph=without_dropout(graph.to_json()),
         batch_per_rank=PARITY_BATCH,
         framework=name,
         steps=COUNTED_LOSSES,
         warmup_steps=0,
-        sequence=graph.sequence,
+        sequence=None if graph.sequence is None else min(graph.sequence, PARITY_SEQUENCE),
         optimiser=Optimiser(learning_rate=PARITY_LEARNING_RATE),
     )
 
 
-def _reference(job: Job, runs: dict[str, Launch | str]) -> tuple[str, list[float]]:
+def without_dropout(graph: Mapping[str, Any]) -> dict[str, Any]:
+    """A graph (its JSON form) without its dropout: every framework draws other masks."""
+    stands_for: dict[str, str] = {}
+    nodes = []
+    for node in graph["nodes"]:
+        inputs = [stands_for.get(name, name) for name in node["inputs"]]
+        if node["op"] == DROPOUT:
+            stands_for[node["name"]] = inputs[0]
+        else:
+            nodes.append({**node, "inputs": inputs})
+    output = graph["output"]
+    return {**graph, "nodes": nodes, "output": stands_for.get(output, output)}
+
+
+def within_reach_of_reference(graph: Graph, job: Job) -> bool:
+    """Whether NumPy can train the network of a parity job, and soon."""
     try:
         check_reference(job.graph)
     except InputError:
-        for name, launch in _finished(runs):
-            return name, list(launch.outcome.ranks[0].losses)
-        return "none", []
-    return "NumPy", reference_losses(job)
+        return False
+    cost = graph.cost(job.batch_per_rank, job.sequence)
+    return (
+        float(cost.parameters) <= LARGEST_REFERENCE_PARAMETERS
+        and float(cost.training_flops) * job.steps <= LARGEST_REFERENCE_FLOP
+    )
+
+
+def _reference(
+    graph: Graph, job: Job, runs: dict[str, Launch | str], on_launch: Callable[[str], None]
+) -> tuple[str, list[float]]:
+    if within_reach_of_reference(graph, job):
+        on_launch(NUMPY)
+        return NUMPY, reference_losses(job)
+    for name, launch in _finished(runs):
+        return name, list(launch.outcome.ranks[0].losses)
+    return "none", []
 
 
 def _finished(runs: dict[str, Launch | str]) -> Iterator[tuple[str, Launch]]:

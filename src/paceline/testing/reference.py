@@ -1,4 +1,4 @@
-"""Training an image network in plain NumPy: the losses that every framework must come to."""
+"""Training a network in plain NumPy: the losses that every framework must come to."""
 
 import math
 from collections.abc import Mapping
@@ -7,9 +7,20 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InputError
+from paceline.measure.frameworks import ends_in_loss, missing_operations
 from paceline.measure.job import Job
 from paceline.measure.workers import synthetic
-from paceline.testing.reference_layers import LAYERS, Array, Backward
+from paceline.measure.workers.layer_shapes import (
+    input_shape,
+    parameter_owners,
+    parameter_shapes,
+)
+from paceline.testing.reference_layers import LAYERS, Array, Backward, Layer
+from paceline.testing.reference_loss_layers import LOSS_LAYERS
+from paceline.testing.reference_sequence_layers import SEQUENCE_LAYERS
+
+OPERATIONS: dict[str, Layer] = {**LAYERS, **SEQUENCE_LAYERS, **LOSS_LAYERS}
+"""Every operation the reference computes: those of all workers but dropout, which is random."""
 
 
 def reference_losses(job: Job) -> list[float]:
@@ -23,12 +34,12 @@ def reference_losses(job: Job) -> list[float]:
         raise InputError("batch statistics of several ranks have no common reference")
     if job.optimiser.name != "sgd":
         raise InputError(f"the reference trains with sgd, not {job.optimiser.name}")
-    weights: dict[str, Array] = {}
+    weights = initial_weights(job.graph, job.seed)
     velocities: dict[str, Array] = {}
     losses = []
     for index in range(job.warmup_steps + job.steps):
         batch = _batch(job, index % job.distinct_batches)
-        loss, gradients = loss_and_gradients(job.graph, weights, batch, job.seed)
+        loss, gradients = loss_and_gradients(job.graph, weights, batch)
         for name, gradient in gradients.items():
             decayed = gradient + job.optimiser.weight_decay * weights[name]
             velocity = job.optimiser.momentum * velocities.get(name, 0.0) + decayed
@@ -40,77 +51,73 @@ def reference_losses(job: Job) -> list[float]:
 
 def check_reference(graph: Mapping[str, Any]) -> None:
     """Refuse a network that the reference cannot train."""
-    missing = sorted({node["op"] for node in graph["nodes"]} - set(LAYERS))
+    missing = missing_operations(graph, OPERATIONS)
     if missing:
         raise InputError(
             f"the NumPy reference has no operation {', '.join(missing)}",
-            f"it has {', '.join(sorted(LAYERS))}",
+            f"it has {', '.join(sorted(OPERATIONS))}",
         )
+    if not ends_in_loss(graph):
+        raise InputError(f"the NumPy reference trains on a loss, not on {graph['output']}")
+
+
+def initial_weights(graph: Mapping[str, Any], seed: int) -> dict[str, Array]:
+    """Every trained parameter by its name, ``<node>.<parameter>``."""
+    return {
+        f"{node['name']}.{short}": _initial(f"{node['name']}.{short}", node["op"], shape, seed)
+        for node, short, shape in parameter_shapes(graph)
+    }
 
 
 def loss_and_gradients(
-    graph: Mapping[str, Any],
-    weights: dict[str, Array],
-    batch: Mapping[str, Array],
-    seed: int,
+    graph: Mapping[str, Any], weights: Mapping[str, Array], batch: Mapping[str, Array]
 ) -> tuple[float, dict[str, Array]]:
-    """Loss of a batch and its gradient for every weight.
-
-    A weight that is not yet in ``weights`` is put there with its initial value: its shape
-    follows from the value its node reads.
-    """
+    """Loss of a batch and its gradient for every weight; those of shared weights add up."""
+    owners = parameter_owners(graph)
+    names = {
+        node: {short: f"{owner}.{short}" for short, owner in of_node.items()}
+        for node, of_node in owners.items()
+    }
     values = dict(batch)
     tape: list[tuple[Mapping[str, Any], Backward]] = []
     for node in graph["nodes"]:
         inputs = [values[name] for name in node["inputs"]]
-        own = {}
-        for short, shape in _weight_shapes(node, inputs[0]).items():
-            name = f"{node['name']}.{short}"
-            if name not in weights:
-                weights[name] = _initial(name, node["op"], shape, seed)
-            own[short] = weights[name]
-        values[node["name"]], backward = LAYERS[node["op"]](node, inputs, own)
+        own = {short: weights[name] for short, name in names.get(node["name"], {}).items()}
+        values[node["name"]], backward = OPERATIONS[node["op"]](node, inputs, own)
         tape.append((node, backward))
     wanted: dict[str, Array] = {graph["output"]: np.ones(())}
     gradients: dict[str, Array] = {}
-    for node, backward in reversed(tape):
+    while tape:
+        node, backward = tape.pop()
         of_inputs, of_own = backward(wanted.pop(node["name"]))
         for name, gradient in zip(node["inputs"], of_inputs, strict=True):
             wanted[name] = wanted[name] + gradient if name in wanted else gradient
-        gradients |= {f"{node['name']}.{short}": value for short, value in of_own.items()}
+        for short, gradient in of_own.items():
+            name = names[node["name"]][short]
+            gradients[name] = gradients[name] + gradient if name in gradients else gradient
     return float(values[graph["output"]]), gradients
-
-
-def _weight_shapes(node: Mapping[str, Any], x: Array) -> dict[str, tuple[int, ...]]:
-    if node["op"] == "conv":
-        channels = node["out_channels"]
-        weight = (channels, x.shape[1] // node["groups"], *node["kernel"])
-        return {"weight": weight, **({"bias": (channels,)} if node["bias"] else {})}
-    if node["op"] == "linear":
-        width = node["out_features"]
-        return {"weight": (width, x.shape[-1]), **({"bias": (width,)} if node["bias"] else {})}
-    if node["op"] == "batch_norm":
-        return {"weight": (x.shape[1],), "bias": (x.shape[1],)}
-    return {}
 
 
 def _batch(job: Job, number: int) -> dict[str, Array]:
     count = job.batch_per_rank * job.world_size
+    length = job.sequence or job.graph.get("sequence")
     return {
-        name: _samples(name, spec, job.seed, number * count, count)
+        name: _samples(name, spec, input_shape(spec, length), job.seed, number * count, count)
         for name, spec in job.graph["inputs"].items()
     }
 
 
-def _samples(name: str, spec: Mapping[str, Any], seed: int, first: int, count: int) -> Array:
-    size = math.prod(spec["shape"])
+def _samples(
+    name: str, spec: Mapping[str, Any], shape: tuple[int, ...], seed: int, first: int, count: int
+) -> Array:
+    size = math.prod(shape)
     key = synthetic.stream_key(seed, f"input/{name}")
     words = _words(key, first * size, count * size)
     if spec["dtype"] == "float":
         values = synthetic.reals_from_words(words) * synthetic.REAL_STEP
     else:
         values = synthetic.integers_from_words(words, spec["limit"])
-    return np.asarray(values).reshape(count, *spec["shape"])
+    return np.asarray(values).reshape(count, *shape)
 
 
 def _initial(name: str, kind: str, shape: tuple[int, ...], seed: int) -> Array:

@@ -1,16 +1,26 @@
-"""Image-network layers in plain NumPy, forward and backward: what every framework is held to.
+"""Layers in plain NumPy, forward and backward: what every framework is held to.
 
-Written to be read. Values are float64, channels first. A layer takes its node, the values it
-reads and its parameters, and returns its result and a function that turns the gradient of the
-result into those of the values and of the parameters.
+Written to be read. Values are float64, samples first, then channels. A layer takes its node, the
+values it reads and its parameters, and returns its result and a function that turns the gradient
+of the result into those of the values and of the parameters. Layers of sequences are in
+`reference_sequence_layers`, losses in `reference_loss_layers`.
 """
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy.special import erf, expit
+
+from paceline.measure.workers.layer_settings import (
+    NORM_EPSILON,
+    RESPONSE_ALPHA,
+    RESPONSE_BETA,
+    RESPONSE_K,
+)
+from paceline.measure.workers.layer_shapes import beyond_end
 
 Array: TypeAlias = NDArray[Any]
 Node: TypeAlias = Mapping[str, Any]
@@ -19,53 +29,50 @@ Gradients: TypeAlias = tuple[list[Array], dict[str, Array]]
 Backward: TypeAlias = Callable[[Array], Gradients]
 Layer: TypeAlias = Callable[[Node, list[Array], Own], tuple[Array, Backward]]
 
-NORM_EPSILON = 1e-5
-
 
 def conv(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Convolution as one matrix product per group of channels."""
-    x, weight, groups = inputs[0], own["weight"], node["groups"]
-    padded = _padded(x, node["padding"], 0.0)
-    windows = _windows(padded, node["kernel"], node["stride"], node["dilation"])
-    count, _, height, width = windows.shape[:4]
-    columns = [
-        part.transpose(0, 2, 3, 1, 4, 5).reshape(count * height * width, -1)
-        for part in np.split(windows, groups, axis=1)
-    ]
-    matrices = [part.reshape(part.shape[0], -1) for part in np.split(weight, groups)]
-    rows = np.concatenate([c @ m.T for c, m in zip(columns, matrices, strict=True)], axis=1)
+    """Convolution: the sum over places of the kernel of a matrix product per group of channels."""
+    groups, weight = node["groups"], own["weight"]
+    padded = _padded(inputs[0], [(size, size) for size in node["padding"]])
+    places = _places(node, padded)
+    # (group, sample, row, column, channel) and (kernel row, kernel column, group, in, out)
+    x = _by_group(padded, groups)
+    matrices = weight.reshape(groups, -1, *weight.shape[1:]).transpose(3, 4, 0, 2, 1)
+    products = (
+        _product(x[:, :, down, right], matrices[place]) for place, (down, right) in places.items()
+    )
+    result = _from_groups(sum(products, np.zeros(())))
     if "bias" in own:
-        rows = rows + own["bias"]
-    result = rows.reshape(count, height, width, -1).transpose(0, 3, 1, 2)
+        result = result + own["bias"][:, None, None]
 
     def backward(gradient: Array) -> Gradients:
-        by_row = gradient.transpose(0, 2, 3, 1).reshape(count * height * width, -1)
-        parts = np.split(by_row, groups, axis=1)
-        of_weight = [g.T @ c for g, c in zip(parts, columns, strict=True)]
-        of_windows = [
-            (g @ m).reshape(count, height, width, -1, *node["kernel"]).transpose(0, 3, 1, 2, 4, 5)
-            for g, m in zip(parts, matrices, strict=True)
-        ]
-        of_x = _gather_windows(np.concatenate(of_windows, axis=1), padded.shape, node)
-        gradients = {"weight": np.concatenate(of_weight).reshape(weight.shape)}
+        by_group = _by_group(gradient, groups)
+        by_row = by_group.reshape(groups, -1, by_group.shape[-1])
+        of_x, of_matrices = np.zeros(x.shape), np.zeros(matrices.shape)
+        for place, (down, right) in places.items():
+            taken = x[:, :, down, right].reshape(groups, -1, x.shape[-1])
+            of_matrices[place] = taken.swapaxes(1, 2) @ by_row
+            of_x[:, :, down, right] += _product(by_group, matrices[place].swapaxes(1, 2))
+        gradients = {"weight": of_matrices.transpose(2, 4, 3, 0, 1).reshape(weight.shape)}
         if "bias" in own:
-            gradients["bias"] = by_row.sum(axis=0)
-        return [_cropped(of_x, node["padding"])], gradients
+            gradients["bias"] = gradient.sum(axis=(0, 2, 3))
+        return [_cropped(_from_groups(of_x), node["padding"], inputs[0].shape)], gradients
 
     return result, backward
 
 
 def linear(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """A matrix product with the transposed weight."""
+    """A matrix product with the transposed weight, at every position."""
     x, weight = inputs[0], own["weight"]
     result = x @ weight.T
     if "bias" in own:
         result = result + own["bias"]
 
     def backward(gradient: Array) -> Gradients:
-        gradients = {"weight": gradient.T @ x}
+        rows = gradient.reshape(-1, gradient.shape[-1])
+        gradients = {"weight": rows.T @ x.reshape(-1, x.shape[-1])}
         if "bias" in own:
-            gradients["bias"] = gradient.sum(axis=0)
+            gradients["bias"] = rows.sum(axis=0)
         return [gradient @ weight], gradients
 
     return result, backward
@@ -76,27 +83,60 @@ def batch_norm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backwa
     x = inputs[0]
     axes = (0, *range(2, x.ndim))
     shape = (1, -1, *[1] * (x.ndim - 2))
-    deviation = np.sqrt(x.var(axis=axes, keepdims=True) + NORM_EPSILON)
-    standard = (x - x.mean(axis=axes, keepdims=True)) / deviation
+    standard, of_standard = standardised(x, axes)
     scale = own["weight"].reshape(shape)
 
     def backward(gradient: Array) -> Gradients:
-        scaled = gradient * scale
-        of_x = scaled - scaled.mean(axis=axes, keepdims=True)
-        of_x = of_x - standard * (scaled * standard).mean(axis=axes, keepdims=True)
         own_gradients = {
             "weight": (gradient * standard).sum(axis=axes),
             "bias": gradient.sum(axis=axes),
         }
-        return [of_x / deviation], own_gradients
+        return [of_standard(gradient * scale)], own_gradients
 
     return standard * scale + own["bias"].reshape(shape), backward
 
 
+def standardised(x: Array, axes: tuple[int, ...]) -> tuple[Array, Callable[[Array], Array]]:
+    """``x`` less its mean over its deviation along some axes, and how gradients go back."""
+    deviation = np.sqrt(x.var(axis=axes, keepdims=True) + NORM_EPSILON)
+    standard = (x - x.mean(axis=axes, keepdims=True)) / deviation
+
+    def backward(gradient: Array) -> Array:
+        along = standard * (gradient * standard).mean(axis=axes, keepdims=True)
+        of_x: Array = (gradient - gradient.mean(axis=axes, keepdims=True) - along) / deviation
+        return of_x
+
+    return standard, backward
+
+
+def local_response_norm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
+    """Each number over a power of the squares of its neighbours in the channels."""
+    x, size = inputs[0], node["size"]
+    before, after = size // 2, (size - 1) // 2
+    share = RESPONSE_ALPHA / size
+    level = RESPONSE_K + share * _sum_of_channels(x**2, before, after)
+    factor = level**-RESPONSE_BETA
+
+    def backward(gradient: Array) -> Gradients:
+        of_level = -RESPONSE_BETA * gradient * x * factor / level
+        of_squares = share * _sum_of_channels(of_level, after, before)
+        return [gradient * factor + 2 * x * of_squares], {}
+
+    return x * factor, backward
+
+
+def _sum_of_channels(x: Array, before: int, after: int) -> Array:
+    """For each channel, the sum of those at most ``before`` before it and ``after`` after it."""
+    padded = np.pad(x, [(0, 0), (before, after), (0, 0), (0, 0)])
+    return sum(
+        (padded[:, first : first + x.shape[1]] for first in range(before + after + 1)),
+        np.zeros(x.shape),
+    )
+
+
 def activation(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """A function of each number; its slope is written with its result."""
-    x = inputs[0]
-    result, slope = ACTIVATIONS[node["function"]](x)
+    """A function of each number; its slope is worked out with its result."""
+    result, slope = ACTIVATIONS[node["function"]](inputs[0])
     return result, lambda gradient: ([gradient * slope], {})
 
 
@@ -109,7 +149,7 @@ def _relu6(x: Array) -> tuple[Array, Array]:
 
 
 def _sigmoid(x: Array) -> tuple[Array, Array]:
-    result = 1.0 / (1.0 + np.exp(-x))
+    result = expit(x)
     return result, result * (1.0 - result)
 
 
@@ -118,42 +158,67 @@ def _tanh(x: Array) -> tuple[Array, Array]:
     return result, 1.0 - result**2
 
 
+def _silu(x: Array) -> tuple[Array, Array]:
+    share, slope = _sigmoid(x)
+    return x * share, share + x * slope
+
+
+def _gelu(x: Array) -> tuple[Array, Array]:
+    share = (1.0 + erf(x / np.sqrt(2.0))) / 2.0
+    density = np.exp(-(x**2) / 2.0) / np.sqrt(2.0 * np.pi)
+    return x * share, share + x * density
+
+
+def _gelu_tanh(x: Array) -> tuple[Array, Array]:
+    scale, cubic = np.sqrt(2.0 / np.pi), 0.044715
+    result, slope = _tanh(scale * (x + cubic * x**3))
+    share = (1.0 + result) / 2.0
+    return x * share, share + x * slope * scale * (1.0 + 3.0 * cubic * x**2) / 2.0
+
+
 ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
     "relu": _relu,
     "relu6": _relu6,
     "sigmoid": _sigmoid,
+    "silu": _silu,
     "tanh": _tanh,
 }
+"""Every function of a number, with its slope."""
 
 
 def max_pool(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
     """The largest of each window; its gradient goes to the first that is as large."""
-    padded = _padded(inputs[0], node["padding"], -np.inf)
-    windows = _windows(padded, node["kernel"], node["stride"], (1, 1))
-    flat = windows.reshape(*windows.shape[:4], -1)
-    chosen = flat.argmax(axis=-1)
+    x = inputs[0]
+    ends = zip(node["padding"], beyond_end(node, x.shape[1:]), strict=True)
+    padded = _padded(x, [(size, size + more) for size, more in ends], -np.inf)
+    places = list(_places(node, padded).values())
+    taken = np.stack([padded[:, :, down, right] for down, right in places])
+    chosen = taken.argmax(axis=0)
 
     def backward(gradient: Array) -> Gradients:
-        taken = np.arange(flat.shape[-1]) == chosen[..., None]
-        spread = (gradient[..., None] * taken).reshape(windows.shape)
-        of_x = _gather_windows(spread, padded.shape, {**node, "dilation": (1, 1)})
-        return [_cropped(of_x, node["padding"])], {}
+        of_x = np.zeros(padded.shape)
+        for number, (down, right) in enumerate(places):
+            of_x[:, :, down, right] += gradient * (chosen == number)
+        return [_cropped(of_x, node["padding"], x.shape)], {}
 
-    return flat.max(axis=-1), backward
+    return taken.max(axis=0), backward
 
 
 def avg_pool(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
     """The mean of each window, padding counted as zeros."""
-    padded = _padded(inputs[0], node["padding"], 0.0)
-    windows = _windows(padded, node["kernel"], node["stride"], (1, 1))
-    share = 1.0 / (node["kernel"][0] * node["kernel"][1])
+    x = inputs[0]
+    padded = _padded(x, [(size, size) for size in node["padding"]])
+    places = list(_places(node, padded).values())
 
     def backward(gradient: Array) -> Gradients:
-        spread = np.broadcast_to((gradient * share)[..., None, None], windows.shape)
-        of_x = _gather_windows(spread, padded.shape, {**node, "dilation": (1, 1)})
-        return [_cropped(of_x, node["padding"])], {}
+        of_x = np.zeros(padded.shape)
+        for down, right in places:
+            of_x[:, :, down, right] += gradient / len(places)
+        return [_cropped(of_x, node["padding"], x.shape)], {}
 
-    return windows.mean(axis=(-2, -1)), backward
+    return np.mean([padded[:, :, down, right] for down, right in places], axis=0), backward
 
 
 def global_avg_pool(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
@@ -174,18 +239,53 @@ def add(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
     return sum(inputs[1:], inputs[0]), lambda gradient: ([gradient] * len(inputs), {})
 
 
+def multiply(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
+    """A product number by number; the second may be one number for all positions of a channel."""
+    x, y = inputs
+    spread = tuple(range(y.ndim, x.ndim))
+    factor = np.expand_dims(y, spread)
+
+    def backward(gradient: Array) -> Gradients:
+        return [gradient * factor, (gradient * x).sum(axis=spread)], {}
+
+    return x * factor, backward
+
+
 def concat(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
     """Values side by side along an axis of a sample."""
-    axis = 1 + node.get("axis", 0)
+    axis = _axis(node.get("axis", 0), inputs[0])
     borders = np.cumsum([value.shape[axis] for value in inputs])[:-1]
     result = np.concatenate(inputs, axis=axis)
     return result, lambda gradient: (np.split(gradient, borders, axis=axis), {})
 
 
-def flatten(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """One row per sample."""
+def slice_(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
+    """Some neighbours along an axis of a sample."""
     x = inputs[0]
-    return x.reshape(len(x), -1), lambda gradient: ([gradient.reshape(x.shape)], {})
+    taken = [slice(None)] * x.ndim
+    taken[_axis(node["axis"], x)] = slice(node["start"], node["stop"])
+    place = tuple(taken)
+
+    def backward(gradient: Array) -> Gradients:
+        of_x = np.zeros(x.shape)
+        of_x[place] = gradient
+        return [of_x], {}
+
+    return x[place], backward
+
+
+def flatten(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
+    """The axes of a sample from one on as a single one."""
+    x = inputs[0]
+    kept = x.shape[: 1 + node.get("start_axis", 0)]
+    return x.reshape(*kept, -1), lambda gradient: ([gradient.reshape(x.shape)], {})
+
+
+def transpose(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
+    """The axes of a sample in another order."""
+    order = (0, *(axis + 1 for axis in node["axes"]))
+    back = np.argsort(order)
+    return inputs[0].transpose(order), lambda gradient: ([gradient.transpose(back)], {})
 
 
 def pad_shortcut(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
@@ -204,22 +304,6 @@ def pad_shortcut(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Back
     return result, backward
 
 
-def cross_entropy(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Mean over samples of the negative logarithm of the right class's share."""
-    scores, labels = inputs
-    moved = scores - scores.max(axis=1, keepdims=True)
-    shares = np.exp(moved) / np.exp(moved).sum(axis=1, keepdims=True)
-    rows = np.arange(len(labels))
-    loss = -np.log(shares[rows, labels]).mean()
-
-    def backward(gradient: Array) -> Gradients:
-        of_scores = shares.copy()
-        of_scores[rows, labels] -= 1.0
-        return [of_scores * (gradient / len(labels)), np.zeros(labels.shape)], {}
-
-    return np.asarray(loss), backward
-
-
 LAYERS: dict[str, Layer] = {
     "activation": activation,
     "add": add,
@@ -227,48 +311,61 @@ LAYERS: dict[str, Layer] = {
     "batch_norm": batch_norm,
     "concat": concat,
     "conv": conv,
-    "cross_entropy": cross_entropy,
     "flatten": flatten,
     "global_avg_pool": global_avg_pool,
     "linear": linear,
+    "local_response_norm": local_response_norm,
     "max_pool": max_pool,
+    "multiply": multiply,
     "pad_shortcut": pad_shortcut,
+    "slice": slice_,
+    "transpose": transpose,
 }
-"""Every operation the reference computes."""
+"""The operations of this module by their names in a graph."""
 
 
-def _padded(x: Array, padding: list[int], value: float) -> Array:
-    sides = [(0, 0), (0, 0), *((size, size) for size in padding)]
-    return np.pad(x, sides, constant_values=value)
+def _axis(axis: int, x: Array) -> int:
+    """An axis of a sample as one of the batch."""
+    return 1 + axis % (x.ndim - 1)
 
 
-def _cropped(x: Array, padding: list[int]) -> Array:
-    height, width = padding
-    return x[:, :, height : x.shape[2] - height, width : x.shape[3] - width]
+def _padded(x: Array, sides: list[tuple[int, int]], value: float = 0.0) -> Array:
+    return np.pad(x, [(0, 0), (0, 0), *sides], constant_values=value)
 
 
-def _windows(
-    x: Array, kernel: list[int], stride: list[int], dilation: list[int] | tuple[int, int]
-) -> Array:
-    """A view of every window: (sample, channel, row, column, row in it, column in it)."""
-    reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
-    windows = sliding_window_view(x, reach, axis=(2, 3))
-    view: Array = windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
-    return view
+def _cropped(x: Array, padding: list[int], shape: tuple[int, ...]) -> Array:
+    (top, left), (height, width) = padding, shape[2:]
+    return x[:, :, top : top + height, left : left + width]
 
 
-def _gather_windows(windows: Array, shape: tuple[int, ...], node: Node) -> Array:
-    """The sum of windows put back where they were taken from."""
-    total = np.zeros(shape)
-    rows, columns = windows.shape[2:4]
-    (row_step, column_step), dilation = node["stride"], node["dilation"]
-    for i in range(windows.shape[4]):
-        for j in range(windows.shape[5]):
-            top, left = i * dilation[0], j * dilation[1]
-            total[
-                :,
-                :,
-                top : top + row_step * rows : row_step,
-                left : left + column_step * columns : column_step,
-            ] += windows[:, :, :, :, i, j]
-    return total
+def _places(node: Node, padded: Array) -> dict[tuple[int, ...], tuple[slice, slice]]:
+    """For each place in the kernel, the rows and columns that all windows together have there."""
+    dilation = node.get("dilation", (1, 1))
+    found = {}
+    for place in itertools.product(*map(range, node["kernel"])):
+        down, right = (
+            slice(i * d, size - (k - 1 - i) * d, step)
+            for i, d, k, size, step in zip(
+                place, dilation, node["kernel"], padded.shape[2:], node["stride"], strict=True
+            )
+        )
+        found[place] = down, right
+    return found
+
+
+def _by_group(x: Array, groups: int) -> Array:
+    """Channels in groups: (group, sample, row, column, channel in the group)."""
+    count, _, height, width = x.shape
+    grouped = x.reshape(count, groups, -1, height, width)
+    return np.ascontiguousarray(grouped.transpose(1, 0, 3, 4, 2))
+
+
+def _from_groups(x: Array) -> Array:
+    _, count, height, width, _ = x.shape
+    return x.transpose(1, 0, 4, 2, 3).reshape(count, -1, height, width)
+
+
+def _product(x: Array, matrices: Array) -> Array:
+    """Every position of a group times the group's matrix."""
+    rows = x.reshape(len(x), -1, x.shape[-1]) @ matrices
+    return rows.reshape(*x.shape[:-1], -1)

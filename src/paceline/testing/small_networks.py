@@ -32,7 +32,9 @@ def small_images() -> Graph:
     gate = net.activation("open", net.linear("excite", gate, 16), "sigmoid")
     x = net.add_node("gated", ops.Multiply(), x, gate)
     label = net.integers("label", CLASSES)
-    side = net.linear("side", net.flatten("side.flat", net.avg_pool("side.pool", x, 2, 1)), CLASSES)
+    side = net.linear(
+        "side.head", net.flatten("side.flat", net.avg_pool("side.pool", x, 2, 1)), CLASSES
+    )
     side_loss = net.cross_entropy("side.loss", side, label)
     x = net.conv("strided", x, 16, 3, 2, 1, groups=16)
     scores = net.linear("head", net.global_avg_pool("pool", x), CLASSES)
@@ -54,9 +56,10 @@ def small_vision_transformer() -> Graph:
 
 
 def small_recurrent() -> Graph:
-    """Two layers of an LSTM over words."""
+    """An LSTM both ways over words, then two layers of one forwards."""
     net = NetworkBuilder("small_recurrent")
     x = net.embedding("embedding", net.integers("tokens", WORDS, "sequence"), WORDS, 12)
+    x = net.add_node("both_ways", ops.Lstm(8, bidirectional=True), x)
     x = net.linear("head", net.add_node("lstm", ops.Lstm(16, layers=2), x), WORDS)
     target = net.integers("target", WORDS, "sequence")
     return net.build(net.cross_entropy("loss", x, target), LENGTH)

@@ -59,7 +59,8 @@ def command(
     """Train one network under several frameworks and say which are faster, and how surely.
 
     Parity comes first: from the same weights and data, each framework must have the described
-    parameters and come to the losses of the NumPy reference. One that does not is left out.
+    parameters and come to the losses of the NumPy reference (without dropout, whose masks are
+    random, on short sequences). One that does not is left out.
     Launches are interleaved in random order.
     """
     from paceline.cli.commands.measure import jobs_of, new_study_name
@@ -154,6 +155,12 @@ def _print_parity(parity: "ParityTable") -> None:
     from paceline.report.table import Column, Table
     from paceline.report.terminal import print_table
 
+    note = (
+        f"Largest relative difference of {len(parity.losses)} losses from {parity.reference}"
+        f"; {parity.parameters} parameters are described."
+    )
+    if parity.without_dropout:
+        note += " Dropout left out: masks differ by framework."
     table = Table(
         columns=(
             Column("framework"),
@@ -175,8 +182,7 @@ def _print_parity(parity: "ParityTable") -> None:
             for row in parity.rows
         ),
         title=f"Parity on {parity.model}",
-        note=f"Largest relative difference of {len(parity.losses)} losses from {parity.reference}"
-        f"; {parity.parameters} parameters are described.",
+        note=note,
     )
     print_table(table)
     for row in parity.rows:
@@ -242,6 +248,7 @@ def _document(
         "parity": {
             "reference": parity.reference,
             "reference_losses": list(parity.losses),
+            "without_dropout": parity.without_dropout,
             "frameworks": [
                 {
                     "name": row.framework,

@@ -4,19 +4,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from layer_settings import (
+    NORM_EPSILON,
+    NORM_NEW_SHARE,
+    RESPONSE_ALPHA,
+    RESPONSE_BETA,
+    RESPONSE_K,
+    RMS_EPSILON,
+    ROTARY_BASE,
+)
 from layer_shapes import LOSSES, Node, parameter_owners
-
-NORM_EPSILON = 1e-5
-"""What is added to the variance by batch and layer normalisation, as in PyTorch."""
-
-NORM_NEW_SHARE = 0.1
-"""How much of a batch's statistics goes into the running ones, as in PyTorch."""
-
-RMS_EPSILON = 1e-6
-RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K = 1e-4, 0.75, 2.0
-"""Settings of local response normalisation: of AlexNet's authors, the sum divided by its size."""
-
-ROTARY_BASE = 10000.0
 
 TIED_ROWS = "rows"
 """What a linear layer calls the weight of an embedding that it shares: one row per output."""
@@ -90,3 +87,34 @@ def split_loss(graph: Mapping[str, Any]) -> tuple[list[Node], list[Node], list[s
     made = {node["name"] for node in network}
     reads = (name for node in loss for name in node["inputs"])
     return network, loss, list(dict.fromkeys(name for name in reads if name in made))
+
+
+def weighted_sum(node: Node, losses: list, _: Mapping[str, Any]) -> Any:
+    """The operation of that name on any framework's numbers."""
+    weighted = [weight * loss for weight, loss in zip(node["weights"], losses, strict=True)]
+    return sum(weighted[1:], weighted[0])
+
+
+def batch_axis(axis: int) -> int:
+    """The axis of a batch, samples first, that is ``axis`` of one sample."""
+    return axis + 1 if axis >= 0 else axis
+
+
+__all__ = [
+    "NORM_EPSILON",
+    "NORM_NEW_SHARE",
+    "RESPONSE_ALPHA",
+    "RESPONSE_BETA",
+    "RESPONSE_K",
+    "RMS_EPSILON",
+    "ROTARY_BASE",
+    "TIED_ROWS",
+    "NodeRun",
+    "Operation",
+    "Program",
+    "batch_axis",
+    "loss_program",
+    "split_loss",
+    "weighted_sum",
+    "whole_program",
+]

@@ -37,7 +37,8 @@ def value_shapes(graph: Mapping[str, Any], sequence: "int | None" = None) -> dic
 
 def input_shape(spec: Mapping[str, Any], sequence: "int | None") -> Shape:
     """Shape of one sample of an input, at a length of sequences."""
-    return tuple(sequence if size == "sequence" else size for size in spec["shape"])
+    sizes: list[Any] = [sequence if size == "sequence" else size for size in spec["shape"]]
+    return tuple(sizes)
 
 
 def node_parameters(graph: Mapping[str, Any]) -> dict[str, dict[str, Shape]]:

@@ -13,17 +13,18 @@ import torch
 import torch.nn.functional as F
 import torch_sequence_layers  # noqa: F401  (registers its builders)
 from layer_graph import split_loss
+from layer_shapes import ANY_SEQUENCE
 from torch import Tensor, nn
 from torch_layers import BUILDERS, Fields, Shapes, has_no_data
 
 
-def build(graph: Fields, sequence: int = 8) -> "Network":
+def build(graph: Fields, sequence: "int | None" = None) -> "Network":
     """The network of a graph without its loss, in training mode, with PyTorch's initial weights.
 
-    ``sequence`` stands in for the sequence length while shapes are worked out; the network runs
-    at any other.
+    Shapes are worked out at ``sequence`` tokens, or the length the graph was published with; the
+    network runs at any other.
     """
-    return Network(graph, sequence)
+    return Network(graph, sequence or graph.get("sequence") or ANY_SEQUENCE)
 
 
 def build_loss(graph: Fields) -> "Loss":

@@ -1,0 +1,88 @@
+"""Where the checks of a contract run: short jobs through Paceline's launcher."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paceline.measure.events import Event, only, read_events
+from paceline.measure.frameworks import Framework
+from paceline.measure.job import Job
+from paceline.measure.run import events_path, run_job
+from paceline.store import Launch, Status, Store
+from paceline.testing.leftovers import check_nothing_left
+from paceline.workload import zoo
+
+COUNTED_LOSSES = 5
+NARROWED = 16
+ALONE = "fcn5 narrowed", 8
+"""Network without batch statistics, and its global batch: FCN-5 with its layers less wide."""
+
+IMAGES = "resnet20", 4
+"""Network of convolutions and batch statistics, and its batch."""
+
+LAUNCH_SECONDS = 300.0
+
+
+class ContractError(Exception):
+    """What the worker did that its contract does not allow."""
+
+
+class Skipped(Exception):  # noqa: N818
+    """Why a check does not apply to this framework."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where checks run: the framework, a store of its own, and how long a launch may take."""
+
+    framework: Framework
+    store: Store
+    launch_seconds: float = LAUNCH_SECONDS
+
+    def job(self, model: str, batch_per_rank: int, **changes: Any) -> Job:
+        """A short job of a zoo network, or of the graph among ``changes``."""
+        if "graph" not in changes:
+            narrowed = model == ALONE[0]
+            changes["graph"] = narrowed_fcn5() if narrowed else zoo.build(model).to_json()
+        fields: dict[str, Any] = {
+            "model": model,
+            "batch_per_rank": batch_per_rank,
+            "framework": self.framework.name,
+            "steps": COUNTED_LOSSES,
+            "warmup_steps": 0,
+        }
+        return Job(**{**fields, **changes})
+
+    def run(self, job: Job, seconds: float | None = None) -> Launch:
+        """Run a job, whatever comes of it, and see that nothing is left of it."""
+        launch = run_job(job, self.store, "contract", seconds or self.launch_seconds)
+        check_nothing_left(self.directory(launch))
+        return launch
+
+    def finished(self, job: Job) -> Launch:
+        """Run a job that must go well."""
+        launch = self.run(job)
+        if launch.status is not Status.FINISHED:
+            raise ContractError(
+                f"{job.model} on {job.world_size} process(es) {launch.status}: "
+                f"{launch.outcome.reason}"
+            )
+        return launch
+
+    def event(self, launch: Launch, name: str, rank: int = 0) -> Event | None:
+        """What a rank of a launch wrote under a name; None if it did not."""
+        return only(read_events(events_path(self.directory(launch), rank)), name)
+
+    def directory(self, launch: Launch) -> Path:
+        """The files of a launch."""
+        return self.store.path.parent / "launches" / launch.id
+
+
+def narrowed_fcn5() -> dict[str, Any]:
+    """FCN-5 with hidden layers a sixteenth as wide: quick to train, also in NumPy."""
+    graph = zoo.build("fcn5").to_json()
+    last = [node for node in graph["nodes"] if node["op"] == "linear"][-1]
+    for node in graph["nodes"]:
+        if node["op"] == "linear" and node is not last:
+            node["out_features"] //= NARROWED
+    return graph

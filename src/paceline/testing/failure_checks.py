@@ -1,0 +1,60 @@
+"""Checks that a launch which goes wrong ends, says why, and leaves nothing behind."""
+
+from paceline.store import Launch, Status
+from paceline.testing.bench import ALONE, Bench, ContractError, narrowed_fcn5
+from paceline.testing.leftovers import check_nothing_left, interrupted_launch
+
+TIMEOUT_SECONDS = (8.0, 24.0, 72.0)
+"""Limits of a launch that is to time out: the next where its ranks were not training yet."""
+
+IMPOSSIBLE_BATCH = 10**12
+"""Samples that no address space can hold."""
+
+ENDLESS_STEPS = 10**6
+
+
+def check_timeout(bench: Bench) -> str:
+    """A launch that takes too long while it trains is ended, with that as its reason."""
+    job = bench.job(*ALONE, world_size=2, steps=ENDLESS_STEPS)
+    for seconds in TIMEOUT_SECONDS:
+        launch = bench.run(job, seconds)
+        if launch.status is not Status.FAILED or "timed out" not in launch.outcome.reason:
+            raise ContractError(_ending(launch))
+        if all(bench.event(launch, "ready", rank) for rank in range(job.world_size)):
+            return launch.outcome.reason
+    raise ContractError(f"not all ranks were ready after {TIMEOUT_SECONDS[-1]:.0f} s")
+
+
+def check_out_of_memory(bench: Bench) -> str:
+    """An allocation that cannot be had is reported as such."""
+    launch = bench.run(bench.job(ALONE[0], IMPOSSIBLE_BATCH, distinct_batches=1))
+    if "out of memory" not in launch.outcome.reason:
+        raise ContractError(_ending(launch))
+    return launch.outcome.reason
+
+
+def check_crash(bench: Bench) -> str:
+    """An error in the worker becomes a reason that names it and its place."""
+    graph = narrowed_fcn5()
+    nodes = [dict(node) for node in graph["nodes"]]
+    nodes[1]["op"] = "no_such_operation"
+    launch = bench.run(bench.job(*ALONE, graph={**graph, "nodes": nodes}))
+    if launch.status is not Status.FAILED or "no_such_operation" not in launch.outcome.reason:
+        raise ContractError(_ending(launch))
+    return launch.outcome.reason
+
+
+def check_terminated(bench: Bench) -> str:
+    """A rank that gets SIGTERM ends, its peer does too, and the launch says which it was."""
+    job = bench.job(ALONE[0], 4, world_size=2, steps=ENDLESS_STEPS)
+    launch = interrupted_launch(bench.store, job, bench.launch_seconds)
+    check_nothing_left(bench.directory(launch))
+    if launch.status is not Status.FAILED or not launch.outcome.reason:
+        raise ContractError(_ending(launch))
+    if "timed out" in launch.outcome.reason:
+        raise ContractError("the rank went on after SIGTERM")
+    return launch.outcome.reason
+
+
+def _ending(launch: Launch) -> str:
+    return f"{launch.status}: {launch.outcome.reason or 'no reason'}"

@@ -1,0 +1,99 @@
+"""Checks that a worker trains as the NumPy reference does, alone and with others."""
+
+import math
+from collections.abc import Sequence
+
+from paceline.measure.differences import phases_by_difference
+from paceline.store import Launch
+from paceline.testing.bench import ALONE, COUNTED_LOSSES, IMAGES, Bench, ContractError, Skipped
+from paceline.testing.reference import reference_losses
+from paceline.testing.small_networks import SMALL_NETWORKS
+
+LOSS_TOLERANCE = 2e-4
+"""Relative difference of a float32 framework's loss from the float64 reference, over 5 steps."""
+
+SMALL_BATCH = 4
+
+
+def check_losses(bench: Bench) -> str:
+    """The first losses, from the same weights and data, are the NumPy reference's."""
+    worst = 0.0
+    for model, batch in (ALONE, IMAGES):
+        job = bench.job(model, batch)
+        worst = max(worst, _loss_difference(bench.finished(job), reference_losses(job)))
+    return f"{COUNTED_LOSSES} losses within {worst:.1e} of the reference (limit {LOSS_TOLERANCE})"
+
+
+def check_operations(bench: Bench) -> str:
+    """So are those of small networks that between them use every operation."""
+    worst, left = 0.0, []
+    for name, build in SMALL_NETWORKS.items():
+        job = bench.job(name, SMALL_BATCH, graph=build().to_json())
+        if bench.framework.claims(job.graph):
+            worst = max(worst, _loss_difference(bench.finished(job), reference_losses(job)))
+        else:
+            left.append(f"; {name} is not claimed")
+    trained = len(SMALL_NETWORKS) - len(left)
+    return f"{trained} networks within {worst:.1e} of the reference{''.join(left)}"
+
+
+def check_synchronisation(bench: Bench) -> str:
+    """Two processes with half the batch each give the losses of one with all of it."""
+    if not bench.framework.synchronous:
+        raise Skipped("its ranks update without waiting for each other")
+    model, batch = ALONE
+    job = bench.job(model, batch // 2, world_size=2)
+    worst = _loss_difference(bench.finished(job), reference_losses(job))
+    return f"mean loss of 2 processes within {worst:.1e} of one process's"
+
+
+def check_two_processes(bench: Bench) -> str:
+    """Two processes train, synchronised or not, and learn."""
+    model, batch = ALONE
+    for synchronise in (True, False):
+        job = bench.job(model, batch // 2, world_size=2, synchronise=synchronise)
+        launch = bench.finished(job)
+        if any(not math.isfinite(loss) for rank in launch.outcome.ranks for loss in rank.losses):
+            raise ContractError("a loss is not a number")
+    return "with and without talking"
+
+
+def check_phases(bench: Bench) -> str:
+    """Phases add up to the step: by difference, and by its own clocks where it has them."""
+    job = bench.job(*ALONE, world_size=2, steps=2, instrument="difference")
+    launch = bench.finished(job)
+    phases = phases_by_difference(launch.outcome.facts.get("parts", {}))
+    if phases is None:
+        raise ContractError("no parts were written")
+    parts = (phases.forward_seconds, phases.backward_seconds, phases.update_seconds)
+    total = math.fsum(part or 0.0 for part in parts) + phases.exposed_seconds
+    if not math.isclose(total, phases.step_seconds, rel_tol=1e-6):
+        raise ContractError(f"phases make {total:.4f} s, the step {phases.step_seconds:.4f} s")
+    known = sum(part is not None for part in parts) + (phases.collective_seconds is not None)
+    if "phases" in bench.framework.instruments:
+        _check_timelines(bench)
+    return f"{known} of 4 parts run alone, sum {total * 1e3:.0f} ms"
+
+
+def _check_timelines(bench: Bench) -> None:
+    launch = bench.finished(bench.job(*ALONE, world_size=2, steps=2, instrument="phases"))
+    timelines = bench.event(launch, "timelines")
+    if timelines is None or not timelines["steps"]:
+        raise ContractError("no timelines were written")
+    names = ("input_seconds", "forward_seconds", "backward_seconds", "update_seconds")
+    for step in timelines["steps"]:
+        total = math.fsum(step[name] for name in names)
+        if not math.isclose(total, step["step_seconds"], rel_tol=0.01):
+            raise ContractError(f"phases make {total:.4f} s of {step['step_seconds']:.4f} s")
+
+
+def _loss_difference(launch: Launch, reference: Sequence[float]) -> float:
+    ranks = [rank.losses for rank in launch.outcome.ranks]
+    found = [math.fsum(step) / len(step) for step in zip(*ranks, strict=True)]
+    if len(found) != len(reference):
+        raise ContractError(f"{len(found)} losses were written, {len(reference)} expected")
+    worst = max(abs(a - b) / abs(b) for a, b in zip(found, reference, strict=True))
+    if not worst <= LOSS_TOLERANCE:
+        shown = ", ".join(f"{a:.5f}/{b:.5f}" for a, b in zip(found, reference, strict=True))
+        raise ContractError(f"{launch.model}: losses differ by {worst:.1e}: {shown}")
+    return worst
