@@ -14,24 +14,23 @@ import jax_sharded
 import keras
 import numpy as np
 from jax_layers import operations
-from keras_model import build
+from keras_model import build, inputs_of
 from layer_graph import loss_program
 from stepping import run_worker
 
 
 def keras_network(job: Mapping[str, Any]) -> tuple[list, list, Callable[..., Any]]:
     """Trained weights, other state, and the loss as a function of both and a batch."""
-    network, loss = build(job), loss_program(job["graph"])
+    model, loss = build(job), loss_program(job["graph"])
     losses = operations({}, None)
 
     def loss_of(weights: list, running: list, batch: Mapping[str, Any]) -> tuple[Any, list]:
-        read = [batch[name] for name in network.input_names]
-        scores, updated = network.model.stateless_call(weights, running, read, training=True)
-        made = dict(zip(network.output_names, scores, strict=True))
+        read = inputs_of(model, batch)
+        made, updated = model.stateless_call(weights, running, read, training=True)
         return loss.run(losses, {}, {**batch, **made}), updated
 
-    weights = [np.asarray(weight.value) for weight in network.model.trainable_variables]
-    running = [np.asarray(value.value) for value in network.model.non_trainable_variables]
+    weights = [np.asarray(weight.value) for weight in model.trainable_variables]
+    running = [np.asarray(value.value) for value in model.non_trainable_variables]
     return weights, running, loss_of
 
 

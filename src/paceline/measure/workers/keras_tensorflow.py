@@ -16,7 +16,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from keras_model import build
+from keras_model import build, inputs_of
 from layer_graph import loss_program
 from stepping import run_worker
 from tensorflow_layers import OPERATIONS
@@ -29,12 +29,13 @@ class KerasTraining(MirroredTraining):
 
     def build_network(self) -> tuple[list[tf.Variable], Callable[[Batch], Any]]:
         """The Keras model's variables, and its loss as a function."""
-        network, loss = build(self.job), loss_program(self.job["graph"])
+        model, loss = build(self.job), loss_program(self.job["graph"])
 
         def loss_of(batch: Batch) -> Any:
-            return loss.run(OPERATIONS, {}, {**batch, **network(batch)})
+            made = model(inputs_of(model, batch), training=True)
+            return loss.run(OPERATIONS, {}, {**batch, **made})
 
-        return [weight.value for weight in network.model.trainable_weights], loss_of
+        return [weight.value for weight in model.trainable_weights], loss_of
 
 
 def keras_versions() -> Mapping[str, Any]:

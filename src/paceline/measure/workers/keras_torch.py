@@ -15,6 +15,7 @@ from typing import Any
 import keras
 import torch
 from keras_model import build
+from layer_graph import split_loss
 from numpy_data import batches, channels_last
 from stepping import run_worker
 from torch_ddp import DdpTraining
@@ -26,13 +27,14 @@ class KerasNetwork(torch.nn.Module):
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         super().__init__()
-        network = build(job)
-        self.model, self.input_names = network.model, network.input_names
+        self.model = build(job)
+        self.input_names, self.output_names = list(self.model.input), split_loss(job["graph"])[2]
 
     def forward(self, *values: torch.Tensor) -> list[torch.Tensor]:
         """What the loss reads of a batch."""
-        made: list[torch.Tensor] = self.model(list(values), training=True)
-        return made
+        read = dict(zip(self.input_names, values, strict=True))
+        made = self.model(read, training=True)
+        return [made[name] for name in self.output_names]
 
 
 class KerasTraining(DdpTraining):
