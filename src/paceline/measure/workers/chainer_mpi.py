@@ -17,87 +17,19 @@ from typing import Any
 warnings.filterwarnings("ignore")
 
 import chainer
-import chainer.functions as F
 import numpy as np
-from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, whole_program
+from chainer_layers import LAYERS
+from chainer_sequence_layers import SEQUENCE_LAYERS
+from layer_graph import whole_program
 from numpy_data import batches, initial_statistics, initial_weights
 from stepping import Training, require_plain_sgd, run_worker
 
-Node = Mapping[str, Any]
+OPERATIONS = {**LAYERS, **SEQUENCE_LAYERS}
 
 
 def versions() -> Mapping[str, Any]:
     """What decides how fast this rank computes."""
     return {"framework": f"chainer {chainer.__version__}", "numpy": np.__version__}
-
-
-def _conv(node: Node, inputs: list, own: Mapping[str, Any]) -> Any:
-    return F.convolution_2d(
-        inputs[0],
-        own["weight"],
-        own.get("bias"),
-        stride=tuple(node["stride"]),
-        pad=tuple(node["padding"]),
-        dilate=tuple(node["dilation"]),
-        groups=node["groups"],
-    )
-
-
-def _batch_norm(_: Node, inputs: list, own: Mapping[str, Any]) -> Any:
-    return F.batch_normalization(
-        inputs[0],
-        own["weight"],
-        own["bias"],
-        eps=NORM_EPSILON,
-        running_mean=own["running_mean"],
-        running_var=own["running_var"],
-        decay=1.0 - NORM_NEW_SHARE,
-    )
-
-
-def _max_pool(node: Node, inputs: list, _: Mapping[str, Any]) -> Any:
-    return F.max_pooling_2d(
-        inputs[0], node["kernel"], node["stride"], node["padding"], cover_all=False
-    )
-
-
-def _avg_pool(node: Node, inputs: list, _: Mapping[str, Any]) -> Any:
-    return F.average_pooling_2d(inputs[0], node["kernel"], node["stride"], node["padding"])
-
-
-def _pad_shortcut(node: Node, inputs: list, _: Mapping[str, Any]) -> Any:
-    stride = node["stride"]
-    added = node["out_channels"] - inputs[0].shape[1]
-    taken = inputs[0][:, :, ::stride, ::stride]
-    return F.pad(taken, [(0, 0), (added // 2, added - added // 2), (0, 0), (0, 0)], "constant")
-
-
-ACTIVATIONS = {
-    "relu": F.relu,
-    "relu6": F.relu6,
-    "sigmoid": F.sigmoid,
-    "tanh": F.tanh,
-}
-OPERATIONS = {
-    "activation": lambda node, inputs, _: ACTIVATIONS[node["function"]](inputs[0]),
-    "add": lambda _, inputs, __: F.add(*inputs),
-    "avg_pool": _avg_pool,
-    "batch_norm": _batch_norm,
-    "concat": lambda _, inputs, __: F.concat(inputs, axis=1),
-    "conv": _conv,
-    "cross_entropy": lambda _, inputs, __: F.softmax_cross_entropy(inputs[0], inputs[1]),
-    "dropout": lambda node, inputs, _: F.dropout(inputs[0], node["probability"]),
-    "flatten": lambda _, inputs, __: (
-        F.flatten(inputs[0])
-        if inputs[0].ndim < 2
-        else F.reshape(inputs[0], (inputs[0].shape[0], -1))
-    ),
-    "global_avg_pool": lambda _, inputs, __: F.mean(inputs[0], axis=(2, 3)),
-    "linear": lambda _, inputs, own: F.linear(inputs[0], own["weight"], own.get("bias")),
-    "max_pool": _max_pool,
-    "pad_shortcut": _pad_shortcut,
-}
-"""Chainer's function of each operation, channels first."""
 
 
 class Network(chainer.Link):
@@ -106,20 +38,17 @@ class Network(chainer.Link):
     def __init__(self, graph: Mapping[str, Any], seed: int) -> None:
         super().__init__()
         self.program = whole_program(graph)
-        self.attributes: dict[str, str] = {}
+        weights, statistics = initial_weights(graph, seed), initial_statistics(graph)
+        self.names = [*weights, *statistics]
         with self.init_scope():
-            for name, value in initial_weights(graph, seed).items():
-                setattr(self, self._attribute(name), chainer.Parameter(value))
-        for name, value in initial_statistics(graph).items():
-            self.add_persistent(self._attribute(name), value)
-
-    def _attribute(self, name: str) -> str:
-        self.attributes[name] = name.replace(".", "_")
-        return self.attributes[name]
+            for name, value in weights.items():
+                setattr(self, name, chainer.Parameter(value))
+        for name, value in statistics.items():
+            self.add_persistent(name, value)
 
     def forward(self, inputs: Mapping[str, Any]) -> Any:
         """The mean loss."""
-        own = {name: getattr(self, attribute) for name, attribute in self.attributes.items()}
+        own = {name: getattr(self, name) for name in self.names}
         return self.program.run(OPERATIONS, own, inputs)
 
 

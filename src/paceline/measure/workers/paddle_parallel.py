@@ -12,76 +12,19 @@ from typing import Any
 import numpy as np
 import paddle
 import paddle.distributed as dist
-import paddle.nn.functional as F
-from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, whole_program
+from layer_graph import whole_program
 from meeting import exchange, free_port
 from numpy_data import INPUTS_FIRST, batches, initial_statistics, initial_weights
+from paddle_layers import LAYERS
+from paddle_sequence_layers import SEQUENCE_LAYERS
 from stepping import Training, require_plain_sgd, run_worker
 
-Node = Mapping[str, Any]
+OPERATIONS = {**LAYERS, **SEQUENCE_LAYERS}
 
 
 def versions() -> Mapping[str, Any]:
     """What decides how fast this rank computes."""
     return {"framework": f"paddle {paddle.__version__}", "numpy": np.__version__}
-
-
-def _conv(node: Node, inputs: list, own: Mapping[str, Any]) -> Any:
-    return F.conv2d(
-        inputs[0],
-        own["weight"],
-        own.get("bias"),
-        stride=node["stride"],
-        padding=node["padding"],
-        dilation=node["dilation"],
-        groups=node["groups"],
-    )
-
-
-def _batch_norm(_: Node, inputs: list, own: Mapping[str, Any]) -> Any:
-    return F.batch_norm(
-        inputs[0],
-        own["running_mean"],
-        own["running_var"],
-        own["weight"],
-        own["bias"],
-        training=True,
-        momentum=1.0 - NORM_NEW_SHARE,
-        epsilon=NORM_EPSILON,
-    )
-
-
-def _max_pool(node: Node, inputs: list, _: Mapping[str, Any]) -> Any:
-    return F.max_pool2d(inputs[0], node["kernel"], node["stride"], node["padding"])
-
-
-def _avg_pool(node: Node, inputs: list, _: Mapping[str, Any]) -> Any:
-    return F.avg_pool2d(inputs[0], node["kernel"], node["stride"], node["padding"], exclusive=False)
-
-
-def _pad_shortcut(node: Node, inputs: list, _: Mapping[str, Any]) -> Any:
-    stride = node["stride"]
-    added = node["out_channels"] - inputs[0].shape[1]
-    taken = inputs[0][:, :, ::stride, ::stride]
-    return F.pad(taken, [0, 0, added // 2, added - added // 2, 0, 0, 0, 0])
-
-
-OPERATIONS = {
-    "activation": lambda node, inputs, _: getattr(F, node["function"])(inputs[0]),
-    "add": lambda _, inputs, __: sum(inputs[1:], inputs[0]),
-    "avg_pool": _avg_pool,
-    "batch_norm": _batch_norm,
-    "concat": lambda _, inputs, __: paddle.concat(inputs, axis=1),
-    "conv": _conv,
-    "cross_entropy": lambda _, inputs, __: F.cross_entropy(inputs[0], inputs[1]),
-    "dropout": lambda node, inputs, _: F.dropout(inputs[0], node["probability"]),
-    "flatten": lambda _, inputs, __: paddle.flatten(inputs[0], 1),
-    "global_avg_pool": lambda _, inputs, __: paddle.mean(inputs[0], axis=[2, 3]),
-    "linear": lambda _, inputs, own: F.linear(inputs[0], own["weight"], own.get("bias")),
-    "max_pool": _max_pool,
-    "pad_shortcut": _pad_shortcut,
-}
-"""Paddle's function of each operation, channels first."""
 
 
 def _wide_integers(value: Any) -> Any:
@@ -95,14 +38,15 @@ class Network(paddle.nn.Layer):
         super().__init__()
         self.program, self.names = whole_program(graph), list(graph["inputs"])
         self.tensors: dict[str, Any] = {}
-        for name, value in initial_weights(graph, seed, INPUTS_FIRST).items():
+        weights = initial_weights(graph, seed, INPUTS_FIRST)
+        for number, (name, value) in enumerate(weights.items()):
             initial = paddle.nn.initializer.Assign(value)
             parameter = self.create_parameter(value.shape, default_initializer=initial)
-            self.add_parameter(name.replace(".", "_"), parameter)
+            self.add_parameter(f"weight{number}", parameter)
             self.tensors[name] = parameter
-        for name, value in initial_statistics(graph).items():
+        for number, (name, value) in enumerate(initial_statistics(graph).items()):
             self.tensors[name] = paddle.to_tensor(value)
-            self.register_buffer(name.replace(".", "_"), self.tensors[name])
+            self.register_buffer(f"statistic{number}", self.tensors[name])
 
     def forward(self, *values: Any) -> Any:
         """The mean loss."""

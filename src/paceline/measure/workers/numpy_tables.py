@@ -1,0 +1,27 @@
+"""Constants of operations on sequences as NumPy arrays, for frameworks that take those."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from layer_settings import ROTARY_BASE
+
+Array = Any
+
+
+@cache
+def rotary_turns(length: int, head_dim: int) -> tuple[Array, Array]:
+    """Cosine and sine of the angle of each position, head (all alike) and pair, as float32."""
+    half = head_dim // 2
+    angles = np.arange(length)[:, None, None] * ROTARY_BASE ** -(np.arange(half) / half)
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+@cache
+def causal_bias(queries: int, keys: int) -> Array:
+    """What is added to scores: minus infinity where a key comes after the query, else nothing.
+
+    The last query is at the last key.
+    """
+    hidden = np.triu(np.ones((queries, keys), bool), 1 + keys - queries)
+    return np.where(hidden, np.float32(-np.inf), np.float32(0.0))
