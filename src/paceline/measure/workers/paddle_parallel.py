@@ -15,6 +15,7 @@ import paddle.distributed as dist
 from layer_graph import whole_program
 from meeting import exchange, free_port
 from numpy_data import INPUTS_FIRST, batches, initial_statistics, initial_weights
+from paddle.nn.initializer import Constant
 from paddle_layers import LAYERS
 from paddle_sequence_layers import SEQUENCE_LAYERS
 from stepping import Training, require_plain_sgd, run_worker
@@ -38,10 +39,10 @@ class Network(paddle.nn.Layer):
         super().__init__()
         self.program, self.names = whole_program(graph), list(graph["inputs"])
         self.tensors: dict[str, Any] = {}
-        weights = initial_weights(graph, seed, INPUTS_FIRST)
+        zeros, weights = Constant(0.0), initial_weights(graph, seed, INPUTS_FIRST)
         for number, (name, value) in enumerate(weights.items()):
-            initial = paddle.nn.initializer.Assign(value)
-            parameter = self.create_parameter(value.shape, default_initializer=initial)
+            parameter = self.create_parameter(value.shape, default_initializer=zeros)
+            parameter.set_value(value)
             self.add_parameter(f"weight{number}", parameter)
             self.tensors[name] = parameter
         for number, (name, value) in enumerate(initial_statistics(graph).items()):
