@@ -6,20 +6,24 @@ from paceline.testing.parity import (
     PARITY_SEQUENCE,
     PARITY_TOLERANCE,
     parity_job,
+    with_suited_rate,
     within_reach_of_reference,
     without_dropout,
 )
 from paceline.testing.reference import reference_losses
+from paceline.testing.small_networks import SMALL_NETWORKS
 from paceline.workload import Graph, zoo
 
 
 def reached(name):
     graph = zoo.build(name)
-    return within_reach_of_reference(graph, parity_job(graph, "torch-ddp"))
+    return within_reach_of_reference(graph, parity_job(graph))
 
 
-def test_updates_that_are_one_percent_off_are_told():
-    job = parity_job(zoo.build("resnet20"), "torch-ddp")
+@pytest.mark.parametrize("name", ["resnet20", *SMALL_NETWORKS])
+def test_updates_that_are_one_percent_off_are_told(name):
+    graph = SMALL_NETWORKS[name]() if name in SMALL_NETWORKS else zoo.build(name)
+    job = with_suited_rate(parity_job(graph))
     rate = job.optimiser.learning_rate
     off = replace(job, optimiser=replace(job.optimiser, learning_rate=1.01 * rate))
     pairs = zip(reference_losses(job), reference_losses(off), strict=True)
@@ -53,10 +57,10 @@ def test_dropout_after_dropout_goes_too():
 
 def test_parity_of_long_sequences_is_seen_on_short_ones():
     graph = zoo.build("gpt2")
-    assert graph.sequence > PARITY_SEQUENCE == parity_job(graph, "jax").sequence
-    assert parity_job(zoo.build("resnet20"), "jax").sequence is None
+    assert graph.sequence > PARITY_SEQUENCE == parity_job(graph).sequence
+    assert parity_job(zoo.build("resnet20")).sequence is None
 
 
 def test_numpy_follows_what_it_can_and_what_is_not_too_large():
     assert all(map(reached, ("alexnet", "vgg16", "googlenet", "gpt2", "bert_base", "lstm_ptb")))
-    assert not any(map(reached, ("bert_large", "mixtral_8x7b", "gnmt")))
+    assert not any(map(reached, ("bert_large", "mixtral_8x7b", "gnmt_v2")))

@@ -69,6 +69,11 @@ def initial_weights(graph: Mapping[str, Any], seed: int) -> dict[str, Array]:
     }
 
 
+def first_loss_and_gradients(job: Job) -> tuple[float, dict[str, Array]]:
+    """Loss and gradients of a job's first step."""
+    return loss_and_gradients(job.graph, initial_weights(job.graph, job.seed), _batch(job, 0))
+
+
 def loss_and_gradients(
     graph: Mapping[str, Any], weights: Mapping[str, Array], batch: Mapping[str, Array]
 ) -> tuple[float, dict[str, Array]]:
