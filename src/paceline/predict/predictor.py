@@ -9,8 +9,9 @@ from paceline.plan.plan import Plan
 from paceline.plan.tensor_parallel import check_divisible
 from paceline.predict.case import Case
 from paceline.predict.efficiency import Efficiency
+from paceline.predict.fitted.circumstances import kind_of, width_of
 from paceline.predict.fitted.domain import domain_notes
-from paceline.predict.fitted.intervals import BASELINE, COLD, PLAIN
+from paceline.predict.fitted.intervals import BASELINE, COLD
 from paceline.predict.fitted.tables import fitted
 from paceline.predict.frameworks import framework as find_framework
 from paceline.predict.plan_memory import plan_memory
@@ -86,13 +87,16 @@ def prediction_of(
     """The prediction of a prepared case.
 
     Its standard error, unless given, is that of the predictor on published measurements: on
-    rows whose time on one device was known if that ``is_measured`` here, else on all.
+    rows whose time on one device was known if that ``is_measured`` here, else on those of the
+    same kind of samples and width of numbers.
     """
     replica = case.replica
     step, ideal = case.step(), case.ideal_seconds()
     factors = None
     if relative_error is None:
-        rule = fitted().intervals.rule(BASELINE if is_measured else COLD, PLAIN)
+        mode = BASELINE if is_measured else COLD
+        kind, width = kind_of(replica.workload), width_of(replica.workload)
+        rule = fitted().intervals.plain_rule(mode, kind, width)
         share = max(0.0, 1.0 - ideal / step.seconds)
         relative_error, factors = rule.standard_error(share), rule.bounds(1.0, share)
     return Prediction(

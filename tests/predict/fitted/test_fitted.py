@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.predict.fitted import tables
-from paceline.predict.fitted.circumstances import Circumstances, base_of
+from paceline.predict.fitted.circumstances import Circumstances, base_of, kind_of, width_of
 from paceline.predict.fitted.computing import COMPUTING, computing_factor
 from paceline.predict.fitted.domain import domain_notes
 from paceline.predict.fitted.effects import Effects
@@ -21,6 +21,7 @@ from paceline.predict.fitted.scaling import (
     slowest_of,
     terms_for,
 )
+from paceline.workload.workload import Workload
 
 seconds = st.floats(1e-4, 1e3)
 
@@ -117,6 +118,29 @@ def test_intervals_are_wider_cold_than_from_a_baseline_and_wider_far_than_near()
     assert width(COLD, PLAIN) > width(BASELINE, PLAIN)
     assert width(BASELINE, FAR) > width(BASELINE, NEAR)
     assert width(COLD, FAR) > width(COLD, NEAR) > width(COLD, SAME)
+
+
+def test_work_that_sources_agree_on_has_narrower_intervals():
+    rules = tables.fitted().intervals
+    text = rules.plain_rule(COLD, "text", "half").bounds(1.0, 0.1)
+    everything = rules.plain_rule(COLD, "other", "half").bounds(1.0, 0.1)
+    assert everything == rules.rule(COLD, PLAIN).bounds(1.0, 0.1)
+    assert text[1] - text[0] < everything[1] - everything[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "kind", "width"),
+    [
+        ("resnet50", "fp32", "image", "full"),
+        ("vit_b_16", "amp_fp16", "image", "half"),
+        ("gpt2", "bf16", "text", "half"),
+        ("lstm_ptb", "tf32", "text", "full"),
+        ("ncf", "fp32", "other", "full"),
+    ],
+)
+def test_the_kind_of_work_is_told_by_what_it_reads(model, precision, kind, width):
+    workload = Workload.of(model, 2, precision=precision)
+    assert (kind_of(workload), width_of(workload)) == (kind, width)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))

@@ -3,9 +3,17 @@
 from paceline.analyse.validation.jobs import Job
 from paceline.analyse.validation.measurement import Configuration
 from paceline.analyse.validation.parts import takes_whole_step
-from paceline.predict.fitted.circumstances import Circumstances, base_of
+from paceline.predict.fitted.circumstances import (
+    FULL,
+    HALF,
+    IMAGE,
+    OTHER,
+    TEXT,
+    Circumstances,
+    base_of,
+)
 
-_KINDS = {"images": "image", "sequences": "text"}
+_KINDS = {"images": IMAGE, "sequences": TEXT}
 
 
 def circumstances_of(configuration: Configuration, job: Job) -> Circumstances:
@@ -28,7 +36,7 @@ def circumstances_of(configuration: Configuration, job: Job) -> Circumstances:
         framework=job.framework.name,
         base=base_of(job.framework.name),
         kind=_kind(configuration),
-        width="half" if configuration.half_precision else "full",
+        width=HALF if configuration.half_precision else FULL,
         compiler=_compiler(configuration.method),
         device=job.cluster.device.name,
         model=configuration.model,
@@ -43,8 +51,8 @@ def circumstances_of(configuration: Configuration, job: Job) -> Circumstances:
 def _kind(configuration: Configuration) -> str:
     """What a sample is; where samples per second follow from an assumed length, nothing usual."""
     if configuration.throughput_unit != configuration.batch_unit:
-        return "other"
-    return _KINDS.get(configuration.batch_unit, "other")
+        return OTHER
+    return _KINDS.get(configuration.batch_unit, OTHER)
 
 
 def _compiler(method: str) -> str:

@@ -2,6 +2,18 @@
 
 from dataclasses import dataclass, fields
 
+from paceline.workload.precision import precision
+from paceline.workload.workload import Workload
+
+IMAGE, TEXT, OTHER = "image", "text", "other"
+"""Kinds of samples."""
+
+HALF, FULL = "half", "full"
+"""Widths of the numbers that products are computed with."""
+
+_IMAGE_DIMENSIONS = 3
+_FULL_BYTES = 4
+
 _BASES = {
     "mxnet": ("mxnet",),
     "tensorflow": ("tensorflow", "tf-", "keras", "tarantella"),
@@ -43,6 +55,19 @@ class Circumstances:
 
 
 FACTORS = frozenset(field.name for field in fields(Circumstances))
+
+
+def kind_of(workload: Workload) -> str:
+    """What a sample of a workload is, by what it reads."""
+    inputs = workload.graph.inputs.values()
+    if any(spec.dtype == "float" and len(spec.shape) >= _IMAGE_DIMENSIONS for spec in inputs):
+        return IMAGE
+    return TEXT if any(spec.dtype == "integer" and spec.shape for spec in inputs) else OTHER
+
+
+def width_of(workload: Workload) -> str:
+    """The width of the numbers that a workload's products read."""
+    return HALF if precision(workload.precision).operand_bytes < _FULL_BYTES else FULL
 
 
 def base_of(framework: str) -> str:

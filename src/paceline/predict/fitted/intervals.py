@@ -40,7 +40,8 @@ class Intervals:
 
     Near is a training program of which other measurements were fitted, far one of which none
     was; the same are shapes of work that were measured in another layout or number. ``plain``
-    is the predictor without any fitted effect.
+    is the predictor without any fitted effect, on everything or on one kind of work
+    (`plain_distance`).
     """
 
     rules: Mapping[str, Mapping[str, IntervalRule]]
@@ -48,3 +49,13 @@ class Intervals:
     def rule(self, mode: str, distance: str) -> IntervalRule:
         """The rule of a prediction."""
         return self.rules[mode][distance]
+
+    def plain_rule(self, mode: str, kind: str, width: str) -> IntervalRule:
+        """The rule of the predictor alone on a kind of work, else on everything."""
+        rules = self.rules[mode]
+        return rules.get(plain_distance(kind, width), rules[PLAIN])
+
+
+def plain_distance(kind: str, width: str) -> str:
+    """Name of the predictor's rule for samples of a kind (image, text) at a width of numbers."""
+    return f"{PLAIN}-{kind}-{width}"
