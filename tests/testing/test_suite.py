@@ -1,5 +1,7 @@
 """The suite itself: a worker that breaks its contract is caught."""
 
+from dataclasses import replace
+
 import pytest
 from measure import quick
 
@@ -8,6 +10,14 @@ from paceline.store import Store
 from paceline.testing import failure_checks
 from paceline.testing.adapter_suite import QUICK, run_check
 from paceline.testing.bench import Bench
+from paceline.testing.reference import reference_losses
+from paceline.testing.small_networks import SMALL_NETWORKS
+from paceline.testing.training_checks import SMALL_TOLERANCE, small_job
+
+
+def off_by_one_percent(job):
+    optimiser = replace(job.optimiser, learning_rate=1.01 * job.optimiser.learning_rate)
+    return replace(job, optimiser=optimiser)
 
 
 @pytest.fixture
@@ -42,3 +52,10 @@ def test_a_worker_that_times_out_before_it_is_ready_fails(bench, monkeypatch):
     result = run_check("timeout", QUICK["timeout"], bench)
     assert result.passed is False
     assert result.words == "not all ranks were ready after 2 s"
+
+
+@pytest.mark.parametrize("network", SMALL_NETWORKS)
+def test_updates_of_small_networks_that_are_one_percent_off_are_told(bench, network):
+    job = small_job(bench, network)
+    right, wrong = reference_losses(job), reference_losses(off_by_one_percent(job))
+    assert max(abs(a - b) / b for a, b in zip(wrong, right, strict=True)) > SMALL_TOLERANCE

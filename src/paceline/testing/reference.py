@@ -22,6 +22,9 @@ from paceline.testing.reference_sequence_layers import SEQUENCE_LAYERS
 OPERATIONS: dict[str, Layer] = {**LAYERS, **SEQUENCE_LAYERS, **LOSS_LAYERS}
 """Every operation the reference computes: those of all workers but dropout, which is random."""
 
+CHUNK = 2**18
+"""Numbers made at once, so that they stay in a cache."""
+
 
 def reference_losses(job: Job) -> list[float]:
     """Loss of each step of ``job``, warm-up included, in float64.
@@ -41,10 +44,12 @@ def reference_losses(job: Job) -> list[float]:
         batch = _batch(job, index % job.distinct_batches)
         loss, gradients = loss_and_gradients(job.graph, weights, batch)
         for name, gradient in gradients.items():
-            decayed = gradient + job.optimiser.weight_decay * weights[name]
-            velocity = job.optimiser.momentum * velocities.get(name, 0.0) + decayed
-            velocities[name] = velocity
-            weights[name] = weights[name] - job.optimiser.learning_rate * velocity
+            velocity = velocities.setdefault(name, np.zeros(gradient.shape))
+            velocity *= job.optimiser.momentum
+            velocity += gradient
+            if job.optimiser.weight_decay:
+                velocity += job.optimiser.weight_decay * weights[name]
+            weights[name] -= job.optimiser.learning_rate * velocity
         losses.append(loss)
     return losses
 
@@ -128,10 +133,15 @@ def _samples(
 def _initial(name: str, kind: str, shape: tuple[int, ...], seed: int) -> Array:
     if synthetic.starts_at_one(name, kind):
         return np.ones(shape)
-    scale = synthetic.initial_scale(name, shape, kind)
-    words = _words(synthetic.stream_key(seed, f"weight/{name}"), 0, math.prod(shape))
-    real = (synthetic.reals_from_words(words) * synthetic.REAL_STEP).astype(np.float32)
-    return np.asarray(real * np.float32(scale), dtype=np.float64).reshape(shape)
+    scale = np.float32(synthetic.initial_scale(name, shape, kind))
+    values = np.zeros(math.prod(shape))
+    if scale:
+        key = synthetic.stream_key(seed, f"weight/{name}")
+        for start in range(0, values.size, CHUNK):
+            words = _words(key, start, min(CHUNK, values.size - start))
+            real = (synthetic.reals_from_words(words) * synthetic.REAL_STEP).astype(np.float32)
+            values[start : start + CHUNK] = real * scale
+    return values.reshape(shape)
 
 
 def _words(key: int, first: int, count: int) -> Array:
