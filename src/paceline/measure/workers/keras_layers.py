@@ -32,9 +32,10 @@ def is_image(value: Value) -> bool:
 
 
 def axis_of(value: Value, axis: int) -> int:
-    """Where a value has an axis of a sample."""
-    place = axis % (len(value.shape) - 1)
-    return (3, 1, 2)[place] if is_image(value) else place + 1
+    """Where a value has an axis of a sample, from the end: Keras is quicker on the last one."""
+    rank = len(value.shape)
+    place = axis % (rank - 1)
+    return ((3, 1, 2)[place] if is_image(value) else place + 1) - rank
 
 
 def graph_order(value: Value) -> Value:
@@ -207,8 +208,9 @@ def _multiply(_: Node, inputs: list) -> Value:
 
 
 def _slice(node: Node, inputs: list) -> Value:
-    before = (slice(None),) * axis_of(inputs[0], node["axis"])
-    return inputs[0][(*before, slice(node["start"], node["stop"]))]
+    taken = [slice(None)] * len(inputs[0].shape)
+    taken[axis_of(inputs[0], node["axis"])] = slice(node["start"], node["stop"])
+    return inputs[0][tuple(taken)]
 
 
 def _pad_shortcut(node: Node, inputs: list) -> Value:

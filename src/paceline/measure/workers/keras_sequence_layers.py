@@ -5,8 +5,10 @@ graph calls its parameters.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
+import keras
 from keras import layers, ops
 from keras_layers import Builder, Value, layer_name
 from layer_graph import NORM_EPSILON, RMS_EPSILON
@@ -67,10 +69,7 @@ class ClassToken(GraphLayer):
 
 
 class Lstm(GraphLayer):
-    """An LSTM as PyTorch has it, with two biases; Keras's own has one.
-
-    Its steps are written out one by one, since the backends' loops hide them from counters.
-    """
+    """An LSTM as PyTorch has it, with two biases; Keras's own has one."""
 
     def call(self, tokens: Value) -> Value:
         """The states of every token, those of both directions side by side."""
@@ -81,21 +80,37 @@ class Lstm(GraphLayer):
         return tokens
 
     def run_direction(self, tokens: Value, place: str) -> Value:
-        """The states of one direction of one layer."""
+        """The states of one direction of one layer; the inputs' products run all at once."""
         from_inputs = ops.matmul(tokens, ops.transpose(getattr(self, f"weight_ih_{place}")))
         if self.node["bias"]:
             from_inputs += getattr(self, f"bias_ih_{place}") + getattr(self, f"bias_hh_{place}")
         recurrent = ops.transpose(getattr(self, f"weight_hh_{place}"))
-        turn = -1 if place.endswith("_reverse") else 1
-        hidden = cell = ops.zeros((ops.shape(tokens)[0], self.node["hidden"]))
-        states = []
-        for gates in ops.unstack(from_inputs, tokens.shape[1], axis=1)[::turn]:
-            gates = gates + ops.matmul(hidden, recurrent)
+
+        def step(state: tuple[Value, Value], from_input: Value) -> tuple[Any, Value]:
+            hidden, cell = state
+            gates = from_input + ops.matmul(hidden, recurrent)
             new, kept, candidate, shown = ops.split(gates, LSTM_GATES, axis=-1)
             cell = ops.sigmoid(kept) * cell + ops.sigmoid(new) * ops.tanh(candidate)
             hidden = ops.sigmoid(shown) * ops.tanh(cell)
-            states.append(hidden)
-        return ops.stack(states[::turn], axis=1)
+            return (hidden, cell), hidden
+
+        zeros = ops.zeros((ops.shape(tokens)[0], self.node["hidden"]))
+        return _scan(step, (zeros, zeros), from_inputs, place.endswith("_reverse"))
+
+
+def _scan(step: Callable[..., Any], state: Any, tokens: Value, reverse: bool) -> Value:
+    """What ``step`` makes of each token and of the state that the one before it left.
+
+    Only JAX's loop is compiled quicker than the steps written out; TensorFlow's cannot be counted.
+    """
+    if keras.backend.backend() == "jax":
+        _, made = ops.scan(step, state, ops.swapaxes(tokens, 0, 1), reverse=reverse)
+        return ops.swapaxes(made, 0, 1)
+    turn, results = -1 if reverse else 1, []
+    for token in ops.unstack(tokens, tokens.shape[1], axis=1)[::turn]:
+        state, result = step(state, token)
+        results.append(result)
+    return ops.stack(results[::turn], axis=1)
 
 
 def _attention(node: Node, inputs: list) -> Value:
