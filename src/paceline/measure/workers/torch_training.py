@@ -18,6 +18,12 @@ def lstm_flops(inputs: tuple, _: tuple, hidden_weight: tuple, *__: Any, **___: A
     return 2 * rows * tokens * batch * (features + hidden)
 
 
+def attention_flops(query: tuple, key: tuple, value: tuple, *_: Any, **__: Any) -> int:
+    """Operations of attention on a processor, from shapes; torch's counter has those of GPUs."""
+    batch, heads, queries, width = query
+    return 2 * batch * heads * queries * key[2] * (width + value[3])
+
+
 def global_batches(job: dict, world: int, inputs: list[str], targets: list[str]) -> list:
     """The batches of all ranks together, for ranks that share the work of each sample."""
     together = {**job, "batch_per_rank": job["batch_per_rank"] * world}
@@ -107,7 +113,10 @@ class TorchTraining(Training):
         """Operations of the matrix products and convolutions of one forward pass."""
         if self.talks:
             return None
-        counted = {torch.ops.aten.mkldnn_rnn_layer: lstm_flops}
+        counted = {
+            torch.ops.aten.mkldnn_rnn_layer: lstm_flops,
+            torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention_flops,
+        }
         counter = FlopCounterMode(display=False, custom_mapping=counted)
         with counter, torch.no_grad():
             self.loss(*self.fetch(0), self.network)
