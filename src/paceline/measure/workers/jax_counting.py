@@ -6,17 +6,22 @@ from typing import Any
 
 
 def product_flops(program: Any) -> float:
-    """Operations (2 per multiplication and addition) of a traced program and all it calls."""
-    return float(sum(_flops(equation) for equation in _equations(program)))
+    """Operations (2 per multiplication and addition) of a traced program and all it calls.
 
-
-def _equations(program: Any) -> Iterator[Any]:
+    What a scan calls counts as often as it runs.
+    """
+    total = 0.0
     for equation in getattr(program, "jaxpr", program).eqns:
-        yield equation
-        for value in equation.params.values():
-            for inner in value if isinstance(value, (tuple, list)) else (value,):
-                if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
-                    yield from _equations(inner)
+        inner = sum(product_flops(one) for one in _called(equation))
+        total += _flops(equation) + inner * equation.params.get("length", 1)
+    return total
+
+
+def _called(equation: Any) -> Iterator[Any]:
+    for value in equation.params.values():
+        for inner in value if isinstance(value, (tuple, list)) else (value,):
+            if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
+                yield inner
 
 
 def _flops(equation: Any) -> int:

@@ -26,6 +26,8 @@ Batch = Mapping[str, Any]
 """Values of every input by its name, labels among them."""
 
 SAME, SPLIT = Part(), Part(RANKS)
+STEPS = "steps"
+"""Steps done, among the running statistics of a network that draws numbers in each of them."""
 
 
 def versions() -> Mapping[str, Any]:
@@ -48,16 +50,22 @@ def join_ranks(job: Mapping[str, Any], rank: int, world: int) -> Mesh:
 
 def numpy_network(job: Mapping[str, Any]) -> tuple[dict, dict, Callable[..., Any]]:
     """Weights, running statistics, and the loss as a function of both and a batch."""
-    program = whole_program(job["graph"])
+    graph, seed = job["graph"], job["seed"]
+    program = whole_program(graph)
 
     def loss_of(weights: dict, running: dict, batch: Batch) -> tuple[Any, dict]:
-        updated = dict(running)
-        key = jax.random.key(job["seed"])
+        updated, key = dict(running), None
+        if STEPS in running:
+            updated[STEPS] = running[STEPS] + 1
+            key = jax.random.fold_in(jax.random.key(seed), running[STEPS])
+            key = jax.random.fold_in(key, jax.lax.axis_index(RANKS))
         loss = program.run(operations(updated, key), {**weights, **running}, batch)
         return loss, updated
 
-    weights = initial_weights(job["graph"], job["seed"], CHANNELS_LAST)
-    return weights, initial_statistics(job["graph"]), loss_of
+    running = initial_statistics(graph)
+    if any(node["op"] == "dropout" for node in graph["nodes"]):
+        running[STEPS] = np.zeros((), np.uint32)
+    return initial_weights(graph, seed, CHANNELS_LAST), running, loss_of
 
 
 class ShardedTraining(Training):
@@ -158,18 +166,22 @@ class ShardedTraining(Training):
             self._together = jax.jit(total)
         return self._together
 
+    def compiled_forward(self) -> Any:
+        """The loss of every rank's samples alone."""
+
+        def forward(state: Any, batch: Batch) -> Any:
+            return self.loss_of(state[0], state[2], batch)[0][None]
+
+        return self.over_ranks(forward, SPLIT)
+
     def forward_flops(self) -> "float | None":
         """Work of the convolutions and matrix products of a forward pass, as JAX traced it."""
         if self.talks:
             return None
-        weights, _, running = self.state
-        return product_flops(jax.make_jaxpr(self.loss_of)(weights, running, self.data[0]))
+        return product_flops(jax.make_jaxpr(self.compiled_forward())(self.state, self.data[0]))
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
         """Every part, compiled on its own; the parts train a copy of the state."""
-
-        def forward(state: Any, batch: Batch) -> Any:
-            return self.loss_of(state[0], state[2], batch)[0][None]
 
         def forward_backward(state: Any, batch: Batch) -> Any:
             loss, _, gradients = self.gradients(state, batch)
@@ -190,7 +202,7 @@ class ShardedTraining(Training):
             return lambda index: function(self.state, self.data[index % len(self.data)])
 
         parts = {
-            "forward": on_batch(self.over_ranks(forward, SPLIT)),
+            "forward": on_batch(self.compiled_forward()),
             "forward_backward": on_batch(self.over_ranks(forward_backward, (SPLIT, SAME))),
             "local_step": local_step,
         }

@@ -13,14 +13,11 @@ import tensorflow as tf
 from layer_graph import whole_program
 from numpy_data import CHANNELS_LAST, batches, channels_last, initial_statistics, initial_weights
 from stepping import Training, require_plain_sgd
-from tensorflow.python.framework.ops import get_stats_for_node_def
+from tensorflow_counting import product_flops
 from tensorflow_layers import OPERATIONS
 
 Batch = Mapping[str, Any]
 """Values of every input by its name, labels among them."""
-
-PRODUCTS = ("Conv2D", "DepthwiseConv2dNative", "MatMul")
-"""Operations whose work counts: TensorFlow's own names."""
 
 
 def configure(threads: int) -> None:
@@ -84,10 +81,10 @@ class TensorflowTraining(Training):
         return gradients
 
     def gradients(self, batch: Batch) -> tuple[Any, list]:
-        """Loss and gradients of this rank's samples."""
+        """Loss and gradients of this rank's samples, those of embeddings for every row."""
         with tf.GradientTape() as tape:
             loss = self.loss_of(batch)
-        return loss, tape.gradient(loss, self.weights)
+        return loss, [tf.convert_to_tensor(one) for one in tape.gradient(loss, self.weights)]
 
     def update(self, gradients: list) -> None:
         """Stochastic gradient descent with momentum and weight decay, as PyTorch defines it."""
@@ -140,9 +137,7 @@ class TensorflowTraining(Training):
         """Work of the convolutions and matrix products of a forward pass, as TensorFlow has it."""
         if self.talks:
             return None
-        graph = tf.function(self.loss_of).get_concrete_function(self.data[0]).graph
-        products = [one.node_def for one in graph.get_operations() if one.type in PRODUCTS]
-        return float(sum(get_stats_for_node_def(graph, node, "flops").value for node in products))
+        return product_flops(tf.function(self.loss_of).get_concrete_function(self.data[0]).graph)
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
         """Every part, compiled on its own."""
