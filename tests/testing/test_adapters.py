@@ -96,5 +96,5 @@ def test_a_framework_builds_images_and_sequences(name, installed, tmp_path):
     """PyTorch's workers build the whole zoo; of the others, two networks that are unlike."""
     wanted = installed(name)
     with Store(tmp_path / "store.db") as store:
-        for network in ("mobilenet_v2", "transformer_base"):
+        for network in ("mobilenet_v2", "lstm_ptb"):
             assert network in check_network(Bench(wanted, store), network)
