@@ -78,7 +78,7 @@ def _convolved_by_group(node: Node, image: Any, weight: Any) -> Any:
     groups = node["groups"]
     split = (value.reshape(*value.shape[:-1], groups, -1) for value in (image, weight))
     parts = tuple(jnp.moveaxis(value, -2, 0) for value in split)
-    results = lax.map(lambda part: _convolved(node, *part, groups=1), parts)
+    results = lax.map(lambda part: _convolved(node, part[0], part[1], 1), parts)
     joined = jnp.moveaxis(results, 0, -2)
     return joined.reshape(*joined.shape[:-2], -1)
 
