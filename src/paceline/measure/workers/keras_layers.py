@@ -80,25 +80,48 @@ def _conv(node: Node, inputs: list) -> layers.Layer:
         "name": layer_name(node),
     }
     layer: layers.Layer
-    if groups == channels and groups > 1:
+    if 1 < groups == channels and len(set(node["stride"])) == 1:
         multiplier = node["out_channels"] // groups
         layer = layers.DepthwiseConv2D(depth_multiplier=multiplier, **settings)
-    elif groups > 1 and keras.backend.backend() == "tensorflow":
+    elif groups > 1 and not _trains_groups_at_once():
         layer = _SplitConv(node["out_channels"], groups=groups, **settings)
     else:
         layer = layers.Conv2D(node["out_channels"], groups=groups, **settings)
     return layer if same else _padded(layer, tuple((p, p) for p in padding))
 
 
+def _trains_groups_at_once() -> bool:
+    """Whether the backend has a gradient of grouped convolutions that is as quick as the rest.
+
+    TensorFlow and JAX take a hundred times as long for it on processors.
+    """
+    if keras.backend.backend() != "jax":
+        return bool(keras.backend.backend() == "torch")
+    import jax
+
+    return bool(jax.default_backend() != "cpu")
+
+
 class _SplitConv(layers.Conv2D):
-    """One convolution per group: TensorFlow has no gradient of a grouped one on processors."""
+    """A grouped convolution as one after the other: written out, or as a loop on JAX.
+
+    JAX takes far longer to compile them written out; TensorFlow runs them a little quicker so.
+    """
 
     def convolution_op(self, inputs: Value, kernel: Value) -> Value:
         """The groups' results side by side."""
         convolve = super().convolution_op
-        parts = (ops.split(value, self.groups, axis=-1) for value in (inputs, kernel))
-        made = [convolve(part, weight) for part, weight in zip(*parts, strict=True)]
-        return ops.concatenate(made, axis=-1)
+        if keras.backend.backend() == "jax":
+            parts = tuple(self._groups_first(value) for value in (inputs, kernel))
+            made = ops.map(lambda part: convolve(*part), parts)
+            _, _, rows, columns, _ = made.shape
+            return ops.reshape(ops.moveaxis(made, 0, 3), (-1, rows, columns, self.filters))
+        split = (ops.split(value, self.groups, axis=-1) for value in (inputs, kernel))
+        return ops.concatenate([convolve(*part) for part in zip(*split, strict=True)], axis=-1)
+
+    def _groups_first(self, value: Value) -> Value:
+        apart = (-1, *value.shape[1:3], self.groups, value.shape[3] // self.groups)
+        return ops.moveaxis(ops.reshape(value, apart), 3, 0)
 
 
 def _padded(layer: layers.Layer, sides: Sides) -> layers.Layer:
