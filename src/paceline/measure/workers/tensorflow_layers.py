@@ -70,10 +70,10 @@ def _axis(axis: int, value: Any) -> int:
 
 def _padding(node: Node) -> Any:
     """TensorFlow's word for the padding where it has one: kernels for explicit sizes are slower."""
-    sides = zip(node["padding"], node["kernel"], node["dilation"], node["stride"], strict=True)
+    sides = zip(node["padding"], node["kernel"], node["stride"], strict=True)
     if not any(node["padding"]):
         return "VALID"
-    if all(s == 1 and 2 * p == d * (k - 1) for p, k, d, s in sides):
+    if all(s == 1 and 2 * p == k - 1 for p, k, s in sides):
         return "SAME"
     return _both_sides(node["padding"])
 
@@ -84,16 +84,21 @@ def _both_sides(padding: list[int]) -> list[list[int]]:
 
 def _conv(node: Node, inputs: list, own: Own) -> Any:
     image, weight, groups = inputs[0], own["weight"], node["groups"]
-    settings = (node["stride"], _padding(node))
     if groups == 1:
-        result = tf.nn.conv2d(image, weight, *settings, dilations=node["dilation"])
+        result = _convolved(node, image, weight)
     elif _is_depthwise(node, image):
-        result = _depthwise(image, weight, *settings)
+        result = _depthwise(node, image, weight)
     else:
         parts = zip(tf.split(image, groups, -1), tf.split(weight, groups, -1), strict=True)
-        results = [tf.nn.conv2d(*part, *settings, dilations=node["dilation"]) for part in parts]
-        result = tf.concat(results, -1)
+        result = tf.concat([_convolved(node, *part) for part in parts], -1)
     return tf.nn.bias_add(result, own["bias"]) if "bias" in own else result
+
+
+def _convolved(node: Node, image: Any, weight: Any) -> Any:
+    if max(node["dilation"]) == 1:
+        return tf.nn.conv2d(image, weight, node["stride"], _padding(node))
+    padded = tf.pad(image, _both_sides(node["padding"]))  # conv2d cannot, on processors, backwards
+    return tf.nn.convolution(padded, weight, node["stride"], "VALID", dilations=node["dilation"])
 
 
 def _is_depthwise(node: Node, image: Any) -> bool:
@@ -105,11 +110,11 @@ def _is_depthwise(node: Node, image: Any) -> bool:
     return node["groups"] == image.shape[-1] and rows == columns and max(node["dilation"]) == 1
 
 
-def _depthwise(image: Any, weight: Any, stride: list[int], padding: Any) -> Any:
+def _depthwise(node: Node, image: Any, weight: Any) -> Any:
     rows, columns, _, out_channels = weight.shape
     channels = image.shape[-1]
     by_channel = tf.reshape(weight, [rows, columns, channels, out_channels // channels])
-    return tf.nn.depthwise_conv2d(image, by_channel, [1, *stride, 1], padding)
+    return tf.nn.depthwise_conv2d(image, by_channel, [1, *node["stride"], 1], _padding(node))
 
 
 def _linear(_: Node, inputs: list, own: Own) -> Any:
