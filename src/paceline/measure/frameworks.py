@@ -81,8 +81,9 @@ def ends_in_loss(graph: Mapping[str, Any]) -> bool:
 def missing_operations(graph: Mapping[str, Any], operations: Container[str]) -> list[str]:
     """Operations of a graph (its JSON form) that something with only these cannot build.
 
-    Of some operations only common forms are built: convolutions and pools of images, the
-    functions that all frameworks have.
+    Of some operations only common forms are built: convolutions and pools of images, not both
+    strided and dilated, norms of an odd number of channels, the functions that all frameworks
+    have.
     """
     return sorted(
         {
@@ -98,6 +99,10 @@ def _has_common_form(node: Mapping[str, Any]) -> bool:
         return False
     if node.get("ceil") and (node["op"] != "max_pool" or any(node["padding"])):
         return False
+    if max(node.get("dilation", (1,))) > 1 and max(node["stride"]) > 1:
+        return False
+    if node["op"] == "local_response_norm":
+        return bool(node["size"] % 2)
     if node["op"] == "activation":
         return node["function"] in COMMON_ACTIVATIONS
     return bool(node.get("function", "binary_cross_entropy") == "binary_cross_entropy")

@@ -6,7 +6,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from layer_graph import NORM_EPSILON, RMS_EPSILON, Operation
+from layer_graph import Operation
+from layer_settings import NORM_EPSILON, RMS_EPSILON
 from layer_shapes import LSTM_GATES
 from numpy_tables import rotary_turns
 

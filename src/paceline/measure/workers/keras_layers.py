@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 from keras import layers, ops
-from layer_graph import NORM_EPSILON, NORM_NEW_SHARE, RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K
+from layer_settings import NORM_EPSILON, NORM_NEW_SHARE, RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K
 from layer_shapes import Node, beyond_end
 
 Value = Any

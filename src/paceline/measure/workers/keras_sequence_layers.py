@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from keras import layers, ops
 from keras_layers import Builder, Value, layer_name
-from layer_graph import NORM_EPSILON, RMS_EPSILON
+from layer_settings import NORM_EPSILON, RMS_EPSILON
 from layer_shapes import LSTM_GATES, WEIGHTED, Node, Shape
 from numpy_tables import rotary_turns
 

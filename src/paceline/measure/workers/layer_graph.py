@@ -1,18 +1,9 @@
 """Runs the nodes of a network with one framework's functions; standard library only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from layer_settings import (
-    NORM_EPSILON,
-    NORM_NEW_SHARE,
-    RESPONSE_ALPHA,
-    RESPONSE_BETA,
-    RESPONSE_K,
-    RMS_EPSILON,
-    ROTARY_BASE,
-)
 from layer_shapes import LOSSES, Node, parameter_owners
 
 TIED_ROWS = "rows"
@@ -89,7 +80,7 @@ def split_loss(graph: Mapping[str, Any]) -> tuple[list[Node], list[Node], list[s
     return network, loss, list(dict.fromkeys(name for name in reads if name in made))
 
 
-def weighted_sum(node: Node, losses: list, _: Mapping[str, Any]) -> Any:
+def weighted_sum(node: Node, losses: Sequence[Any], _: Mapping[str, Any]) -> Any:
     """The operation of that name on any framework's numbers."""
     weighted = [weight * loss for weight, loss in zip(node["weights"], losses, strict=True)]
     return sum(weighted[1:], weighted[0])
@@ -98,23 +89,3 @@ def weighted_sum(node: Node, losses: list, _: Mapping[str, Any]) -> Any:
 def batch_axis(axis: int) -> int:
     """The axis of a batch, samples first, that is ``axis`` of one sample."""
     return axis + 1 if axis >= 0 else axis
-
-
-__all__ = [
-    "NORM_EPSILON",
-    "NORM_NEW_SHARE",
-    "RESPONSE_ALPHA",
-    "RESPONSE_BETA",
-    "RESPONSE_K",
-    "RMS_EPSILON",
-    "ROTARY_BASE",
-    "TIED_ROWS",
-    "NodeRun",
-    "Operation",
-    "Program",
-    "batch_axis",
-    "loss_program",
-    "split_loss",
-    "weighted_sum",
-    "whole_program",
-]

@@ -11,16 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 import tensorflow_sequence_layers as sequences
-from layer_graph import (
-    NORM_EPSILON,
-    NORM_NEW_SHARE,
-    RESPONSE_ALPHA,
-    RESPONSE_BETA,
-    RESPONSE_K,
-    TIED_ROWS,
-    Operation,
-    weighted_sum,
-)
+from layer_graph import TIED_ROWS, Operation, weighted_sum
+from layer_settings import NORM_EPSILON, NORM_NEW_SHARE, RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K
 from layer_shapes import beyond_end
 
 Node = Mapping[str, Any]

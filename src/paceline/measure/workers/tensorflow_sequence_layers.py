@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
-from layer_graph import NORM_EPSILON, RMS_EPSILON, Operation
+from layer_graph import Operation
+from layer_settings import NORM_EPSILON, RMS_EPSILON
 from layer_shapes import LSTM_GATES
 from numpy_tables import causal_bias, rotary_turns
 

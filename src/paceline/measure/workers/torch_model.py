@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 import torch_sequence_layers  # noqa: F401  (registers its builders)
-from layer_graph import split_loss
+from layer_graph import split_loss, weighted_sum
 from layer_shapes import ANY_SEQUENCE
 from torch import Tensor, nn
 from torch_layers import BUILDERS, Fields, Shapes, has_no_data
@@ -145,17 +145,11 @@ def ctc_loss(_: Fields, scores: Tensor, labels: Tensor) -> Tensor:
     return F.ctc_loss(chances, labels.clamp(min=1), frames, lengths, zero_infinity=True)
 
 
-def weighted_sum(node: Fields, *losses: Tensor) -> Tensor:
-    """Weighted sum of losses."""
-    weighted = [w * loss for w, loss in zip(node["weights"], losses, strict=True)]
-    return sum(weighted[1:], weighted[0])
-
-
 LOSS_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "cross_entropy": cross_entropy,
     "ctc_loss": ctc_loss,
     "elementwise_loss": elementwise_loss,
-    "weighted_sum": weighted_sum,
+    "weighted_sum": lambda node, *losses: weighted_sum(node, losses, {}),
 }
 
 
