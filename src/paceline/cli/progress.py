@@ -113,8 +113,7 @@ def launch_words(progress: "Progress") -> str:
     if job.world_size > 1 and not job.synchronise:
         kind = "side by side"
     processes = f"{job.world_size} process{'es' if job.world_size > 1 else ''}"
-    where = "" if job.framework == "torch-ddp" else f" under {job.framework}"
-    return f"{job.model}{where}, {processes}, {kind}"
+    return f"{job.model} under {job.framework}, {processes}, {kind}"
 
 
 def seconds_left(progress: "Progress") -> float | None:
