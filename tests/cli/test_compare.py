@@ -42,7 +42,9 @@ def test_those_that_train_the_same_are_ranked_with_a_figure(tmp_path, monkeypatc
     assert {row["name"] for row in ranking["frameworks"]} == {"quick", "other"}
     assert ranking["pairs"][0]["ratio"] == pytest.approx(1.0)
     assert not ranking["pairs"][0]["different"]
-    assert figure.read_text().startswith("<svg")
+    drawn = figure.read_text()
+    assert drawn.startswith("<svg")
+    assert "<style>" in drawn, "a file of its own needs its style inside"
 
 
 @pytest.mark.usefixtures("_quick")

@@ -110,7 +110,7 @@ def command(
             design = Design.randomised(jobs, launches, seed)
             recorded = run_study(store, study, design, seconds, None, progress.before_launch)
         rankings = rankings_of(recorded)
-        drawn = _write_figure(rankings, parity.same, figure or store.path.parent / f"{study}.svg")
+        drawn = _write_figure(rankings, figure or store.path.parent / f"{study}.svg")
     if as_json:
         emit_json("compare", 1, _document(study, parity, rankings, drawn))
         return
@@ -223,11 +223,13 @@ def _print_rankings(rankings: "dict[int, Ranking]", launches: "list[Launch]") ->
     print_doubts(launches)
 
 
-def _write_figure(rankings: "dict[int, Ranking]", names: list[str], path: Path) -> Path:
-    from paceline.report.figures.bars import BarSeries, BarsInfo, draw
+def _write_figure(rankings: "dict[int, Ranking]", path: Path) -> Path:
+    from paceline.report.figures.bars import BarSeries, BarsInfo
+    from paceline.report.figures.drawing import draw, standalone
     from paceline.report.files import write_text
     from paceline.report.numbers import Ranged
 
+    names = list(dict.fromkeys(name for ranking in rankings.values() for name in ranking.names))
     series = []
     for processes, ranking in rankings.items():
         found = dict(zip(ranking.names, ranking.groups, strict=True))
@@ -235,7 +237,7 @@ def _write_figure(rankings: "dict[int, Ranking]", names: list[str], path: Path) 
         label = f"{processes} process{'es' if processes > 1 else ''}"
         series.append(BarSeries(label, tuple(values)))
     info = BarsInfo("throughput (samples/s)", tuple(names), tuple(series), "samples/s")
-    write_text(path, draw(info, 760.0))
+    write_text(path, standalone(draw(info)))
     return path
 
 
