@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
 from paceline.analyse.groups import grouped
-from paceline.analyse.ranking import holm, rank, welch_p
+from paceline.analyse.ranking import SIGNIFICANCE, holm, pair_chances, rank
 from paceline.errors import InputError
 from paceline.store import Outcome, RankSteps, Status
 
@@ -29,10 +29,15 @@ def a_group(framework, *seconds):
 
 
 @given(VALUES, VALUES)
-def test_it_is_welchs_test(first, second):
-    if np.std(first) > 1e-3 and np.std(second) > 1e-3:
-        expected = ttest_ind(first, second, equal_var=False).pvalue
-        assert welch_p(first, second) == pytest.approx(expected, rel=1e-6)
+def test_two_groups_are_told_no_sooner_than_by_students_test(first, second):
+    """It is that test of the logarithms where both vary alike, and more careful where not."""
+    logs = [np.log(group) for group in (first, second)]
+    if min(np.std(each) for each in logs) > 1e-3:
+        (chance,) = pair_chances([first, second])
+        assert chance >= ttest_ind(*logs).pvalue * (1 - 1e-6)
+        (alike,) = pair_chances([first, [2 * value for value in first]])
+        expected = ttest_ind(logs[0], logs[0] + np.log(2)).pvalue
+        assert alike == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=10))
@@ -69,14 +74,23 @@ def test_one_launch_tells_nothing():
     assert not ranking.pairs[0].different
 
 
-def test_the_same_against_itself_is_seldom_different():
-    """An A/A comparison: at most about one in twenty families may call equals different."""
+@pytest.mark.parametrize("noise", [(0.05,) * 8, (0.03,) * 4 + (0.15,) * 4, (0.03,) * 7 + (0.2,)])
+def test_the_same_against_itself_is_seldom_different(noise):
+    """An A/A comparison: about one in twenty rankings may call equals different."""
     random = np.random.default_rng(3)
     false = 0
     for _ in range(200):
-        named = [a_group(name, *random.normal(1.0, 0.05, 5)) for name in "abcd"]
-        false += any(pair.different for pair in rank(named).pairs)
+        groups = [np.exp(random.normal(0.0, spread, 3)) for spread in noise]
+        false += min(holm(pair_chances(groups))) < SIGNIFICANCE
     assert false <= 20
+
+
+def test_three_launches_of_eight_tell_what_is_twice_as_fast():
+    random = np.random.default_rng(3)
+    groups = [np.exp(random.normal(0.0, 0.08, 3)) for _ in range(7)]
+    chances = holm(pair_chances([2 * np.exp(random.normal(0.0, 0.08, 3)), *groups]))
+    assert max(chances[:7]) < SIGNIFICANCE
+    assert min(chances[7:]) > SIGNIFICANCE
 
 
 def test_two_of_one_name_are_refused():

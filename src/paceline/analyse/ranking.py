@@ -1,4 +1,11 @@
-"""Who is faster than whom, and whether the launches can tell: Welch's t test, Holm's correction."""
+"""Who is faster than whom, and whether the launches can tell: t tests, Holm's correction.
+
+Few launches tell little of how much launches vary. Those of all configurations together tell
+more, and they ran on one machine: each is taken to vary as much as all do, or as itself does
+where that is more. Equals are then seldom called different even where one is much noisier than
+the rest, and three launches each suffice to tell what is twice as fast, which Welch's test, that
+knows nothing of the others, mostly cannot.
+"""
 
 import itertools
 import math
@@ -17,8 +24,8 @@ SIGNIFICANCE = 0.05
 class PairTest:
     """One pair: how many times faster ``faster`` is, and how sure that is.
 
-    ``p_value`` is Welch's, two-sided; ``corrected_p`` is Holm's for all pairs that were tested
-    together. Both are NaN where a side has fewer than two launches.
+    ``p_value`` is two-sided; ``corrected_p`` is Holm's for all pairs that were tested together.
+    Both are NaN where a side has fewer than two launches.
     """
 
     faster: str
@@ -60,9 +67,9 @@ def rank(named: Sequence[tuple[str, LaunchGroup]]) -> Ranking:
     if len({name for name, _ in named}) != len(named):
         raise InputError("two configurations of a ranking have one name")
     ordered = sorted(named, key=lambda one: -one[1].throughput.mean)
-    values = {name: [throughput(launch) for launch in group.launches] for name, group in ordered}
-    pairs = list(itertools.combinations([name for name, _ in ordered], 2))
-    chances = [welch_p(values[a], values[b]) for a, b in pairs]
+    values = [[throughput(launch) for launch in group.launches] for _, group in ordered]
+    pairs = itertools.combinations([name for name, _ in ordered], 2)
+    chances = pair_chances(values)
     means = {name: group.throughput.mean for name, group in ordered}
     tests = tuple(
         PairTest(a, b, means[a] / means[b], p, corrected)
@@ -71,16 +78,30 @@ def rank(named: Sequence[tuple[str, LaunchGroup]]) -> Ranking:
     return Ranking(tuple(n for n, _ in ordered), tuple(g for _, g in ordered), tests)
 
 
-def welch_p(first: Sequence[float], second: Sequence[float]) -> float:
-    """Two-sided p-value that two means differ, variances not taken to be equal; NaN if unknown."""
-    if min(len(first), len(second)) < 2:
-        return math.nan
-    mean_a, share_a = _mean_and_share(first)
-    mean_b, share_b = _mean_and_share(second)
+def pair_chances(groups: Sequence[Sequence[float]]) -> list[float]:
+    """Two-sided p-value of every pair of groups of positive numbers, that their sizes differ.
+
+    Logarithms are compared: noise is a share of what it disturbs. NaN where a group has fewer
+    than two.
+    """
+    logarithms = [[math.log(value) for value in group] for group in groups]
+    squares = [_sum_of_squares(group) for group in logarithms]
+    degrees = sum(max(0, len(group) - 1) for group in groups)
+    pooled = math.fsum(squares) / degrees if degrees else math.nan
+    sides = [
+        _mean_and_share(group, square, pooled)
+        for group, square in zip(logarithms, squares, strict=True)
+    ]
+    return [_chance(a, b, degrees) for a, b in itertools.combinations(sides, 2)]
+
+
+def _chance(first: tuple[float, float], second: tuple[float, float], degrees: int) -> float:
+    (mean_a, share_a), (mean_b, share_b) = first, second
     spread = share_a + share_b
+    if math.isnan(spread):
+        return math.nan
     if spread == 0.0:
         return 1.0 if mean_a == mean_b else 0.0
-    degrees = spread**2 / (share_a**2 / (len(first) - 1) + share_b**2 / (len(second) - 1))
     from scipy.special import stdtr
 
     return float(2.0 * stdtr(degrees, -abs(mean_a - mean_b) / math.sqrt(spread)))
@@ -97,9 +118,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _mean_and_share(values: Sequence[float]) -> tuple[float, float]:
-    """Mean, and the square of its standard error."""
+def _mean_and_share(values: Sequence[float], squares: float, pooled: float) -> tuple[float, float]:
+    """Mean, and the square of its standard error, by the larger of own and pooled variance."""
     count = len(values)
-    mean = math.fsum(values) / count
-    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return mean, variance / count
+    if count < 2:
+        return math.nan, math.nan
+    return math.fsum(values) / count, max(squares / (count - 1), pooled) / count
+
+
+def _sum_of_squares(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values)

@@ -216,7 +216,7 @@ def _print_rankings(rankings: "dict[int, Ranking]", launches: "list[Launch]") ->
                 ),
                 rows=tuple(rows),
                 title=f"{processes} process{'es' if processes > 1 else ''}",
-                note="± is the 95 % interval over launches; places by Welch's t test over "
+                note="± is the 95 % interval over launches; places by t tests over "
                 "launches, Holm's correction, 5 %.",
             )
         )
