@@ -1,5 +1,6 @@
 """``paceline compare``: the same training under several frameworks, ranked."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,20 @@ def command(
     seconds = parse_seconds(timeout)
     spots = parse_places(places)
     study = study_name or f"compare-{new_study_name(model)}"
+    jobs_for = partial(
+        jobs_of,
+        model,
+        batch,
+        "weak",
+        spots,
+        ["none"],
+        False,
+        sequence=None,
+        steps=steps,
+        warmup_steps=warmup_steps,
+        threads=threads,
+        seed=seed,
+    )
     with Store(store_path or default_store_path()) as store:
         with study_progress("parity") as progress:
             parity = check_parity(
@@ -87,25 +102,8 @@ def command(
             )
         if not as_json:
             _print_parity(parity)
-        jobs = [
-            job
-            for name in parity.same
-            for job in jobs_of(
-                model,
-                batch,
-                "weak",
-                spots,
-                ["none"],
-                False,
-                sequence=None,
-                framework=name,
-                steps=steps,
-                warmup_steps=warmup_steps,
-                threads=threads,
-                seed=seed,
-            )
-        ]
         _check_some(parity)
+        jobs = [job for name in parity.same for job in jobs_for(framework=name)]
         with study_progress(study) as progress:
             design = Design.randomised(jobs, launches, seed)
             recorded = run_study(store, study, design, seconds, None, progress.before_launch)

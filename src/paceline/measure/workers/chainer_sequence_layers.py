@@ -4,10 +4,12 @@ Tokens are of shape (batch, positions, features).
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import chainer.functions as F
 from chainer_layers import Own
+from layer_graph import lstm_layers
 from layer_settings import NORM_EPSILON, RMS_EPSILON
 from layer_shapes import LSTM_GATES, Node
 from numpy_tables import causal_bias, rotary_turns
@@ -62,30 +64,24 @@ def _attention(node: Node, inputs: list, _: Own) -> Any:
 
 def _lstm(node: Node, inputs: list, own: Own) -> Any:
     """Layer by layer, as Chainer's own `n_step_lstm` arranges the weights anew for each token."""
-    tokens = inputs[0]
-    for layer in range(node["layers"]):
-        forward = _states(tokens, own, f"l{layer}")
-        if node["bidirectional"]:
-            reverse = _states(F.flip(tokens, axis=1), own, f"l{layer}_reverse")
-            tokens = F.concat([forward, F.flip(reverse, axis=1)], axis=2)
-        else:
-            tokens = forward
-    return tokens
+    states = partial(_states, own)
+    return lstm_layers(node, inputs[0], states, lambda ways: F.concat(ways, axis=2))
 
 
-def _states(tokens: Any, own: Own, place: str) -> Any:
+def _states(own: Own, tokens: Any, place: str, reverse: bool) -> Any:
     """The hidden state after each token of one layer in one direction."""
     weight_ih, weight_hh = own[f"weight_ih_{place}"], own[f"weight_hh_{place}"]
     bias_ih, bias_hh = own.get(f"bias_ih_{place}"), own.get(f"bias_hh_{place}")
     hidden = cell = weight_hh.xp.zeros((tokens.shape[0], weight_hh.shape[1]), weight_hh.dtype)
-    states = []
-    for read in F.separate(F.linear(tokens, weight_ih, bias_ih, n_batch_axes=2), axis=1):
+    states, turn = [], -1 if reverse else 1
+    by_token = F.separate(F.linear(tokens, weight_ih, bias_ih, n_batch_axes=2), axis=1)
+    for read in by_token[::turn]:
         gates = read + F.linear(hidden, weight_hh, bias_hh)
         enter, keep, new, leave = F.split_axis(gates, LSTM_GATES, axis=1)
         cell = F.sigmoid(keep) * cell + F.sigmoid(enter) * F.tanh(new)
         hidden = F.sigmoid(leave) * F.tanh(cell)
         states.append(hidden)
-    return F.stack(states, axis=1)
+    return F.stack(states[::turn], axis=1)
 
 
 SEQUENCE_LAYERS = {

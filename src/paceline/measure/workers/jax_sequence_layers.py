@@ -1,12 +1,13 @@
 """How each operation of a layer graph on sequences is computed by JAX."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from layer_graph import Operation
+from layer_graph import Operation, lstm_layers
 from layer_settings import NORM_EPSILON, RMS_EPSILON
 from layer_shapes import LSTM_GATES
 from numpy_tables import rotary_turns
@@ -60,16 +61,11 @@ def _heads(tokens: Any, head_dim: int) -> Any:
 
 
 def _lstm(node: Node, inputs: list, own: Own) -> Any:
-    tokens = inputs[0]
-    for layer in range(node["layers"]):
-        states = [_states(tokens, own, f"l{layer}", reverse=False)]
-        if node["bidirectional"]:
-            states.append(_states(tokens, own, f"l{layer}_reverse", reverse=True))
-        tokens = jnp.concatenate(states, -1)
-    return tokens
+    states = partial(_states, own)
+    return lstm_layers(node, inputs[0], states, lambda ways: jnp.concatenate(ways, -1))
 
 
-def _states(tokens: Any, own: Own, place: str, reverse: bool) -> Any:
+def _states(own: Own, tokens: Any, place: str, reverse: bool) -> Any:
     """States of every token in one layer and direction; the inputs' products run all at once."""
     gates = jnp.einsum("btf,gf->tbg", tokens, own[f"weight_ih_{place}"])
     if f"bias_ih_{place}" in own:

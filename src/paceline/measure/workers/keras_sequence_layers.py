@@ -6,11 +6,13 @@ graph calls its parameters.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import keras
 from keras import layers, ops
 from keras_layers import Builder, Value, layer_name
+from layer_graph import lstm_layers
 from layer_settings import NORM_EPSILON, RMS_EPSILON
 from layer_shapes import LSTM_GATES, WEIGHTED, Node, Shape
 from numpy_tables import rotary_turns
@@ -73,13 +75,9 @@ class Lstm(GraphLayer):
 
     def call(self, tokens: Value) -> Value:
         """The states of every token, those of both directions side by side."""
-        directions = ("", "_reverse") if self.node["bidirectional"] else ("",)
-        for layer in range(self.node["layers"]):
-            passes = [self.run_direction(tokens, f"l{layer}{way}") for way in directions]
-            tokens = ops.concatenate(passes, axis=-1)
-        return tokens
+        return lstm_layers(self.node, tokens, self.run_direction, partial(ops.concatenate, axis=-1))
 
-    def run_direction(self, tokens: Value, place: str) -> Value:
+    def run_direction(self, tokens: Value, place: str, reverse: bool) -> Value:
         """The states of one direction of one layer; the inputs' products run all at once."""
         from_inputs = ops.matmul(tokens, ops.transpose(getattr(self, f"weight_ih_{place}")))
         if self.node["bias"]:
@@ -95,7 +93,7 @@ class Lstm(GraphLayer):
             return (hidden, cell), hidden
 
         zeros = ops.zeros((ops.shape(tokens)[0], self.node["hidden"]))
-        return _scan(step, (zeros, zeros), from_inputs, place.endswith("_reverse"))
+        return _scan(step, (zeros, zeros), from_inputs, reverse)
 
 
 def _scan(step: Callable[..., Any], state: Any, tokens: Value, reverse: bool) -> Value:

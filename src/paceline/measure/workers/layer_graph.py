@@ -86,6 +86,25 @@ def weighted_sum(node: Node, losses: Sequence[Any], _: Mapping[str, Any]) -> Any
     return sum(weighted[1:], weighted[0])
 
 
+def lstm_layers(
+    node: Node,
+    tokens: Any,
+    states: Callable[[Any, str, bool], Any],
+    side_by_side: Callable[[list], Any],
+) -> Any:
+    """The states of an LSTM's last layer for every token.
+
+    ``states`` are those of one layer and direction: called with what the layer reads, the end of
+    its parameters' names, and whether it goes from the last token to the first.
+    """
+    for layer in range(node["layers"]):
+        ways = [states(tokens, f"l{layer}", False)]
+        if node["bidirectional"]:
+            ways.append(states(tokens, f"l{layer}_reverse", True))
+        tokens = side_by_side(ways) if len(ways) > 1 else ways[0]
+    return tokens
+
+
 def batch_axis(axis: int) -> int:
     """The axis of a batch, samples first, that is ``axis`` of one sample."""
     return axis + 1 if axis >= 0 else axis

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
-from layer_graph import Operation
+from layer_graph import Operation, lstm_layers
 from layer_settings import NORM_EPSILON, RMS_EPSILON
 from layer_shapes import LSTM_GATES
 from numpy_tables import causal_bias, rotary_turns
@@ -68,16 +69,11 @@ def _heads(tokens: Any, head_dim: int) -> Any:
 
 
 def _lstm(node: Node, inputs: list, own: Own) -> Any:
-    tokens = inputs[0]
-    for layer in range(node["layers"]):
-        states = [_states(tokens, own, f"l{layer}", reverse=False)]
-        if node["bidirectional"]:
-            states.append(_states(tokens, own, f"l{layer}_reverse", reverse=True))
-        tokens = tf.concat(states, -1)
-    return tokens
+    states = partial(_states, own)
+    return lstm_layers(node, inputs[0], states, lambda ways: tf.concat(ways, -1))
 
 
-def _states(tokens: Any, own: Own, place: str, reverse: bool) -> Any:
+def _states(own: Own, tokens: Any, place: str, reverse: bool) -> Any:
     """States of every token in one layer and direction; the inputs' products run all at once."""
     batch, length, width = tokens.shape
     columns = tf.reshape(tf.transpose(tokens, [1, 0, 2]), [length * batch, width])
