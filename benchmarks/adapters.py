@@ -24,11 +24,11 @@ from typing import Any
 from common import arguments, finish, machine, ratio_interval
 
 from paceline.errors import PacelineError
-from paceline.measure.events import only, read_events
-from paceline.measure.frameworks import FRAMEWORKS, check_runnable, framework, interpreter
-from paceline.measure.job import Job
-from paceline.measure.launcher import launch_local
-from paceline.measure.run import events_path, run_job, thread_variables
+from paceline.measurement.events import only, read_events
+from paceline.measurement.frameworks import FRAMEWORKS, check_runnable, framework, interpreter
+from paceline.measurement.job import Job
+from paceline.measurement.launcher import launch_local
+from paceline.measurement.run import events_path, run_job, thread_variables
 from paceline.store import Status, Store
 from paceline.workload import zoo
 

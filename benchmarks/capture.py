@@ -128,7 +128,7 @@ def _capture_resnet50() -> dict[str, float]:
     import torch
 
     from paceline import capture
-    from paceline.measure.workload_checks import example_inputs, training_module
+    from paceline.measurement.workload_checks import example_inputs, training_module
     from paceline.workload import zoo
 
     graph = zoo.build("resnet50")

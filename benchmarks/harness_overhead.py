@@ -17,9 +17,9 @@ from typing import Any
 from common import arguments, finish, machine, ratio_interval
 
 from paceline.analyse.statistics import mean_step_seconds
-from paceline.measure.job import Job
-from paceline.measure.launcher import launch_local
-from paceline.measure.run import run_job, thread_variables
+from paceline.measurement.job import Job
+from paceline.measurement.launcher import launch_local
+from paceline.measurement.run import run_job, thread_variables
 from paceline.store import Store
 from paceline.workload import zoo
 

@@ -33,11 +33,11 @@ from common import arguments, finish, machine
 from paceline.hardware import catalogue
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import synchronisation
-from paceline.predict import predict
-from paceline.predict.data_parallel import LayerTime, data_parallel_step
-from paceline.predict.ranks import with_slowdowns
-from paceline.predict.search import PlanSearch
-from paceline.predict.vectorised import AXES, DataParallelSweep, Grid, Points
+from paceline.predictor.data_parallel import LayerTime, data_parallel_step
+from paceline.predictor.predict import predict
+from paceline.predictor.ranks import with_slowdowns
+from paceline.predictor.search import PlanSearch
+from paceline.predictor.vectorised import AXES, DataParallelSweep, Grid, Points
 from paceline.workload.workload import Workload
 
 POLICIES = ("bucketed", "per_tensor", "one_message", "none")

@@ -16,12 +16,12 @@ ALLOWED = {
     "hardware": set(),
     "step": set(),
     "plan": {"workload", "hardware"},
-    "predict": {"workload", "hardware", "plan", "step"},
+    "predictor": {"workload", "hardware", "plan", "step"},
     "store": {"step"},
-    "measure": {"workload", "hardware", "plan", "step", "store"},
-    "analyse": {"workload", "hardware", "plan", "step", "predict", "measure", "store"},
+    "measurement": {"workload", "hardware", "plan", "step", "store"},
+    "analyse": {"workload", "hardware", "plan", "step", "predictor", "measurement", "store"},
 }
-ALLOWED["testing"] = {"workload", "step", "measure", "store"}
+ALLOWED["testing"] = {"workload", "step", "measurement", "store"}
 ALLOWED["report"] = ALLOWED["analyse"] | {"analyse"}
 ALLOWED["cli"] = ALLOWED["report"] | {"report", "testing"}
 
@@ -53,7 +53,7 @@ def test_every_package_has_its_place():
 
 
 def test_workers_import_nothing_of_paceline():
-    for path in (ROOT / "measure" / "workers").glob("*.py"):
+    for path in (ROOT / "measurement" / "workers").glob("*.py"):
         if path.name != "__init__.py":
             assert not list(imported_packages(path)), path.name
 

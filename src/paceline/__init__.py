@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from paceline.errors import PacelineError
 
 if TYPE_CHECKING:
-    from paceline.measure.recording import record
-    from paceline.predict import predict
+    from paceline.measurement.recording import record
+    from paceline.predictor.predict import predict
     from paceline.workload.capture import capture
 
 __version__ = "0.1.0"
@@ -18,8 +18,8 @@ __all__ = ["PacelineError", "__version__", "capture", "predict", "record"]
 
 _LAZY = {
     "capture": "paceline.workload.capture",
-    "predict": "paceline.predict",
-    "record": "paceline.measure.recording",
+    "predict": "paceline.predictor.predict",
+    "record": "paceline.measurement.recording",
 }
 
 

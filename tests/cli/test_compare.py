@@ -3,11 +3,11 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from measure import quick
+from measurement import quick
 
 from paceline.cli.main import cli
 from paceline.errors import InputError
-from paceline.measure.frameworks import FRAMEWORKS
+from paceline.measurement.frameworks import FRAMEWORKS
 from paceline.store import Store
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from paceline.errors import InputError
 from paceline.plan.pipeline import bubble_fraction, stage_order
 from paceline.plan.plan import PipelineSchedule
-from paceline.predict.pipeline import ChunkTime, pipeline_tasks
+from paceline.predictor.pipeline import ChunkTime, pipeline_tasks
 from paceline.step import schedule
 
 SCHEDULES = st.sampled_from(list(PipelineSchedule))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
 from paceline.plan.pipeline_times import Chunk, EqualBlocks, uneven_seconds
 from paceline.plan.plan import PipelineSchedule
-from paceline.predict.pipeline import ChunkTime, pipeline_tasks
+from paceline.predictor.pipeline import ChunkTime, pipeline_tasks
 from paceline.step import Phase, Task, schedule
 
 ONE_F_ONE_B, GPIPE = PipelineSchedule.ONE_F_ONE_B, PipelineSchedule.GPIPE

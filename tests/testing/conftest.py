@@ -6,7 +6,7 @@ Worker scripts can be imported by their bare names, as when they are started.
 import re
 import sys
 
-from paceline.measure.frameworks import WORKERS
+from paceline.measurement.frameworks import WORKERS
 
 sys.path.insert(0, str(WORKERS))
 

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from paceline.errors import PacelineError
-from paceline.measure.environments import RECIPES, install
-from paceline.measure.frameworks import FRAMEWORKS, check_runnable, framework
+from paceline.measurement.environments import RECIPES, install
+from paceline.measurement.frameworks import FRAMEWORKS, check_runnable, framework
 from paceline.store import Store
 from paceline.testing.adapter_suite import CHECKS, QUICK, run_check
 from paceline.testing.bench import Bench

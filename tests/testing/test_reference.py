@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from paceline.errors import InputError
-from paceline.measure.job import Job
+from paceline.measurement.job import Job
 from paceline.testing.bench import narrowed_fcn5
 from paceline.testing.reference import initial_weights, loss_and_gradients, reference_losses
 from paceline.workload import zoo

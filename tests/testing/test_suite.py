@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from measure import quick
+from measurement import quick
 
-from paceline.measure.frameworks import framework
+from paceline.measurement.frameworks import framework
 from paceline.store import Store
 from paceline.testing import failure_checks
 from paceline.testing.adapter_suite import QUICK, run_check

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paceline.analyse.statistics import Estimate, estimate, mean_step_seconds, step_seconds
 from paceline.errors import InputError
-from paceline.predict.data_parallel import LayerTime
+from paceline.predictor.data_parallel import LayerTime
 from paceline.step import Phase, breakdown
 from paceline.store import Launch, Status
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import EnvironmentUnusableError
-from paceline.measure.environment import load_average, machine_fingerprint
-from paceline.measure.frameworks import FRAMEWORKS, interpreter
+from paceline.measurement.environment import load_average, machine_fingerprint
+from paceline.measurement.frameworks import FRAMEWORKS, interpreter
 from paceline.store import default_store_path
 
 QUIET_LOAD_PER_CORE = 0.25

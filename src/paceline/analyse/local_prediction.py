@@ -15,9 +15,9 @@ from paceline.hardware.device import Device
 from paceline.hardware.link import Link
 from paceline.hardware.profile import MachineProfile
 from paceline.plan.synchronisation import Synchronisation
-from paceline.predict.collectives import Group, MeasuredCurve, collective_cost
-from paceline.predict.data_parallel import CollectiveSeconds, LayerTime, data_parallel_step
-from paceline.predict.jitter import expected_maximum_lognormal
+from paceline.predictor.collectives import Group, MeasuredCurve, collective_cost
+from paceline.predictor.data_parallel import CollectiveSeconds, LayerTime, data_parallel_step
+from paceline.predictor.jitter import expected_maximum_lognormal
 from paceline.step import Step, breakdown
 
 INTERVAL_CONFIDENCE = 0.90

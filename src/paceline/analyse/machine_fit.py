@@ -24,7 +24,7 @@ from paceline.analyse.local_prediction import (
 from paceline.analyse.statistics import step_seconds
 from paceline.errors import InputError
 from paceline.hardware.profile import MachineProfile
-from paceline.predict.collectives import MeasuredCurve
+from paceline.predictor.collectives import MeasuredCurve
 from paceline.step import Phase
 from paceline.store import Launch, Status
 

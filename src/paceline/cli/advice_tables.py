@@ -3,8 +3,8 @@
 from typing import Any
 
 from paceline.plan.plan import Plan
-from paceline.predict.prediction_json import prediction_json
-from paceline.predict.search import Advice, PlanSearch
+from paceline.predictor.prediction_json import prediction_json
+from paceline.predictor.search import Advice, PlanSearch
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
 from paceline.units import seconds_unit

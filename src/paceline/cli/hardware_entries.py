@@ -17,8 +17,8 @@ from paceline.errors import UnknownNameError
 from paceline.hardware import Cluster, Device, Link, Provenance
 from paceline.hardware.catalogue import Catalogue
 from paceline.naming import unknown_name
-from paceline.predict.collectives import Library, library, library_names
-from paceline.predict.frameworks import Framework, framework, framework_names
+from paceline.predictor.collectives import Library, library, library_names
+from paceline.predictor.frameworks import Framework, framework, framework_names
 from paceline.report.table import Column, Table
 from paceline.report.terminal import print_table, terminal_width
 from paceline.report.text import wrap

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from paceline.hardware import Cluster, Device, Link, Provenance
-from paceline.predict.frameworks import Framework
+from paceline.predictor.frameworks import Framework
 from paceline.units import format_bytes
 
 

@@ -12,8 +12,8 @@ from paceline.cli.hardware_facts import (
 )
 from paceline.hardware import Cluster, Device, Link
 from paceline.hardware.catalogue import Catalogue
-from paceline.predict.collectives import Library, library, library_names
-from paceline.predict.frameworks import Framework, framework, framework_names
+from paceline.predictor.collectives import Library, library, library_names
+from paceline.predictor.frameworks import Framework, framework, framework_names
 from paceline.report.table import Column, Table
 from paceline.report.terminal import print_table
 

@@ -9,9 +9,9 @@ import click
 
 from paceline.cli.step_tables import print_phases
 from paceline.errors import InputError
-from paceline.measure.imports import Told, launch_of_log, launch_of_trace
-from paceline.measure.readers import ParsedLog, Rate, RateScope, RateUnit, read_log, readers
-from paceline.measure.traces import ParsedTrace, is_layer_trace, read_trace, trace_format
+from paceline.measurement.imports import Told, launch_of_log, launch_of_trace
+from paceline.measurement.readers import ParsedLog, Rate, RateScope, RateUnit, read_log, readers
+from paceline.measurement.traces import ParsedTrace, is_layer_trace, read_trace, trace_format
 from paceline.report.table import Column, Table
 from paceline.report.terminal import print_table
 from paceline.step import breakdown

@@ -65,7 +65,7 @@ def _comparisons(
     from paceline.analyse.comparison import Comparison, compare_processes
     from paceline.analyse.local_prediction import predict_nodes, predict_processes
     from paceline.hardware import catalogue
-    from paceline.measure.probe import current_profile
+    from paceline.measurement.probe import current_profile
 
     given = request.values
     calibration = calibrate(launches)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paceline.predict.per_layer import PerLayerPlan, Way
+from paceline.predictor.per_layer import PerLayerPlan, Way
 from paceline.report.table import Column, Table
 from paceline.units import format_seconds, seconds_unit
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from paceline.hardware import Cluster
     from paceline.plan.plan import Plan
     from paceline.plan.synchronisation import Synchronisation
-    from paceline.predict.step_costs import LayerTime
+    from paceline.predictor.step_costs import LayerTime
     from paceline.step.layer_trace import LayerTrace
     from paceline.workload.graph import Graph
     from paceline.workload.workload import Workload
@@ -168,7 +168,7 @@ class Request:
         return Workload(graph, batch, given["sequence"], given["precision"], optimiser)
 
     def measured(self) -> dict[str, Any]:
-        """What was measured, as arguments of `paceline.predict.predictor.prepare`."""
+        """What was measured, as arguments of `paceline.predictor.predict.prepare`."""
         from paceline.units import parse_seconds
 
         given = self.values
@@ -185,19 +185,19 @@ class Request:
         """The layer-wise trace that was named, if any."""
         from pathlib import Path
 
-        from paceline.predict.traces import example_trace
+        from paceline.predictor.traces import example_trace
 
         name = self.values["trace_name"]
         if name is None:
             return None
         if Path(name).exists():
-            from paceline.measure.traces import read_layer_trace
+            from paceline.measurement.traces import read_layer_trace
 
             return read_layer_trace(Path(name))
         return example_trace(name)
 
     def _traced_graph(self) -> "Graph":
-        from paceline.predict.traces import traced_graph
+        from paceline.predictor.traces import traced_graph
 
         if self.trace is None:
             raise InputError(
@@ -216,7 +216,7 @@ class Request:
         return int(trace.batch_per_worker)
 
     def _traced_layers(self) -> "tuple[LayerTime, ...]":
-        from paceline.predict.traces import layer_times
+        from paceline.predictor.traces import layer_times
 
         return () if self.trace is None else tuple(layer_times(self.trace))
 
@@ -250,8 +250,8 @@ class Request:
     def synchronisation(self) -> "Synchronisation | None":
         """The synchronisation that was asked for; None for the framework's own."""
         from paceline.plan.synchronisation import synchronisation
-        from paceline.predict.frameworks import framework
-        from paceline.predict.predictor import DEFAULT_FRAMEWORK
+        from paceline.predictor.frameworks import framework
+        from paceline.predictor.predict import DEFAULT_FRAMEWORK
         from paceline.units import parse_bytes
 
         overlap, bucket = self.values["overlap"], self.values["bucket"]

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from paceline.predict.prediction import Prediction
-from paceline.predict.whatif import WhatIf
+from paceline.predictor.prediction import Prediction
+from paceline.predictor.whatif import WhatIf
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
 

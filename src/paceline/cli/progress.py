@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-    from paceline.measure.study import Progress
+    from paceline.measurement.study import Progress
 
 
 class Shown(Protocol):

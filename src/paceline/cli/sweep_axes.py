@@ -4,7 +4,7 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.naming import look_up
-from paceline.predict.vectorised import AXES
+from paceline.predictor.vectorised import AXES
 from paceline.units import (
     format_bandwidth,
     format_flops,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from paceline.cli.sweep_axes import TITLES, axis_words
-from paceline.predict.vectorised import WAYS, Comparison
+from paceline.predictor.vectorised import WAYS, Comparison
 from paceline.report.figures.lines import Crossover, LineSeries, LinesInfo
 from paceline.report.numbers import Ranged
 from paceline.report.table import Cell, Column, Table

@@ -16,9 +16,9 @@ def predict_trace(request: "Request", as_json: bool) -> None:
     """Replay the trace of the request; compute stays as traced, communication is predicted."""
     from paceline.hardware import Device, catalogue
     from paceline.plan.synchronisation import Synchronisation
-    from paceline.predict.frameworks import framework
-    from paceline.predict.predictor import DEFAULT_FRAMEWORK
-    from paceline.predict.replay import replay_on
+    from paceline.predictor.frameworks import framework
+    from paceline.predictor.predict import DEFAULT_FRAMEWORK
+    from paceline.predictor.replay import replay_on
     from paceline.report.table import Column, Table
     from paceline.report.terminal import print_table
 

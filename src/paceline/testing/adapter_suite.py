@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import PacelineError
-from paceline.measure.frameworks import check_runnable, framework
+from paceline.measurement.frameworks import check_runnable, framework
 from paceline.store import Store
 from paceline.testing.bench import Bench, ContractError, Skipped
 from paceline.testing.failure_checks import (

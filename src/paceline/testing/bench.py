@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paceline.measure.events import Event, only, read_events
-from paceline.measure.frameworks import Framework
-from paceline.measure.job import Job
-from paceline.measure.run import events_path, run_job
+from paceline.measurement.events import Event, only, read_events
+from paceline.measurement.frameworks import Framework
+from paceline.measurement.job import Job
+from paceline.measurement.run import events_path, run_job
 from paceline.store import Launch, Status, Store
 from paceline.testing.leftovers import check_nothing_left
 from paceline.workload import zoo

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from paceline.measure.frameworks import Framework
+from paceline.measurement.frameworks import Framework
 from paceline.testing.bench import IMAGES, Bench, ContractError
 from paceline.workload import zoo
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.errors import InputError
-from paceline.measure.events import only, read_events
-from paceline.measure.frameworks import framework
-from paceline.measure.job import Job, Optimiser
-from paceline.measure.run import events_path, run_job
+from paceline.measurement.events import only, read_events
+from paceline.measurement.frameworks import framework
+from paceline.measurement.job import Job, Optimiser
+from paceline.measurement.run import events_path, run_job
 from paceline.store import Launch, Status, Store
 from paceline.testing.bench import COUNTED_LOSSES
 from paceline.testing.reference import (

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.measure.frameworks import ends_in_loss, missing_operations
-from paceline.measure.job import Job
-from paceline.measure.workers import synthetic
-from paceline.measure.workers.layer_shapes import (
+from paceline.measurement.frameworks import ends_in_loss, missing_operations
+from paceline.measurement.job import Job
+from paceline.measurement.workers import synthetic
+from paceline.measurement.workers.layer_shapes import (
     input_shape,
     parameter_owners,
     parameter_shapes,

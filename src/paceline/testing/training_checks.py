@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from paceline.measure.differences import phases_by_difference
-from paceline.measure.job import Job, Optimiser
+from paceline.measurement.differences import phases_by_difference
+from paceline.measurement.job import Job, Optimiser
 from paceline.store import Launch
 from paceline.testing.bench import ALONE, COUNTED_LOSSES, IMAGES, Bench, ContractError, Skipped
 from paceline.testing.reference import reference_losses

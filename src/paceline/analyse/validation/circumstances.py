@@ -3,7 +3,7 @@
 from paceline.analyse.validation.jobs import Job
 from paceline.analyse.validation.measurement import Configuration
 from paceline.analyse.validation.parts import takes_whole_step
-from paceline.predict.fitted.circumstances import (
+from paceline.predictor.fitted.circumstances import (
     FULL,
     HALF,
     IMAGE,

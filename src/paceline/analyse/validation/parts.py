@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 from paceline.analyse.validation.jobs import Job
 from paceline.plan.plan import Plan
-from paceline.predict.case import Case
-from paceline.predict.collectives import Group, collective_cost
-from paceline.predict.exchange import gradient_exchange
-from paceline.predict.fitted.circumstances import base_of
-from paceline.predict.replica import Replica
-from paceline.predict.replica_step import replica_step
-from paceline.predict.step_costs import GradientExchange, LayerTime, StepCosts
+from paceline.predictor.case import Case
+from paceline.predictor.collectives import Group, collective_cost
+from paceline.predictor.exchange import gradient_exchange
+from paceline.predictor.fitted.circumstances import base_of
+from paceline.predictor.replica import Replica
+from paceline.predictor.replica_step import replica_step
+from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
 

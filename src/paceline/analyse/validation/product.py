@@ -12,10 +12,10 @@ from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.parts import StepParts, StepTaker, takes_whole_step
 from paceline.analyse.validation.seen import effects_without_family, effects_without_group
 from paceline.errors import PacelineError
-from paceline.predict.fitted.circumstances import Circumstances
-from paceline.predict.fitted.computing import COMPUTING, computing_factor
-from paceline.predict.fitted.effects import Effects
-from paceline.predict.fitted.intervals import (
+from paceline.predictor.fitted.circumstances import Circumstances
+from paceline.predictor.fitted.computing import COMPUTING, computing_factor
+from paceline.predictor.fitted.effects import Effects
+from paceline.predictor.fitted.intervals import (
     BASELINE,
     COLD,
     FAR,
@@ -23,14 +23,14 @@ from paceline.predict.fitted.intervals import (
     SAME,
     Intervals,
 )
-from paceline.predict.fitted.scaling import (
+from paceline.predictor.fitted.scaling import (
     PREDICTOR_ALONE,
     VARIATION,
     added_seconds,
     slowest_of,
     terms_for,
 )
-from paceline.predict.fitted.tables import fitted
+from paceline.predictor.fitted.tables import fitted
 
 _INVERSIONS = 4
 _LEAST_ALONE_SHARE = 0.2

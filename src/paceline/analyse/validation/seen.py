@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.reference import reference_table
-from paceline.predict.fitted.effects import Effects
-from paceline.predict.fitted.tables import held_out
+from paceline.predictor.fitted.effects import Effects
+from paceline.predictor.fitted.tables import held_out
 
 
 def effects_without_group(configuration: Configuration) -> Effects | None:

@@ -10,7 +10,7 @@ from paceline.errors import InputError
 
 if TYPE_CHECKING:
     from paceline.hardware import Cluster
-    from paceline.predict.search import Advice, PlanSearch
+    from paceline.predictor.search import Advice, PlanSearch
     from paceline.workload.workload import Workload
 
 EXAMPLE = """
@@ -70,7 +70,7 @@ def command(
             raise InputError("--per-layer chooses on one cluster", "give one number of nodes")
         _per_layer(workload, cluster, global_batch, framework, as_json)
         return
-    from paceline.predict.search import advise
+    from paceline.predictor.search import advise
 
     search = _search(workload, cluster, global_batch, nodes, framework, unfused_attention)
     click.echo(f"searching plans for up to {cluster.devices} devices ...", err=True)
@@ -142,7 +142,7 @@ def _per_layer(
 ) -> None:
     from paceline.cli.per_layer_tables import per_layer_json, per_layer_lines, per_layer_table
     from paceline.plan.plan import Plan
-    from paceline.predict.per_layer import choose_per_layer
+    from paceline.predictor.per_layer import choose_per_layer
     from paceline.report.terminal import print_table
 
     if global_batch % cluster.devices:
@@ -176,7 +176,7 @@ def _search(
 ) -> "PlanSearch":
     from paceline.plan.plan import Plan
     from paceline.plan.tensor_parallel import is_transformer
-    from paceline.predict.search import PlanSearch
+    from paceline.predictor.search import PlanSearch
 
     usual = "megatron-lm" if is_transformer(workload.graph) else None
     like = Plan(framework=framework or usual, fused_attention=not unfused_attention)

@@ -32,7 +32,7 @@ def command(model: str | None, store_path: Path | None, as_json: bool) -> None:
     from dataclasses import asdict
 
     from paceline.analyse.machine_fit import fit_machine
-    from paceline.measure.probe import current_profile
+    from paceline.measurement.probe import current_profile
     from paceline.store import Store, default_store_path
 
     with Store(store_path or default_store_path(), create=False) as store:

@@ -66,7 +66,7 @@ def command(
     """
     from paceline.cli.commands.measure import jobs_of, new_study_name
     from paceline.cli.progress import study_progress
-    from paceline.measure.study import Design, run_study
+    from paceline.measurement.study import Design, run_study
     from paceline.store import Store, default_store_path
     from paceline.testing.parity import check_parity
     from paceline.units import parse_seconds
@@ -131,7 +131,7 @@ def rankings_of(launches: "list[Launch]") -> "dict[int, Ranking]":
 
 def _runnable(text: str) -> list[str]:
     from paceline.errors import InputError
-    from paceline.measure.frameworks import check_runnable, framework
+    from paceline.measurement.frameworks import check_runnable, framework
 
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:

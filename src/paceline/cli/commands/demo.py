@@ -57,7 +57,7 @@ def command(
     """
     from paceline.cli.options import parse_places
     from paceline.hardware import catalogue
-    from paceline.measure.frameworks import framework, interpreter
+    from paceline.measurement.frameworks import framework, interpreter
     from paceline.report.files import write_text
     from paceline.report.page import render
     from paceline.report.study import study_page
@@ -87,7 +87,7 @@ def command(
 
 def _header() -> str:
     from paceline import __version__
-    from paceline.measure.environment import load_average, machine_fingerprint
+    from paceline.measurement.environment import load_average, machine_fingerprint
 
     return f"Paceline {__version__}  ·  {machine_fingerprint()}  ·  load {load_average():.1f}"
 
@@ -98,9 +98,9 @@ def _measure(
     """Probe if need be, then run the demo's launches; the name of the study."""
     from paceline.cli.commands.measure import new_study_name
     from paceline.cli.progress import study_progress
-    from paceline.measure.job import Job
-    from paceline.measure.probe import current_profile, probe_machine
-    from paceline.measure.study import Design, run_study
+    from paceline.measurement.job import Job
+    from paceline.measurement.probe import current_profile, probe_machine
+    from paceline.measurement.study import Design, run_study
     from paceline.units import format_bandwidth, format_flops, format_seconds
     from paceline.workload import zoo
 
@@ -163,7 +163,7 @@ def study_results(
     from paceline.analyse.local_prediction import predict_nodes, predict_processes
     from paceline.errors import InputError
     from paceline.hardware import catalogue
-    from paceline.measure.probe import current_profile
+    from paceline.measurement.probe import current_profile
     from paceline.report.study import StudyResults
 
     launches = store.launches(study)

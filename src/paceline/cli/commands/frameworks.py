@@ -8,8 +8,8 @@ import click
 from paceline.cli.output import emit_json, json_option, next_line
 
 if TYPE_CHECKING:
-    from paceline.measure.environments import EnvironmentState
-    from paceline.measure.frameworks import Framework
+    from paceline.measurement.environments import EnvironmentState
+    from paceline.measurement.frameworks import Framework
     from paceline.testing.adapter_suite import Result
 
 EXAMPLE = """
@@ -53,8 +53,8 @@ def install(names: tuple[str, ...], python: str | None) -> None:
     What a broken-off installation had finished is kept; nothing uses it before it is whole.
     """
     from paceline.cli.progress import study_progress
-    from paceline.measure.environments import RECIPES, environment_state, environments_root
-    from paceline.measure.environments import install as install_environment
+    from paceline.measurement.environments import RECIPES, environment_state, environments_root
+    from paceline.measurement.environments import install as install_environment
 
     for environment in _environments(names):
         recipe = RECIPES[environment]
@@ -80,8 +80,8 @@ def install(names: tuple[str, ...], python: str | None) -> None:
 def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_json: bool) -> None:
     """Run the contract on each framework: the same training, and well-behaved."""
     from paceline.cli.progress import study_progress
-    from paceline.measure.environments import record_verification
-    from paceline.measure.frameworks import framework, runs_in_our_environment
+    from paceline.measurement.environments import record_verification
+    from paceline.measurement.frameworks import framework, runs_in_our_environment
     from paceline.testing.adapter_suite import CHECKS, QUICK, run_suite
 
     checks = CHECKS if all_networks else QUICK
@@ -114,8 +114,8 @@ def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_jso
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def remove(names: tuple[str, ...]) -> None:
     """Delete the environment of each framework."""
-    from paceline.measure.environments import RECIPES
-    from paceline.measure.environments import remove as remove_environment
+    from paceline.measurement.environments import RECIPES
+    from paceline.measurement.environments import remove as remove_environment
 
     for environment in _environments(names):
         there = remove_environment(RECIPES[environment])
@@ -131,8 +131,8 @@ def remove(names: tuple[str, ...]) -> None:
 def use(name: str, interpreter: str | None, image: str | None, own: bool) -> None:
     """Run a framework in an interpreter or a container image of your own."""
     from paceline.errors import InputError
-    from paceline.measure.environments import Choice, choose, forget
-    from paceline.measure.frameworks import check_runnable, framework
+    from paceline.measurement.environments import Choice, choose, forget
+    from paceline.measurement.frameworks import check_runnable, framework
 
     wanted = framework(name)
     if own == bool(interpreter or image):
@@ -152,8 +152,8 @@ def use(name: str, interpreter: str | None, image: str | None, own: bool) -> Non
 
 def framework_rows() -> list[dict[str, Any]]:
     """Every framework with the environment it would run in now."""
-    from paceline.measure.environments import RECIPES, environment_state
-    from paceline.measure.frameworks import FRAMEWORKS
+    from paceline.measurement.environments import RECIPES, environment_state
+    from paceline.measurement.frameworks import FRAMEWORKS
 
     rows = []
     for wanted in FRAMEWORKS.values():
@@ -181,8 +181,8 @@ def _state_and_place(wanted: "Framework", found: "EnvironmentState") -> tuple[st
     import sys
 
     from paceline.errors import PacelineError
-    from paceline.measure.environments import chosen
-    from paceline.measure.frameworks import interpreter, runs_in_our_environment
+    from paceline.measurement.environments import chosen
+    from paceline.measurement.frameworks import interpreter, runs_in_our_environment
 
     choice = chosen(wanted.environment)
     if choice is not None and choice.image:
@@ -199,8 +199,8 @@ def _state_and_place(wanted: "Framework", found: "EnvironmentState") -> tuple[st
 
 def _environments(names: tuple[str, ...]) -> list[str]:
     """The environments of frameworks, each once, in the order they were named."""
-    from paceline.measure.environments import RECIPES
-    from paceline.measure.frameworks import framework
+    from paceline.measurement.environments import RECIPES
+    from paceline.measurement.frameworks import framework
 
     found = [name if name in RECIPES else framework(name).environment for name in names]
     return list(dict.fromkeys(found))

@@ -10,7 +10,7 @@ from paceline.cli.output import emit_json, json_option, next_line
 
 if TYPE_CHECKING:
     from paceline.cli.imported import Imported
-    from paceline.measure.imports import Told
+    from paceline.measurement.imports import Told
 
 EXAMPLE = """
 \b
@@ -50,7 +50,7 @@ def command(
     tell is asked for, never guessed.
     """
     from paceline.cli.imported import imported_json, print_imported, read_files
-    from paceline.measure.imports import Told
+    from paceline.measurement.imports import Told
 
     nodes, ranks = parse_one_place(place)
     told = Told(model, batch, ranks, nodes, precision)

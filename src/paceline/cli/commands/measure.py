@@ -10,7 +10,7 @@ from paceline.cli.options import parse_places, store_option
 from paceline.cli.output import emit_json, json_option, next_line
 
 if TYPE_CHECKING:
-    from paceline.measure.job import Job
+    from paceline.measurement.job import Job
 
 EXAMPLE = """
 \b
@@ -86,9 +86,9 @@ def command(
     """
     from paceline.cli.progress import study_progress
     from paceline.cli.tables import launches_json, print_throughput
-    from paceline.measure.frameworks import check_runnable
-    from paceline.measure.frameworks import framework as find_framework
-    from paceline.measure.study import Design, run_study
+    from paceline.measurement.frameworks import check_runnable
+    from paceline.measurement.frameworks import framework as find_framework
+    from paceline.measurement.study import Design, run_study
     from paceline.store import Store, default_store_path
     from paceline.units import parse_bytes, parse_seconds
 
@@ -145,8 +145,8 @@ def jobs_of(
 ) -> Iterator["Job"]:
     """Every job of a study: each place with each instrument, and side by side where asked."""
     from paceline.errors import InputError
-    from paceline.measure.frameworks import framework
-    from paceline.measure.job import Job, batch_per_rank
+    from paceline.measurement.frameworks import framework
+    from paceline.measurement.job import Job, batch_per_rank
     from paceline.workload import zoo
 
     graph = zoo.build(model)

@@ -16,7 +16,7 @@ from paceline.cli.plan_options import (
 )
 
 if TYPE_CHECKING:
-    from paceline.predict import Prediction
+    from paceline.predictor.prediction import Prediction
 
 EXAMPLE = """
 \b
@@ -55,7 +55,7 @@ def command(
     """
     from paceline.cli.local_predictions import predict_here
     from paceline.cli.trace_replay import predict_trace
-    from paceline.predict.prediction_json import prediction_json
+    from paceline.predictor.prediction_json import prediction_json
 
     request = Request(options)
     if request.names_no_hardware and request.trace is not None:
@@ -85,7 +85,7 @@ def command(
 
 
 def _predictions(request: Request) -> "list[Prediction]":
-    from paceline.predict import predict
+    from paceline.predictor.predict import predict
 
     found = []
     for cluster in request.clusters():

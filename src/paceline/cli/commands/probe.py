@@ -32,7 +32,7 @@ def command(ranks: str, threads: int, again: bool, store_path: Path | None, as_j
     """
     from paceline.cli.progress import study_progress
     from paceline.errors import InputError
-    from paceline.measure.probe import current_profile, probe_machine
+    from paceline.measurement.probe import current_profile, probe_machine
     from paceline.store import Store, default_store_path
 
     try:

@@ -9,7 +9,7 @@ from paceline.cli.options import parse_settings
 from paceline.cli.output import emit_json, json_option, next_line
 
 if TYPE_CHECKING:
-    from paceline.measure.recipes import Recipe
+    from paceline.measurement.recipes import Recipe
 
 EXAMPLE = """
 \b
@@ -29,7 +29,7 @@ def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
 
     Without a name, lists the programs there are recipes for.
     """
-    from paceline.measure.recipes import recipe, recipes
+    from paceline.measurement.recipes import recipe, recipes
 
     if name is None:
         _list(list(recipes().values()), as_json)

@@ -57,8 +57,8 @@ def command(
     PyTorch scripts are watched from within: optimiser, backward, data loader, DDP and
     collectives. Any other program is known by its log. Nothing has to be edited.
     """
-    from paceline.measure.imports import Told
-    from paceline.measure.watch.launches import RunRequest, run_watched, script_name
+    from paceline.measurement.imports import Told
+    from paceline.measurement.watch.launches import RunRequest, run_watched, script_name
     from paceline.store import Store, default_store_path
     from paceline.units import parse_seconds
 
@@ -84,7 +84,7 @@ def _command(
 ) -> tuple[dict[str, str], tuple[str, ...], str | None]:
     """Variables, words and log reader of what is to be run."""
     from paceline.errors import InputError
-    from paceline.measure.recipes import fill, recipe
+    from paceline.measurement.recipes import fill, recipe
 
     reader = None
     if recipe_name is not None:

@@ -12,7 +12,7 @@ from paceline.errors import InputError
 if TYPE_CHECKING:
     from paceline.hardware import Cluster
     from paceline.plan.plan import Plan
-    from paceline.predict.vectorised import Comparison
+    from paceline.predictor.vectorised import Comparison
     from paceline.workload.workload import Workload
 
 EXAMPLE = """
@@ -59,7 +59,7 @@ def command(
     per step. Crossovers are solved, not read off the figure.
     """
     from paceline.cli.sweep_axes import parse_axis
-    from paceline.predict.vectorised import compare
+    from paceline.predictor.vectorised import compare
 
     given = [parse_axis(text) for text in axes]
     if len(dict(given)) != len(given):

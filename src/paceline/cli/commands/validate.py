@@ -148,7 +148,7 @@ def _write_scoreboard(
 ) -> None:
     from paceline.analyse.validation.product import HoldOut
     from paceline.analyse.validation.scoreboard import scoreboard_page
-    from paceline.predict.fitted.tables import fitted
+    from paceline.predictor.fitted.tables import fitted
     from paceline.report.files import write_text
 
     without_source = _summaries(table, list(summaries), [], HoldOut.FAMILY)

@@ -35,8 +35,8 @@ def command(as_json: bool, **options: Any) -> None:
     A free resource bounds what any improvement of it can give; other plans are predicted in
     full.
     """
-    from paceline.predict.predictor import prediction_of, prepare
-    from paceline.predict.whatif import what_if
+    from paceline.predictor.predict import prediction_of, prepare
+    from paceline.predictor.whatif import what_if
 
     request = Request(options)
     clusters = request.clusters()
@@ -47,7 +47,7 @@ def command(as_json: bool, **options: Any) -> None:
     base = prediction_of(case)
     found = what_if(case)
     if as_json:
-        from paceline.predict.prediction_json import prediction_json
+        from paceline.predictor.prediction_json import prediction_json
 
         emit_json(
             "whatif",

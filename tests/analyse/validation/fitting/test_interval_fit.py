@@ -11,7 +11,7 @@ from paceline.analyse.validation.fitting.interval_fit import (
 )
 from paceline.analyse.validation.parts import StepTaker
 from paceline.analyse.validation.reference import reference_table
-from paceline.predict.fitted.intervals import FAR, plain_distance
+from paceline.predictor.fitted.intervals import FAR, plain_distance
 
 TEXT = plain_distance("text", "half")
 

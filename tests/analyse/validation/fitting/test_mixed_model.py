@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from paceline.analyse.validation.fitting.mixed_model import Parameters, fit
-from paceline.predict.fitted.circumstances import Circumstances
-from paceline.predict.fitted.effects import Factor, Quantity
+from paceline.predictor.fitted.circumstances import Circumstances
+from paceline.predictor.fitted.effects import Factor, Quantity
 
 QUANTITY = Quantity("computing", 0.0, 1.0, (Factor("device", 0.5), Factor("site", 0.5)))
 

@@ -1,1 +1,1 @@
-"""Fits the constants and effects of `paceline.predict.fitted` to published measurements."""
+"""Fits the constants and effects of `paceline.predictor.fitted` to published measurements."""

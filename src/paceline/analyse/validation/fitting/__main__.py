@@ -1,4 +1,4 @@
-"""Refit the constants and effects of paceline.predict.fitted from the reference measurements.
+"""Refit the constants and effects of paceline.predictor.fitted from the reference measurements.
 
 Writes src/paceline/data/fitted/effects.toml and held_out.json.gz; the same rows and the same
 predictor give the same bytes. With --check nothing is written and the exit code says whether
@@ -13,7 +13,7 @@ from pathlib import Path
 import paceline
 from paceline.analyse.validation.fitting.refit import refit
 from paceline.analyse.validation.reference import reference_table
-from paceline.predict.fitted.tables import (
+from paceline.predictor.fitted.tables import (
     EFFECTS_FILE,
     HELD_OUT_FILE,
     effects_toml,

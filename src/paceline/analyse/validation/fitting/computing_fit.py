@@ -10,9 +10,9 @@ from paceline.analyse.validation.fitting.mixed_model import Fit, Parameters, fit
 from paceline.analyse.validation.jobs import cold_obstacle, job_of
 from paceline.analyse.validation.measurement import Measurement
 from paceline.analyse.validation.parts import StepTaker, takes_whole_step
-from paceline.predict.fitted.computing import COMPUTING
-from paceline.predict.fitted.effects import Effects
-from paceline.predict.fitted.scaling import added_seconds, slowest_of, terms_for
+from paceline.predictor.fitted.computing import COMPUTING
+from paceline.predictor.fitted.effects import Effects
+from paceline.predictor.fitted.scaling import added_seconds, slowest_of, terms_for
 
 FloatArray = npt.NDArray[np.float64]
 _NOISE = 0.12

@@ -16,8 +16,8 @@ from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.parts import StepTaker
 from paceline.analyse.validation.product import PacelineModel
 from paceline.errors import PacelineError
-from paceline.predict.fitted.effects import Effects
-from paceline.predict.fitted.intervals import (
+from paceline.predictor.fitted.effects import Effects
+from paceline.predictor.fitted.intervals import (
     BASELINE,
     COLD,
     FAR,
@@ -28,8 +28,8 @@ from paceline.predict.fitted.intervals import (
     Intervals,
     plain_distance,
 )
-from paceline.predict.fitted.scaling import PREDICTOR_ALONE
-from paceline.predict.fitted.tables import HeldOut
+from paceline.predictor.fitted.scaling import PREDICTOR_ALONE
+from paceline.predictor.fitted.tables import HeldOut
 
 FloatArray = npt.NDArray[np.float64]
 _LOW, _HIGH = 0.05, 0.95

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from paceline.predict.fitted.circumstances import Circumstances
-from paceline.predict.fitted.effects import Effects, Quantity
+from paceline.predictor.fitted.circumstances import Circumstances
+from paceline.predictor.fitted.effects import Effects, Quantity
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]

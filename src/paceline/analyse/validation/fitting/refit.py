@@ -14,8 +14,8 @@ from paceline.analyse.validation.fitting.scaling_fit import ScalingFit
 from paceline.analyse.validation.jobs import job_of
 from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.parts import StepTaker, takes_whole_step
-from paceline.predict.fitted.effects import Effects
-from paceline.predict.fitted.tables import Fitted, HeldOut
+from paceline.predictor.fitted.effects import Effects
+from paceline.predictor.fitted.tables import Fitted, HeldOut
 
 FloatArray = npt.NDArray[np.float64]
 Say = Callable[[str], None]

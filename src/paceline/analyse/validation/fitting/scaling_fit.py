@@ -12,8 +12,8 @@ from paceline.analyse.validation.fitting.mixed_model import Fit, Parameters, fit
 from paceline.analyse.validation.jobs import job_of
 from paceline.analyse.validation.measurement import Measurement
 from paceline.analyse.validation.parts import StepParts, StepTaker
-from paceline.predict.fitted.circumstances import Circumstances
-from paceline.predict.fitted.scaling import (
+from paceline.predictor.fitted.circumstances import Circumstances
+from paceline.predictor.fitted.scaling import (
     ACROSS_NODES,
     BANDWIDTH,
     OVERHEAD,

@@ -1,0 +1,80 @@
+"""Why a launch failed, in one line: what a rank said of itself, else how it ended, and its log."""
+
+from paceline.measurement.events import Event, only
+from paceline.measurement.launcher import LaunchExit
+
+LOG_TAIL_BYTES = 4096
+
+
+def failure_reason(exited: LaunchExit, ranks: list[list[Event]]) -> str:
+    """Cause of a failed launch, and the log that tells more.
+
+    A lost connection is what the ranks that were left see of another's end, so that it counts
+    only where nothing else was said. Empty where every rank ended well.
+    """
+    said = {
+        rank: failure for rank, events in enumerate(ranks) if (failure := only(events, "failure"))
+    }
+    first_hand = {rank: one for rank, one in said.items() if not _lost_connection(one)}
+    if first_hand:
+        rank, failure = next(iter(first_hand.items()))
+        return f"{_words(rank, failure)} at {failure['place']}{_log(exited, rank)}"
+    if said and "was killed by" not in exited.reason:
+        rank, failure = next(iter(said.items()))
+        return f"{_words(rank, failure)}{_log(exited, rank)}"
+    return _ending(exited, ranks)
+
+
+def first_line(text: str, width: int = 160) -> str:
+    """The first line of a message, cut to a width that fits a table."""
+    line = text.strip().splitlines()[0] if text.strip() else "no message"
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
+def _words(rank: int, failure: Event) -> str:
+    return f"rank {rank}: {failure['kind']}: {first_line(failure['message'])}"
+
+
+def _lost_connection(failure: Event) -> bool:
+    return "connection" in failure["message"].lower()
+
+
+def _ending(exited: LaunchExit, ranks: list[list[Event]]) -> str:
+    """How the processes ended: badly, too late, or well but without a result."""
+    if exited.reason.startswith("timed out"):
+        return _too_late(exited, ranks)
+    if exited.reason:
+        failed = exited.first_failed or 0
+        last = _last_line(exited, failed) if "ended with code" in exited.reason else ""
+        return f"{exited.reason}{f': {last}' if last else ''}{_log(exited, failed)}"
+    silent = [rank for rank, events in enumerate(ranks) if only(events, "end") is None]
+    return f"rank {silent[0]} ended without a word{_log(exited, silent[0])}" if silent else ""
+
+
+def _too_late(exited: LaunchExit, ranks: list[list[Event]]) -> str:
+    """A launch that timed out, and the rank that the others waited for, if one was missing."""
+    for one in exited.ranks:
+        if one.code == 0 and only(ranks[one.rank], "end") is None:
+            return (
+                f"{exited.reason}; rank {one.rank} had ended without a word{_log(exited, one.rank)}"
+            )
+    absent = [rank for rank, events in enumerate(ranks) if only(events, "ready") is None]
+    if absent:
+        numbers = ", ".join(map(str, absent))
+        return f"{exited.reason}; rank {numbers} did not get ready{_log(exited, absent[-1])}"
+    return f"{exited.reason}{_log(exited, 0)}"
+
+
+def _last_line(exited: LaunchExit, rank: int) -> str:
+    """What the rank printed last: the line of a traceback that names the error."""
+    try:
+        tail = exited.ranks[rank].log.read_bytes()[-LOG_TAIL_BYTES:]
+    except OSError:
+        return ""
+    lines = [line for line in tail.decode(errors="replace").splitlines() if line.strip()]
+    return first_line(lines[-1]) if lines else ""
+
+
+def _log(exited: LaunchExit, rank: int) -> str:
+    """Where that rank's output is; one process prints for all where MPI started them."""
+    return f" (log: {exited.ranks[min(rank, len(exited.ranks) - 1)].log})"

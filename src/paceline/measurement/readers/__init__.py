@@ -1,0 +1,28 @@
+"""Readers of the logs that other programs write, found by name or by looking at the file."""
+
+from paceline.measurement.readers.parsed_log import (
+    CollectivePoint,
+    OperationTime,
+    ParsedLog,
+    Rate,
+    RateScope,
+    RateUnit,
+    StepRecord,
+)
+from paceline.measurement.readers.reader import LogReader
+from paceline.measurement.readers.registry import read_log, reader_named, readers, sniff_log
+
+__all__ = [
+    "CollectivePoint",
+    "LogReader",
+    "OperationTime",
+    "ParsedLog",
+    "Rate",
+    "RateScope",
+    "RateUnit",
+    "StepRecord",
+    "read_log",
+    "reader_named",
+    "readers",
+    "sniff_log",
+]

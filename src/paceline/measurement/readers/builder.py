@@ -1,0 +1,159 @@
+"""Collects what a reader finds, within bounds, and closes it into a `ParsedLog`."""
+
+from collections.abc import Sized
+from dataclasses import dataclass, field
+
+from paceline.measurement.readers.parsed_log import (
+    CollectivePoint,
+    OperationTime,
+    ParsedLog,
+    Rate,
+    RateScope,
+    RateUnit,
+    StepRecord,
+)
+from paceline.step.layer_trace import TracedLayer
+
+MOST_RECORDS = 100_000
+MOST_WARNINGS = 20
+
+
+@dataclass
+class LogBuilder:
+    """A `ParsedLog` being read. Lists stop growing at `MOST_RECORDS`, which a warning tells."""
+
+    program: str
+    version: str = ""
+    model: str = ""
+    ranks: int | None = None
+    nodes: int | None = None
+    global_batch: float | None = None
+    batch_per_rank: float | None = None
+    sequence_length: int | None = None
+    precision: str = ""
+    throughput: Rate | None = None
+    finished: bool = False
+    lines: int = 0
+    unread_lines: int = 0
+    highest_rank: int | None = None
+    phases: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, str | float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    operations: list[OperationTime] = field(default_factory=list)
+    collectives: list[CollectivePoint] = field(default_factory=list)
+    losses: list[tuple[int, float]] = field(default_factory=list)
+    steps: list[StepRecord] = field(default_factory=list)
+    layers: dict[str, TracedLayer] = field(default_factory=dict)
+
+    def warn(self, message: str) -> None:
+        """Remember a warning once."""
+        if message not in self.warnings and len(self.warnings) < MOST_WARNINGS:
+            self.warnings.append(message)
+
+    def step(
+        self,
+        index: int,
+        seconds: float | None,
+        count: int = 1,
+        rank: int | None = None,
+        warm_up: bool = False,
+    ) -> None:
+        """Add one step record; a time that cannot be is left out."""
+        if seconds is None or not 1 <= count <= 10**9:
+            return
+        if self._has_room(self.steps):
+            self.steps.append(StepRecord(index, seconds, count, rank, warm_up))
+
+    def loss(self, index: int, value: float | None) -> None:
+        """Add the loss of a step."""
+        if value is not None and self._has_room(self.losses):
+            self.losses.append((index, value))
+
+    def operation(self, name: str, seconds: float) -> None:
+        """Add one operation's time per step."""
+        if self._has_room(self.operations):
+            self.operations.append(OperationTime(name, seconds))
+
+    def collective(self, point: CollectivePoint) -> None:
+        """Add one measured collective."""
+        if self._has_room(self.collectives):
+            self.collectives.append(point)
+
+    def layer(
+        self,
+        name: str,
+        *,
+        forward_seconds: float | None = None,
+        backward_seconds: float | None = None,
+    ) -> None:
+        """Set the forward or backward time of a layer; the first mention decides its place."""
+        known = self.layers.get(name)
+        if known is None:
+            if len(self.layers) >= MOST_RECORDS:
+                self._warn_full()
+                return
+            known = TracedLayer(name, 0.0, 0.0)
+        self.layers[name] = TracedLayer(
+            name,
+            known.forward_seconds if forward_seconds is None else forward_seconds,
+            known.backward_seconds if backward_seconds is None else backward_seconds,
+        )
+
+    def rate(
+        self,
+        per_second: float | None,
+        source: str,
+        unit: RateUnit = RateUnit.SAMPLES,
+        scope: RateScope = RateScope.GLOBAL,
+        spread_per_second: float | None = None,
+    ) -> None:
+        """Set the throughput; nothing happens for a rate that cannot be."""
+        if per_second is not None and per_second > 0:
+            self.throughput = Rate(per_second, unit, scope, source, spread_per_second)
+
+    def build(self) -> ParsedLog:
+        """The finished log, with throughput worked out from the steps where none was printed."""
+        if self.ranks is None and self.highest_rank is not None:
+            self.ranks = self.highest_rank + 1
+        if self.global_batch is None and self.batch_per_rank is not None and self.ranks:
+            self.global_batch = self.batch_per_rank * self.ranks
+        if self.throughput is None and self.steps:
+            seconds = self._parsed().step_seconds
+            if seconds and self.global_batch:
+                self.rate(self.global_batch / seconds, "global batch over the mean step")
+            elif seconds:
+                self.rate(1 / seconds, "one over the mean step", RateUnit.STEPS)
+        return self._parsed()
+
+    def _parsed(self) -> ParsedLog:
+        return ParsedLog(
+            program=self.program,
+            version=self.version,
+            model=self.model,
+            ranks=self.ranks,
+            nodes=self.nodes,
+            global_batch=self.global_batch,
+            sequence_length=self.sequence_length,
+            precision=self.precision,
+            steps=tuple(self.steps),
+            throughput=self.throughput,
+            phases=dict(self.phases),
+            layers=tuple(self.layers.values()),
+            operations=tuple(self.operations),
+            collectives=tuple(self.collectives),
+            losses=tuple(self.losses),
+            facts=dict(self.facts),
+            finished=self.finished,
+            lines=self.lines,
+            unread_lines=self.unread_lines,
+            warnings=tuple(self.warnings),
+        )
+
+    def _has_room(self, records: Sized) -> bool:
+        if len(records) < MOST_RECORDS:
+            return True
+        self._warn_full()
+        return False
+
+    def _warn_full(self) -> None:
+        self.warn(f"more than {MOST_RECORDS:,} records; only the first are kept")

@@ -1,0 +1,108 @@
+"""Finds the reader for a log: by name, or by looking at the file."""
+
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import entry_points
+from itertools import islice
+from pathlib import Path
+
+from paceline.errors import InputError, PacelineError
+from paceline.measurement.readers import (
+    caffe,
+    caffe_mpi,
+    cntk,
+    cntk_profiler,
+    deepspeed,
+    horovod_benchmark,
+    lbann,
+    mlperf,
+    nccl_tests,
+    pydtnn,
+    singa,
+    tarantella,
+    tf_cnn_benchmarks,
+    torchtitan,
+)
+from paceline.measurement.readers.lines import read_lines
+from paceline.measurement.readers.parsed_log import ParsedLog
+from paceline.measurement.readers.reader import LogReader
+from paceline.naming import look_up
+
+ENTRY_POINT_GROUP = "paceline.readers"
+SNIFFED_LINES = 4000
+SNIFFED_WINDOWS = 50
+SURE_ENOUGH = 0.5
+
+_MODULES = (
+    caffe,
+    caffe_mpi,
+    cntk,
+    cntk_profiler,
+    deepspeed,
+    horovod_benchmark,
+    lbann,
+    mlperf,
+    nccl_tests,
+    pydtnn,
+    singa,
+    tarantella,
+    tf_cnn_benchmarks,
+    torchtitan,
+)
+
+
+@cache
+def readers() -> dict[str, LogReader]:
+    """Every reader by name: ours, then those that installed packages register."""
+    found: dict[str, LogReader] = {module.READER.name: module.READER for module in _MODULES}
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        reader = point.load()
+        if not isinstance(reader, LogReader) or reader.name in found:
+            raise PacelineError(
+                f"the log reader '{point.name}' of {point.value} cannot be used",
+                "it must have a name of its own and the methods sniff and read; uninstall or "
+                "mend the package that registers it",
+            )
+        found[reader.name] = reader
+    return found
+
+
+def reader_named(name: str) -> LogReader:
+    """The reader called ``name``; an unknown name suggests the nearest ones."""
+    return look_up("log reader", name, readers(), "known: " + ", ".join(sorted(readers())))
+
+
+def sniff_log(path: Path) -> LogReader | None:
+    """The reader that knows the file best; None when none is sure.
+
+    Windows of the file are tried in turn, since a job script may print a lot before training.
+    """
+    best: tuple[float, LogReader] | None = None
+    for head in _windows(path):
+        for reader in readers().values():
+            confidence = reader.sniff(head)
+            if best is None or confidence > best[0]:
+                best = (confidence, reader)
+        if best is not None and best[0] >= SURE_ENOUGH:
+            return best[1]
+    return None
+
+
+def read_log(path: Path, program: str | None = None) -> ParsedLog:
+    """What a program's log tells; the program is recognised unless it is named."""
+    reader = reader_named(program) if program else sniff_log(path)
+    if reader is None:
+        raise InputError(
+            f"{path} is no log that Paceline recognises",
+            "name the program with --program: " + ", ".join(sorted(readers())),
+        )
+    return reader.read(read_lines(path))
+
+
+def _windows(path: Path) -> Iterator[str]:
+    lines = (line.text for line in read_lines(path))
+    for _ in range(SNIFFED_WINDOWS):
+        window = list(islice(lines, SNIFFED_LINES))
+        if not window:
+            return
+        yield "\n".join(window)

@@ -1,0 +1,168 @@
+"""``paceline.record()``: three lines in a training script of any Python framework.
+
+with paceline.record(model="mine", batch=32) as r:
+    for batch in data:
+        train(batch)
+        r.step()
+"""
+
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+from paceline.errors import InputError
+from paceline.measurement.environment import describe_environment
+from paceline.measurement.imports import Told
+from paceline.measurement.run import launch_directory, new_launch_id
+from paceline.measurement.watch.collect import WatchedProcess, read_processes, watched_job
+from paceline.measurement.watch.launches import launch_of_job
+from paceline.store import Launch, Outcome, Status, Store, default_store_path
+from paceline.store.database import now
+
+PEER_SECONDS = 10.0
+PHASES = ("input", "backward", "update")
+
+_JOB_VARIABLES = ("SLURM_JOB_ID", "PMIX_NAMESPACE", "TORCHELASTIC_RUN_ID", "MASTER_PORT")
+
+
+class Recording:
+    """Records the steps of this process, and of its peers, as one launch.
+
+    Under ``paceline run`` the command's launch gets the steps. Otherwise rank 0 writes a launch
+    to the store when the block ends, with every rank that has finished by then.
+    """
+
+    def __init__(self, model: str, batch: int | None, study: str, store: Path | None) -> None:
+        if batch is not None and batch < 1:
+            raise InputError(f"a batch of {batch} is impossible", "give samples per process")
+        self._watch = _watch_module()
+        self._told = Told(model, batch)
+        self._study = study or model or "recorded"
+        self._store = store or default_store_path()
+        self._recorder: Any = self._watch.active
+        self._watched = self._recorder is not None
+        self._began = time.time()
+
+    def __enter__(self) -> "Recording":
+        if self._recorder is None:
+            self._recorder = self._watch.Recorder(str(self._shared_directory()))
+        self._recorder.steps_by_hand = True
+        self._recorder.begin(self._watch.clock())
+        return self
+
+    def step(self, samples: int = 0, loss: float | None = None) -> None:
+        """A training step has ended; ``samples`` is how many this process trained on."""
+        self._recorder.samples += samples
+        self._recorder.end_step(self._watch.clock(), loss)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """What happens inside belongs to a phase: ``input``, ``backward`` or ``update``.
+
+        What comes before ``backward`` counts as forward.
+        """
+        if name not in PHASES:
+            raise InputError(f"no phase named '{name}'", f"one of {', '.join(PHASES)}")
+        start = self._watch.clock()
+        try:
+            yield
+        finally:
+            self._recorder.segment(name, start, self._watch.clock())
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None and error is not None and not self._watched:
+            self._recorder.failed(kind, error, trace)
+        if self._watched:
+            self._recorder.flush()
+            return
+        self._recorder.close()
+        rank, world = self._watch.rank_and_world()
+        if rank == 0:
+            self._record(world)
+
+    def _record(self, world: int) -> None:
+        processes = self._wait_for_peers(world)
+        launch = Launch(
+            id=new_launch_id(),
+            study=self._study,
+            created_at=now(),
+            framework="python",
+            model=self._told.model or Path(sys.argv[0]).stem or "recorded",
+            world_size=world,
+            nodes=1,
+            batch_per_rank=self._told.batch_per_rank or 1,
+            precision="unknown",
+            instrument="none",
+            synchronised=True,
+            warmup_steps=0,
+            job={"recorded": True},
+            environment=describe_environment(),
+            outcome=Outcome(Status.FAILED, now(), "no step was recorded: r.step() never ran"),
+        )
+        job = watched_job(processes)
+        if job is not None:
+            launch = launch_of_job(job, launch, self._told, warmup_steps=3, facts={})
+        with Store(self._store) as store:
+            store.complete(launch)
+
+    def _wait_for_peers(self, world: int) -> list[WatchedProcess]:
+        deadline = time.monotonic() + (PEER_SECONDS if world > 1 else 0.0)
+        while True:
+            processes = read_processes(Path(self._recorder.directory), self._began - PEER_SECONDS)
+            done = [process for process in processes if process.ended or process.failure]
+            if len(done) >= world or time.monotonic() > deadline:
+                return processes
+            time.sleep(0.05)
+
+    def _shared_directory(self) -> Path:
+        """Where the ranks of this job write, the same for all of them."""
+        _, world = self._watch.rank_and_world()
+        if world == 1:
+            with Store(self._store) as store:
+                return launch_directory(store, f"recorded-{new_launch_id()}")
+        key = "-".join(os.environ[name] for name in _JOB_VARIABLES if name in os.environ)
+        safe = "".join(letter if letter.isalnum() else "-" for letter in key) or "job"
+        directory = self._store.parent / "launches" / f"recorded-{safe}"
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"cannot make {directory}: {error}", "choose a writable place with store="
+            ) from error
+        return directory
+
+
+def record(
+    model: str = "", batch: int | None = None, study: str = "", store: Path | None = None
+) -> Recording:
+    """Record the training in a ``with`` block; call ``step()`` on the result after each step.
+
+    ``batch`` is samples per process and step, where ``step(samples=...)`` does not say it.
+    """
+    return Recording(model, batch, study, store)
+
+
+def _watch_module() -> ModuleType:
+    """The watcher: the one that ``paceline run`` put into this process, or our own copy."""
+    loaded = sys.modules.get("paceline_watch")
+    if loaded is not None:
+        return loaded
+    path = Path(__file__).parent / "watch" / "inject" / "paceline_watch.py"
+    spec = importlib.util.spec_from_file_location("paceline_watch", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["paceline_watch"] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,162 @@
+"""Runs one job as one launch and records it, however it ends."""
+
+import json
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import InputError
+from paceline.measurement.environment import describe_environment, load_average
+from paceline.measurement.events import (
+    layer_timings,
+    measured_step,
+    only,
+    rank_steps,
+    read_events,
+    step_parts,
+)
+from paceline.measurement.failures import failure_reason
+from paceline.measurement.frameworks import Framework, check_runnable, framework, worker_command
+from paceline.measurement.job import Job
+from paceline.measurement.launcher import LaunchExit, launch_local
+from paceline.store import Launch, Outcome, Status, Store
+from paceline.store.database import now
+
+DEFAULT_TIMEOUT_SECONDS = 600.0
+
+
+def run_job(
+    job: Job,
+    store: Store,
+    study: str,
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    port: int | None = None,
+    position: int = 0,
+) -> Launch:
+    """Run ``job`` on this machine and record the launch; a failure is recorded, not raised.
+
+    What the ranks print and the events they write stay in ``launches/<id>`` beside the store.
+    ``position`` is the launch's place in its study's order.
+    """
+    chosen = framework(job.framework)
+    check_instrument(chosen, job.instrument)
+    check_runnable(chosen)
+    launch_id = new_launch_id()
+    directory = launch_directory(store, launch_id)
+    command = worker_command(chosen, job.world_size, directory)
+    job_path = directory / "job.json"
+    write_job(job_path, job.to_json())
+    launch = Launch(
+        id=launch_id,
+        study=study,
+        created_at=now(),
+        framework=job.framework,
+        model=job.model,
+        world_size=job.world_size,
+        nodes=job.nodes,
+        batch_per_rank=job.batch_per_rank,
+        precision=job.precision,
+        instrument=job.instrument,
+        synchronised=job.synchronise,
+        warmup_steps=job.warmup_steps,
+        job={**job.to_json(), "position": position},
+        environment=describe_environment(),
+        outcome=Outcome(Status.RUNNING, ""),
+    )
+    store.start(launch)
+    outcome = Outcome(Status.INTERRUPTED, now(), "interrupted from the keyboard")
+    try:
+        exited = launch_local(
+            [*command.arguments, str(job_path)],
+            command.processes,
+            directory,
+            timeout_seconds,
+            environment={**thread_variables(job.threads), **command.variables},
+            port=port,
+            arguments=lambda rank: [str(events_path(directory, rank))],
+        )
+        outcome = _outcome(job, directory, exited, launch.environment["load_average"])
+    finally:
+        store.finish(launch_id, outcome)
+    return Launch(**{**launch.__dict__, "outcome": outcome})
+
+
+def check_instrument(chosen: Framework, instrument: str) -> None:
+    """Refuse an instrument that the framework's worker does not have."""
+    if instrument not in chosen.instruments:
+        raise InputError(
+            f"{chosen.name} has no instrument '{instrument}'",
+            f"it has {', '.join(chosen.instruments)}",
+        )
+
+
+def new_launch_id() -> str:
+    """A sortable id: time in milliseconds, then four random characters, in hexadecimal."""
+    return f"{time.time_ns() // 1_000_000:011x}{secrets.token_hex(2)}"
+
+
+def launch_directory(store: Store, launch_id: str) -> Path:
+    """A fresh directory for the files of one launch, beside the store."""
+    directory = store.path.parent / "launches" / launch_id
+    try:
+        directory.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make {directory}: {error}", "choose a writable place with --store"
+        ) from error
+    return directory
+
+
+def write_job(path: Path, job: dict[str, Any]) -> None:
+    """Write the job where the worker reads it."""
+    try:
+        path.write_text(json.dumps(job), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error}", "is the disk full?") from error
+
+
+def events_path(directory: Path, rank: int) -> Path:
+    """Where a rank writes its events."""
+    return directory / f"rank-{rank}.events.jsonl"
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """Variables that hold the usual thread pools to ``threads``."""
+    return {
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+    }
+
+
+def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) -> Outcome:
+    ranks = [read_events(events_path(directory, rank)) for rank in range(job.world_size)]
+    steps = [rank_steps(events) for events in ranks]
+    complete = [one for one in steps if one is not None]
+    ended = all(only(events, "end") is not None for events in ranks)
+    hello = only(ranks[0], "hello") if ranks else None
+    facts: dict[str, Any] = {
+        "versions": hello["versions"] if hello else {},
+        "exit_codes": [rank.code for rank in exited.ranks],
+        "seconds": exited.seconds,
+        "load_before": load_before,
+        "load_after": load_average(),
+        "directory": directory.name,
+    }
+    if not (ended and len(complete) == job.world_size):
+        reason = failure_reason(exited, ranks)
+        return Outcome(Status.FAILED, now(), reason, tuple(complete), facts=facts)
+    parts = step_parts(ranks)
+    if parts:
+        facts["parts"] = parts
+    if exited.reason:
+        facts["teardown"] = exited.reason
+    return Outcome(
+        Status.FINISHED,
+        now(),
+        ranks=tuple(complete),
+        layers=layer_timings(ranks[0]),
+        timeline=measured_step(ranks),
+        facts=facts,
+    )

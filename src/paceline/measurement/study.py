@@ -1,0 +1,119 @@
+"""A study: which jobs, how often, in what random order; run now, or continued after a crash."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from paceline.errors import InputError
+from paceline.measurement.job import Job, Optimiser
+from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS, run_job
+from paceline.store import Launch, Status, Store
+
+SETTLED = (Status.FINISHED, Status.FAILED)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Jobs and the order in which their launches run.
+
+    ``order`` holds one index into ``jobs`` per launch: complete blocks, each with every job once,
+    shuffled within the block, so that a slow drift of the machine falls on all jobs alike.
+    """
+
+    jobs: tuple[Job, ...]
+    order: tuple[int, ...]
+    seed: int
+
+    @classmethod
+    def randomised(cls, jobs: Sequence[Job], launches: int | Sequence[int], seed: int) -> "Design":
+        """Each job ``launches`` times (or each its own number), in shuffled blocks."""
+        counts = [launches] * len(jobs) if isinstance(launches, int) else list(launches)
+        if not jobs or min(counts) < 1:
+            raise InputError("a study needs a job and a launch", "give --launches 1 or more")
+        shuffle = random.Random(seed)
+        order: list[int] = []
+        for block in range(max(counts)):
+            members = [index for index, count in enumerate(counts) if block < count]
+            shuffle.shuffle(members)
+            order.extend(members)
+        return cls(tuple(jobs), tuple(order), seed)
+
+    def to_json(self) -> dict[str, Any]:
+        """The design as JSON values."""
+        return {
+            "jobs": [asdict(job) for job in self.jobs],
+            "order": list(self.order),
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> "Design":
+        """The design that `to_json` wrote."""
+        jobs = tuple(
+            Job(**{**fields, "optimiser": Optimiser(**fields["optimiser"])})
+            for fields in document["jobs"]
+        )
+        return cls(jobs, tuple(document["order"]), document["seed"])
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a study stands: launches done of all, the one about to run, seconds each took."""
+
+    done: int
+    total: int
+    job: Job
+    seconds_so_far: tuple[float, ...]
+
+
+def run_study(
+    store: Store,
+    study: str,
+    design: Design | None = None,
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    port: int | None = None,
+    on_launch: Callable[[Progress], None] = lambda progress: None,
+) -> list[Launch]:
+    """Run a new study, or, without a ``design``, what is left of one begun earlier.
+
+    A position of the order is settled once a launch of it finished or failed; one that was
+    interrupted runs again. Returns every launch of the study.
+    """
+    store.mark_interrupted()
+    if design is None:
+        design = _stored_design(store, study)
+    elif store.design(study) is not None:
+        raise InputError(
+            f"there is a study named '{study}' already",
+            f"continue it with 'paceline measure --resume {study}', or choose another name",
+        )
+    else:
+        store.save_design(study, design.to_json())
+    settled = _settled(store, study)
+    seconds = [launch.outcome.facts.get("seconds", 0.0) for launch in settled.values()]
+    for position, index in enumerate(design.order):
+        if position in settled:
+            continue
+        job = design.jobs[index]
+        on_launch(Progress(len(settled), len(design.order), job, tuple(seconds)))
+        launch = run_job(job, store, study, timeout_seconds, port, position)
+        settled[position] = launch
+        seconds.append(launch.outcome.facts.get("seconds", 0.0))
+    return store.launches(study)
+
+
+def _stored_design(store: Store, study: str) -> Design:
+    document = store.design(study)
+    if document is None:
+        known = ", ".join(store.studies()[-5:]) or "none yet"
+        raise InputError(f"there is no study named '{study}'", f"studies here: {known}")
+    return Design.from_json(document)
+
+
+def _settled(store: Store, study: str) -> dict[int, Launch]:
+    return {
+        launch.job["position"]: launch
+        for launch in store.launches(study)
+        if launch.status in SETTLED
+    }

@@ -1,0 +1,11 @@
+"""Traces that other programs write, read into measured steps and layer-wise traces."""
+
+from paceline.measurement.traces.parsed_trace import ParsedTrace
+from paceline.measurement.traces.registry import (
+    is_layer_trace,
+    read_layer_trace,
+    read_trace,
+    trace_format,
+)
+
+__all__ = ["ParsedTrace", "is_layer_trace", "read_layer_trace", "read_trace", "trace_format"]

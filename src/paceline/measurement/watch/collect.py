@@ -1,0 +1,161 @@
+"""Reads what watched processes wrote, and makes one launch of them."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paceline.measurement.events import Event, layer_timings, only, read_events
+from paceline.measurement.traces.spans import Span, host_gaps, measured_step, outermost
+from paceline.step import Phase, Step
+from paceline.store import LayerTiming, RankSteps
+
+EVALUATION_FACTOR = 1.5
+"""A step that fetched so many times the usual number of batches did not only train."""
+
+
+@dataclass(frozen=True)
+class WatchedProcess:
+    """One process that stepped: its steps as they were written, and how it ended."""
+
+    rank: int
+    world: int
+    steps: tuple[Event, ...]
+    ended: bool
+    failure: str
+    forks: int
+    versions: dict[str, str]
+    memory: dict[str, float]
+    layers: tuple[LayerTiming, ...]
+
+
+@dataclass(frozen=True)
+class WatchedJob:
+    """The ranks of a job, with the steps that all of them took and that only trained.
+
+    ``samples`` is how many one rank fetched per step, 0 where no data loader told.
+    ``notes`` says what was odd.
+    """
+
+    ranks: tuple[WatchedProcess, ...]
+    kept: tuple[int, ...]
+    world: int
+    samples: int
+    notes: tuple[str, ...] = field(default=())
+
+    def rank_steps(self) -> tuple[RankSteps, ...]:
+        """Wall and CPU seconds of the kept steps of each rank."""
+        return tuple(
+            RankSteps(
+                process.rank,
+                tuple(process.steps[index]["step_seconds"] for index in self.kept),
+                tuple(process.steps[index]["cpu_seconds"] for index in self.kept),
+            )
+            for process in self.ranks
+        )
+
+    def median_step(self, skip: int) -> Step | None:
+        """The step whose slowest rank has the median duration, after ``skip`` steps."""
+        indices = self.kept[skip:] or self.kept
+        if not indices:
+            return None
+        slowest = [max(p.steps[i]["step_seconds"] for p in self.ranks) for i in indices]
+        chosen = indices[slowest.index(statistics.median_low(slowest))]
+        spans = {process.rank: step_spans(process.steps[chosen]) for process in self.ranks}
+        begins = dict.fromkeys(spans, 0.0)
+        return measured_step(spans, f"step {chosen}", begins)
+
+
+def read_processes(directory: Path, since: float = 0.0) -> list[WatchedProcess]:
+    """Processes that took steps or failed, after ``since`` (seconds since the epoch)."""
+    found = []
+    for path in sorted(directory.glob("process-*.events.jsonl")):
+        events = [event for event in read_events(path) if event.get("time", 0.0) >= since]
+        hello = only(events, "hello")
+        if hello is not None:
+            found.append(_process(hello, events))
+    return found
+
+
+def _process(hello: Event, events: list[Event]) -> WatchedProcess:
+    end, failure = only(events, "end"), only(events, "failure")
+    steps = [step for e in events if e["event"] == "watched" for step in e["steps"]]
+    words = ""
+    if failure is not None:
+        words = f"{failure['kind']}: {failure['message']} at {failure['place']}"
+    return WatchedProcess(
+        rank=int(hello["rank"]),
+        world=int(hello["world"]),
+        steps=tuple(steps),
+        ended=end is not None,
+        failure=words,
+        forks=int(end["forks"]) if end else 0,
+        versions=dict(hello["versions"]),
+        memory=dict(end["memory"]) if end else {},
+        layers=layer_timings(events),
+    )
+
+
+def watched_job(processes: Sequence[WatchedProcess]) -> WatchedJob | None:
+    """The job that the processes make up; None when none of them ever stepped."""
+    stepped = [process for process in processes if process.steps]
+    if not stepped:
+        return None
+    notes: list[str] = []
+    by_rank: dict[int, WatchedProcess] = {}
+    for process in stepped:
+        known = by_rank.get(process.rank)
+        if known is None or len(process.steps) > len(known.steps):
+            by_rank[process.rank] = process
+    if len(by_rank) < len(stepped):
+        notes.append(
+            f"{len(stepped)} processes stepped under {len(by_rank)} rank numbers: the one with "
+            "the most steps counts for each"
+        )
+    ranks = tuple(by_rank[rank] for rank in sorted(by_rank))
+    world = max(process.world for process in ranks)
+    if len(ranks) < world:
+        notes.append(f"only {len(ranks)} of {world} ranks left a record")
+    if any(process.forks for process in ranks):
+        notes.append("the script forked: children that step are processes of their own")
+    kept, dropped = _training_steps(ranks)
+    if dropped:
+        notes.append(f"{dropped} steps with more input than usual (evaluation?) are left out")
+    samples = statistics.median_low([step["samples"] for p in ranks for step in p.steps])
+    return WatchedJob(ranks, kept, world, samples, tuple(notes))
+
+
+def _training_steps(ranks: Sequence[WatchedProcess]) -> tuple[tuple[int, ...], int]:
+    """Indices of the steps that every rank took and that only trained; how many others were."""
+    count = min(len(process.steps) for process in ranks)
+    fetches = [step["fetches"] for process in ranks for step in process.steps]
+    most = EVALUATION_FACTOR * statistics.median(fetches) + 1
+    kept = tuple(
+        index
+        for index in range(count)
+        if all(process.steps[index]["fetches"] <= most for process in ranks)
+    )
+    return kept, count - len(kept)
+
+
+def step_spans(step: dict[str, Any]) -> list[Span]:
+    """A watched step as spans: what was seen, forward in between, and the host's own time."""
+    messages = [
+        Span(operation, Phase.COMMUNICATE, "network", start, max(start, end), f"bucket {n}", size)
+        for n, (operation, size, start, end) in enumerate(step["messages"])
+    ]
+    compute: list[Span] = []
+    reached: float | None = None
+    for name, start, end in sorted(step["segments"], key=lambda segment: segment[1]):
+        if name == "backward":
+            begin = 0.0 if reached is None else reached
+            compute.append(Span("forward", Phase.FORWARD, "compute", begin, start))
+            sent = [m.start for m in messages if start <= m.start <= end]
+            compute.append(Span(name, Phase.BACKWARD, "compute", start, max(sent, default=end)))
+        else:
+            phase = Phase.INPUT if name == "input" else Phase.UPDATE
+            compute.append(Span(name, phase, "compute", start, end))
+        reached = end
+    kept = outermost(span for span in compute if span.seconds > 0)
+    return [*kept, *host_gaps(kept, messages, 0.0, step["step_seconds"]), *messages]

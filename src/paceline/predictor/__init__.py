@@ -1,0 +1,1 @@
+"""Workload x hardware x plan x evidence -> step: layer costs, collectives, schedules, memory."""

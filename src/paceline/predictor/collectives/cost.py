@@ -1,0 +1,204 @@
+"""Seconds of a collective operation: counts of an algorithm x fabric x library."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.errors import InputError
+from paceline.hardware import Cluster
+from paceline.predictor.collectives.algorithms import ALGORITHMS, Counts
+from paceline.predictor.collectives.fabric import Fabric, fabric_of
+from paceline.predictor.collectives.group import Group, Numbers
+from paceline.predictor.collectives.library import Library, Rule, Variant, library
+
+_OF_FEATURES = {"gather_features": "all_gather", "scatter_features": "reduce_scatter"}
+"""Operations whose parts are features of every sample, and what they are made of."""
+
+
+@dataclass(frozen=True)
+class VariantCost:
+    """Latency (seconds) and seconds per byte of one variant on one fabric."""
+
+    name: str
+    latency_seconds: Numbers
+    seconds_per_byte: Numbers
+    pipelined: bool = False
+
+    def seconds(self, size_bytes: Numbers) -> Numbers:
+        """Time of one call with ``size_bytes`` of payload."""
+        transfer = size_bytes * self.seconds_per_byte
+        if self.pipelined:
+            return np.maximum(self.latency_seconds, transfer)
+        return self.latency_seconds + transfer
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Variants of which one is taken by size, for the groups where ``applies`` holds.
+
+    ``limits`` are the sizes in bytes below which each variant is taken, rising, infinity last;
+    without limits the fastest is taken.
+    """
+
+    variants: tuple[VariantCost, ...]
+    limits: tuple[float, ...] = ()
+    applies: NDArray[np.bool_] | bool = True
+
+    def seconds(self, sizes: Numbers) -> Numbers:
+        """Time of one call. It never falls as the size grows.
+
+        Where a library switches to a faster algorithm the curve stays level until that one has
+        caught up, so that a part of a message is never dearer than the whole.
+        """
+        if not self.limits:
+            result = self.variants[0].seconds(sizes)
+            for variant in self.variants[1:]:
+                result = np.minimum(result, variant.seconds(sizes))
+            return result
+        result, floor, lower = np.zeros(()), np.zeros(()), 0.0
+        for variant, limit in zip(self.variants, self.limits, strict=True):
+            inside = (sizes >= lower) & (sizes < limit)
+            result = np.where(inside, np.maximum(variant.seconds(sizes), floor), result)
+            if np.isfinite(limit):
+                floor = np.maximum(floor, variant.seconds(limit))
+            lower = limit
+        return result
+
+    def taken(self, size_bytes: float) -> str:
+        """Name of the variant that a message of this size takes."""
+        for variant, limit in zip(self.variants, self.limits, strict=False):
+            if size_bytes < limit:
+                return variant.name
+        return min(self.variants, key=lambda v: float(np.max(v.seconds(size_bytes)))).name
+
+
+@dataclass(frozen=True)
+class CollectiveCost:
+    """One operation among one group (or an array of groups), ready to be asked for any size."""
+
+    choices: tuple[Choice, ...]
+    alone: NDArray[np.bool_]
+    rearranging: VariantCost | None = None
+    """Copies on the device before or after the call."""
+
+    def seconds(self, size_bytes: Numbers) -> Numbers:
+        """Time of one call; one rank alone, or nothing to send, takes none."""
+        sizes = np.asarray(size_bytes, dtype=np.float64)
+        result = self.choices[0].seconds(sizes)
+        for choice in self.choices[1:]:
+            result = np.where(choice.applies, choice.seconds(sizes), result)
+        if self.rearranging is not None:
+            result = result + self.rearranging.seconds(sizes)
+        result = np.where(self.alone | (sizes <= 0), 0.0, result)
+        return float(result) if result.ndim == 0 else result
+
+    def __call__(self, size_bytes: Any) -> Any:
+        """As `seconds`: a cost is the function of size that step builders take."""
+        return self.seconds(size_bytes)
+
+    def taken(self, size_bytes: float) -> str:
+        """Name of the algorithm that a message of this size takes (for one group)."""
+        applying = [choice for choice in self.choices if np.all(choice.applies)]
+        return applying[-1].taken(size_bytes)
+
+
+def collective_cost(
+    operation: str, group: Group, cluster: Cluster, which: str | Library
+) -> CollectiveCost:
+    """The cost of ``operation`` among ``group`` on ``cluster`` with a library."""
+    return cost_on_fabric(operation, group, fabric_of(cluster, group), library(which))
+
+
+def cost_on_fabric(operation: str, group: Group, fabric: Fabric, which: Library) -> CollectiveCost:
+    """As `collective_cost`, on a fabric whose bandwidths may be arrays."""
+    if operation in _OF_FEATURES:
+        moved = cost_on_fabric(_OF_FEATURES[operation], group, fabric, which)
+        return replace(moved, rearranging=_rearranging(fabric, which))
+    usable = [
+        variant
+        for variant in which.variants
+        if variant.operation == operation and _fits(variant, fabric)
+    ]
+    if not usable:
+        raise InputError(
+            f"{which.name} has no {operation.replace('_', ' ')} for this group",
+            "take another library, e.g. nccl",
+        )
+    alone = np.asarray(group.ranks) <= 1
+    rules = [rule for rule in which.rules if rule.operation == operation]
+    if rules:
+        return CollectiveCost(_by_rules(rules, usable, group, fabric, which), alone)
+    costs = tuple(variant_cost(variant, group, fabric, which) for variant in usable)
+    return CollectiveCost((Choice(costs),), alone)
+
+
+def _rearranging(fabric: Fabric, which: Library) -> VariantCost:
+    """Parts of features into the place that they have in each sample, or out of it.
+
+    Ranks' parts follow one another in memory, samples' features do too: all is read and written
+    once. Nothing runs beside such an exchange, so what a call takes from the device counts too.
+    """
+    per_byte = 0.0 if fabric.reduce_bandwidth is None else 2.0 / (3.0 * fabric.reduce_bandwidth)
+    return VariantCost("rearranging", which.message_overhead_seconds, per_byte)
+
+
+def variant_cost(variant: Variant, group: Group, fabric: Fabric, which: Library) -> VariantCost:
+    """One variant of a library among ``group`` on ``fabric``."""
+    counts = variant.counts(group)
+    latency = _hops_seconds(counts, variant.hop_seconds, fabric)
+    if which.negotiation is not None:
+        tree = ALGORITHMS["broadcast"]["tree"](group)
+        hops = _hops_seconds(tree, which.negotiation.hop_seconds, fabric)
+        latency = latency + which.negotiation.trees * hops
+    if variant.one_node:
+        latency = np.where(group.nodes > 1, np.inf, latency)
+    inner_efficiency = which.efficiency.get(fabric.inner, 1.0)
+    if which.uses_collective_bandwidth and fabric.inner_efficiency is not None:
+        inner_efficiency = fabric.inner_efficiency
+    outer_efficiency = which.efficiency.get(fabric.outer, 1.0)
+    inner = counts.inner_volume / (fabric.inner_bandwidth * inner_efficiency)
+    outer = counts.outer_volume / (fabric.outer_bandwidth * outer_efficiency)
+    transfer = np.maximum(inner, outer) if counts.together else inner + outer
+    transfer = transfer / variant.bandwidth_fraction
+    if fabric.reduce_bandwidth is not None:
+        reduction = counts.reduced / fabric.reduce_bandwidth
+        if which.hides_reduction:
+            transfer = np.maximum(transfer, reduction)
+        else:
+            transfer = transfer + reduction
+    return VariantCost(variant.name, variant.start_seconds + latency, transfer, which.pipelined)
+
+
+def _hops_seconds(counts: Counts, hop_seconds: Mapping[str, float], fabric: Fabric) -> Numbers:
+    """Messages that follow one another, inside nodes and between them."""
+    inner = hop_seconds.get(fabric.inner, 0.0) + fabric.inner_latency_seconds
+    outer = hop_seconds.get(fabric.outer, 0.0) + fabric.outer_latency_seconds
+    return counts.inner_messages * inner + counts.outer_messages * outer
+
+
+def _fits(variant: Variant, fabric: Fabric) -> bool:
+    if variant.inner_families and fabric.inner not in variant.inner_families:
+        return False
+    return fabric.sums_in_switch or not variant.needs_switch
+
+
+def _by_rules(
+    rules: list[Rule], usable: list[Variant], group: Group, fabric: Fabric, which: Library
+) -> tuple[Choice, ...]:
+    """One choice per range of ranks, the last range first: later ones apply to fewer ranks."""
+    costs = {variant.algorithm: variant_cost(variant, group, fabric, which) for variant in usable}
+    ranks = np.asarray(group.ranks)
+    choices = []
+    for ranks_below in sorted({rule.ranks_below for rule in rules}, reverse=True):
+        own = [rule for rule in rules if rule.ranks_below == ranks_below]
+        choices.append(
+            Choice(
+                variants=tuple(costs[rule.algorithm] for rule in own),
+                limits=tuple(rule.bytes_below for rule in own),
+                applies=ranks < ranks_below,
+            )
+        )
+    return tuple(choices)

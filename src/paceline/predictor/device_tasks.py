@@ -1,0 +1,129 @@
+"""The tasks that every policy lists for one device: input, layers, messages, update."""
+
+from collections.abc import Sequence
+
+from paceline.plan.messages import Message
+from paceline.predictor.step_builder import NETWORK, REPLICA_LINK, StepBuilder
+from paceline.predictor.step_costs import CollectiveSeconds, LayerTime, StepCosts
+from paceline.step import Phase, Task
+
+
+class DeviceTasks:
+    """Appends tasks of one device; what the methods return is what later tasks wait for.
+
+    Exchanges within a replica have a link of their own unless ``exchange_lane`` is that of the
+    gradients.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[LayerTime],
+        costs: StepCosts,
+        message_overhead_seconds: float,
+        exchange_lane: str = REPLICA_LINK,
+    ) -> None:
+        self.layers = layers
+        self.costs = costs
+        self.message_overhead_seconds = message_overhead_seconds
+        self.exchange_lane = exchange_lane
+        self.builder = StepBuilder(costs.interference)
+
+    @property
+    def last(self) -> tuple[int, ...]:
+        """The task listed last."""
+        return (len(self.builder.tasks) - 1,)
+
+    def input(self, after: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """Input and copy; what forward must wait for, which is nothing when prefetched."""
+        last = after
+        for name, phase, seconds in (
+            ("input", Phase.INPUT, self.costs.input_seconds),
+            ("copy", Phase.COPY, self.costs.copy_seconds),
+        ):
+            if seconds > 0:
+                last = (self.builder.add(Task(name, phase, str(phase), seconds, last)),)
+        return () if self.costs.input_overlapped else last
+
+    def framework(self, after: tuple[int, ...]) -> None:
+        """The framework's own time per step."""
+        if self.costs.overhead_seconds > 0:
+            self.builder.compute("framework", Phase.OTHER, self.costs.overhead_seconds, after)
+
+    def earlier_micro_batches(self, count: int, scatter_seconds: float = 0.0) -> None:
+        """All micro-batches but the last, one task each way; their messages run beside."""
+        if count < 1:
+            return
+        forward = sum(x.whole_forward_seconds for x in self.layers)
+        backward = sum(x.whole_backward_seconds for x in self.layers)
+        for number in range(count):
+            self.builder.compute(f"forward {number}", Phase.FORWARD, forward)
+            ready = self.builder.compute(f"backward {number}", Phase.BACKWARD, backward)
+            if scatter_seconds > 0:
+                self.builder.send(f"reduce-scatter {number}", scatter_seconds, 0.0, (ready,))
+
+    def forward(self, index: int, after: tuple[int, ...] = ()) -> int:
+        """Forward of one layer and its exchange within the replica."""
+        layer = self.layers[index]
+        done = self.builder.compute(
+            f"forward {layer.name}", Phase.FORWARD, layer.forward_seconds, after, layer.name
+        )
+        return self._exchange(layer.forward_exchange_seconds, layer.name, done)
+
+    def backward(self, index: int, launches: int = 0, after: tuple[int, ...] = ()) -> int:
+        """Backward of one layer with what it needs again, and the launch of its messages."""
+        layer = self.layers[index]
+        if layer.recompute_seconds > 0:
+            self.builder.compute(
+                f"again {layer.name}", Phase.FORWARD, layer.recompute_seconds, after, layer.name
+            )
+        done = self.builder.compute(
+            f"backward {layer.name}", Phase.BACKWARD, layer.backward_seconds, after, layer.name
+        )
+        done = self._exchange(layer.backward_exchange_seconds, layer.name, done)
+        overhead = launches * self.message_overhead_seconds
+        if overhead > 0:
+            done = self.builder.compute(
+                f"launch {layer.name}", Phase.OTHER, overhead, (), layer.name
+            )
+        return done
+
+    def send(
+        self,
+        name: str,
+        group: Message,
+        seconds: CollectiveSeconds,
+        after: tuple[int, ...] = (),
+        lane: str = NETWORK,
+    ) -> int:
+        """One message with the gradients or weights of a group of layers."""
+        first, last = self.layers[group.layers[0]].name, self.layers[group.layers[-1]].name
+        span = first if first == last else f"{first}..{last}"
+        time = float(seconds(group.size_bytes))
+        return self.builder.send(f"{name} {span}", time, group.size_bytes, after, span, lane)
+
+    def update(self, after: tuple[int, ...]) -> None:
+        """The optimiser's update of everything."""
+        if self.costs.update_seconds > 0:
+            self.builder.compute("update", Phase.UPDATE, self.costs.update_seconds, after)
+
+    def update_layer(self, index: int, after: tuple[int, ...]) -> None:
+        """The optimiser's update of one layer: its share of the whole."""
+        size = self.layers[index].gradient_bytes
+        if size > 0 and self.costs.update_seconds > 0:
+            share = self.costs.update_seconds * size / self.gradient_bytes
+            name = self.layers[index].name
+            self.builder.compute(f"update {name}", Phase.UPDATE, share, after, name)
+
+    @property
+    def gradient_bytes(self) -> float:
+        """Bytes of all gradients."""
+        return sum(layer.gradient_bytes for layer in self.layers)
+
+    def _exchange(self, seconds: float, layer: str, after: int) -> int:
+        """Messages within the replica: what computes next waits for them."""
+        if seconds <= 0:
+            return after
+        sent = self.builder.send(
+            f"exchange {layer}", seconds, 0.0, (after,), layer, self.exchange_lane
+        )
+        return self.builder.compute(f"wait {layer}", Phase.WAIT, 0.0, (sent,), layer)

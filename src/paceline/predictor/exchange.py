@@ -1,0 +1,108 @@
+"""What gradient messages of a plan take: all-reduce, sharded, compressed, parameter server."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from paceline.plan.compression import NO_COMPRESSION
+from paceline.plan.synchronisation import Exchange, Synchronisation
+from paceline.predictor.collectives import Group, Numbers, parameter_server_cost
+from paceline.predictor.replica import Replica
+from paceline.predictor.step_costs import CollectiveSeconds, GradientExchange, LayerTime
+from paceline.workload.precision import precision
+
+
+def gradient_exchange(
+    replica: Replica, synchronisation: Synchronisation
+) -> GradientExchange | None:
+    """The messages among replicas; None when there is only one."""
+    group = replica.layout.replicas
+    return None if group.ranks == 1 else exchange_among(group, replica, synchronisation)
+
+
+def exchange_among(
+    group: Group, replica: Replica, synchronisation: Synchronisation
+) -> GradientExchange:
+    """Messages among the ranks of a group (or of many groups: arrays) as ``replica`` sends them."""
+    all_reduce = _message(replica, "all_reduce", group)
+    if synchronisation.exchange is Exchange.PARAMETER_SERVER:
+        return _parameter_server(group, replica, synchronisation, all_reduce)
+    if replica.plan.compression.gathers:
+        # Everyone's entries go to everyone: N times what one worker contributes.
+        all_reduce = _message(replica, "all_gather", group, group.ranks)
+    return GradientExchange(
+        synchronisation,
+        all_reduce,
+        _message(replica, "reduce_scatter", group),
+        _message(replica, "all_gather", group),
+    )
+
+
+def compressed(layers: list[LayerTime], replica: Replica) -> list[LayerTime]:
+    """Layers whose gradients are compressed before they are sent."""
+    compression = replica.plan.compression
+    if compression == NO_COMPRESSION:
+        return layers
+    width = precision(replica.workload.precision).gradient_bytes
+    bandwidth = replica.cluster.device.known_memory_bandwidth
+    return [
+        replace(
+            layer,
+            gradient_bytes=compression.sent_bytes(layer.gradient_bytes, width),
+            backward_seconds=layer.backward_seconds
+            + compression.memory_passes * layer.gradient_bytes / bandwidth,
+        )
+        for layer in layers
+    ]
+
+
+def _message(
+    replica: Replica, operation: str, group: Group, times: Numbers = 1.0
+) -> CollectiveSeconds:
+    """Seconds of an operation among replicas on ``times`` the bytes of a message."""
+    cost = replica.cost(operation, group)
+    delay = replica.framework.message_latency_seconds
+
+    def seconds(size: Numbers) -> Numbers:
+        return delay + cost.seconds(times * size)
+
+    return seconds
+
+
+def _parameter_server(
+    group: Group,
+    replica: Replica,
+    synchronisation: Synchronisation,
+    all_reduce: CollectiveSeconds,
+) -> GradientExchange:
+    """Half of a push and pull each way: they carry the same bytes.
+
+    Servers of their own receive while they send. On the nodes of workers each card carries
+    both ways for both, so pushes and pulls take turns. Workers of one node need no server.
+    """
+    alone = np.asarray(group.nodes) == 1
+    if alone.all():
+        return GradientExchange(synchronisation, all_reduce)
+    cost = parameter_server_cost(
+        group,
+        replica.cluster,
+        replica.framework.library(replica.cluster.device),
+        servers=synchronisation.servers,
+        colocated=synchronisation.servers_on_workers,
+    )
+    delay = replica.framework.message_latency_seconds
+
+    def push(size: Numbers) -> Numbers:
+        served = delay + 0.5 * cost.seconds(size)
+        return np.where(alone, all_reduce(size), served) if alone.any() else served
+
+    def pull(size: Numbers) -> Numbers:
+        served = 0.5 * cost.seconds(size)
+        return np.where(alone, 0.0, served) if alone.any() else served
+
+    return GradientExchange(
+        synchronisation,
+        push,
+        pull=pull,
+        one_way_at_a_time=synchronisation.servers_on_workers,
+    )

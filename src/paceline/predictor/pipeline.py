@@ -1,0 +1,234 @@
+"""A pipeline of stages as tasks: one representative rank per stage."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.plan.pipeline import Pass, stage_order
+from paceline.plan.plan import PipelineSchedule
+from paceline.predictor.step_builder import COMPUTE, NETWORK, REPLICA_LINK
+from paceline.step import Phase, Task
+
+PIPELINE = "pipeline"
+"""Lane of messages from stage to stage."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a chunk's last backward after which some of its gradients can leave."""
+
+    fraction: float
+    message_seconds: float
+    size_bytes: float
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """Weights (and gradients) that sharded replicas exchange in every pass through a chunk.
+
+    ``exposed_seconds`` pass before it computes, ``hidden_seconds`` while it does.
+    """
+
+    exposed_seconds: float
+    hidden_seconds: float
+    size_bytes: float
+
+    @property
+    def seconds(self) -> float:
+        """On the link."""
+        return self.exposed_seconds + self.hidden_seconds
+
+
+@dataclass(frozen=True)
+class ChunkTime:
+    """Seconds of one micro-batch through one chunk of the network.
+
+    ``backward_seconds`` contain what is computed again; what the devices of a stage exchange
+    with each other comes on top. ``send_bytes`` go to the next chunk and, as gradient, back
+    from it; ``send_seconds`` each way. ``segments`` divide the last backward by the gradient
+    messages that leave under it. With sharded gradients every backward scatters them, with sharded
+    weights every pass gathers those first.
+    """
+
+    name: str
+    forward_seconds: float
+    backward_seconds: float
+    forward_exchange_seconds: float = 0.0
+    backward_exchange_seconds: float = 0.0
+    send_seconds: float = 0.0
+    send_bytes: float = 0.0
+    segments: tuple[Segment, ...] = ()
+    forward_sharding: Sharding | None = None
+    backward_sharding: Sharding | None = None
+
+
+@dataclass(frozen=True)
+class PipelineTasks:
+    """Tasks of all stages, and what each stage must have done before it updates its weights."""
+
+    tasks: list[Task]
+    finished: list[tuple[int, ...]]
+
+
+def pipeline_tasks(
+    chunks: Sequence[ChunkTime], pp: int, micro_batches: int, schedule: PipelineSchedule
+) -> PipelineTasks:
+    """Tasks of one step of a pipeline, ready for `paceline.step.schedule`.
+
+    ``chunks`` are in the order of the network; stage s (rank s) holds chunks s, s + pp, ...
+    """
+    return _Lister(chunks, pp, micro_batches, schedule).run()
+
+
+class _Lister:
+    """Lists passes in an order in which each comes after what it waits for."""
+
+    def __init__(
+        self,
+        chunks: Sequence[ChunkTime],
+        pp: int,
+        micro_batches: int,
+        schedule: PipelineSchedule,
+    ) -> None:
+        self.chunks = chunks
+        self.pp = pp
+        self.micro_batches = micro_batches
+        interleave = len(chunks) // pp
+        self.orders = [
+            stage_order(schedule, stage, pp, micro_batches, interleave) for stage in range(pp)
+        ]
+        self.tasks: list[Task] = []
+        self.arrived: dict[tuple[bool, int, int], int] = {}
+        self.backwards = [0] * len(chunks)
+        self.exchanged: list[tuple[int, ...]] = [()] * pp
+        self.last_pass: list[tuple[int, ...]] = [()] * pp
+        self.finished: list[list[int]] = [[] for _ in range(pp)]
+
+    def run(self) -> PipelineTasks:
+        position = [0] * self.pp
+        listed = True
+        while listed:
+            listed = False
+            for stage, order in enumerate(self.orders):
+                while position[stage] < len(order) and self._list(stage, order[position[stage]]):
+                    position[stage] += 1
+                    listed = True
+        return PipelineTasks(self.tasks, [tuple(tasks) for tasks in self.finished])
+
+    def _list(self, stage: int, work: Pass) -> bool:
+        """Append a pass with its message if what it waits for is there."""
+        place = work.chunk * self.pp + stage
+        is_source = work.is_forward and place == 0
+        arrival = self.arrived.get((work.is_forward, work.micro_batch, place))
+        if arrival is None and not is_source:
+            return False
+        waits = self.exchanged[stage] if arrival is None else (*self.exchanged[stage], arrival)
+        run = self._forward if work.is_forward else self._backward
+        done = run(place, stage, work, waits)
+        self.last_pass[stage] = (done,)
+        self._pass_on(place, stage, work, done)
+        return True
+
+    def _forward(self, place: int, stage: int, work: Pass, waits: tuple[int, ...]) -> int:
+        chunk = self.chunks[place]
+        waits = self._gather(chunk, stage, chunk.forward_sharding, waits)
+        name = f"forward {work.micro_batch} {chunk.name}"
+        done = self._add(
+            Task(name, Phase.FORWARD, COMPUTE, chunk.forward_seconds, waits, stage, chunk.name)
+        )
+        return self._exchange(chunk, stage, chunk.forward_exchange_seconds, done)
+
+    def _backward(self, place: int, stage: int, work: Pass, waits: tuple[int, ...]) -> int:
+        chunk = self.chunks[place]
+        waits = self._gather(chunk, stage, chunk.backward_sharding, waits)
+        self.backwards[place] += 1
+        is_last = self.backwards[place] == self.micro_batches
+        segments = chunk.segments if is_last else ()
+        name = f"backward {work.micro_batch} {chunk.name}"
+        done = -1
+        for segment in segments or (Segment(1.0, 0.0, 0.0),):
+            seconds = segment.fraction * chunk.backward_seconds
+            done = self._add(Task(name, Phase.BACKWARD, COMPUTE, seconds, waits, stage, chunk.name))
+            if segment.size_bytes > 0:
+                self.finished[stage].append(self._gradients(chunk, stage, segment, done))
+        done = self._exchange(chunk, stage, chunk.backward_exchange_seconds, done)
+        if is_last:
+            self.finished[stage].append(done)
+        return done
+
+    def _gather(
+        self, chunk: ChunkTime, stage: int, sharded: Sharding | None, waits: tuple[int, ...]
+    ) -> tuple[int, ...]:
+        """Weights of a chunk once more: what a pass waits for, and what runs beside it."""
+        if sharded is None:
+            return waits
+        name, rate = f"shards {chunk.name}", sharded.size_bytes / sharded.seconds
+        after = (*waits, *self.last_pass[stage])
+        first, second = sharded.exposed_seconds, sharded.hidden_seconds
+        exposed = self._add(
+            Task(name, Phase.COMMUNICATE, NETWORK, first, after, stage, chunk.name, rate * first)
+        )
+        self._add(
+            Task(
+                name,
+                Phase.COMMUNICATE,
+                NETWORK,
+                second,
+                (exposed,),
+                stage,
+                chunk.name,
+                rate * second,
+            )
+        )
+        return (exposed,)
+
+    def _exchange(self, chunk: ChunkTime, stage: int, seconds: float, after: int) -> int:
+        """Messages among the devices of a stage, which its next pass waits for."""
+        if seconds <= 0:
+            return after
+        name = f"exchange {chunk.name}"
+        done = self._add(
+            Task(name, Phase.COMMUNICATE, REPLICA_LINK, seconds, (after,), stage, chunk.name)
+        )
+        self.exchanged[stage] = (done,)
+        return done
+
+    def _gradients(self, chunk: ChunkTime, stage: int, segment: Segment, after: int) -> int:
+        return self._add(
+            Task(
+                f"gradients {chunk.name}",
+                Phase.COMMUNICATE,
+                NETWORK,
+                segment.message_seconds,
+                (after,),
+                stage,
+                chunk.name,
+                segment.size_bytes,
+            )
+        )
+
+    def _pass_on(self, place: int, stage: int, work: Pass, done: int) -> None:
+        """To the next chunk, or at the end of the network from forward to backward."""
+        last = len(self.chunks) - 1
+        if work.is_forward and place == last:
+            self.arrived[False, work.micro_batch, place] = done
+            return
+        target = place + 1 if work.is_forward else place - 1
+        if target < 0:
+            return
+        message = self.chunks[min(place, target)]
+        self.arrived[work.is_forward, work.micro_batch, target] = self._add(
+            Task(
+                f"send {work.micro_batch} to {self.chunks[target].name}",
+                Phase.COMMUNICATE,
+                PIPELINE,
+                message.send_seconds,
+                (done,),
+                stage,
+                self.chunks[place].name,
+                message.send_bytes,
+            )
+        )
+
+    def _add(self, task: Task) -> int:
+        self.tasks.append(task)
+        return len(self.tasks) - 1

@@ -1,0 +1,92 @@
+"""Memory of a plan on its fullest device."""
+
+from collections.abc import Sequence
+
+from paceline.plan.activations import working_bytes
+from paceline.plan.blocks import blocks
+from paceline.plan.memory import (
+    Memory,
+    Numbers,
+    buffer_bytes,
+    micro_batches_held,
+    optimiser_bytes_per_parameter,
+    sharded_bytes,
+)
+from paceline.plan.plan import PipelineSchedule, Recompute
+from paceline.plan.synchronisation import Synchronisation
+from paceline.predictor.replica import Replica
+from paceline.predictor.stages import Chunk
+from paceline.workload.precision import precision
+
+
+def plan_memory(
+    replica: Replica, chunks: Sequence[Chunk], synchronisation: Synchronisation
+) -> Memory:
+    """Bytes by part on the stage that needs most."""
+    stages = [
+        _stage_memory(replica, stage, chunks[stage :: replica.plan.pp], synchronisation)
+        for stage in range(replica.plan.pp)
+    ]
+    return max(stages, key=lambda memory: float(memory.total_bytes))
+
+
+def _stage_memory(
+    replica: Replica, stage: int, chunks: Sequence[Chunk], synchronisation: Synchronisation
+) -> Memory:
+    plan, workload = replica.plan, replica.workload
+    widths = precision(workload.precision)
+    own = [i for chunk in chunks for i in chunk.positions]
+    weights, gradients, state = (
+        _sharded(replica, own, width, stage_of)
+        for width, stage_of in (
+            (widths.weight_bytes, 3),
+            (widths.gradient_bytes, 2),
+            (optimiser_bytes_per_parameter(workload.optimiser, widths), 1),
+        )
+    )
+    whole = sum(float(replica.parts[i].profile.parameters) for i in own) * widths.gradient_bytes
+    buffers: Numbers = 0.0
+    if plan.shard_degree > 1:
+        buffers = buffer_bytes(
+            whole,
+            synchronisation.bucket_bytes,
+            _largest(replica),
+            plan.zero,
+            copies_gradients=replica.framework.copies_gradients(synchronisation),
+        )
+    return Memory(weights, gradients, state, _activations(replica, stage, own), buffers)
+
+
+def _sharded(replica: Replica, own: Sequence[int], width: float, stage: int) -> Numbers:
+    """Bytes of something that sharding of ``stage`` shares out: experts among fewer devices."""
+    plan = replica.plan
+    parts = [replica.parts[i] for i in own]
+    experts = sum(float(part.expert_parameters) for part in parts)
+    dense = sum(float(part.profile.parameters) for part in parts) - experts
+    holders = plan.shard_degree // plan.ep
+    return sharded_bytes(width * dense, stage, plan.zero, plan.shard_degree) + sharded_bytes(
+        width * experts, stage, plan.zero, holders
+    )
+
+
+def _activations(replica: Replica, stage: int, own: Sequence[int]) -> float:
+    plan, batch = replica.plan, replica.share_of_batch
+    kept = sum(float(replica.kept.sizes[i].at(batch)) for i in own)
+    held = micro_batches_held(
+        stage,
+        plan.pp,
+        replica.micro_batches if plan.pp > 1 else 1,
+        plan.interleave,
+        plan.pipeline is PipelineSchedule.GPIPE and plan.pp > 1,
+    )
+    again = 0.0
+    if plan.recompute is Recompute.FULL:
+        again = float(working_bytes(replica.parts, replica.sharding).at(batch))
+    return kept * float(held) + again
+
+
+def _largest(replica: Replica) -> float:
+    """Weights of the largest block, whole."""
+    return max(
+        sum(replica.weight_bytes[part.first : part.last]) for part in blocks(replica.workload.graph)
+    )

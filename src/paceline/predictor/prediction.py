@@ -1,0 +1,146 @@
+"""Prediction: what a step under a plan takes, what bounds it, and whether it fits."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from paceline.hardware import Cluster
+from paceline.plan.memory import Memory
+from paceline.plan.plan import Plan
+from paceline.predictor.render import as_html, as_text, bound_by
+from paceline.step import Breakdown, Phase, Step, breakdown
+from paceline.workload.precision import precision
+from paceline.workload.workload import Workload
+
+_NORMAL_QUANTILE = 1.645
+_COMPUTING = (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE, Phase.OTHER)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A predicted step with its memory. Times in seconds, sizes in bytes.
+
+    ``ideal_seconds`` is what a device needs for its share of the arithmetic alone: no messages,
+    bubbles, waiting or recomputation. ``waiting_seconds`` is how much longer the slowest of all
+    workers computes than the mean one. ``relative_error`` is the standard error of the
+    prediction on a logarithmic scale; intervals are 90 %, from ``throughput_factors`` on the
+    throughput where errors were seen to lean to one side. ``notes`` say what is not known.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    plan: Plan
+    framework: str
+    step: Step
+    memory: Memory
+    ideal_seconds: float
+    waiting_seconds: float
+    training_flops: float
+    relative_error: float
+    notes: tuple[str, ...] = ()
+    throughput_factors: tuple[float, float] | None = None
+
+    @property
+    def devices(self) -> int:
+        """Devices that the plan uses."""
+        return self.plan.devices
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds per step."""
+        return self.step.seconds
+
+    @property
+    def step_interval_seconds(self) -> tuple[float, float]:
+        """90 % interval of the seconds per step."""
+        if self.throughput_factors is not None:
+            slowest, fastest = self.throughput_factors
+            return self.step_seconds / fastest, self.step_seconds / slowest
+        spread = math.exp(_NORMAL_QUANTILE * self.relative_error)
+        return self.step_seconds / spread, self.step_seconds * spread
+
+    @property
+    def samples_per_step(self) -> int:
+        """Samples that all replicas train on per step."""
+        return self.workload.global_batch(self.plan.dp)
+
+    @property
+    def samples_per_second(self) -> float:
+        """Throughput of all devices together."""
+        return self.samples_per_step / self.step_seconds
+
+    @property
+    def samples_per_second_interval(self) -> tuple[float, float]:
+        """90 % interval of the throughput."""
+        shortest, longest = self.step_interval_seconds
+        return self.samples_per_step / longest, self.samples_per_step / shortest
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Throughput in tokens, where samples are sequences."""
+        if self.workload.sequence is None:
+            return None
+        return self.samples_per_second * self.workload.sequence
+
+    @property
+    def perfect_samples_per_second(self) -> float:
+        """Null model: every device spends all its time on its share of the arithmetic."""
+        return self.samples_per_step / self.ideal_seconds
+
+    @property
+    def efficiency(self) -> float:
+        """Throughput over that of the null model."""
+        return self.ideal_seconds / self.step_seconds
+
+    @property
+    def utilisation(self) -> float:
+        """Model FLOP per second over the peak of all devices (MFU)."""
+        peak = self.cluster.device.peak(precision(self.workload.precision).compute) * self.devices
+        return self.training_flops / self.step_seconds / peak
+
+    @cached_property
+    def breakdown(self) -> Breakdown:
+        """Seconds by phase of the rank that ends last."""
+        return breakdown(self.step)
+
+    @property
+    def compute_seconds(self) -> float:
+        """Time that the device computes, what it computes again included."""
+        exposed = self.breakdown.exposed
+        return sum(seconds for phase, seconds in exposed.items() if phase in _COMPUTING)
+
+    @property
+    def exposed_communication_seconds(self) -> float:
+        """Communication that nothing hides."""
+        return self.breakdown.exposed_communication_seconds
+
+    @property
+    def device_memory_bytes(self) -> float | None:
+        """Memory of one device, if known."""
+        return self.cluster.device.memory_bytes
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the fullest device has room; None if its memory is not known."""
+        if self.device_memory_bytes is None:
+            return None
+        return bool(self.memory.total_bytes <= self.device_memory_bytes)
+
+    @property
+    def price_per_million_samples(self) -> float | None:
+        """Price of a million samples where the cluster has a price per device and hour."""
+        rate = self.cluster.price_per_device_hour
+        if rate is None:
+            return None
+        return rate * self.devices / 3600.0 * 1e6 / self.samples_per_second
+
+    @property
+    def bound_by(self) -> str:
+        """What takes the largest part of the time beyond the ideal, or the arithmetic."""
+        return bound_by(self)
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)

@@ -1,0 +1,70 @@
+"""A prediction as JSON values: units in the names, nothing rounded."""
+
+from typing import Any
+
+from paceline.predictor.prediction import Prediction
+from paceline.predictor.render import losses_seconds
+
+
+def prediction_json(prediction: Prediction) -> dict[str, Any]:
+    """What `paceline predict --json` prints for one place."""
+    workload, cluster, plan = prediction.workload, prediction.cluster, prediction.plan
+    low, high = prediction.step_interval_seconds
+    slow, fast = prediction.samples_per_second_interval
+    memory = prediction.memory
+    return {
+        "model": workload.graph.name,
+        "batch_per_replica": workload.batch,
+        "global_batch": prediction.samples_per_step,
+        "sequence": workload.sequence,
+        "precision": workload.precision,
+        "optimiser": workload.optimiser,
+        "cluster": cluster.name,
+        "device": cluster.device.name,
+        "nodes": cluster.nodes,
+        "devices_per_node": cluster.devices_per_node,
+        "devices": prediction.devices,
+        "framework": prediction.framework,
+        "plan": _plan_json(prediction),
+        "step_seconds": prediction.step_seconds,
+        "step_seconds_interval_90": [low, high],
+        "samples_per_second": prediction.samples_per_second,
+        "samples_per_second_interval_90": [slow, fast],
+        "tokens_per_second": prediction.tokens_per_second,
+        "perfect_samples_per_second": prediction.perfect_samples_per_second,
+        "efficiency": prediction.efficiency,
+        "model_flops_utilisation": prediction.utilisation,
+        "ideal_seconds": prediction.ideal_seconds,
+        "compute_seconds": prediction.compute_seconds,
+        "exposed_communication_seconds": prediction.exposed_communication_seconds,
+        "hidden_communication_seconds": prediction.breakdown.hidden_communication_seconds,
+        "phase_seconds": {str(p): s for p, s in prediction.breakdown.exposed.items()},
+        "loss_seconds": losses_seconds(prediction),
+        "memory_bytes": {name: float(size) for name, size in memory.parts().items()},
+        "memory_total_bytes": float(memory.total_bytes),
+        "device_memory_bytes": prediction.device_memory_bytes,
+        "fits": prediction.fits,
+        "price_per_million_samples": prediction.price_per_million_samples,
+        "bound_by": prediction.bound_by,
+        "notes": list(prediction.notes),
+        "degrees": {"dp": plan.dp, "tp": plan.tp, "pp": plan.pp, "cp": plan.cp, "ep": plan.ep},
+    }
+
+
+def _plan_json(prediction: Prediction) -> dict[str, Any]:
+    plan = prediction.plan
+    micro_batch, micro_batches = plan.batches(prediction.workload.batch)
+    return {
+        "zero": plan.zero,
+        "micro_batch": micro_batch,
+        "micro_batches": micro_batches,
+        "interleave": plan.interleave,
+        "pipeline": str(plan.pipeline),
+        "recompute": str(plan.recompute),
+        "sequence_parallel": plan.sequence_parallel,
+        "fused_attention": plan.fused_attention,
+        "compression": str(plan.compression.kind),
+        "synchronisation": None
+        if plan.synchronisation is None
+        else str(plan.synchronisation.policy),
+    }

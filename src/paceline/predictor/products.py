@@ -1,0 +1,121 @@
+"""The matrix products of a whole graph as arrays, so that a sweep evaluates them at once."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.hardware import Device
+from paceline.predictor.efficiency import Efficiency
+from paceline.workload.cost import Gemm, GraphProfile, LayerProfile, Number
+
+Array = NDArray[np.float64]
+FORWARD, BACKWARD = 0, 1
+
+# A convolution with at most so many filters per group runs as a direct kernel on plain units.
+_DEPTHWISE_FILTERS = 4
+_CONVOLUTIONS = ("conv", "stem")
+# Products of attention are blocked for their shape: heads of this width reach half of the rate.
+_HALF_HEAD = 16.0
+
+
+class Products:
+    """Every product of a graph for ``batch`` samples (a number or an array).
+
+    ``stage`` and ``layer`` say where each belongs; ``m``, ``n``, ``k``, ``count`` have one row
+    per product and the axes of the batch.
+    """
+
+    def __init__(self, profile: GraphProfile, batch: Array) -> None:
+        entries = list(_entries(profile))
+        self.stage = np.array([stage for stage, _, _, _ in entries], dtype=np.intp)
+        self.layer = np.array([index for _, index, _, _ in entries], dtype=np.intp)
+        self._roles = [role for _, _, role, _ in entries]
+        self._kinds = [_product_kind(profile.layers[index]) for index in self.layer]
+        gemms = [gemm for _, _, _, gemm in entries]
+        self.m = _dimension(gemms, "m", batch)
+        self.n = _dimension(gemms, "n", batch)
+        self.k = _dimension(gemms, "k", batch)
+        self.count = _dimension(gemms, "count", batch)
+
+    @property
+    def flops(self) -> Array:
+        """FLOP of each product."""
+        return 2.0 * self.m * self.n * self.k * self.count
+
+    def fraction_of_attainable(
+        self, device: Device, arithmetic: str, efficiency: Efficiency
+    ) -> Array:
+        """What each product reaches of the device's attainable rate in this arithmetic."""
+        unit = efficiency.unit(device, arithmetic)
+        units = float(device.compute_units or 1)
+        depthwise = efficiency.product_factor("depthwise") * _plain_share(
+            device, arithmetic, efficiency
+        )
+        shape = (-1, *[1] * (self.m.ndim - 1))
+        fraction = np.where(
+            np.array([kind == "attention" for kind in self._kinds], dtype=bool).reshape(shape),
+            unit.of_attention(self.m, self.n, self.k, self.count, units, _HALF_HEAD),
+            unit.of_product(self.m, self.n, self.k, self.count, units),
+        )
+        factors = np.array(
+            [
+                efficiency.product_factor(kind, unit)
+                * efficiency.product_factor(f"{kind}_{role}", unit)
+                for kind, role in zip(self._kinds, self._roles, strict=True)
+            ]
+        )
+        direct = np.array([kind in _CONVOLUTIONS for kind in self._kinds], dtype=bool)
+        small = (np.minimum(self.m, self.k) <= _DEPTHWISE_FILTERS) & (self.count > 1)
+        return np.where(direct.reshape(shape) & small, depthwise, fraction * factors.reshape(shape))
+
+    def unfolded_elements(self) -> Array:
+        """K x P elements that im2col or col2im moves for each product of a convolution."""
+        rows = np.array([kind in _CONVOLUTIONS for kind in self._kinds], dtype=float)
+        columns = np.array([role == "input_gradient" for role in self._roles], dtype=bool)
+        shape = (-1, *[1] * (self.m.ndim - 1))
+        unfolded = np.where(columns.reshape(shape), self.m * self.n, self.n * self.k)
+        return np.asarray(unfolded * self.count * rows.reshape(shape))
+
+
+def _entries(profile: GraphProfile) -> Iterator[tuple[int, int, str, Gemm]]:
+    for index, layer in enumerate(profile.layers):
+        for stage, role, gemms in _passes(layer):
+            for gemm in gemms:
+                yield stage, index, role, gemm
+
+
+def _passes(layer: LayerProfile) -> tuple[tuple[int, str, Sequence[Gemm]], ...]:
+    return (
+        (FORWARD, "forward", layer.forward_gemms),
+        (BACKWARD, "weight_gradient", layer.weight_gradient_gemms),
+        (BACKWARD, "input_gradient", layer.input_gradient_gemms),
+    )
+
+
+def _product_kind(layer: LayerProfile) -> str:
+    """Kind of a layer's products; a convolution fed by data has few channels to multiply."""
+    return "stem" if layer.kind == "conv" and not layer.input_gradient_gemms else layer.kind
+
+
+def _dimension(gemms: Sequence[Gemm], name: str, batch: Array) -> Array:
+    sizes = rows([getattr(gemm, name) for gemm in gemms], batch)
+    grows = rows([1.0 if gemm.grows == name else 0.0 for gemm in gemms], batch)
+    return np.asarray(sizes * (1.0 + grows * (batch - 1.0)))
+
+
+def rows(values: Sequence[Number], batch: Array) -> Array:
+    """``values`` as rows that broadcast against ``batch``; a value may be an array like it."""
+    try:
+        plain = np.array(values, dtype=np.float64)
+    except ValueError:
+        return np.stack(np.broadcast_arrays(*values, batch)[:-1]).astype(np.float64)
+    return plain.reshape(-1, *[1] * batch.ndim) if plain.ndim == 1 else plain
+
+
+def _plain_share(device: Device, arithmetic: str, efficiency: Efficiency) -> float:
+    """Rate of the plain units over the attainable rate of ``arithmetic``."""
+    plain = device.peak_flops.get("fp32")
+    if plain is None:
+        return 1.0
+    return min(1.0, plain / efficiency.attainable_flops(device, arithmetic))

@@ -1,0 +1,152 @@
+"""The scheduler for ranks that differ: stragglers, mixed devices.
+
+One representative rank is enough while replicas are alike. When they are not, the tasks of the
+representative are placed for all replicas at once, with arrays over them; gradient messages
+begin when the last replica is ready.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.errors import InputError
+from paceline.plan.plan import Plan
+from paceline.predictor.step_builder import NETWORK
+from paceline.step import Origin, Phase, Step, Task
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RankSchedule:
+    """Starts and durations of each task (rows) on each replica (columns), seconds."""
+
+    tasks: tuple[Task, ...]
+    starts: FloatArray
+    seconds_by_task: FloatArray
+
+    @property
+    def replicas(self) -> int:
+        """Number of replicas."""
+        return int(self.starts.shape[1])
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the step: when the last replica has ended."""
+        return float(self.replica_seconds.max(initial=0.0))
+
+    @property
+    def replica_seconds(self) -> FloatArray:
+        """When each replica has ended everything."""
+        if not self.tasks:
+            return np.zeros(self.replicas)
+        return np.asarray((self.starts + self.seconds_by_task).max(axis=0))
+
+    @property
+    def computing_seconds(self) -> FloatArray:
+        """Time that each replica computes; the rest of the step it sends or waits."""
+        computes = np.array([_computes(task) for task in self.tasks], dtype=bool)
+        return np.asarray(self.seconds_by_task[computes].sum(axis=0))
+
+    def step(self, replicas: Sequence[int]) -> Step:
+        """Some replicas as a step, for a timeline: replica ``replicas[i]`` becomes rank i.
+
+        Stages of a pipeline stay apart: each replica takes as many ranks as it has stages.
+        """
+        stages = 1 + max((task.rank for task in self.tasks), default=0)
+        tasks: list[Task] = []
+        starts: list[float] = []
+        for position, replica in enumerate(replicas):
+            base = len(tasks)
+            for index, task in enumerate(self.tasks):
+                tasks.append(
+                    replace(
+                        task,
+                        seconds=float(self.seconds_by_task[index, replica]),
+                        after=tuple(base + earlier for earlier in task.after),
+                        rank=position * stages + task.rank,
+                    )
+                )
+                starts.append(float(self.starts[index, replica]))
+        return Step(tuple(tasks), tuple(starts), Origin.PREDICTED, "ranks")
+
+
+def schedule_ranks(tasks: Sequence[Task], seconds_by_task: FloatArray) -> RankSchedule:
+    """Place the same tasks on all replicas, each with durations of its own.
+
+    ``seconds_by_task`` has a row per task and a column per replica. A lane works through its
+    tasks in order; messages on the network between replicas begin for all of them at once,
+    when the last one is ready. Cost: tasks times replicas, in array operations.
+    """
+    durations = np.asarray(seconds_by_task, dtype=np.float64)
+    if durations.ndim != 2 or durations.shape[0] != len(tasks):
+        raise InputError(
+            f"durations of shape {durations.shape} for {len(tasks)} tasks",
+            "give a row per task and a column per replica",
+        )
+    starts = np.zeros_like(durations)
+    ends = np.zeros_like(durations)
+    nothing = np.zeros(durations.shape[1])
+    free: dict[tuple[int, str], FloatArray] = {}
+    for index, task in enumerate(tasks):
+        lane = (task.rank, task.resource)
+        start = free.get(lane, nothing)
+        for earlier in task.after:
+            start = np.maximum(start, ends[earlier])
+        if task.phase is Phase.COMMUNICATE and task.resource == NETWORK:
+            start = np.full_like(nothing, start.max())
+        starts[index] = start
+        ends[index] = start + durations[index]
+        free[lane] = ends[index]
+    return RankSchedule(tuple(tasks), starts, durations)
+
+
+def with_slowdowns(step: Step, plan: Plan, slowdowns: Sequence[float]) -> RankSchedule:
+    """The step of a plan on devices of which each computes ``slowdowns`` times as long.
+
+    One factor per device, in the order of the layout (tensor ranks next to each other, then
+    context, replicas, stages). Devices that share the layers of a replica wait for each other
+    at every layer, so the slowest of them counts.
+    """
+    factors = np.asarray(slowdowns, dtype=np.float64)
+    if factors.shape != (plan.devices,):
+        raise InputError(
+            f"{factors.size} slowdowns for {plan.devices} devices", "give one factor per device"
+        )
+    if not (np.isfinite(factors).all() and (factors > 0).all()):
+        raise InputError("a slowdown must be a number above zero", "1 is a device as modelled")
+    by_place = factors.reshape(plan.pp, plan.dp, plan.cp * plan.tp).max(axis=2)
+    seconds = np.array([task.seconds for task in step.tasks])
+    table = np.repeat(seconds[:, None], plan.dp, axis=1)
+    for index, task in enumerate(step.tasks):
+        if _computes(task):
+            table[index] *= by_place[task.rank]
+    return schedule_ranks(step.tasks, table)
+
+
+def mixed_devices(steps: Sequence[Step], kinds: Sequence[int]) -> RankSchedule:
+    """Replicas on devices of several kinds: replica i runs the step ``steps[kinds[i]]``.
+
+    The steps must list the same tasks (one workload and policy) with durations of their own.
+    Messages take as long as on the kind where they take longest.
+    """
+    tasks = steps[0].tasks
+    for step in steps[1:]:
+        if [task.name for task in step.tasks] != [task.name for task in tasks]:
+            raise InputError(
+                "the steps of two kinds of device do not list the same tasks",
+                "predict both with the same workload, plan and framework",
+            )
+    by_kind = np.array([[task.seconds for task in step.tasks] for step in steps])
+    longest = by_kind.max(axis=0)
+    table = by_kind[np.asarray(kinds, dtype=int)].T.copy()
+    for index, task in enumerate(tasks):
+        if not _computes(task):
+            table[index] = longest[index]
+    return schedule_ranks(tasks, table)
+
+
+def _computes(task: Task) -> bool:
+    return task.phase is not Phase.COMMUNICATE

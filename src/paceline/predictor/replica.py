@@ -1,0 +1,187 @@
+"""One replica of a workload under a plan: times of its layers and messages on a cluster."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from paceline.hardware import Cluster
+from paceline.plan.activations import Kept, kept_activations
+from paceline.plan.plan import Plan
+from paceline.plan.sharding import Message, ShardedLayer, Sharding
+from paceline.plan.written_attention import with_written_scores
+from paceline.predictor.collectives import CollectiveCost, Group, collective_cost
+from paceline.predictor.compute import layer_times, with_measured
+from paceline.predictor.efficiency import Efficiency
+from paceline.predictor.frameworks import Framework
+from paceline.predictor.layout import Layout, layout_of
+from paceline.predictor.step_costs import LayerTime
+from paceline.workload.cost import GraphCost, GraphProfile
+from paceline.workload.precision import precision
+from paceline.workload.workload import Workload
+
+
+@dataclass(frozen=True)
+class Replica:
+    """A workload divided by a plan on a cluster with a framework's habits.
+
+    ``measured`` layers replace what the device model says, by name, for one micro-batch of one
+    device. All times are multiplied by ``scale``, which a measured step gives.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    plan: Plan
+    framework: Framework
+    efficiency: Efficiency | None = None
+    measured: tuple[LayerTime, ...] = ()
+    scale: float = 1.0
+
+    @cached_property
+    def sharding(self) -> Sharding:
+        """The graph at its sequence and precision."""
+        graph = self.workload.graph
+        if not self.plan.fused_attention:
+            graph = with_written_scores(graph)
+        return Sharding(graph, self.workload.sequence, self.workload.precision)
+
+    @cached_property
+    def parts(self) -> tuple[ShardedLayer, ...]:
+        """One device's part of each layer."""
+        return self.sharding.layers(self.plan.tp, self.plan.ep, self.plan.sequence_parallel)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the ranks lie."""
+        return layout_of(self.plan, self.cluster.devices_per_node)
+
+    @cached_property
+    def micro_batch(self) -> int:
+        """Samples that go through at a time."""
+        return self.plan.batches(self.workload.batch)[0]
+
+    @cached_property
+    def micro_batches(self) -> int:
+        """How often, per step."""
+        return self.plan.batches(self.workload.batch)[1]
+
+    @property
+    def share_of_batch(self) -> float:
+        """Samples of one micro-batch whose tokens one device has (a fraction with ``cp``)."""
+        return self.micro_batch / self.plan.cp
+
+    @cached_property
+    def kept(self) -> Kept:
+        """What is kept for backward and what is computed again."""
+        return kept_activations(
+            self.sharding,
+            self.parts,
+            self.plan.recompute,
+            self.plan.tp,
+            self.plan.sequence_parallel,
+        )
+
+    @cached_property
+    def weight_bytes(self) -> list[float]:
+        """Bytes of each layer's weights as they are gathered."""
+        width = precision(self.workload.precision).operand_bytes
+        return [float(part.profile.parameters * width) for part in self.parts]
+
+    @cached_property
+    def layers(self) -> list[LayerTime]:
+        """Times of one micro-batch on one device, exchanges within the replica included."""
+        computed = self._computed()
+        exchanges = self._exchanges(computed)
+        return [
+            LayerTime(
+                name=layer.name,
+                forward_seconds=layer.forward_seconds,
+                backward_seconds=layer.backward_seconds,
+                gradient_bytes=self._gradient_bytes(part),
+                recompute_seconds=layer.forward_seconds + forward if again else 0.0,
+                forward_exchange_seconds=forward,
+                backward_exchange_seconds=backward,
+            )
+            for layer, part, again, (forward, backward) in zip(
+                computed, self.parts, self.kept.again, exchanges, strict=True
+            )
+        ]
+
+    def cost(self, operation: str, group: Group) -> CollectiveCost:
+        """Seconds of a collective operation of this plan, by size."""
+        library = self.framework.library(self.cluster.device)
+        if isinstance(group.ranks, np.ndarray) or isinstance(group.ranks_per_node, np.ndarray):
+            return collective_cost(operation, group, self.cluster, library)
+        key = (operation, group)
+        if key not in self._costs:
+            self._costs[key] = collective_cost(operation, group, self.cluster, library)
+        return self._costs[key]
+
+    @cached_property
+    def _costs(self) -> dict[tuple[str, Group], CollectiveCost]:
+        return {}
+
+    def _computed(self) -> list[LayerTime]:
+        profile = GraphProfile(tuple(part.profile for part in self.parts))
+        predicted = layer_times(
+            GraphCost(profile, self.share_of_batch),
+            self.cluster.device,
+            self.workload.precision,
+            self.efficiency,
+            convolution=self.framework.convolution,
+            pointwise_traffic=self.framework.pointwise_traffic,
+            dispatch_seconds=self.framework.dispatch_seconds,
+        )
+        return [self._scaled(layer) for layer in with_measured(predicted, self.measured)]
+
+    def _scaled(self, layer: LayerTime) -> LayerTime:
+        return replace(
+            layer,
+            forward_seconds=self.scale * layer.forward_seconds,
+            backward_seconds=self.scale * layer.backward_seconds,
+        )
+
+    def _exchanges(self, computed: Sequence[LayerTime]) -> list[tuple[float, float]]:
+        """Seconds of forward and of backward exchanges of each layer, with its own devices."""
+        tensor, experts = self.layout.tensor, self.layout.experts
+        result = []
+        for part, layer in zip(self.parts, computed, strict=True):
+            forward = self._seconds(part.tensor_forward, tensor)
+            backward = self._seconds(part.tensor_backward, tensor)
+            if self.plan.ep > 1:
+                forward += self._seconds(part.expert_forward, experts)
+                backward += self._seconds(part.expert_backward, experts)
+            if self.plan.cp > 1:
+                ring = self._context_seconds(part.context_forward)
+                forward += max(0.0, ring - layer.forward_seconds)
+                backward += max(0.0, 2.0 * ring - layer.backward_seconds)
+            result.append((forward, backward))
+        return result
+
+    def _seconds(self, messages: Sequence[Message], group: Group) -> float:
+        if group.ranks == 1:
+            return 0.0
+        return sum(
+            float(self.cost(message.operation, group).seconds(message.size.at(self.share_of_batch)))
+            for message in messages
+        )
+
+    def _context_seconds(self, messages: Sequence[Message]) -> float:
+        """Keys and values once round the devices that share a sample's tokens."""
+        hops = self.plan.cp - 1
+        group = self.layout.context
+        pair = Group(2, min(2.0, float(group.ranks_per_node)), group.concurrent_groups)
+        return hops * self._seconds(messages, pair)
+
+    def _gradient_bytes(self, part: ShardedLayer) -> float:
+        """Bytes to sum among replicas. Experts have fewer of them: as many fewer bytes.
+
+        A ring moves 2 (N-1)/N of its bytes, so experts count with the ratio of these.
+        """
+        size = float(part.profile.gradient_bytes)
+        if not part.is_expert or self.plan.ep == 1:
+            return size
+        everyone = self.plan.shard_degree
+        holders = everyone // self.plan.ep
+        return size * ((holders - 1) / holders) / ((everyone - 1) / everyone)

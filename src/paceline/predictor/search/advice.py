@@ -1,0 +1,178 @@
+"""Advice: the best plans for a workload on a cluster, and why the others are not."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.errors import InputError
+from paceline.plan.plan import Plan
+from paceline.predictor.predict import predict
+from paceline.predictor.prediction import Prediction
+from paceline.predictor.render import losses_seconds
+from paceline.predictor.search.layer_table import MODES
+from paceline.predictor.search.plans import Candidates, PlanSearch
+from paceline.units import format_bytes, format_seconds
+
+_FURTHER = 2
+"""Plans beyond those asked for that the scheduler looks at, should the order change."""
+_NAMED_LOSSES = 2
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A plan that fits, as the scheduler predicts it, and what keeps it from being better."""
+
+    prediction: Prediction
+    why: str
+
+
+@dataclass(frozen=True)
+class Infeasible:
+    """A plan that would be faster than the best but does not fit, and what would make it fit."""
+
+    plan: Plan
+    step_seconds: float
+    memory_bytes: float
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What was tried and found. ``close`` plans differ by less than the prediction's interval."""
+
+    tried: int
+    fitting: int
+    best: tuple[Ranked, ...]
+    infeasible: tuple[Infeasible, ...]
+    close: int
+
+
+def advise(search: PlanSearch, top: int = 5) -> Advice:
+    """Search every plan and let the scheduler predict the ``top`` ones.
+
+    Plans are listed once for each layout of tp, pp and dp, with the micro-batch, chunks,
+    recomputation and sharding that are fastest there.
+    """
+    found = search.run()
+    available = search.cluster.device.known_memory_bytes
+    fits = found.memory_bytes <= available
+    if not fits.any():
+        raise _nothing_fits(search, found, available)
+    predictions = sorted(
+        (_prediction(search, found, index) for index in _shortlist(found, fits, top + _FURTHER)),
+        key=_rank,
+    )
+    best = _distinct(predictions)[:top]
+    slowest_close = best[0].step_interval_seconds[1]
+    return Advice(
+        tried=found.size,
+        fitting=int(fits.sum()),
+        best=tuple(Ranked(own, _why(own, best[0])) for own in best),
+        infeasible=_infeasible(search, found, fits, best[0].step_seconds),
+        close=sum(own.step_seconds <= slowest_close for own in best),
+    )
+
+
+def _shortlist(found: Candidates, fits: NDArray[np.bool_], most: int) -> list[int]:
+    """The best of each layout, and the best few whatever their layout."""
+    fitting = np.flatnonzero(fits)
+    few = min(_FURTHER, fitting.size)
+    overall = fitting[np.argpartition(found.seconds[fitting], few - 1)[:few]]
+    return list(dict.fromkeys([*found.best_by_layout(fits, most), *map(int, overall)]))
+
+
+def _rank(prediction: Prediction) -> tuple[float, ...]:
+    """By time; of plans within 0.01 % the one that does less comes first."""
+    plan = prediction.plan
+    effort = (MODES.index(plan.recompute), plan.zero, plan.interleave)
+    return (round(math.log(prediction.step_seconds), 4), *effort)
+
+
+def _prediction(search: PlanSearch, found: Candidates, index: int) -> Prediction:
+    plan = found.plan(index, search.like)
+    workload = search.workload.with_batch(search.global_batch // plan.dp)
+    cluster = search.cluster.with_devices(plan.devices)
+    return predict(workload, cluster, plan, efficiency=search.efficiency)
+
+
+def _distinct(predictions: Sequence[Prediction]) -> list[Prediction]:
+    """The first prediction of each layout."""
+    seen: dict[tuple[int, int, int], Prediction] = {}
+    for own in predictions:
+        seen.setdefault((own.plan.tp, own.plan.pp, own.plan.dp), own)
+    return list(seen.values())
+
+
+def _why(own: Prediction, best: Prediction) -> str:
+    """For the best plan what it loses, for another what it loses more."""
+    losses, least = losses_seconds(own), losses_seconds(best)
+    if own is best:
+        lost = {name: seconds / own.step_seconds for name, seconds in losses.items()}
+        words = [f"{name} {share:.0%}" for name, share in _largest(lost) if share >= 0.005]
+        return ", ".join(words) or "nothing lost"
+    more = {name: seconds - least.get(name, 0.0) for name, seconds in losses.items()}
+    more["slower products"] = own.ideal_seconds - best.ideal_seconds
+    words = [
+        f"{name} +{format_seconds(seconds)}"
+        for name, seconds in _largest(more)
+        if seconds >= 0.002 * best.step_seconds
+    ]
+    return ", ".join(words) or "as fast within 0.2 %"
+
+
+def _largest(losses: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(losses.items(), key=lambda item: -item[1])[:_NAMED_LOSSES]
+
+
+def _infeasible(
+    search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], best_seconds: float
+) -> tuple[Infeasible, ...]:
+    """The fastest plans that do not fit, if they beat the best that does."""
+    faster = ~fits & (found.seconds < best_seconds)
+    return tuple(
+        Infeasible(
+            found.plan(index, search.like),
+            float(found.seconds[index]),
+            float(found.memory_bytes[index]),
+            _remedy(search, found, fits, index),
+        )
+        for index in found.best_by_layout(faster, _FURTHER)
+    )
+
+
+def _remedy(search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], index: int) -> str:
+    """The fastest plan of the same layout that fits, as a change; else what is missing."""
+    same = np.flatnonzero(fits & (found.layout == found.layout[index]))
+    if same.size == 0:
+        missing = found.memory_bytes[index] - search.cluster.device.known_memory_bytes
+        return f"needs {format_bytes(float(missing))} more per device; take larger tp or pp"
+    nearest = int(same[found.seconds[same].argmin()])
+    changes = plan_changes(found.plan(index, search.like), found.plan(nearest, search.like))
+    return f"fits with {changes}: {format_seconds(float(found.seconds[nearest]))}"
+
+
+def plan_changes(before: Plan, after: Plan) -> str:
+    """What differs between two plans, as options of the command line."""
+    names = ("micro_batch", "interleave", "recompute", "zero")
+    words = [
+        f"--{name.replace('_', '-')} {getattr(after, name)}"
+        for name in names
+        if getattr(after, name) != getattr(before, name)
+    ]
+    if after.sequence_parallel != before.sequence_parallel:
+        words.append("--sequence-parallel" if after.sequence_parallel else "whole sequences")
+    return " ".join(words) or "no change"
+
+
+def _nothing_fits(search: PlanSearch, found: Candidates, available: float) -> InputError:
+    smallest = int(found.memory_bytes.argmin())
+    plan = found.plan(smallest, search.like)
+    needed = format_bytes(float(found.memory_bytes[smallest]))
+    return InputError(
+        f"none of {found.size:,} plans fits in {format_bytes(available)}: the leanest "
+        f"({plan.label}, zero {plan.zero}, recompute {plan.recompute}) needs {needed}",
+        "take more nodes, devices with more memory, or a smaller model",
+    )

@@ -1,0 +1,224 @@
+"""Layers of a network divided by one tensor-parallel degree, for many micro-batches at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.plan.activations import Kept, kept_activations, working_bytes
+from paceline.plan.plan import Recompute
+from paceline.plan.sharding import Message, ShardedLayer
+from paceline.predictor.collectives import collective_cost
+from paceline.predictor.compute import layer_work
+from paceline.predictor.efficiency import load_efficiency
+from paceline.predictor.layout import Layout
+from paceline.predictor.products import BACKWARD, FORWARD
+from paceline.predictor.replica import Replica
+from paceline.predictor.step_costs import LayerTime
+from paceline.workload.cost import Affine, GraphProfile
+from paceline.workload.precision import precision
+
+Array = NDArray[np.float64]
+
+MODES = tuple(Recompute)
+"""Recomputations, in the order of the axis that arrays have for them."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Costs of a run of layers on one device.
+
+    Times in seconds and kept bytes are for one micro-batch. ``forward``, ``forward_exchange``
+    and ``backward_exchange`` have the axis of micro-batches; ``backward``, which contains what
+    is computed again, and ``kept_bytes`` have that and one for recomputation.
+    """
+
+    forward: Array
+    forward_exchange: Array
+    backward: Array
+    backward_exchange: Array
+    kept_bytes: Array
+    parameters: float
+    gradient_bytes: float
+    weight_bytes: float
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Which layers cost the same: the number of each layer's kind, the first of each kind."""
+
+    place: NDArray[np.intp]
+    first: tuple[int, ...]
+
+
+def alike_layers(replica: Replica, sequence_parallel: bool) -> Alike:
+    """Layers that are alike when divided are so whatever the degree."""
+    parts = replica.sharding.layers(2, 1, sequence_parallel)
+    kept = _kept(replica, parts, 2, sequence_parallel)
+    known: dict[object, int] = {}
+    place = np.empty(len(parts), dtype=np.intp)
+    first: list[int] = []
+    for index, part in enumerate(parts):
+        unnamed = replace(part, profile=replace(part.profile, name=""))
+        again = tuple((own.sizes[index], own.again[index]) for own in kept)
+        number = known.setdefault((unnamed, again), len(first))
+        if number == len(first):
+            first.append(index)
+        place[index] = number
+    return Alike(place, tuple(first))
+
+
+class LayerTable:
+    """Times and sizes of every layer; layers that are alike are computed once.
+
+    ``replica`` gives workload, cluster, framework and the undivided graph. ``parts`` holds the
+    same object for layers that are alike.
+    """
+
+    def __init__(
+        self,
+        replica: Replica,
+        alike: "Alike",
+        tp: int,
+        sequence_parallel: bool,
+        micro_batches: Array,
+    ) -> None:
+        self.replica = replica
+        self.tp = tp
+        self.sequence_parallel = sequence_parallel
+        self.micro_batches = micro_batches
+        self.place, self._first = alike.place, alike.first
+        kinds = replica.sharding.layers(tp, 1, sequence_parallel, self._first)
+        self.parts = tuple(kinds[number] for number in self.place)
+        self._kept = _kept(replica, self.parts, tp, sequence_parallel)
+        self._known: dict[bytes, Sums] = {}
+        self._evaluate(kinds)
+
+    def sums(self, positions: Sequence[int]) -> Sums:
+        """Costs of the layers at some positions of the graph, together."""
+        counts = np.bincount(self.place[list(positions)], minlength=len(self._first)).astype(float)
+        key = counts.tobytes()
+        if key not in self._known:
+            self._known[key] = self._sums(counts)
+        return self._known[key]
+
+    def backward_of(self, runs: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+        """Backward of each run of layers: run, micro-batch, recomputation; and its exchanges."""
+        counts = np.stack(
+            [np.bincount(self.place[list(run)], minlength=len(self._first)) for run in runs]
+        ).astype(float)
+        computing = np.tensordot(counts, self.backward_by_layer, 1)
+        return np.asarray(computing), np.asarray(counts @ self._backward_exchange)
+
+    def layer_times(
+        self, positions: Sequence[int], micro_batch: int, mode: int, factor: float
+    ) -> list[LayerTime]:
+        """Layers as the scheduler takes them, at one place of the axes.
+
+        ``factor`` is the computing time of the slowest device over the mean one.
+        """
+        kinds = [
+            LayerTime(
+                name="",
+                forward_seconds=factor * float(self._forward[kind, micro_batch]),
+                backward_seconds=factor * float(self.backward_by_layer[kind, micro_batch, mode]),
+                gradient_bytes=float(self._gradient_bytes[kind]),
+                forward_exchange_seconds=float(self._forward_exchange[kind, micro_batch]),
+                backward_exchange_seconds=float(self._backward_exchange[kind, micro_batch]),
+            )
+            for kind in range(len(self._first))
+        ]
+        return [kinds[self.place[position]] for position in positions]
+
+    def gradient_bytes(self, positions: Sequence[int]) -> list[float]:
+        """Gradient of each layer at some positions."""
+        return [float(size) for size in self._gradient_bytes[self.place[list(positions)]]]
+
+    def weight_bytes(self, positions: Sequence[int]) -> list[float]:
+        """Weights of each layer at some positions, as they are gathered."""
+        return [float(size) for size in self._weight_bytes[self.place[list(positions)]]]
+
+    @cached_property
+    def working_bytes(self) -> Array:
+        """What full recomputation holds for a moment, by micro-batch."""
+        size = working_bytes(self.parts, self.replica.sharding)
+        return np.asarray(size.at(self.micro_batches), dtype=float)
+
+    def _sums(self, counts: Array) -> Sums:
+        return Sums(
+            counts @ self._forward,
+            counts @ self._forward_exchange,
+            np.tensordot(counts, self.backward_by_layer, 1),
+            counts @ self._backward_exchange,
+            np.tensordot(counts, self._kept_bytes, 1),
+            float(counts @ self._parameters),
+            float(counts @ self._gradient_bytes),
+            float(counts @ self._weight_bytes),
+        )
+
+    def _evaluate(self, kinds: Sequence[ShardedLayer]) -> None:
+        seconds = self._seconds(kinds)
+        self._forward, backward = seconds[FORWARD], seconds[BACKWARD]
+        self._forward_exchange = self._exchanges([part.tensor_forward for part in kinds])
+        self._backward_exchange = self._exchanges([part.tensor_backward for part in kinds])
+        again = np.array([[kept.again[i] for kept in self._kept] for i in self._first], dtype=float)
+        forward_again = (self._forward + self._forward_exchange)[:, :, None] * again[:, None, :]
+        self.backward_by_layer = backward[:, :, None] + forward_again
+        self._kept_bytes = np.array(
+            [[_at(kept.sizes[i], self.micro_batches) for kept in self._kept] for i in self._first]
+        ).swapaxes(1, 2)
+        width = precision(self.replica.workload.precision).operand_bytes
+        self._parameters = np.array([float(part.profile.parameters) for part in kinds])
+        self._gradient_bytes = np.array([float(part.profile.gradient_bytes) for part in kinds])
+        self._weight_bytes = self._parameters * width
+
+    def _seconds(self, kinds: Sequence[ShardedLayer]) -> Array:
+        """Roofline times: pass, kind of layer, micro-batch."""
+        replica = self.replica
+        device, framework = replica.cluster.device, replica.framework
+        constants = replica.efficiency or load_efficiency()
+        numbers = precision(replica.workload.precision)
+        work = layer_work(
+            GraphProfile(tuple(part.profile for part in kinds)),
+            self.micro_batches,
+            device,
+            numbers,
+            constants,
+            framework.convolution,
+            framework.pointwise_traffic,
+        )
+        return work.seconds(
+            constants.attainable_flops(device, numbers.compute),
+            device.known_memory_bandwidth,
+            constants.launch(device),
+            framework.dispatch_seconds,
+        )
+
+    def _exchanges(self, messages: Sequence[Sequence[Message]]) -> Array:
+        """Seconds of each kind's messages among tensor-parallel devices, by micro-batch."""
+        result = np.zeros((len(messages), self.micro_batches.size))
+        if self.tp == 1:
+            return result
+        replica = self.replica
+        group = Layout(self.tp, 1, 1, 1, 1, replica.cluster.devices_per_node).tensor
+        library = replica.framework.library(replica.cluster.device)
+        for row, own in zip(result, messages, strict=True):
+            for message in own:
+                cost = collective_cost(message.operation, group, replica.cluster, library)
+                row += cost.seconds(_at(message.size, self.micro_batches))
+        return result
+
+
+def _at(size: Affine, micro_batches: Array) -> Array:
+    return np.broadcast_to(np.asarray(size.at(micro_batches), dtype=float), micro_batches.shape)
+
+
+def _kept(
+    replica: Replica, parts: Sequence[ShardedLayer], tp: int, sequence_parallel: bool
+) -> list[Kept]:
+    """What is kept and computed again, by recomputation."""
+    return [
+        kept_activations(replica.sharding, parts, mode, tp, sequence_parallel) for mode in MODES
+    ]

@@ -1,0 +1,77 @@
+"""Memory of all plans of a setting on their fullest device."""
+
+import numpy as np
+
+from paceline.plan.memory import (
+    buffer_bytes,
+    micro_batches_held,
+    optimiser_bytes_per_parameter,
+    sharded_bytes,
+)
+from paceline.plan.plan import PipelineSchedule, Recompute
+from paceline.predictor.search.layer_table import MODES, Array
+from paceline.predictor.search.setting import Setting
+from paceline.workload.precision import precision
+
+
+def memory_bytes(setting: Setting) -> Array:
+    """Bytes on the stage that needs most: the first, the second or the last of a pipeline."""
+    first, middle, last, whole = setting.first, setting.middle, setting.last, setting.whole
+    alone = setting.pp == 1
+    inner = np.asarray(len(setting.parts) / setting.pp - 1.0)
+    of_middle = setting.by_micro_batch(middle.kept_bytes)
+    largest = _largest_block(setting)
+    totals = []
+    for stage, own in ((0, first), (1, middle), (-1, last)):
+        place = np.minimum(setting.pp - 1.0, stage) if stage >= 0 else setting.pp - 1.0
+        parameters = np.where(alone, whole.parameters, own.parameters + inner * middle.parameters)
+        kept = np.where(
+            alone,
+            setting.by_micro_batch(whole.kept_bytes),
+            setting.by_micro_batch(own.kept_bytes) + inner * of_middle,
+        )
+        totals.append(_stage_bytes(setting, place, parameters, kept, largest))
+    return np.asarray(np.maximum.reduce(totals))
+
+
+def _stage_bytes(
+    setting: Setting, stage: Array, parameters: Array, kept: Array, largest_block: float
+) -> Array:
+    workload = setting.table.replica.workload
+    widths = precision(workload.precision)
+    state = parameters * optimiser_bytes_per_parameter(workload.optimiser, widths)
+    gradients = parameters * widths.gradient_bytes
+    zero, shards = setting.zero, setting.dp
+    synchronisation = setting.case.synchronisation
+    buffers = buffer_bytes(
+        gradients,
+        synchronisation.bucket_bytes,
+        largest_block,
+        zero,
+        copies_gradients=setting.case.framework.copies_gradients(synchronisation),
+    )
+    gpipe = setting.case.plan.pipeline is PipelineSchedule.GPIPE
+    held = micro_batches_held(
+        stage,
+        setting.pp,
+        np.where(setting.pp > 1, setting.micro_batches, 1.0),
+        setting.interleave,
+        gpipe,
+    )
+    full = np.array([mode is Recompute.FULL for mode in MODES]).reshape(1, 1, -1, 1)
+    again = np.where(full, setting.by_micro_batch(setting.table.working_bytes), 0.0)
+    return np.asarray(
+        sharded_bytes(parameters * widths.weight_bytes, 3, zero, shards)
+        + sharded_bytes(gradients, 2, zero, shards)
+        + sharded_bytes(state, 1, zero, shards)
+        + kept * held
+        + again
+        + np.where(shards == 1, 0.0, buffers)
+    )
+
+
+def _largest_block(setting: Setting) -> float:
+    """Weights of the largest block, whole."""
+    return max(
+        setting.table.sums(range(part.first, part.last)).weight_bytes for part in setting.parts
+    )

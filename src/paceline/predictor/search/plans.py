@@ -1,0 +1,183 @@
+"""Searching every plan: step time and memory of all of them, the best that fit."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.errors import InputError
+from paceline.hardware import Cluster
+from paceline.plan.blocks import Block, blocks, part_of
+from paceline.plan.compression import NO_COMPRESSION
+from paceline.plan.plan import PipelineSchedule, Plan
+from paceline.predictor.case import Case
+from paceline.predictor.efficiency import Efficiency
+from paceline.predictor.frameworks import framework as find_framework
+from paceline.predictor.predict import DEFAULT_FRAMEWORK
+from paceline.predictor.replica import Replica
+from paceline.predictor.search.layer_table import MODES, Alike, Array, LayerTable, alike_layers
+from paceline.predictor.search.memory import memory_bytes
+from paceline.predictor.search.setting import Setting
+from paceline.predictor.search.space import ZERO_STAGES, Degrees, Space, device_counts
+from paceline.predictor.search.step_times import step_seconds
+from paceline.workload.graph import Graph
+from paceline.workload.workload import Workload
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Plans as columns: ``settings`` says which degrees, the rest are positions in their axes."""
+
+    settings: tuple[tuple[Degrees, bool, Array], ...]
+    setting: NDArray[np.int16]
+    place: NDArray[np.int32]
+    seconds: Array
+    memory_bytes: Array
+
+    @property
+    def size(self) -> int:
+        """Number of plans."""
+        return int(self.seconds.size)
+
+    @cached_property
+    def layout(self) -> NDArray[np.int64]:
+        """A number for each plan that those with the same tp, pp and dp share."""
+        result = np.empty(self.size, dtype=np.int64)
+        for number, (degrees, _, micro_batches) in enumerate(self.settings):
+            own = self.setting == number
+            inner = micro_batches.size * len(MODES) * len(ZERO_STAGES)
+            combination = self.place[own] // inner
+            pp, dp = degrees.pp[combination], degrees.dp[combination]
+            result[own] = (np.int64(degrees.tp) << 40) + (pp << 20) + dp
+        return result
+
+    def best_by_layout(self, chosen: NDArray[np.bool_], most: int) -> list[int]:
+        """The fastest of the ``chosen`` plans of each layout of degrees, fastest first.
+
+        Of plans that differ by less than 0.01 % the one that does less comes first: smaller
+        micro-batches, no recomputation, no sharding.
+        """
+        order = np.flatnonzero(chosen)
+        order = order[np.lexsort((self.place[order], np.round(np.log(self.seconds[order]), 4)))]
+        _, first = np.unique(self.layout[order], return_index=True)
+        return [int(index) for index in order[np.sort(first)[:most]]]
+
+    def plan(self, index: int, like: Plan) -> Plan:
+        """One of them; what is not searched is as in ``like``."""
+        degrees, sequence_parallel, micro_batches = self.settings[self.setting[index]]
+        shape = (degrees.size, micro_batches.size, len(MODES), len(ZERO_STAGES))
+        combination, micro, mode, zero = np.unravel_index(int(self.place[index]), shape)
+        return replace(
+            like,
+            tp=degrees.tp,
+            pp=int(degrees.pp[combination]),
+            dp=int(degrees.dp[combination]),
+            interleave=int(degrees.interleave[combination]),
+            micro_batch=int(micro_batches[micro]),
+            micro_batches=None,
+            recompute=MODES[int(mode)],
+            zero=ZERO_STAGES[int(zero)],
+            sequence_parallel=sequence_parallel,
+        )
+
+
+@dataclass(frozen=True)
+class PlanSearch:
+    """A workload with ``global_batch`` samples per step on any of ``nodes`` nodes of a cluster.
+
+    ``workload.batch`` is not used. ``like`` gives what is not searched: framework,
+    synchronisation, schedule of the pipeline, attention kernels. Context and expert parallelism
+    are not searched.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    global_batch: int
+    nodes: tuple[int, ...] = ()
+    like: Plan = field(default_factory=Plan)
+    efficiency: Efficiency | None = None
+
+    def __post_init__(self) -> None:
+        if self.like.cp > 1 or self.like.ep > 1 or self.like.compression != NO_COMPRESSION:
+            raise InputError(
+                "plans with cp, ep or compressed gradients are not searched",
+                "leave them out, or let 'paceline predict' look at one plan",
+            )
+
+    def run(self) -> Candidates:
+        """Evaluate every plan."""
+        settings = [
+            Setting(table, degrees, self._case, self._parts, self.global_batch)
+            for degrees, table in self._tables()
+        ]
+        columns: list[tuple[NDArray[np.int16], NDArray[np.int32], Array, Array]] = []
+        times = step_seconds(settings, self.like.pipeline)
+        for number, (setting, seconds) in enumerate(zip(settings, times, strict=True)):
+            shape = (setting.degrees.size, setting.micro_batch.size, len(MODES), len(ZERO_STAGES))
+            valid = np.flatnonzero(np.broadcast_to(setting.valid, shape))
+            columns.append(
+                (
+                    np.full(valid.size, number, dtype=np.int16),
+                    valid.astype(np.int32),
+                    np.broadcast_to(seconds, shape).ravel()[valid],
+                    np.broadcast_to(memory_bytes(setting), shape).ravel()[valid],
+                )
+            )
+        searched = tuple(
+            (setting.degrees, setting.table.sequence_parallel, setting.table.micro_batches)
+            for setting in settings
+        )
+        return Candidates(searched, *map(np.concatenate, zip(*columns, strict=True)))
+
+    def _tables(self) -> Iterator[tuple[Degrees, LayerTable]]:
+        """Layer times for each tensor-parallel degree, with and without divided tokens."""
+        for degrees in self.space.degrees():
+            micro_batches = self.space.micro_batches(degrees)
+            for sequence_parallel in self.space.sequence_parallel(degrees.tp):
+                alike = self._alike[sequence_parallel]
+                yield (
+                    degrees,
+                    LayerTable(self._replica, alike, degrees.tp, sequence_parallel, micro_batches),
+                )
+
+    @cached_property
+    def space(self) -> Space:
+        """What is searched."""
+        counts = device_counts(self.cluster.devices_per_node, self.nodes or (self.cluster.nodes,))
+        pieces = len(self._parts) if self._equal else 1
+        interleaves = self.like.pipeline is not PipelineSchedule.GPIPE
+        return Space(self.workload.graph, self.global_batch, counts, pieces, interleaves)
+
+    @cached_property
+    def _replica(self) -> Replica:
+        plan = replace(self.like, dp=1, tp=1, pp=1, interleave=1, micro_batch=None)
+        profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
+        return Replica(self.workload, self.cluster, plan, profile, self.efficiency)
+
+    @cached_property
+    def _alike(self) -> dict[bool, Alike]:
+        """Kinds of layer, without and with tokens divided."""
+        return {division: alike_layers(self._replica, division) for division in (False, True)}
+
+    @cached_property
+    def _case(self) -> Case:
+        return Case(self._replica, 0.0, None)
+
+    @cached_property
+    def _parts(self) -> tuple[Block, ...]:
+        return blocks(self.workload.graph)
+
+    @cached_property
+    def _equal(self) -> bool:
+        return are_alike(self.workload.graph, self._parts)
+
+
+def are_alike(graph: Graph, parts: Sequence[Block]) -> bool:
+    """Whether the numbered nodes of all blocks are the same operations, and there are any."""
+    kinds = {
+        tuple(node.op for node in graph.nodes[part.first : part.last] if part_of(node.name))
+        for part in parts
+    }
+    return len(parts) > 1 and len(kinds) == 1 and kinds != {()}

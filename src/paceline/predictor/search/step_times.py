@@ -1,0 +1,116 @@
+"""Step times of all plans of a setting: the scheduler's steps in closed form, on arrays."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paceline.plan.pipeline_times import EqualBlocks
+from paceline.plan.plan import PipelineSchedule
+from paceline.predictor.compute import update_seconds
+from paceline.predictor.search.gradient_tails import pipeline_tails, replica_tails
+from paceline.predictor.search.layer_table import Array
+from paceline.predictor.search.pipelines import by_stage, pipelines, through_seconds
+from paceline.predictor.search.scheduled_steps import depends_on_times, scheduled_seconds
+from paceline.predictor.search.setting import Setting
+from paceline.predictor.search.sharded_units import fully_sharded_seconds
+from paceline.predictor.update import update_traffic_bytes
+from paceline.workload.precision import precision
+
+
+def step_seconds(settings: Sequence[Setting], schedule: PipelineSchedule) -> list[Array]:
+    """Seconds per step of each setting, by degrees, micro-batch, recomputation and shard stage."""
+    own = [pipelines(setting) for setting in settings]
+    through = through_seconds(own, schedule)
+    return [_step_seconds(*each) for each in zip(settings, own, through, strict=True)]
+
+
+def _step_seconds(setting: Setting, own: EqualBlocks, through: Array) -> Array:
+    pipelined = _pipelined(setting, own, through)
+    seconds = np.where(setting.pp > 1, pipelined, _unpiped(setting))
+    costs = setting.case.costs
+    samples = setting.global_batch / setting.dp / setting.table.replica.workload.batch
+    supply = costs.input_seconds + costs.copy_seconds * samples
+    if costs.input_overlapped:
+        return np.asarray(np.maximum(seconds, supply))
+    return np.asarray(np.where(setting.pp > 1, np.maximum(seconds, supply), seconds + supply))
+
+
+def _pipelined(setting: Setting, own: EqualBlocks, through: Array) -> Array:
+    """All micro-batches through all stages; the first or the last stage ends last."""
+    back = own.first.backward + (setting.pp - 2.0) * own.middle.backward
+    last_ends = through - by_stage(back + (setting.pp - 1.0) * setting.hop_seconds)
+    tails = pipeline_tails(setting)
+    sent = [through + tails.first, last_ends + tails.last]
+    tied = setting.tied_seconds
+    together = np.maximum(*sent) + tied
+    blocks = len(setting.parts) / setting.pp - 1.0
+    # The framework's own time passes on the first stage while gradients travel.
+    ready = [
+        np.maximum(np.where(tied > 0, together, own_end), busy)
+        for own_end, busy in zip(sent, (through + _overhead(setting), last_ends), strict=True)
+    ]
+    ends = [
+        end
+        + _update(setting, part.parameters + blocks * setting.middle.parameters)
+        + _weights(setting, part.weight_bytes + blocks * setting.middle.weight_bytes)
+        for end, part in zip(ready, (setting.first, setting.last), strict=True)
+    ]
+    return np.asarray(np.maximum(*ends))
+
+
+def _unpiped(setting: Setting) -> Array:
+    """Micro-batches one after the other, gradients under or after the last backward."""
+    whole, factor = setting.whole, setting.slowest_factor
+    forward = factor * setting.by_micro_batch(whole.forward) + setting.by_micro_batch(
+        whole.forward_exchange
+    )
+    backward = factor * setting.by_micro_batch(whole.backward) + setting.by_micro_batch(
+        whole.backward_exchange
+    )
+    several = setting.dp > 1
+    alone = setting.micro_batches * (forward + backward)
+    each = setting.exchange.scatter(whole.gradient_bytes)
+    earlier = setting.micro_batches - 1.0
+    # With sharded gradients every micro-batch scatters its own, beside the next one.
+    queued = np.where(
+        (setting.zero == 2) & (earlier > 0),
+        np.maximum(each + (earlier - 1.0) * (each - forward - backward), each) - forward,
+        0.0,
+    )
+    overhead, update = _overhead(setting), _update(setting, np.full_like(alone, whole.parameters))
+    if depends_on_times(setting.case.synchronisation):
+        single = overhead + alone + update
+        seconds = np.where(several, scheduled_seconds(setting, overhead, update), single)
+    else:
+        tails = replica_tails(setting, np.maximum(queued, 0.0))
+        seconds = overhead + alone + tails + _weights(setting, whole.weight_bytes) + update
+    sharded = fully_sharded_seconds(setting, overhead) + update
+    return np.where((setting.zero == 3) & several, sharded, seconds)
+
+
+def _overhead(setting: Setting) -> Array:
+    """The framework's own time per step."""
+    framework = setting.case.framework
+    tensors = sum(len(part.profile.tensors) for part in setting.table.parts)
+    own = [
+        framework.overhead_seconds(tensors // int(pp), int(dp))
+        for pp, dp in zip(setting.degrees.pp, setting.degrees.dp, strict=True)
+    ]
+    return setting.by_degrees(np.array(own))
+
+
+def _update(setting: Setting, parameters: Array) -> Array:
+    """The optimiser's update of a stage, or of a shard of it."""
+    workload = setting.table.replica.workload
+    moved = update_traffic_bytes(workload.optimiser, precision(workload.precision))
+    shards = np.where(setting.zero >= 1, setting.dp, 1.0)
+    device = setting.table.replica.cluster.device
+    return np.asarray(
+        update_seconds(parameters / shards, moved, device, setting.table.replica.efficiency)
+    )
+
+
+def _weights(setting: Setting, size: Array | float) -> Array:
+    """All-gather of weights whose update was shared out (stages 1 and 2)."""
+    gathers = (setting.zero >= 1) & (setting.zero <= 2) & (setting.dp > 1)
+    return np.where(gathers, setting.exchange.gather(size), 0.0)

@@ -1,0 +1,130 @@
+"""Sharded data parallelism (ZeRO, FSDP) as tasks of one representative device."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from paceline.plan.messages import Message
+from paceline.plan.synchronisation import Policy
+from paceline.predictor.device_tasks import DeviceTasks
+from paceline.predictor.replica_step import exchange_gradients, split_tasks
+from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
+from paceline.step import Phase, Step
+
+_PREFETCHED = 2
+"""Units whose weights are held at a time: the one in use and the next."""
+
+
+def sharded_update_step(
+    layers: Sequence[LayerTime],
+    exchange: GradientExchange,
+    costs: StepCosts,
+    weight_bytes: Sequence[float],
+    *,
+    scatters_each: bool,
+    micro_batches: int = 1,
+    label: str = "",
+) -> Step:
+    """Stages 1 and 2: gradients reduce-scattered, a shard updated, weights gathered.
+
+    ``weight_bytes`` are those of each layer. ``scatters_each``: gradients are sharded (stage
+    2), so every micro-batch scatters its own.
+    """
+    device = DeviceTasks(layers, costs, costs.message_overhead_seconds * exchange.share)
+    if exchange.synchronisation.policy is Policy.SPLIT:
+        split_tasks(device, exchange, micro_batches)
+        return device.builder.build(label)
+    batch = device.input()
+    device.framework(batch)
+    each = exchange.scatter(device.gradient_bytes) if scatters_each else 0.0
+    device.earlier_micro_batches(micro_batches - 1, each)
+    for index in range(len(layers)):
+        device.forward(index, batch)
+    device.update(exchange_gradients(device, exchange, "reduce-scatter", exchange.scatter))
+    everything = Message(tuple(range(len(layers))), math.fsum(weight_bytes))
+    device.send("all-gather", everything, exchange.gather, device.last)
+    return device.builder.build(label)
+
+
+def fully_sharded_step(
+    layers: Sequence[LayerTime],
+    exchange: GradientExchange,
+    costs: StepCosts,
+    weight_bytes: Sequence[float],
+    units: Sequence[Sequence[int]],
+    *,
+    micro_batches: int = 1,
+    label: str = "",
+) -> Step:
+    """Stage 3: weights of each unit gathered before its forward and before its backward.
+
+    ``units`` are runs of layer positions, in order, that are gathered together (the wrapped
+    blocks of FSDP); the next unit is fetched while one computes. Gradients are reduce-scattered
+    under backward, in every micro-batch.
+    """
+    device = DeviceTasks(layers, costs, costs.message_overhead_seconds * exchange.share)
+    device.framework(device.input())
+    begun: tuple[int, ...] = ()
+    if micro_batches > 1:
+        bare = replace(costs, input_seconds=0.0, copy_seconds=0.0, update_seconds=0.0)
+        one = fully_sharded_step(
+            layers, exchange, replace(bare, overhead_seconds=0.0), weight_bytes, units
+        )
+        seconds = (micro_batches - 1) * one.seconds
+        name = f"{micro_batches - 1} micro-batches"
+        begun = (device.builder.compute(name, Phase.BACKWARD, seconds),)
+    weights = [_message(unit, weight_bytes) for unit in units]
+    gradients = [_message(unit, [layer.gradient_bytes for layer in layers]) for unit in units]
+    scattered: list[int] = []
+
+    def forward(number: int, after: tuple[int, ...]) -> int:
+        done = 0
+        for index in units[number]:
+            done = device.forward(index, after)
+        return done
+
+    def backward(number: int, after: tuple[int, ...]) -> int:
+        done = 0
+        for index in reversed(units[number]):
+            done = device.backward(index, int(index == units[number][0]), after)
+        if gradients[number].size_bytes > 0:
+            scattered.append(
+                device.send("reduce-scatter", gradients[number], exchange.scatter, (done,))
+            )
+        return done
+
+    _with_weights(device, exchange, weights, range(len(units)), forward, begun)
+    _with_weights(device, exchange, weights, reversed(range(len(units))), backward, begun)
+    device.update(tuple(scattered))
+    return device.builder.build(label)
+
+
+def _with_weights(
+    device: DeviceTasks,
+    exchange: GradientExchange,
+    weights: Sequence[Message],
+    order: Iterable[int],
+    run: Callable[[int, tuple[int, ...]], int],
+    begun: tuple[int, ...],
+) -> None:
+    """Run units in order, each after its gather; a gather waits for the unit two before.
+
+    No gather starts before ``begun``.
+    """
+    waiting = list(order)
+    gathers: list[tuple[int, ...]] = []
+    done: list[int] = []
+    for position, number in enumerate(waiting):
+        while len(gathers) < min(position + _PREFETCHED, len(waiting)):
+            ahead = weights[waiting[len(gathers)]]
+            held = len(gathers) - _PREFETCHED
+            after = (done[held],) if held >= 0 else begun
+            sends = ahead.size_bytes > 0
+            gathers.append(
+                (device.send("all-gather", ahead, exchange.gather, after),) if sends else ()
+            )
+        done.append(run(number, gathers[position]))
+
+
+def _message(unit: Sequence[int], sizes: Sequence[float]) -> Message:
+    return Message(tuple(unit), math.fsum(sizes[index] for index in unit))

@@ -1,0 +1,33 @@
+"""What the axes of a sweep change about a network and about waiting for the slowest."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from paceline.hardware import Cluster
+from paceline.predictor.case import Case
+from paceline.predictor.collectives import Fabric, Group, fabric_of
+from paceline.predictor.jitter import expected_maximum_lognormal
+from paceline.predictor.vectorised.axes import Array
+
+
+def fabric_at(cluster: Cluster, group: Group, link: Array, memory: Array) -> Fabric:
+    """The links of a cluster at other bandwidths between nodes and of device memory, bytes/s."""
+    fabric = fabric_of(cluster, group)
+    if cluster.inter is not None:
+        relative = link / cluster.inter.known_bandwidth
+        fabric = replace(fabric, outer_bandwidth=fabric.outer_bandwidth * relative)
+    if fabric.reduce_bandwidth is not None:
+        scale = memory / cluster.device.known_memory_bandwidth
+        fabric = replace(fabric, reduce_bandwidth=fabric.reduce_bandwidth * scale)
+    return fabric
+
+
+def slowest_factor(case: Case, workers: Array) -> Array:
+    """Computing time of the slowest of so many workers over the mean one."""
+    variation = case.jitter if case.jitter is not None else case.system.jitter
+    if not variation or case.synchronisation.asynchronous:
+        return np.ones(1)
+    distinct, place = np.unique(workers, return_inverse=True)
+    factors = expected_maximum_lognormal(1.0, variation, distinct.astype(int))
+    return np.asarray(factors[place].reshape(workers.shape))

@@ -1,0 +1,186 @@
+"""What a step would gain if a resource were faster or free, or the plan another one."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from paceline.errors import PacelineError
+from paceline.hardware import Cluster, Device, Link
+from paceline.plan.compression import Compression, CompressionKind
+from paceline.plan.plan import Plan, Recompute
+from paceline.plan.synchronisation import MIB, Policy, Synchronisation
+from paceline.predictor.case import Case
+from paceline.predictor.predict import prediction_of
+from paceline.predictor.prediction import Prediction
+
+_FREE = 1e9
+"""A factor by which a resource is faster that leaves nothing of its time."""
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """One change and the step it would give, seconds. ``fits``: whether memory has room."""
+
+    kind: str
+    change: str
+    step_seconds: float
+    base_seconds: float
+    fits: bool | None
+
+    @property
+    def speed_up(self) -> float:
+        """Step before over step after; above 1 is a gain."""
+        return self.base_seconds / self.step_seconds
+
+    @property
+    def saved_seconds(self) -> float:
+        """Seconds per step that the change saves."""
+        return self.base_seconds - self.step_seconds
+
+
+def what_if(case: Case) -> list[WhatIf]:
+    """Every change that applies to a prepared case, the largest gain of each kind first.
+
+    Resources are made twice as fast and free; a free resource bounds what any improvement of it
+    can give. Optimisations are other plans on the same machine, predicted in full.
+    """
+    base = prediction_of(case, 0.0)
+    found = [
+        WhatIf("resource", change, other.step_seconds, base.step_seconds, other.fits)
+        for change, other in _predicted(_resources(case))
+    ]
+    found += [
+        WhatIf("optimisation", change, other.step_seconds, base.step_seconds, other.fits)
+        for change, other in _predicted(_optimisations(case))
+    ]
+    return sorted(found, key=lambda item: (item.kind != "resource", item.step_seconds))
+
+
+def _predicted(cases: Iterator[tuple[str, Case]]) -> Iterator[tuple[str, Prediction]]:
+    """Predictions of the cases that are possible (an interleave may not divide the layers)."""
+    for change, case in cases:
+        try:
+            yield change, prediction_of(case, 0.0)
+        except PacelineError:
+            continue
+
+
+def _resources(case: Case) -> Iterator[tuple[str, Case]]:
+    cluster = case.replica.cluster
+    changes: dict[str, Callable[[float], Case]] = {
+        "arithmetic": lambda k: _on(case, device=_faster_arithmetic(cluster.device, k)),
+        "device memory": lambda k: _on(case, device=_faster_memory(cluster.device, k)),
+        "issuing operations": lambda k: _issuing(case, k),
+    }
+    if cluster.intra is not None and cluster.devices_per_node > 1:
+        inside = cluster.intra
+        changes[f"links in a node ({inside.name})"] = lambda k: _on(case, intra=_faster(inside, k))
+    if cluster.inter is not None and cluster.nodes > 1:
+        across = cluster.inter
+        changes[f"network ({across.name})"] = lambda k: _on(case, inter=_faster(across, k))
+    if case.input_seconds > 0:
+        changes["input"] = lambda k: replace(case, input_seconds=case.input_seconds / k)
+    for name, change in changes.items():
+        yield f"{name} twice as fast", change(2.0)
+        yield f"{name} free", change(_FREE)
+    if case.slowest_factor > 1:
+        yield "all workers equally fast", replace(case, jitter=0.0)
+
+
+def _optimisations(case: Case) -> Iterator[tuple[str, Case]]:
+    plan = case.plan
+    if plan.shard_degree > 1:
+        for change, synchronisation in _synchronisations(case.synchronisation).items():
+            yield change, _with_plan(case, replace(plan, synchronisation=synchronisation))
+        yield (
+            "gradients sent as fp16",
+            _with_plan(case, replace(plan, compression=Compression(CompressionKind.FP16))),
+        )
+        yield (
+            "1 % of gradients sent (top-k)",
+            _with_plan(case, replace(plan, compression=Compression(CompressionKind.TOP_K))),
+        )
+    for recompute in Recompute:
+        if recompute is not plan.recompute:
+            yield (
+                f"recompute {recompute}",
+                _with_plan(case, replace(plan, recompute=recompute)),
+            )
+    if plan.tp > 1 and not plan.sequence_parallel:
+        yield "sequence parallel", _with_plan(case, replace(plan, sequence_parallel=True))
+    if plan.pp > 1:
+        yield from _pipelines(case, plan)
+
+
+def _synchronisations(current: Synchronisation) -> Mapping[str, Synchronisation]:
+    """Other policies, and other sizes of bucket where there are buckets."""
+    changes = {
+        f"synchronise: {policy}": replace(current, policy=policy)
+        for policy in Policy
+        if policy is not current.policy
+    }
+    if current.policy is Policy.BUCKETED:
+        for size in (1, 5, 100):
+            changes[f"buckets of {size} MiB"] = current.with_bucket(size * MIB)
+    return changes
+
+
+def _pipelines(case: Case, plan: Plan) -> Iterator[tuple[str, Case]]:
+    for chunks in (2, 4):
+        if chunks != plan.interleave:
+            yield f"interleave {chunks}", _with_plan(case, replace(plan, interleave=chunks))
+    micro_batch, count = plan.batches(case.replica.workload.batch)
+    if micro_batch % 2 == 0:
+        halved = replace(plan, micro_batch=micro_batch // 2, micro_batches=2 * count)
+        yield f"micro-batches of {micro_batch // 2}", _with_plan(case, halved)
+
+
+def _with_plan(case: Case, plan: Plan) -> Case:
+    return replace(case, replica=replace(case.replica, plan=plan))
+
+
+def _on(
+    case: Case, device: Device | None = None, intra: Link | None = None, inter: Link | None = None
+) -> Case:
+    cluster: Cluster = case.replica.cluster
+    changed = replace(
+        cluster,
+        device=device or cluster.device,
+        intra=intra or cluster.intra,
+        inter=inter or cluster.inter,
+    )
+    return replace(case, replica=replace(case.replica, cluster=changed))
+
+
+def _faster_arithmetic(device: Device, factor: float) -> Device:
+    return replace(
+        device,
+        peak_flops={name: rate * factor for name, rate in device.peak_flops.items()},
+        attainable_flops={name: rate * factor for name, rate in device.attainable_flops.items()},
+    )
+
+
+def _faster_memory(device: Device, factor: float) -> Device:
+    return replace(device, memory_bandwidth=device.known_memory_bandwidth * factor)
+
+
+def _issuing(case: Case, factor: float) -> Case:
+    framework = case.framework
+    quicker = replace(
+        framework,
+        dispatch_seconds=framework.dispatch_seconds / factor,
+        step_overhead_seconds=framework.step_overhead_seconds / factor,
+        message_overhead_seconds=framework.message_overhead_seconds / factor,
+        message_latency_seconds=framework.message_latency_seconds / factor,
+        tensor_overhead_seconds=framework.tensor_overhead_seconds / factor,
+    )
+    return replace(case, replica=replace(case.replica, framework=quicker))
+
+
+def _faster(link: Link, factor: float) -> Link:
+    measured = link.collective_bandwidth
+    return replace(
+        link,
+        bandwidth=link.known_bandwidth * factor,
+        collective_bandwidth=None if measured is None else measured * factor,
+        latency_seconds=None if link.latency_seconds is None else link.latency_seconds / factor,
+    )

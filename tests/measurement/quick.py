@@ -1,0 +1,36 @@
+"""Studies of the quick worker, in this process or in one that can be killed."""
+
+import sys
+from pathlib import Path
+
+from paceline.measurement.frameworks import FRAMEWORKS, Framework
+from paceline.measurement.job import Job
+from paceline.measurement.study import Design, run_study
+from paceline.store import Store
+
+WORKER = Path(__file__).parent / "workers" / "quick_worker.py"
+
+
+def register():
+    FRAMEWORKS["quick"] = Framework("quick", WORKER, "json", "PACELINE_QUICK_PYTHON", "")
+
+
+def job(behaviour="well", **changes):
+    fields = {
+        "model": "nothing",
+        "graph": {},
+        "batch_per_rank": 4,
+        "framework": "quick",
+        "steps": 5,
+        "warmup_steps": 1,
+        "data": {"kind": behaviour},
+    }
+    return Job(**{**fields, **changes})
+
+
+if __name__ == "__main__":
+    register()
+    with Store(Path(sys.argv[1])) as store:
+        known = store.design("study") is not None
+        design = None if known else Design.randomised([job(), job(world_size=2)], 6, 1)
+        run_study(store, "study", design)

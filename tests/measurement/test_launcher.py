@@ -1,0 +1,85 @@
+import os
+import signal
+import socket
+import sys
+import time
+
+import psutil
+import pytest
+
+from paceline.errors import InputError
+from paceline.measurement.launcher import launch_local
+
+PYTHON = [sys.executable, "-c"]
+
+
+def run(script, tmp_path, world=2, timeout=20.0, **options):
+    return launch_local([*PYTHON, script], world, tmp_path, timeout, **options)
+
+
+def test_every_rank_knows_who_it_is_and_keeps_its_log(tmp_path):
+    ended = run("import os; print(os.environ['RANK'], os.environ['WORLD_SIZE'])", tmp_path)
+    assert ended.reason == ""
+    assert [rank.log.read_text().split() for rank in ended.ranks] == [["0", "2"], ["1", "2"]]
+
+
+def test_a_crash_is_named_with_its_rank_and_code(tmp_path):
+    ended = run("import os, sys; sys.exit(3 if os.environ['RANK'] == '1' else 0)", tmp_path)
+    assert ended.reason == "rank 1 ended with code 3"
+
+
+def test_a_kill_is_named_with_its_signal(tmp_path):
+    ended = run("import os; os.kill(os.getpid(), 9)", tmp_path, world=1)
+    assert ended.reason == "rank 0 was killed by SIGKILL"
+
+
+def test_a_hang_is_ended_with_all_its_children(tmp_path):
+    """Each rank ignores SIGTERM and has a child; after the timeout neither is left."""
+    script = (
+        "import os, signal, subprocess, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "print(os.getpid(), child.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    ended = run(script, tmp_path, timeout=2.0)
+    assert ended.reason.startswith("timed out after 2 s: rank 0, 1 still ran")
+    for rank in ended.ranks:
+        for pid in map(int, rank.log.read_text().split()):
+            assert not _lives(pid)
+
+
+def _lives(pid):
+    for _ in range(100):
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_a_rank_that_outlives_a_failed_peer_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr("paceline.measurement.launcher.PEER_GRACE_SECONDS", 0.5)
+    script = "import os, time; os._exit(7) if os.environ['RANK'] == '0' else time.sleep(60)"
+    begun = time.monotonic()
+    ended = run(script, tmp_path)
+    assert ended.reason == "rank 0 ended with code 7"
+    assert ended.ranks[1].code == -signal.SIGTERM
+    assert time.monotonic() - begun < 15
+
+
+def test_a_port_that_is_taken_is_refused_before_anything_starts(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(InputError, match=f"port {taken.getsockname()[1]} cannot be used"):
+            run("print('started')", tmp_path, port=taken.getsockname()[1])
+    assert not list(tmp_path.iterdir())
+
+
+def test_ranks_share_the_cores_without_overlap(tmp_path):
+    if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores that can be pinned to")
+    ended = run("import os; print(*os.sched_getaffinity(0))", tmp_path)
+    first, second = (set(rank.log.read_text().split()) for rank in ended.ranks)
+    assert first
+    assert first.isdisjoint(second)

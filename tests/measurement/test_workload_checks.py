@@ -1,0 +1,55 @@
+"""The zoo against PyTorch: parameters, FLOP, kept activations; built modules against captured."""
+
+import warnings
+
+import pytest
+
+pytest.importorskip("torch")
+
+from paceline.measurement.workload_checks import check
+from paceline.measurement.workload_page import page
+from paceline.workload import zoo
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+QUICK = ("fcn5", "alexnet", "resnet20", "mobilenet_v1", "lstm_ptb", "ncf")
+"""Networks of every kind of layer that torch counts differently, small enough for every run."""
+
+KEPT_TO_FIVE_PERCENT = ("resnet50", "vgg16", "gpt2")
+
+
+def assert_agrees(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = check(name)
+    assert result.graph.parameters == result.torch.parameters == result.captured.parameters
+    assert result.forward_ratio == pytest.approx(1, abs=0.01)
+    assert result.training_ratio == pytest.approx(1, abs=0.01)
+    assert result.captured_ratio == pytest.approx(1, abs=0.01)
+    assert result.captured.forward_flops == pytest.approx(result.graph.forward_flops, rel=0.01)
+    return result
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_network_agrees_with_torch(name):
+    assert_agrees(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in zoo.names() if name not in QUICK])
+def test_every_other_network_agrees_with_torch(name):
+    assert_agrees(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KEPT_TO_FIVE_PERCENT)
+def test_kept_activations_agree_with_what_autograd_saves(name):
+    assert check(name).activation_ratio == pytest.approx(1, abs=0.05)
+
+
+def test_the_page_has_a_row_for_each_network_and_says_what_torch_gets_wrong():
+    result = assert_agrees("mobilenet_v1")
+    assert result.uncorrected_training_flops > 2 * result.torch.training_flops
+    text = page([result], "9.9")
+    assert "PyTorch 9.9" in text
+    assert text.splitlines()[-1].startswith("| mobilenet_v1 | 4,231,976 |")

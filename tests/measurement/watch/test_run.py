@@ -1,0 +1,195 @@
+"""Unchanged scripts, watched on one and two processes."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from paceline.analyse.statistics import throughput
+from paceline.errors import InputError
+from paceline.measurement.imports import Told
+from paceline.measurement.watch.launches import RunRequest, run_watched
+from paceline.step import Phase, breakdown
+from paceline.store import Launch, Status, Store
+
+pytest.importorskip("torch")
+pytestmark = [pytest.mark.slow, pytest.mark.torch]
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+SCRIPTS = FIXTURES / "scripts"
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node")
+
+
+def run(tmp_path: Path, *command: str, **options: object) -> Launch:
+    request = RunRequest(tuple(command), Told(), "study", **options)  # type: ignore[arg-type]
+    with Store(tmp_path / "paceline.db") as store:
+        launch = run_watched(request, store, echo=False)
+        assert store.launches()[-1] == launch
+    return launch
+
+
+def run_script(tmp_path: Path, name: str, processes: int, **options: object) -> Launch:
+    script = str(SCRIPTS / name)
+    if processes == 1:
+        return run(tmp_path, sys.executable, script, **options)
+    return run(tmp_path, *TORCHRUN, str(processes), script, **options)
+
+
+def _statuses(store_path: Path) -> list[Status]:
+    if not store_path.exists():
+        return []
+    with Store(store_path) as store:
+        return [launch.status for launch in store.launches()]
+
+
+def phases(launch: Launch) -> dict[Phase, float]:
+    assert launch.outcome.timeline is not None
+    return breakdown(launch.outcome.timeline, 0).busy
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+class TestUnlikeScripts:
+    def test_ddp_with_gradient_accumulation(self, processes: int, tmp_path: Path):
+        launch = run_script(tmp_path, "ddp_accumulation.py", processes)
+        assert (launch.status, launch.outcome.reason) == (Status.FINISHED, "")
+        assert (launch.world_size, launch.batch_per_rank) == (processes, 32)
+        # three epochs of eight steps; the first step after an evaluation is left out
+        assert [len(rank.wall_seconds) for rank in launch.outcome.ranks] == [22] * processes
+        assert "evaluation" in " ".join(launch.outcome.facts["notes"])
+        found = phases(launch)
+        assert {Phase.INPUT, Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE} <= found.keys()
+        assert (Phase.COMMUNICATE in found) == (processes > 1)
+        assert throughput(launch) > 0
+
+    def test_mixed_precision_without_a_loader(self, processes: int, tmp_path: Path):
+        launch = run_script(tmp_path, "mixed_precision.py", processes)
+        assert launch.status is Status.FINISHED
+        assert [len(rank.wall_seconds) for rank in launch.outcome.ranks] == [20] * processes
+        assert {Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE} <= phases(launch).keys()
+        assert "--batch" in " ".join(launch.outcome.facts["notes"])
+
+    def test_all_reduce_by_hand(self, processes: int, tmp_path: Path):
+        launch = run_script(tmp_path, "all_reduce_by_hand.py", processes)
+        assert launch.status is Status.FINISHED
+        assert launch.batch_per_rank == 8
+        assert [len(rank.wall_seconds) for rank in launch.outcome.ranks] == [24] * processes
+        timeline = launch.outcome.timeline
+        assert timeline is not None
+        sizes = [task.size_bytes for task, _ in timeline.on("network", rank=0)]
+        assert sizes == ([40_000.0, 400.0] if processes > 1 else [])
+
+
+def test_buckets_of_ddp_have_sizes_and_times(tmp_path: Path):
+    launch = run_script(tmp_path, "ddp_accumulation.py", 2)
+    timeline = launch.outcome.timeline
+    assert timeline is not None
+    buckets = [t for t in timeline.tasks if t.phase is Phase.COMMUNICATE and t.rank == 1]
+    parameters = 64 * 256 + 256 + 256 * 256 + 256 + 256 * 10 + 10
+    assert sum(task.size_bytes for task in buckets) == 2 * 4 * parameters  # two micro-batches
+    assert all(task.seconds > 0 for task in buckets)
+
+
+def test_watching_does_not_change_what_is_computed(tmp_path: Path):
+    launch = run_script(tmp_path, "ddp_accumulation.py", 2)
+    output = tmp_path / "launches" / launch.id / "output.log"
+    watched = {line for line in output.read_text().splitlines() if line.startswith("checksum")}
+    plain = subprocess.run(
+        [*TORCHRUN, "2", str(SCRIPTS / "ddp_accumulation.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert watched == {line for line in plain.stdout.splitlines() if line.startswith("checksum")}
+
+
+def test_a_hook_of_the_script_s_own_still_works(tmp_path: Path):
+    launch = run_script(tmp_path, "own_hook.py", 2)
+    assert (launch.status, launch.outcome.reason) == (Status.FINISHED, "")
+    assert len(launch.outcome.ranks[0].wall_seconds) == 8
+
+
+def test_layers_are_timed_when_asked_for(tmp_path: Path):
+    launch = run_script(tmp_path, "ddp_accumulation.py", 1, with_layers=True)
+    assert launch.instrument == "layers"
+    assert [layer.name for layer in launch.outcome.layers] == ["0", "1", "2", "3"]
+    first = launch.outcome.layers[0]
+    assert first.gradient_bytes == 4 * (64 * 256 + 256)
+    assert first.forward_seconds > 0
+    assert first.backward_seconds > 0
+
+
+class TestWhatGoesWrong:
+    def test_a_script_that_never_steps(self, tmp_path: Path):
+        launch = run(tmp_path, sys.executable, "-c", "import torch")
+        assert launch.status is Status.FAILED
+        assert "no process stepped" in launch.outcome.reason
+
+    def test_an_exception(self, tmp_path: Path):
+        code = "import torch; raise ValueError('out of luck')"
+        launch = run(tmp_path, sys.executable, "-c", code)
+        assert launch.status is Status.FAILED
+        assert "ValueError: out of luck at <string>:1" in launch.outcome.reason
+
+    def test_an_exception_after_some_steps_keeps_them(self, tmp_path: Path):
+        script = tmp_path / "fails.py"
+        text = (SCRIPTS / "all_reduce_by_hand.py").read_text()
+        script.write_text(text + "\nraise RuntimeError('late')\n")
+        launch = run(tmp_path, sys.executable, str(script))
+        assert launch.status is Status.FAILED
+        assert "RuntimeError: late" in launch.outcome.reason
+        assert len(launch.outcome.ranks[0].wall_seconds) == 24
+
+    def test_a_script_that_forks(self, tmp_path: Path):
+        script = tmp_path / "forks.py"
+        text = (SCRIPTS / "all_reduce_by_hand.py").read_text()
+        script.write_text(
+            "import os, sys\nchild = os.fork()\nif child:\n    os.waitpid(child, 0)\n" + text
+        )
+        launch = run(tmp_path, sys.executable, str(script))
+        assert launch.status is Status.FINISHED
+        notes = " ".join(launch.outcome.facts["notes"])
+        assert "2 processes stepped under 1 rank numbers" in notes
+
+    def test_a_killed_script_keeps_what_it_wrote(self, tmp_path: Path):
+        code = (
+            "import os, time, torch\n"
+            "p = torch.nn.Parameter(torch.zeros(1)); o = torch.optim.SGD([p], lr=0.1)\n"
+            "for n in range(60):\n"
+            "    (p * 2).sum().backward(); o.step(); time.sleep(0.05)\n"
+            "os.kill(os.getpid(), 9)\n"
+        )
+        launch = run(tmp_path, sys.executable, "-c", code)
+        assert launch.status is Status.FAILED
+        assert "ended before it could finish" in launch.outcome.reason
+        assert len(launch.outcome.ranks[0].wall_seconds) >= 20
+
+    def test_a_command_that_hangs_is_ended(self, tmp_path: Path):
+        code = "import time; time.sleep(600)"
+        launch = run(tmp_path, sys.executable, "-c", code, timeout_seconds=1.0)
+        assert launch.outcome.reason == "timed out after 1 s"
+
+    def test_paceline_killed_leaves_an_interrupted_launch(self, tmp_path: Path):
+        store_path = tmp_path / "paceline.db"
+        arguments = ("-m", "paceline", "run", "--store", str(store_path), "--", "sleep", "30")
+        paceline = subprocess.Popen([sys.executable, *arguments], start_new_session=True)
+        deadline = time.monotonic() + 30.0
+        while time.monotonic() < deadline and not _statuses(store_path):
+            time.sleep(0.1)
+        assert _statuses(store_path) == [Status.RUNNING]
+        paceline.kill()
+        paceline.wait()
+        assert _statuses(store_path) == [Status.INTERRUPTED]
+
+    def test_a_command_that_does_not_exist(self, tmp_path: Path):
+        with pytest.raises(InputError, match="cannot run 'no-such-program'"):
+            run(tmp_path, "no-such-program")
+
+
+def test_an_external_program_is_known_by_its_output(tmp_path: Path):
+    log = FIXTURES / "logs" / "caffe_train_recorded.log"
+    launch = run(tmp_path, sys.executable, "-c", f"print(open({str(log)!r}).read())")
+    assert (launch.framework, launch.provenance) == ("caffe", "measured")
+    assert launch.batch_per_rank == 32
+    assert launch.outcome.facts["exit_codes"] == [0]

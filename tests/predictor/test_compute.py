@@ -1,0 +1,214 @@
+"""Layer times: rooflines that hold, curves that rise, a network measured layer by layer."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paceline.errors import InputError, UnknownNameError
+from paceline.hardware.catalogue import device
+from paceline.predictor.compute import (
+    layer_times,
+    layer_work,
+    update_seconds,
+    with_measured,
+)
+from paceline.predictor.data_parallel import LayerTime
+from paceline.predictor.efficiency import efficiency_from_toml, load_efficiency
+from paceline.predictor.products import BACKWARD, FORWARD
+from paceline.workload import zoo
+
+# Microseconds on an H100 at batch 128, TF32 convolutions, summed over layers of a kind
+# (per-operator trace of sarchlab/triosim@3fb3c06): forward, backward. The backward of
+# convolutions of ResNet-50 is left out: in that trace the first convolution of each block takes
+# about 1 ms more than any other of its size, and gradients are added up inside it.
+H100_TRACE = {
+    ("resnet50_v1.5", "conv"): (9532, None),
+    ("resnet50_v1.5", "batch_norm"): (8076, 15806),
+    ("resnet50_v1.5", "activation"): (3170, None),
+    ("resnet50_v1.5", "add"): (2719, None),
+    ("vgg13", "conv"): (20538, 45421),
+    ("vgg13", "activation"): (4137, 6029),
+    ("vgg13", "max_pool"): (2376, 9467),
+}
+
+
+@pytest.fixture(scope="module")
+def resnet44():
+    return zoo.build("resnet44")
+
+
+def seconds(graph, batch, name="v100", precision="fp32", **options):
+    times = layer_times(graph.cost(batch, precision=precision), device(name), precision, **options)
+    return sum(layer.forward_seconds + layer.backward_seconds for layer in times)
+
+
+@pytest.mark.parametrize(("network", "kind"), list(H100_TRACE))
+def test_kinds_of_layer_are_near_a_trace_of_an_h100(network, kind):
+    cost = zoo.build(network).cost(128, precision="tf32")
+    times = layer_times(cost, device("h100"), "tf32")
+    chosen = [t for t, layer in zip(times, cost.layers, strict=True) if layer.kind == kind]
+    forward, backward = H100_TRACE[network, kind]
+    assert sum(t.forward_seconds for t in chosen) == pytest.approx(forward * 1e-6, rel=0.25)
+    if backward is not None:
+        assert sum(t.backward_seconds for t in chosen) == pytest.approx(backward * 1e-6, rel=0.25)
+
+
+def test_no_layer_beats_its_peak_or_its_memory(resnet44):
+    cost = resnet44.cost(256)
+    v100 = device("v100")
+    for layer, time in zip(cost.layers, layer_times(cost, v100, "fp32"), strict=True):
+        assert time.forward_seconds >= layer.forward_flops / v100.peak("fp32")
+        assert time.forward_seconds >= layer.forward_bytes / v100.memory_bandwidth
+        assert time.backward_seconds >= layer.backward_flops / v100.peak("fp32")
+        assert time.backward_seconds >= layer.backward_bytes / v100.memory_bandwidth
+
+
+@settings(max_examples=15, deadline=None)
+@given(batch=st.integers(1, 2000), more=st.integers(1, 50), faster=st.floats(1.0, 20.0))
+def test_more_samples_take_longer_and_faster_parts_never_do(batch, more, faster):
+    graph = zoo.build("resnet20")
+    taken = seconds(graph, batch)
+    assert seconds(graph, batch + more) >= taken
+    v100 = device("v100")
+    for better in (
+        dataclasses.replace(v100, peak_flops={"fp32": v100.peak("fp32") * faster}),
+        dataclasses.replace(v100, memory_bandwidth=v100.memory_bandwidth * faster),
+    ):
+        times = layer_times(graph.cost(batch), better, "fp32")
+        assert sum(t.forward_seconds + t.backward_seconds for t in times) <= taken * (1 + 1e-12)
+
+
+def test_samples_per_second_rise_with_the_batch_and_level_off(resnet44):
+    rates = [batch / seconds(resnet44, batch) for batch in (1, 8, 64, 512, 4096)]
+    assert rates == sorted(rates)
+    assert rates[1] > 3 * rates[0]
+    assert rates[4] < 1.3 * rates[3]
+
+
+def test_scaling_every_rate_scales_the_time(resnet44):
+    profile = resnet44.cost(64).profile
+    work = layer_work(profile, 64, device("v100"), "fp32")
+    base = work.seconds(1e13, 1e12, 4e-6)
+    assert work.seconds(2e13, 2e12, 2e-6) == pytest.approx(base / 2)
+
+
+def test_an_array_of_batches_gives_what_each_gives(resnet44):
+    profile = resnet44.cost(1).profile
+    batches = np.array([1.0, 32.0, 500.0])
+    together = layer_work(profile, batches, device("a100"), "tf32").seconds(1e14, 1e12, 4e-6)
+    assert together.shape == (2, len(profile.layers), 3)
+    for index, batch in enumerate(batches):
+        alone = layer_work(profile, batch, device("a100"), "tf32").seconds(1e14, 1e12, 4e-6)
+        assert together[:, :, index] == pytest.approx(alone)
+
+
+def test_an_array_of_sequences_gives_what_each_gives():
+    graph = zoo.build("gpt2")
+    sequences = np.array([128.0, 1024.0])
+    profile = graph.cost(4, sequence=sequences, precision="amp_fp16").profile
+    together = layer_work(profile, np.array([4.0, 4.0]), device("a100"), "amp_fp16")
+    for index, sequence in enumerate((128, 1024)):
+        one = graph.cost(4, sequence=sequence, precision="amp_fp16").profile
+        alone = layer_work(one, 4, device("a100"), "amp_fp16")
+        assert together.flops[:, :, index] == pytest.approx(alone.flops)
+        assert together.bytes[:, :, index] == pytest.approx(alone.bytes)
+
+
+def test_rates_may_be_arrays_for_a_sweep(resnet44):
+    profile = resnet44.cost(1).profile
+    work = layer_work(profile, np.full(3, 64.0), device("v100"), "fp32")
+    rates = np.array([1e12, 1e13, 1e14])
+    swept = work.seconds(rates, 9e11, 4e-6).sum(axis=(0, 1))
+    assert (np.diff(swept) < 0).all()
+
+
+def test_unfolding_convolutions_moves_more_memory(resnet44):
+    profile = resnet44.cost(1).profile
+    implicit = layer_work(profile, 64, device("xeon_gold_6132"), "fp32")
+    unfolded = layer_work(profile, 64, device("xeon_gold_6132"), "fp32", convolution="im2col")
+    first = unfolded.names.index("conv1")
+    elements = 64 * 32 * 32 * 27
+    added = (unfolded.bytes - implicit.bytes)[FORWARD, first]
+    assert added >= elements * 4
+    assert (unfolded.bytes[BACKWARD] >= implicit.bytes[BACKWARD]).all()
+    with pytest.raises(InputError, match=r"no convolution 'winograd'"):
+        layer_work(profile, 64, device("v100"), "fp32", convolution="winograd")
+
+
+def test_joining_pointwise_layers_saves_traffic_and_nothing_else(resnet44):
+    profile = resnet44.cost(1).profile
+    whole = layer_work(profile, 512, device("v100"), "fp32")
+    joined = layer_work(profile, 512, device("v100"), "fp32", pointwise_traffic=0.5)
+    norm, conv = whole.names.index("bn1"), whole.names.index("conv1")
+    assert joined.bytes[FORWARD, norm] == pytest.approx(0.5 * whole.bytes[FORWARD, norm], rel=0.1)
+    assert joined.bytes[FORWARD, conv] == whole.bytes[FORWARD, conv]
+    assert (joined.flops == whole.flops).all()
+
+
+def test_issuing_operations_bounds_a_small_batch(resnet44):
+    quick = seconds(resnet44, 1)
+    assert seconds(resnet44, 1, dispatch_seconds=50e-6) > 3 * quick
+    assert seconds(resnet44, 4096, dispatch_seconds=7e-6) == pytest.approx(
+        seconds(resnet44, 4096), rel=0.02
+    )
+
+
+def test_half_precision_pays_on_matrix_units_only():
+    graph = zoo.build("resnet50_v1.5")
+    v100 = seconds(graph, 128) / seconds(graph, 128, precision="amp_fp16")
+    assert v100 > 1.7
+    p100 = seconds(graph, 64, "p100") / seconds(graph, 64, "p100", "amp_fp16")
+    assert p100 < 2.1
+
+
+def test_measured_layers_take_the_place_of_predicted_ones(resnet44):
+    times = layer_times(resnet44.cost(64), device("v100"), "fp32")
+    measured = [LayerTime("conv1", 1.0, 2.0)]
+    mixed = with_measured(times, measured)
+    assert (mixed[0].forward_seconds, mixed[0].backward_seconds) == (1.0, 2.0)
+    assert mixed[0].gradient_bytes == times[0].gradient_bytes
+    assert mixed[1:] == times[1:]
+    with pytest.raises(InputError, match=r"layer 'conv99' that the graph does not have"):
+        with_measured(times, [LayerTime("conv99", 1.0, 2.0)])
+
+
+def test_an_update_is_bound_by_memory():
+    v100 = device("v100")
+    taken = update_seconds(100e6, 20, v100)
+    assert 1.0 < taken / (2e9 / v100.memory_bandwidth) < 1.3
+
+
+def test_what_is_not_known_of_a_device_is_asked_for(resnet44):
+    with pytest.raises(InputError, match=r"fp32 rate of xeon_8480 is not known"):
+        seconds(resnet44, 64, "xeon_8480")
+
+
+def test_constants_can_be_replaced_by_name():
+    usual = load_efficiency()
+    changed = usual.with_constants({"matrix.ceiling": 0.5, "memory.batch_norm": 0.4})
+    assert changed.matrix.ceiling == 0.5
+    assert changed.memory_ceiling("batch_norm") == 0.4
+    assert changed.memory_ceiling("add") == usual.memory_ceiling("add")
+    assert usual.constants()["matrix.ceiling"] != 0.5
+    assert changed.with_constants(usual.constants()).constants() == usual.constants()
+    slower = usual.with_constants({"devices.v100_sxm2_16gb.products": 0.5})
+    v100 = device("v100")
+    assert slower.attainable_flops(v100, "fp32") == 0.5 * usual.attainable_flops(v100, "fp32")
+    with pytest.raises(UnknownNameError, match=r"no efficiency constant named 'matrix.ceilng'"):
+        usual.with_constants({"matrix.ceilng": 0.5})
+
+
+def test_every_constant_is_a_fraction_or_a_size_above_zero():
+    for name, number in load_efficiency().constants().items():
+        assert number > 0, name
+        if name.startswith(("products.", "memory.")) or name.endswith(("ceiling", "attainable")):
+            assert number <= 1, name
+    assert load_efficiency().fitted_on
+
+
+def test_a_file_of_constants_with_a_missing_table_is_refused():
+    with pytest.raises(InputError, match=r"mine.toml"):
+        efficiency_from_toml("[matrix]\nceiling = 1.0\n", "mine.toml")

@@ -1,0 +1,151 @@
+"""Framework profiles: complete, found by the names people use, and honest about guesses."""
+
+import pytest
+
+from paceline.errors import InputError, UnknownNameError
+from paceline.hardware.catalogue import device
+from paceline.plan.synchronisation import Exchange, Policy
+from paceline.predictor.compute import CONVOLUTIONS
+from paceline.predictor.frameworks import framework, framework_names
+
+MIB = 2.0**20
+FIELDS = {
+    *("synchronisation", "library", "input_overlapped", "dispatch", "step_overhead"),
+    *("message_overhead", "message_latency", "tensor_overhead", "pointwise_traffic"),
+    "convolution",
+}
+every_framework = pytest.mark.parametrize("name", framework_names())
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("pytorch_ddp", "torch-ddp"),
+        ("pytorch", "torch-ddp"),
+        ("pytorch_apex_ddp", "torch-apex-ddp"),
+        ("pytorch_fsdp", "torch-fsdp"),
+        ("pytorch_horovod", "horovod-torch"),
+        ("pytorch_byteps", "byteps"),
+        ("tensorflow1_horovod", "horovod-tensorflow"),
+        ("tensorflow2_horovod", "horovod-tensorflow"),
+        ("tensorflow2_multiworker", "tensorflow"),
+        ("tf_cnn_benchmarks", "tf-cnn-benchmarks"),
+        ("mxnet", "mxnet"),
+        ("mxnet_horovod", "horovod-mxnet"),
+        ("mxnet_kvstore", "mxnet-ps"),
+        ("oneflow", "oneflow"),
+        ("oneflow_megatron", "oneflow-megatron"),
+        ("megatron_lm", "megatron-lm"),
+        ("megatron_deepspeed", "megatron-deepspeed"),
+        ("deepspeed", "deepspeed"),
+        ("paddle", "paddle"),
+        ("Horovod", "horovod-torch"),
+        ("WFBP-A2A", "wfbp"),
+    ],
+)
+def test_names_of_published_tables_are_known(alias, name):
+    assert framework(alias).name == name
+
+
+def test_the_frameworks_of_the_five_studies_are_there():
+    studies = "caffe caffe-mpi cntk mxnet tensorflow keras horovod-torch singa lbann tarantella"
+    for name in [*studies.split(), "pydtnn", "torch-ddp", "torch-fsdp", "jax", "mxnet-ps"]:
+        assert framework(name).policy
+
+
+@every_framework
+def test_every_profile_says_what_it_does_and_from_where(name):
+    profile = framework(name)
+    assert profile.policy.endswith(".")
+    assert profile.source
+    assert set(profile.priors) <= FIELDS
+    assert profile.convolution in CONVOLUTIONS
+    assert 0 < profile.pointwise_traffic <= 1
+    assert profile.dispatch_seconds > 0
+    assert profile.library(device("v100")).name
+    assert profile.library(device("xeon_gold_6132")).name != "nccl"
+
+
+def test_ddp_fills_buckets_of_25_mebibytes_after_a_first_of_one():
+    synchronisation = framework("torch-ddp").synchronisation
+    assert synchronisation.policy is Policy.BUCKETED
+    assert (synchronisation.first_bytes, synchronisation.bucket_bytes) == (MIB, 25 * MIB)
+
+
+def test_policies_differ_as_the_studies_say():
+    assert framework("cntk").synchronisation.policy is Policy.ONE_MESSAGE
+    assert framework("caffe-mpi").synchronisation.policy is Policy.PER_TENSOR
+    assert framework("mxnet-ps").synchronisation.exchange is Exchange.PARAMETER_SERVER
+    assert framework("pydtnn").convolution == "im2col"
+    assert framework("pydtnn-nonblocking").synchronisation.policy is Policy.PER_TENSOR
+    assert framework("torch-fsdp").shard_stage == 3
+
+
+def test_a_profile_takes_what_it_does_not_say_from_the_one_it_is_like():
+    keras, tensorflow = framework("keras"), framework("tensorflow")
+    assert keras.step_overhead_seconds > tensorflow.step_overhead_seconds
+    assert keras.synchronisation == tensorflow.synchronisation
+    assert not set(keras.aliases) & set(tensorflow.aliases)
+
+
+def test_tensors_cost_something_once_there_are_replicas():
+    ddp = framework("torch-ddp")
+    assert ddp.overhead_seconds(tensors=133, replicas=1) == ddp.step_overhead_seconds
+    more = ddp.overhead_seconds(tensors=133, replicas=2) - ddp.step_overhead_seconds
+    assert more == pytest.approx(133 * ddp.tensor_overhead_seconds)
+
+
+def test_no_two_profiles_share_a_name():
+    names = [name for one in map(framework, framework_names()) for name in one.aliases]
+    assert len(names) == len(set(names))
+
+
+def test_an_unknown_framework_names_the_nearest():
+    with pytest.raises(UnknownNameError, match=r"no framework named 'horovd'. Near: horovod"):
+        framework("horovd")
+
+
+MINE = """\
+[mine]
+like = "torch-ddp"
+title = "Ours"
+synchronisation = { policy = "bucketed", bucket_bytes = "50MiB" }
+step_overhead = "2ms"
+policy = "Larger buckets."
+source = "our measurements"
+"""
+
+
+def test_a_profile_of_ones_own_may_be_like_one_of_ours(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(MINE)
+    mine = framework(f"{file}:mine")
+    assert mine.synchronisation.bucket_bytes == 50 * MIB
+    assert mine.step_overhead_seconds == pytest.approx(2e-3)
+    assert mine.accelerator_library == "nccl"
+    assert mine.aliases == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "message", "hint"),
+    [
+        (("step_overhead", "step_overhed"), 5, "unknown key 'step_overhed'", "'step_overhead'"),
+        (('"bucketed"', '"bucketd"'), 4, "policy is 'bucketd'", "bucketed"),
+        (('"torch-ddp"', '"torch-dpp"'), 2, "no profile 'torch-dpp' to be like", "name one"),
+        (('"2ms"', '"soon"'), 5, "'soon' is not a duration", "200us"),
+        (("bucket_bytes", "bucket_size"), 4, "unknown key 'bucket_size'", "'bucket_bytes'"),
+        (('like = "torch-ddp"\n', ""), 1, "[mine] has no library", "say which profile"),
+        (('"torch-ddp"', '"mine"'), 2, "'mine' is like itself", "circle"),
+        (("[mine]\nlike", "like"), 1, "'like' stands outside any profile", "[PROFILE]"),
+        (('title = "Ours"', "shard_stage = 4"), 3, "shard_stage is 4", "0, 1, 2, 3"),
+    ],
+)
+def test_a_mistake_in_a_profile_is_named_with_its_line(tmp_path, change, line, message, hint):
+    file = tmp_path / "mine.toml"
+    assert change[0] in MINE
+    file.write_text(MINE.replace(*change, 1))
+    with pytest.raises(InputError) as caught:
+        framework(f"{file}:mine")
+    assert message in caught.value.message
+    assert f"line {line}" in caught.value.message
+    assert hint in caught.value.hint

@@ -1,0 +1,83 @@
+"""Checks 1 to 3 of the model: GoogLeNet on K80 nodes, measured by the authors of B-Caffe."""
+
+import tomllib
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from paceline.plan.synchronisation import synchronisation
+from paceline.predictor.data_parallel import data_parallel_step
+from paceline.predictor.systems import system_of
+from paceline.predictor.traces import example_trace, layer_times, replay
+
+TRACE = example_trace("googlenet_k80")
+SYSTEM = system_of("hkbu-k80")
+IMAGES_PER_NODE = 64
+
+
+def images_per_second(nodes, step):
+    return nodes * IMAGES_PER_NODE / step.seconds
+
+
+def show(what, nodes, predicted, measured):
+    error = predicted / measured - 1
+    print(f"{what}, {nodes} nodes: {predicted:.1f} images/s, measured {measured}: {error:+.2%}")
+    return abs(error)
+
+
+def test_check_1_per_tensor_overlap_with_the_logged_times():
+    # Each message takes what was logged for it: sizes repeat, so times are served in order.
+    logged = iter([layer.communication_seconds[8] for layer in reversed(TRACE.layers)])
+    step = replay(TRACE, synchronisation("per_tensor"), lambda size: next(logged))
+    assert show("per tensor, logged times", 8, images_per_second(8, step), 1006.4) <= 0.025
+
+
+@pytest.mark.parametrize(("nodes", "measured"), [(2, 316.08), (4, 600.24), (8, 1210.88)])
+def test_check_2_merged(nodes, measured):
+    step = replay(
+        TRACE,
+        synchronisation("merged"),
+        SYSTEM.all_reduce(nodes),
+        interference=SYSTEM.interference,
+    )
+    assert show("merged", nodes, images_per_second(nodes, step), measured) <= 0.05
+
+
+@pytest.mark.parametrize(("nodes", "measured"), [(2, 250.28), (4, 461.36), (8, 889.28)])
+def test_check_3_one_message(nodes, measured):
+    step = replay(
+        TRACE,
+        synchronisation("one_message"),
+        SYSTEM.all_reduce(nodes),
+        interference=SYSTEM.interference,
+    )
+    assert show("one message", nodes, images_per_second(nodes, step), measured) <= 0.04
+
+
+def test_the_all_reduce_of_the_system_is_what_the_trace_says():
+    file = resources.files("paceline") / "data" / "traces" / "googlenet_k80.toml"
+    document = tomllib.loads(file.read_text(encoding="utf-8"))
+    passes = [*document["communication_us"].items(), *document["second_pass_us"].items()]
+    sizes = np.array(document["gradient_bytes"], dtype=float)
+    rows, times = [], []
+    for nodes, microseconds in passes:
+        n = int(nodes)
+        ring = 2 * (n - 1) / n * sizes
+        rows.append(np.column_stack([np.ones_like(sizes), np.full_like(sizes, np.log2(n)), ring]))
+        times.append(np.array(microseconds) * 1e-6)
+    # Scaled columns: the plain ones differ by thirteen orders of magnitude.
+    scale = np.array([1.0, 1.0, 1e-6])
+    matrix = np.concatenate(rows) * scale
+    fitted = np.linalg.lstsq(matrix, np.concatenate(times), rcond=None)[0] * scale
+    stated = [
+        SYSTEM.latency_seconds,
+        SYSTEM.latency_per_doubling_seconds,
+        SYSTEM.seconds_per_byte,
+    ]
+    assert fitted == pytest.approx(stated, rel=1e-4)
+
+
+def test_one_node_alone_trains_what_was_measured():
+    step = data_parallel_step(layer_times(TRACE), synchronisation("merged"), None)
+    assert images_per_second(1, step) == pytest.approx(163.36, rel=1e-4)
