@@ -12,7 +12,8 @@ from paceline.predictor.gradient_messages import leaves_after_backward
 from paceline.predictor.pipeline_step import last_backward_segments
 from paceline.predictor.search.layer_table import Array
 from paceline.predictor.search.setting import Setting
-from paceline.predictor.vectorised.overlap import exposed_seconds
+from paceline.predictor.step_builder import interfered_seconds
+from paceline.predictor.vectorised.overlap import Exposed, exposed_seconds
 
 BY_TIMES = (Policy.FUSED, Policy.MERGED)
 """Policies whose messages depend on times, so that each plan has its own."""
@@ -23,17 +24,20 @@ class Tails:
     """Seconds from the end of a stage's last backward to that of its last message.
 
     By degrees, micro-batch, recomputation and shard stage. Stages 2 and 3 have none: all their
-    messages are part of each pass.
+    messages are part of each pass. ``first_delay`` and ``last_delay`` are by how much messages
+    lengthen the way back of the last micro-batch up to there.
     """
 
     first: Array
     last: Array
+    first_delay: Array
+    last_delay: Array
 
 
 def pipeline_tails(setting: Setting) -> Tails:
     """Tails of the first and of the last stage of each pipeline."""
     shape = (setting.degrees.size, setting.micro_batch.size, 3, 4)
-    first, last = np.zeros(shape), np.zeros(shape)
+    first, last, first_delay, last_delay = (np.zeros(shape) for _ in range(4))
     degrees = setting.degrees
     chunks = degrees.pp * degrees.interleave
     for count in np.unique(chunks[degrees.pp > 1]):
@@ -45,14 +49,14 @@ def pipeline_tails(setting: Setting) -> Tails:
             chosen &= (degrees.interleave == 1) == plain
             if not chosen.any():
                 continue
-            opening, closing = (_Chunk(setting, places[n], chosen) for n in (0, -1))
-            if plain:
-                first[chosen], last[chosen] = opening.in_pipeline(), closing.in_pipeline()
-                continue
-            inner = _Chunk(setting, places[1], chosen)
-            first[chosen] = opening.in_pipeline(inner)
-            last[chosen] = inner.in_pipeline(closing)
-    return Tails(first, last)
+            opening, inner, closing = (_Chunk(setting, places[n], chosen) for n in (0, 1, -1))
+            ends = opening.in_pipeline(None if plain else inner)
+            begins = closing.in_pipeline() if plain else inner.in_pipeline(closing)
+            first[chosen], last[chosen] = ends.tail, begins.tail
+            between, final = inner.in_pipeline().stretched, closing.in_pipeline().stretched
+            last_delay[chosen] = final + (count - setting.pp[chosen]) * between
+            first_delay[chosen] = ends.stretched + (count - 2) * between + final
+    return Tails(first, last, first_delay, last_delay)
 
 
 def replica_tails(setting: Setting, queued: Array) -> Array:
@@ -89,16 +93,19 @@ class _Chunk:
             ready = [0.0] * len(sizes)
             self.groups = messages(self.synchronisation, sizes, ready, lambda size: size)
 
-    def in_pipeline(self, further: "_Chunk | None" = None) -> Array:
-        """Tails by degrees, micro-batch, recomputation and shard stage, with a pipeline.
+    def in_pipeline(self, further: "_Chunk | None" = None) -> Exposed:
+        """What messages add by degrees, micro-batch, recomputation and shard stage, in a pipeline.
 
         ``further`` is the kind of chunk whose backward ended before on the same stage.
         """
-        tails = []
+        found = []
         for zero in (0, 1):
             queued = np.zeros((1, 1, 1)) if further is None else further.queued_behind(zero)
-            tails.append(self.tail(zero, queued))
-        return _by_stage(*tails)
+            found.append(self.exposed(zero, queued))
+        return Exposed(
+            _by_stage(*(each.tail for each in found)),
+            _by_stage(*(each.stretched for each in found)),
+        )
 
     def in_replica(self, queued: Array) -> Array:
         """The same without a pipeline; ``queued`` has these axes too."""
@@ -118,7 +125,7 @@ class _Chunk:
 
     def _last_backward(self, seconds: Array, queued: Array) -> Array:
         """Messages and their launches under a backward that they slow down."""
-        launch = self.costs.message_overhead_seconds * self.exchange.share
+        launch = self._launch
         launches = launch * len(self.groups)
         if leaves_after_backward(self.synchronisation):
             left = np.maximum(queued - self._backward, 0.0)
@@ -135,7 +142,7 @@ class _Chunk:
         """
         backward = self._backward
         around = self.pp * (backward + self.hop)
-        alone = self.tail(zero, np.zeros((1, 1, 1)))
+        alone = self.exposed(zero, np.zeros((1, 1, 1))).tail
         everything = self.exchange.scatter if zero else self.exchange.round_trip
         total = everything(self.own.gradient_bytes)[..., 0]
         if self.groups:
@@ -144,38 +151,53 @@ class _Chunk:
         left = alone - (around - backward) + grows
         return np.asarray(np.maximum(left, 0.0))
 
-    def tail(self, zero: int, queued: Array) -> Array:
-        """What the devices of a stage exchange comes after the whole backward."""
+    def exposed(self, zero: int, queued: Array) -> Exposed:
+        """Messages of the last backward; what devices of a stage exchange comes after it."""
         if self.synchronisation.policy in BY_TIMES:
-            return self._tail_by_times(zero, queued)
-        seconds = self.seconds(zero)
+            return self._exposed_by_times(zero, queued)
+        seconds, launches = self.seconds(zero), self._launch * len(self.groups)
         exchange = self.own.backward_exchange[None, :, None]
         if leaves_after_backward(self.synchronisation):
             backward = self.factor * self.own.backward
             late = np.maximum(queued - backward, 0.0) + seconds.sum(axis=0)
-            return np.asarray(np.maximum(late - exchange, 0.0))
+            tail = np.maximum(late - max(0.0, launches - self._launch) - exchange, 0.0)
+            return Exposed(np.asarray(tail), np.full_like(tail, launches))
         segments, rest = self._segments()
         computing = self.factor * self.own.backward / self._backward
-        rest = rest * computing + exchange
-        return exposed_seconds(segments * computing, rest, seconds, 0.0, queued).tail
+        found = exposed_seconds(
+            segments * computing + self._launch,
+            rest * computing,
+            seconds,
+            self.costs.interference,
+            queued,
+        )
+        return Exposed(np.maximum(found.tail - exchange, 0.0), found.stretched + launches)
 
-    def _tail_by_times(self, zero: int, queued: Array) -> Array:
+    @property
+    def _launch(self) -> float:
+        """What a message takes from the device that computes."""
+        return self.costs.message_overhead_seconds * self.exchange.share
+
+    def _exposed_by_times(self, zero: int, queued: Array) -> Exposed:
         """The scheduler's own segments of each plan, one after the other."""
-        result = np.zeros((int(self.chosen.sum()), self.setting.micro_batch.size, 3))
-        waiting = np.broadcast_to(queued, result.shape)
+        tails = np.zeros((int(self.chosen.sum()), self.setting.micro_batch.size, 3))
+        stretched = np.zeros_like(tails)
+        waiting = np.broadcast_to(queued, tails.shape)
         replicas = self.setting.degrees.dp[self.chosen]
         for place in self._plans():
             exchange = self.setting.exchange_among(float(replicas[place[0]]))
-            factor = float(np.broadcast_to(self.factor, result.shape)[place])
+            factor = float(np.broadcast_to(self.factor, tails.shape)[place])
             layers = self.table.layer_times(self.positions, place[1], place[2], factor)
             computing = sum(layer.recompute_seconds + layer.backward_seconds for layer in layers)
             clock, free = 0.0, float(waiting[place])
-            for segment in last_backward_segments(layers, exchange, zero):
-                clock += segment.fraction * computing
+            for segment in last_backward_segments(layers, exchange, zero, self._launch):
+                work = segment.fraction * computing + segment.launch_seconds
+                clock += interfered_seconds(work, free - clock, self.costs.interference)
                 free = max(free, clock) + segment.message_seconds
-            end = computing + sum(layer.backward_exchange_seconds for layer in layers)
-            result[place] = max(0.0, free - end)
-        return result
+            stretched[place] = clock - computing
+            end = clock + sum(layer.backward_exchange_seconds for layer in layers)
+            tails[place] = max(0.0, free - end)
+        return Exposed(tails, stretched)
 
     def _plans(self) -> Iterator[tuple[int, int, int]]:
         """Places of combinations that are plans."""

@@ -10,6 +10,7 @@ from paceline.plan.pipeline_times import Chunk, EqualBlocks, one_f_one_b_seconds
 from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.search.layer_table import Array, Sums
 from paceline.predictor.search.setting import Setting
+from paceline.predictor.step_costs import GradientExchange
 
 
 def pipelines(setting: Setting) -> EqualBlocks:
@@ -99,6 +100,8 @@ class _Sharded:
         forward, backward = np.zeros(shape), np.zeros(shape)
         for count, some, exchange in self.by_count:
             units: list[tuple[GatheredUnit, GatheredUnit]] = []
+            alone: list[Array] = [np.zeros(1), np.zeros(1)]
+            launches = 0.0
             for sums, times in ((own, 1), (setting.middle, count - 1)):
                 if times == 0:
                     continue
@@ -111,10 +114,30 @@ class _Sharded:
                         GatheredUnit(_rows(work.backward, some), gather, scatter, times),
                     )
                 )
+                launches += self._launch(exchange) * times * float(sums.gradient_bytes > 0)
+                computing = setting.slowest_factor
+                work_of = (sums.forward, sums.backward)
+                for way in (0, 1):
+                    alone[way] = alone[way] + times * _rows(
+                        computing * setting.by_micro_batch(work_of[way]), some
+                    )
             forwards = units if place == 0 else units[::-1]
-            forward[some] = gathered_pass_seconds([unit for unit, _ in forwards])
-            backward[some] = gathered_pass_seconds([unit for _, unit in forwards[::-1]])
+            forward[some] = self._slowed([unit for unit, _ in forwards], alone[0])
+            backward[some] = self._slowed([unit for _, unit in forwards[::-1]], alone[1]) + launches
         return Chunk(forward, backward)
+
+    def _slowed(self, units: Sequence[GatheredUnit], computing: Array) -> Array:
+        """A pass whose computing is slowed down by the messages that it hides."""
+        seconds = np.asarray(gathered_pass_seconds(units))
+        exposed = seconds - sum(unit.count * unit.work for unit in units)
+        link = sum(unit.count * (unit.gather + unit.scatter) for unit in units)
+        interference = self.setting.case.costs.interference
+        hidden = np.maximum(link - exposed, 0.0) / (1.0 + interference)
+        return np.asarray(seconds + interference * np.minimum(computing, hidden))
+
+    def _launch(self, exchange: GradientExchange) -> float:
+        """What a message takes from the device that computes."""
+        return self.setting.case.costs.message_overhead_seconds * exchange.share
 
 
 def _rows(array: Array, some: NDArray[np.bool_]) -> Array:

@@ -40,6 +40,7 @@ def _pipelined(setting: Setting, own: EqualBlocks, through: Array) -> Array:
     back = own.first.backward + (setting.pp - 2.0) * own.middle.backward
     last_ends = through - by_stage(back + (setting.pp - 1.0) * setting.hop_seconds)
     tails = pipeline_tails(setting)
+    through, last_ends = through + tails.first_delay, last_ends + tails.last_delay
     sent = [through + tails.first, last_ends + tails.last]
     tied = setting.tied_seconds
     together = np.maximum(*sent) + tied
