@@ -6,7 +6,7 @@ from paceline.plan.synchronisation import synchronisation
 from paceline.predictor.replica_step import replica_step
 from paceline.predictor.sharded_step import fully_sharded_step, sharded_update_step
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
-from paceline.step import Phase
+from paceline.step import Phase, breakdown
 
 LAYERS = [LayerTime(f"layer{i}", 0.010, 0.020, 4e6) for i in range(6)]
 WEIGHTS = [4e6] * 6
@@ -85,6 +85,20 @@ def test_micro_batches_multiply_the_work_of_full_sharding(micro_batches, rate):
     )
     one = fully_sharded_step(LAYERS, exchange(rate), StepCosts(), WEIGHTS, UNITS)
     assert step.seconds == pytest.approx(micro_batches * one.seconds, rel=1e-6)
+
+
+@pytest.mark.parametrize("micro_batches", [2, 4, 8])
+def test_accumulation_multiplies_every_phase_of_full_sharding(micro_batches):
+    link = exchange(1e-9)
+    one, many = (
+        breakdown(fully_sharded_step(LAYERS, link, StepCosts(), WEIGHTS, UNITS, micro_batches=n))
+        for n in (1, micro_batches)
+    )
+    for phase, seconds in one.exposed.items():
+        assert many.exposed[phase] == pytest.approx(micro_batches * seconds)
+    assert many.hidden_communication_seconds == pytest.approx(
+        micro_batches * one.hidden_communication_seconds
+    )
 
 
 def test_accumulation_sends_gradients_once():

@@ -8,8 +8,9 @@ from paceline.plan.messages import Message
 from paceline.plan.synchronisation import Policy
 from paceline.predictor.device_tasks import DeviceTasks
 from paceline.predictor.replica_step import exchange_gradients, split_tasks
+from paceline.predictor.step_builder import COMPUTE, NETWORK, REPLICA_LINK
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
-from paceline.step import Phase, Step
+from paceline.step import Phase, Step, Task, breakdown
 
 _PREFETCHED = 2
 """Units whose weights are held at a time: the one in use and the next."""
@@ -70,9 +71,7 @@ def fully_sharded_step(
         one = fully_sharded_step(
             layers, exchange, replace(bare, overhead_seconds=0.0), weight_bytes, units
         )
-        seconds = (micro_batches - 1) * one.seconds
-        name = f"{micro_batches - 1} micro-batches"
-        begun = (device.builder.compute(name, Phase.BACKWARD, seconds),)
+        begun = _repeated(device, one, micro_batches - 1)
     weights = [_message(unit, weight_bytes) for unit in units]
     gradients = [_message(unit, [layer.gradient_bytes for layer in layers]) for unit in units]
     scattered: list[int] = []
@@ -97,6 +96,35 @@ def fully_sharded_step(
     _with_weights(device, exchange, weights, reversed(range(len(units))), backward, begun)
     device.update(tuple(scattered))
     return device.builder.build(label)
+
+
+def _repeated(device: DeviceTasks, one: Step, times: int) -> tuple[int, ...]:
+    """``one`` micro-batch so many times, by phase: what it exposes, and what runs beside it."""
+    parts = breakdown(one)
+    within = min(_busy(one, REPLICA_LINK)[0], parts.exposed_communication_seconds)
+    busy, size = _busy(one, NETWORK)
+    busy = busy or 1.0
+    exposed = parts.exposed_communication_seconds - within
+    hidden = parts.hidden_communication_seconds
+    name, add = f"{times} earlier micro-batches", device.builder.add
+    done = add(Task(name, Phase.WAIT, COMPUTE, 0.0))
+    for lane, seconds in ((REPLICA_LINK, within), (NETWORK, exposed)):
+        sent = size * seconds / busy if lane == NETWORK else 0.0
+        done = add(
+            Task(name, Phase.COMMUNICATE, lane, times * seconds, (done,), size_bytes=times * sent)
+        )
+    sent = times * size * hidden / busy
+    add(Task(name, Phase.COMMUNICATE, NETWORK, times * hidden, (done,), size_bytes=sent))
+    for phase, seconds in parts.exposed.items():
+        if phase is not Phase.COMMUNICATE:
+            done = add(Task(name, phase, COMPUTE, times * seconds, (done,)))
+    return (done,)
+
+
+def _busy(step: Step, lane: str) -> tuple[float, float]:
+    """Seconds and bytes of everything on a lane."""
+    tasks = [task for task, _ in step.on(lane)]
+    return sum(task.seconds for task in tasks), sum(task.size_bytes for task in tasks)
 
 
 def _with_weights(
