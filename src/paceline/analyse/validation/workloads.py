@@ -10,6 +10,8 @@ from paceline.workload import zoo
 from paceline.workload.graph import Graph
 
 _FEWEST_WORDS = 1000
+_VARIANTS = {"pretraining": "_pretraining", "fine-tuning": "_squad"}
+"""What published programs compute of a BERT, by their task."""
 
 
 def graph_of(configuration: Configuration) -> Graph | Skipped:
@@ -22,6 +24,9 @@ def graph_of(configuration: Configuration) -> Graph | Skipped:
     model, sequence = configuration.model, configuration.sequence
     if heads and re.fullmatch(r"(gpt|bert)_h\d+_l\d+", model):
         return _graph(f"{model}_a{heads}", sequence)
+    for task, variant in _VARIANTS.items():
+        if task in configuration.task and model in ("bert_base", "bert_large"):
+            return _graph(model + variant, sequence)
     named = _graph(model, sequence)
     if isinstance(named, Graph) or width is None or depth is None:
         return named
