@@ -10,7 +10,7 @@ import pytest
 import paceline
 
 ROOT = Path(paceline.__file__).parent
-COMMON = {"errors", "units", "naming", "plugins", "__init__"}
+COMMON = {"errors", "units", "naming", "plugins", "located_toml", "__init__"}
 ALLOWED = {
     "workload": set(),
     "hardware": set(),

@@ -15,7 +15,7 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.hardware import Device
-from paceline.hardware.toml_lines import parse_toml
+from paceline.located_toml import parse_toml
 from paceline.naming import unknown_name
 from paceline.workload.cost import Number
 
@@ -178,7 +178,7 @@ def load_efficiency() -> Efficiency:
 
 def efficiency_from_toml(text: str, name: str) -> Efficiency:
     """Constants of a file with the same tables as ``data/efficiency.toml``."""
-    document = parse_toml(text, name)
+    document = parse_toml(text, name).values
     try:
         return Efficiency(
             matrix=UnitEfficiency(**document["matrix"]),

@@ -12,7 +12,7 @@ from typing import Any
 
 from paceline import units
 from paceline.hardware import Device
-from paceline.hardware.toml_lines import parse_toml
+from paceline.located_toml import parse_toml
 from paceline.naming import look_up
 from paceline.predictor.collectives.algorithms import ALGORITHMS, Counts
 from paceline.predictor.collectives.group import Group
@@ -122,7 +122,7 @@ def default_library(device: Device) -> Library:
 @lru_cache(maxsize=1)
 def _libraries() -> dict[str, Library]:
     file = resources.files("paceline") / "data" / "collectives" / "libraries.toml"
-    document = parse_toml(file.read_text(encoding="utf-8"), "libraries.toml")
+    document = parse_toml(file.read_text(encoding="utf-8"), "libraries.toml").values
     return {name: _library(name, document) for name in document}
 
 
