@@ -5,8 +5,7 @@ from typing import Any
 
 from paceline import units
 from paceline.errors import PacelineError
-from paceline.hardware.toml_lines import parse_toml
-from paceline.hardware.toml_table import Table
+from paceline.located_toml import Table, parse_toml
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
 from paceline.predictor.collectives.library import library
 from paceline.predictor.compute import CONVOLUTIONS
@@ -34,8 +33,8 @@ def read_frameworks(text: str, file: str, base_text: str = "") -> dict[str, Fram
 
     That one may stand in the same text or in ``base_text``.
     """
-    own = parse_toml(text, file)
-    document = {**parse_toml(base_text, file), **own}
+    own = parse_toml(text, file).values
+    document = {**parse_toml(base_text, file).values, **own}
     for name, values in own.items():
         if not isinstance(values, dict):
             Table(file, text, (), own).fail(
@@ -46,7 +45,7 @@ def read_frameworks(text: str, file: str, base_text: str = "") -> dict[str, Fram
 
 def _framework(own: Table, document: Mapping[str, Any]) -> Framework:
     own.check_keys(_KEYS)
-    name = own.path[0]
+    name = own.name
     merged = Table(own.file, own.text, own.path, _inherited(own, name, document))
     for key in _KEYS:
         if key not in merged.values and key not in _OPTIONAL:

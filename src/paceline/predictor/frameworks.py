@@ -4,7 +4,7 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
-from paceline.hardware.toml_lines import read_toml
+from paceline.located_toml import read_toml
 from paceline.naming import unknown_name
 from paceline.predictor.framework import Framework
 from paceline.predictor.framework_file import read_frameworks
@@ -57,5 +57,4 @@ def _profiles() -> dict[str, Framework]:
 
 
 def _own_profiles(path: Path) -> dict[str, Framework]:
-    text, _ = read_toml(path)
-    return read_frameworks(text, str(path), _shipped_text())
+    return read_frameworks(read_toml(path).text, str(path), _shipped_text())

@@ -15,8 +15,6 @@ FORWARD, BACKWARD = 0, 1
 # A convolution with at most so many filters per group runs as a direct kernel on plain units.
 _DEPTHWISE_FILTERS = 4
 _CONVOLUTIONS = ("conv", "stem")
-# Products of attention are blocked for their shape: heads of this width reach half of the rate.
-_HALF_HEAD = 16.0
 
 
 class Products:
@@ -55,7 +53,7 @@ class Products:
         shape = (-1, *[1] * (self.m.ndim - 1))
         fraction = np.where(
             np.array([kind == "attention" for kind in self._kinds], dtype=bool).reshape(shape),
-            unit.of_attention(self.m, self.n, self.k, self.count, units, _HALF_HEAD),
+            unit.of_attention(self.m, self.n, self.k, self.count, units),
             unit.of_product(self.m, self.n, self.k, self.count, units),
         )
         factors = np.array(

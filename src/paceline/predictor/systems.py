@@ -1,12 +1,10 @@
 """Systems whose behaviour in training is known: constants beyond the data sheets of parts."""
 
 import math
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
+from dataclasses import dataclass, fields
 
+from paceline.constants import built_from_constants, numbers_of
 from paceline.errors import InputError
 from paceline.predictor.step_costs import CollectiveSeconds
 
@@ -28,7 +26,6 @@ class System:
     latency_seconds: float | None = None
     latency_per_doubling_seconds: float = 0.0
     seconds_per_byte: float | None = None
-    sources: Mapping[str, str] = field(default_factory=dict)
 
     def all_reduce(self, workers: int) -> CollectiveSeconds | None:
         """Seconds of an all-reduce among ``workers``; None for one, which sends nothing."""
@@ -44,15 +41,15 @@ class System:
         return lambda size: start + per_byte * size
 
 
-@cache
+@built_from_constants
 def systems() -> Mapping[str, System]:
     """Every known system by the name of its cluster."""
-    text = (resources.files("paceline") / "data" / "systems.toml").read_text(encoding="utf-8")
-    return {
-        name: System(name, **table)
-        for name, table in tomllib.loads(text).items()
-        if isinstance(table, dict)
-    }
+    known = tuple(field.name for field in fields(System) if field.name != "name")
+    found = {}
+    for name, table in numbers_of("overheads").table("cluster").tables().items():
+        table.check_keys(known)
+        found[name] = System(name, **table.values)
+    return found
 
 
 def system_of(cluster: str) -> System:

@@ -1,13 +1,13 @@
 """A recipe for one external program, kept as data."""
 
 import string
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 
 from paceline.errors import InputError
+from paceline.located_toml import Table, parse_toml
 from paceline.naming import look_up
 
 
@@ -37,7 +37,7 @@ def recipes() -> dict[str, Recipe]:
     """Every recipe by name, in alphabetical order."""
     folder = resources.files("paceline.measurement.recipes") / "data"
     found = [
-        _read(entry.name.removesuffix(".toml"), entry.read_text(encoding="utf-8"))
+        _read(parse_toml(entry.read_text(encoding="utf-8"), entry.name))
         for entry in folder.iterdir()
         if entry.name.endswith(".toml")
     ]
@@ -71,17 +71,19 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     return template.format(**{name: values[name] for name in placeholders(template)})
 
 
-def _read(name: str, text: str) -> Recipe:
-    document = tomllib.loads(text)
+def _read(root: Table) -> Recipe:
+    keys = tuple(field.name for field in fields(Recipe) if field.name != "name")
+    root.check_keys(keys, needed=keys)
+    described = root.table("placeholders")
     return Recipe(
-        name=name,
-        title=document["title"],
-        reader=document["reader"],
-        install=tuple(document["install"]),
-        command=document["command"].strip(),
-        log=document["log"],
-        comparable=tuple(document["comparable"]),
-        tells=tuple(document["tells"]),
-        does_not_tell=tuple(document["does_not_tell"]),
-        placeholders=dict(document["placeholders"]),
+        name=root.file.removesuffix(".toml"),
+        title=root.text_of("title"),
+        reader=root.text_of("reader"),
+        install=tuple(root.names("install")),
+        command=root.text_of("command").strip(),
+        log=root.text_of("log"),
+        comparable=tuple(root.names("comparable")),
+        tells=tuple(root.names("tells")),
+        does_not_tell=tuple(root.names("does_not_tell")),
+        placeholders={name: described.text_of(name) for name in described.values},
     )
