@@ -17,6 +17,7 @@ from paceline.located_toml import Table
 from paceline.naming import unknown_name
 from paceline.workload.cost import Number
 
+_POWER_LIMITED_SINCE = 2022
 _TABLES = ("matrix", "vector", "processor", "products", "memory", "half_bytes", "devices")
 
 
@@ -30,7 +31,8 @@ class UnitEfficiency:
     ``half_waves`` rounds of ``tile`` x ``tile`` tiles on the device's units. Products of
     attention lose half when a head is ``half_head`` wide. Products deeper than ``split_depth``
     are split into so many more tiles. ``attainable`` is the fraction of peak that the best
-    product reaches where no measured figure is known.
+    product reaches where no measured figure is known, ``attainable_since_2022`` that of newer
+    devices, whose peak their power limits sooner.
     """
 
     ceiling: float
@@ -41,6 +43,12 @@ class UnitEfficiency:
     tile: float
     split_depth: float
     attainable: float
+    attainable_since_2022: float
+
+    def attainable_of(self, device: Device) -> float:
+        """Fraction of peak that the best product of an unmeasured device reaches."""
+        new = device.year is not None and device.year >= _POWER_LIMITED_SINCE
+        return self.attainable_since_2022 if new else self.attainable
 
     def of_product(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
         """Fraction of the attainable rate."""
@@ -109,7 +117,7 @@ class Efficiency:
             for known, rate in device.attainable_flops.items():
                 if device.uses_matrix_unit(known):
                     return own * peak * rate / device.peak(known)
-        return own * peak * self.unit(device, arithmetic).attainable
+        return own * peak * self.unit(device, arithmetic).attainable_of(device)
 
     def launch(self, device: Device) -> float:
         """Seconds that each operation costs besides its work."""
@@ -132,6 +140,10 @@ class Efficiency:
         if unit is not None and unit is not self.matrix:
             kind = f"plain_{kind}"
         return self.products.get(kind, 1.0)
+
+    def window_gain(self, window: int, unit: UnitEfficiency) -> float:
+        """Multiplications that plain units of an accelerator are spared for a sliding window."""
+        return self.products.get(f"window_{window}", 1.0) if unit is self.vector else 1.0
 
     def constants(self) -> dict[str, float]:
         """Every constant by dotted name (``matrix.ceiling``, ``memory.batch_norm``)."""

@@ -35,6 +35,7 @@ class Products:
         self.n = _dimension(gemms, "n", batch)
         self.k = _dimension(gemms, "k", batch)
         self.count = _dimension(gemms, "count", batch)
+        self._windows = [gemm.window for gemm in gemms]
 
     @property
     def flops(self) -> Array:
@@ -60,7 +61,8 @@ class Products:
             [
                 efficiency.product_factor(kind, unit)
                 * efficiency.product_factor(f"{kind}_{role}", unit)
-                for kind, role in zip(self._kinds, self._roles, strict=True)
+                * efficiency.window_gain(window, unit)
+                for kind, role, window in zip(self._kinds, self._roles, self._windows, strict=True)
             ]
         )
         direct = np.array([kind in _CONVOLUTIONS for kind in self._kinds], dtype=bool)
