@@ -11,7 +11,7 @@ from paceline.errors import InputError, UnknownNameError
 from paceline.located_toml import parse_toml
 from paceline.predictor.collectives.library import library
 from paceline.predictor.efficiency import load_efficiency
-from paceline.predictor.systems import system_of
+from paceline.predictor.step_corrections import cluster_corrections
 
 SMALL = """\
 [unit]
@@ -128,8 +128,8 @@ def test_libraries_that_are_like_another_follow_it():
 
 def test_clusters_that_were_measured_in_training_follow_too():
     with overridden({"overheads.cluster.hkbu-k80.interference": 0.0}):
-        assert system_of("hkbu-k80").interference == 0.0
-    assert system_of("hkbu-k80").interference == 0.142
+        assert cluster_corrections("hkbu-k80").interference == 0.0
+    assert cluster_corrections("hkbu-k80").interference == pytest.approx(0.142)
 
 
 def test_an_error_inside_and_another_thread_see_the_usual_values():
