@@ -3,16 +3,17 @@
 import sys
 from pathlib import Path
 
-from paceline.measurement.frameworks import FRAMEWORKS, Framework
+from paceline.frameworks.adapter import FrameworkAdapter
+from paceline.frameworks.registry import frameworks
 from paceline.measurement.job import Job
 from paceline.measurement.study import Design, run_study
 from paceline.store import Store
 
-WORKER = Path(__file__).parent / "workers" / "quick_worker.py"
+WORKER = Path(__file__).parent / "quick_worker.py"
 
 
 def register():
-    FRAMEWORKS["quick"] = Framework("quick", WORKER, "json", "PACELINE_QUICK_PYTHON", "")
+    frameworks()["quick"] = FrameworkAdapter("quick", WORKER, "json")
 
 
 def job(behaviour="well", **changes):

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 import torch_model  # noqa: E402
 
-from paceline.measurement.frameworks import COMMON_ACTIVATIONS, COMMON_OPERATIONS  # noqa: E402
+from paceline.frameworks.operations import COMMON_ACTIVATIONS, COMMON_OPERATIONS  # noqa: E402
 from paceline.testing.reference import (  # noqa: E402
     OPERATIONS,
     initial_weights,

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.measurement.frameworks import ends_in_loss, missing_operations
-from paceline.measurement.job import Job
-from paceline.measurement.workers import synthetic
-from paceline.measurement.workers.layer_shapes import (
+from paceline.frameworks.operations import ends_in_loss, missing_operations
+from paceline.frameworks.runtime import synthetic
+from paceline.frameworks.runtime.layer_shapes import (
     input_shape,
     parameter_owners,
     parameter_shapes,
 )
+from paceline.measurement.job import Job
 from paceline.testing.reference_layers import LAYERS, Array, Backward, Layer
 from paceline.testing.reference_loss_layers import LOSS_LAYERS
 from paceline.testing.reference_sequence_layers import SEQUENCE_LAYERS

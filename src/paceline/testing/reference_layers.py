@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, expit
 
-from paceline.measurement.workers.layer_settings import (
+from paceline.frameworks.runtime.layer_settings import (
     NORM_EPSILON,
     RESPONSE_ALPHA,
     RESPONSE_BETA,
     RESPONSE_K,
 )
-from paceline.measurement.workers.layer_shapes import beyond_end
+from paceline.frameworks.runtime.layer_shapes import beyond_end
 
 Array: TypeAlias = NDArray[Any]
 Node: TypeAlias = Mapping[str, Any]

@@ -14,7 +14,8 @@ from paceline.errors import PacelineError, UnknownNameError
 from paceline.hardware import Cluster, Device, Link, catalogue
 from paceline.plan.plan import Plan, Recompute
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
-from paceline.predictor.frameworks import Framework, framework
+from paceline.predictor.frameworks import FrameworkProfile as Framework
+from paceline.predictor.frameworks import framework
 from paceline.workload.graph import Graph
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
