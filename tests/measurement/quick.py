@@ -9,6 +9,13 @@ from paceline.measurement.job import Job
 from paceline.measurement.study import Design, run_study
 from paceline.store import Store
 
+GRAPH = {
+    "schema": "paceline/graph/1",
+    "name": "nothing",
+    "inputs": {"x": {"shape": [1]}},
+    "nodes": [{"name": "same", "op": "activation", "inputs": ["x"], "function": "relu"}],
+    "output": "same",
+}
 WORKER = Path(__file__).parent / "quick_worker.py"
 
 
@@ -19,7 +26,7 @@ def register():
 def job(behaviour="well", **changes):
     fields = {
         "model": "nothing",
-        "graph": {},
+        "graph": GRAPH,
         "batch_per_rank": 4,
         "framework": "quick",
         "steps": 5,

@@ -3,9 +3,18 @@
 from collections.abc import Container, Mapping
 from typing import Any
 
-from paceline.frameworks.runtime.layer_shapes import LOSSES, OUTPUTS
+from paceline.frameworks.runtime.layer_graph import LOSSES
 
-COMMON_OPERATIONS = frozenset(OUTPUTS) | {"cross_entropy", "elementwise_loss", "weighted_sum"}
+COMMON_OPERATIONS = frozenset(
+    {
+        *("conv", "linear", "embedding", "lstm", "attention"),
+        *("batch_norm", "layer_norm", "rms_norm", "local_response_norm", "dropout"),
+        *("activation", "add", "multiply", "max_pool", "avg_pool", "global_avg_pool"),
+        *("concat", "flatten", "slice", "transpose", "pad_shortcut"),
+        *("position_embedding", "class_token", "rotary"),
+        *("cross_entropy", "elementwise_loss", "weighted_sum"),
+    }
+)
 """Operations that every worker has; PyTorch's have all of the graph's."""
 
 COMMON_ACTIVATIONS = frozenset({"relu", "relu6", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu"})

@@ -48,7 +48,7 @@ def run_job(
     directory = launch_directory(store, launch_id)
     command = worker_command(chosen, job.world_size, directory)
     job_path = directory / "job.json"
-    write_job(job_path, job.to_json())
+    write_job(job_path, job.for_worker())
     launch = Launch(
         id=launch_id,
         study=study,

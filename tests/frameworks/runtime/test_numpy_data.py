@@ -11,6 +11,7 @@ import torch_model  # noqa: E402
 
 from paceline.testing.small_networks import SMALL_NETWORKS  # noqa: E402
 from paceline.workload import zoo  # noqa: E402
+from paceline.workload.shapes import with_shapes  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -20,6 +21,10 @@ GRAPHS = {**SMALL_NETWORKS, "resnet20": lambda: zoo.build("resnet20")}
 def a_job(graph, **changes):
     fields = {"batch_per_rank": 3, "distinct_batches": 2, "seed": 7, "data": {"kind": "synthetic"}}
     return {"graph": graph, "framework": "jax", **fields, **changes}
+
+
+def shaped(name, sequence=None):
+    return with_shapes(GRAPHS[name]().to_json(), sequence)
 
 
 def torch_weights(graph, seed):
@@ -35,7 +40,7 @@ def torch_weights(graph, seed):
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_weights_are_the_pytorch_workers_bit_for_bit(name):
-    graph = GRAPHS[name]().to_json()
+    graph = shaped(name)
     ours, theirs = numpy_data.initial_weights(graph, seed=7), torch_weights(graph, seed=7)
     assert list(ours) == list(theirs)
     for full, value in ours.items():
@@ -46,7 +51,7 @@ def test_weights_are_the_pytorch_workers_bit_for_bit(name):
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize(("rank", "world"), [(0, 1), (1, 2)])
 def test_batches_are_the_pytorch_workers_bit_for_bit(name, rank, world):
-    job = a_job(GRAPHS[name]().to_json())
+    job = a_job(shaped(name))
     names = list(job["graph"]["inputs"])
     ours = numpy_data.batches(job, rank, world)
     theirs = torch_data.batches(job, rank, world, names, [])
@@ -58,12 +63,12 @@ def test_batches_are_the_pytorch_workers_bit_for_bit(name, rank, world):
 
 
 def test_a_job_may_have_shorter_sequences_than_its_graph():
-    job = a_job(SMALL_NETWORKS["small_gpt"]().to_json(), sequence=4)
+    job = a_job(shaped("small_gpt", sequence=4))
     assert {value.shape for value in numpy_data.batches(job, 0, 1)[0].values()} == {(3, 4)}
 
 
 def test_a_layout_turns_weights_and_leaves_their_numbers():
-    graph = SMALL_NETWORKS["small_images"]().to_json()
+    graph = shaped("small_images")
     plain = numpy_data.initial_weights(graph, 7)
     last = numpy_data.initial_weights(graph, 7, numpy_data.CHANNELS_LAST)
     assert np.array_equal(last["grouped.weight"], plain["grouped.weight"].transpose(2, 3, 1, 0))
@@ -78,7 +83,7 @@ def test_images_and_nothing_else_get_their_channels_last():
 
 
 def test_statistics_of_batch_norms_start_at_zero_and_one():
-    found = numpy_data.initial_statistics(zoo.build("resnet20").to_json())
+    found = numpy_data.initial_statistics(shaped("resnet20"))
     assert len(found) == 2 * 19
     assert found["bn1.running_mean"].tolist() == [0.0] * 16
     assert found["bn1.running_var"].tolist() == [1.0] * 16

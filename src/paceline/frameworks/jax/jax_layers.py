@@ -13,9 +13,8 @@ import jax
 import jax.numpy as jnp
 import jax_sequence_layers as sequences
 from jax import lax
-from layer_graph import TIED_ROWS, Operation, weighted_sum
+from layer_graph import TIED_ROWS, Operation, beyond_end, weighted_sum
 from layer_settings import NORM_EPSILON, NORM_NEW_SHARE, RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K
-from layer_shapes import beyond_end
 
 Node = Mapping[str, Any]
 Own = Mapping[str, Any]
@@ -102,7 +101,7 @@ def _avg_pool(node: Node, inputs: list, _: Own) -> Any:
 
 
 def _window(node: Node, image: Any) -> tuple:
-    beyond = beyond_end(node, (image.shape[3], *image.shape[1:3]))
+    beyond = beyond_end(node, image.shape[1:3])
     sides = ((p, p + b) for p, b in zip(node["padding"], beyond, strict=True))
     return (1, *node["kernel"], 1), (1, *node["stride"], 1), [(0, 0), *sides, (0, 0)]
 

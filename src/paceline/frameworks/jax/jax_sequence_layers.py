@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from layer_graph import Operation, lstm_layers
-from layer_settings import NORM_EPSILON, RMS_EPSILON
-from layer_shapes import LSTM_GATES
+from layer_settings import LSTM_GATES, NORM_EPSILON, RMS_EPSILON
 from numpy_tables import rotary_turns
 
 Node = Mapping[str, Any]

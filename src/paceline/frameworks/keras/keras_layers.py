@@ -10,8 +10,8 @@ from typing import Any
 import keras
 import numpy as np
 from keras import layers, ops
+from layer_graph import Node, beyond_end
 from layer_settings import NORM_EPSILON, NORM_NEW_SHARE, RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K
-from layer_shapes import Node, beyond_end
 
 Value = Any
 """A symbolic tensor; its first axis is the batch."""
@@ -192,8 +192,7 @@ def _avg_pool(node: Node, inputs: list) -> Any:
 
 def _pool_sides(node: Node, value: Value) -> Sides:
     """Padding of a pool, and after it what its last window reaches beyond."""
-    _, height, width, channels = value.shape
-    beyond = beyond_end(node, (channels, height, width))
+    beyond = beyond_end(node, value.shape[1:3])
     return tuple((p, p + more) for p, more in zip(node["padding"], beyond, strict=True))
 
 

@@ -12,8 +12,7 @@ import keras_sequence_layers
 from keras import layers
 from keras_layers import channels_last, graph_order
 from keras_sequence_layers import TiedLinear
-from layer_graph import split_loss
-from layer_shapes import Node, Shape, parameter_owners, parameter_shapes, value_shapes
+from layer_graph import Node, Shape, parameter_owners, split_loss, trained_parameters
 from numpy_data import CHANNELS_LAST, initial_weights
 
 KERAS_NAMES = {
@@ -34,11 +33,10 @@ def build(job: Mapping[str, Any]) -> keras.Model:
     """
     keras.config.set_image_data_format("channels_last")
     graph = job["graph"]
-    shapes = value_shapes(graph, job.get("sequence"))
     nodes, _, outputs = split_loss(graph)
     read = {name for node in nodes for name in node["inputs"]}
     given = {
-        name: keras.Input(_channels_last_shape(shapes[name]), name=name, dtype=_dtype(spec))
+        name: keras.Input(_channels_last_shape(tuple(spec["shape"])), name=name, dtype=_dtype(spec))
         for name, spec in graph["inputs"].items()
         if name in read
     }
@@ -80,7 +78,7 @@ class _Layers:
 
     def _shared(self, node: Node) -> "layers.Layer | None":
         """The layer that a node has in common with another; none where its weights are its own."""
-        others = set(self.owners.get(node["name"], {}).values()) - {node["name"]}
+        others = set(self.owners[node["name"]].values()) - {node["name"]}
         if not others:
             return None
         owner = self.nodes[others.pop()]
@@ -97,7 +95,7 @@ class _Layers:
     def set_weights(self, seed: int) -> None:
         """Give every variable the initial value of its parameter."""
         weights = initial_weights(self.graph, seed, CHANNELS_LAST)
-        for node, short, _ in parameter_shapes(self.graph):
+        for node, short, _ in trained_parameters(self.graph):
             place = KERAS_NAMES.get(node["op"], {}).get(short, short)
             variable = getattr(self.built[node["name"]], place)
             variable.assign(weights[f"{node['name']}.{short}"].reshape(tuple(variable.shape)))
@@ -105,7 +103,7 @@ class _Layers:
 
 def _settings(node: Node) -> dict[str, Any]:
     """What a node's operation is, apart from its place in the network."""
-    places = ("name", "inputs", "shares_weights_with")
+    places = ("name", "inputs", "shares_weights_with", "output_shape")
     return {field: value for field, value in node.items() if field not in places}
 
 

@@ -12,9 +12,8 @@ from typing import Any
 import keras
 from keras import layers, ops
 from keras_layers import Builder, Value, layer_name
-from layer_graph import lstm_layers
-from layer_settings import NORM_EPSILON, RMS_EPSILON
-from layer_shapes import LSTM_GATES, WEIGHTED, Node, Shape
+from layer_graph import Node, Shape, lstm_layers
+from layer_settings import LSTM_GATES, NORM_EPSILON, RMS_EPSILON
 from numpy_tables import rotary_turns
 
 
@@ -27,12 +26,12 @@ class GraphLayer(layers.Layer):
 
     def build(self, input_shape: Shape) -> None:
         """Make the variables; their values are set later."""
-        for short, shape in self.variable_shapes(input_shape[1:]).items():
+        for short, shape in self.variable_shapes().items():
             setattr(self, short, self.add_weight(name=short, shape=shape, initializer="zeros"))
 
-    def variable_shapes(self, read: Shape) -> dict[str, Shape]:
-        """Shapes of the parameters, given that of a sample."""
-        return WEIGHTED[self.node["op"]](self.node, read)
+    def variable_shapes(self) -> dict[str, Shape]:
+        """Shapes of the parameters by their names."""
+        return {short: tuple(shape) for short, shape in self.node["parameter_shapes"].items()}
 
 
 class TiedLinear(GraphLayer):
@@ -42,9 +41,9 @@ class TiedLinear(GraphLayer):
         super().__init__(node)
         self.embedding = embedding
 
-    def variable_shapes(self, read: Shape) -> dict[str, Shape]:
+    def variable_shapes(self) -> dict[str, Shape]:
         """Those of a linear layer but the weight."""
-        shapes = super().variable_shapes(read)
+        shapes = super().variable_shapes()
         return {short: shape for short, shape in shapes.items() if short != "weight"}
 
     def call(self, tokens: Value) -> Value:

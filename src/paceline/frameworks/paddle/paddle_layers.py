@@ -9,7 +9,7 @@ from typing import Any
 
 import paddle
 import paddle.nn.functional as F
-from layer_graph import TIED_ROWS, batch_axis, weighted_sum
+from layer_graph import TIED_ROWS, Node, batch_axis, weighted_sum
 from layer_settings import (
     NORM_EPSILON,
     NORM_NEW_SHARE,
@@ -17,7 +17,6 @@ from layer_settings import (
     RESPONSE_BETA,
     RESPONSE_K,
 )
-from layer_shapes import OUTPUTS, Node
 
 Own = Mapping[str, Any]
 
@@ -63,7 +62,7 @@ def _max_pool(node: Node, inputs: list, _: Own) -> Any:
     if not node["ceil"]:
         return F.max_pool2d(inputs[0], *window)
     result = F.max_pool2d(inputs[0], *window, ceil_mode=True)
-    wanted = OUTPUTS["max_pool"](node, [tuple(inputs[0].shape[1:])])
+    wanted = tuple(node["output_shape"])
     if tuple(result.shape[1:]) == wanted:
         return result
     return result[:, :, : wanted[1], : wanted[2]]  # others begin beyond the end

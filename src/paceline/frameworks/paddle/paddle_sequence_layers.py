@@ -8,8 +8,8 @@ from typing import Any
 
 import paddle
 import paddle.nn.functional as F
-from layer_settings import NORM_EPSILON, RMS_EPSILON
-from layer_shapes import LSTM_GATES, Node
+from layer_graph import Node
+from layer_settings import LSTM_GATES, NORM_EPSILON, RMS_EPSILON
 from numpy_tables import rotary_turns
 from paddle_layers import Own
 

@@ -1,10 +1,18 @@
-"""Runs the nodes of a network with one framework's functions; standard library only."""
+"""Runs the nodes of a network with one framework's functions; standard library only.
+
+Every node of a job's graph says the shape of its result and of its parameters: of one sample,
+channels first, parameters in PyTorch's layout, which `synthetic` defines initial weights in.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from layer_shapes import LOSSES, Node, parameter_owners
+Node = Mapping[str, Any]
+Shape = tuple[int, ...]
+
+LOSSES = frozenset({"cross_entropy", "ctc_loss", "elementwise_loss", "weighted_sum"})
+"""Operations that belong to the loss, not to the network: they have no weights."""
 
 TIED_ROWS = "rows"
 """What a linear layer calls the weight of an embedding that it shares: one row per output."""
@@ -47,6 +55,58 @@ class Program:
         return values[self.output]
 
 
+def value_shapes(graph: Mapping[str, Any]) -> dict[str, Shape]:
+    """Shape of every input and of every node's result."""
+    shapes = {name: spec["shape"] for name, spec in graph["inputs"].items()}
+    shapes.update((node["name"], node["output_shape"]) for node in graph["nodes"])
+    return {name: tuple(shape) for name, shape in shapes.items()}
+
+
+def parameter_owners(graph: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Node that owns every parameter that a node reads: itself, or one it shares weights with.
+
+    What is shared are the parameters of the same name and shape.
+    """
+    shapes = {node["name"]: node["parameter_shapes"] for node in graph["nodes"]}
+    owners: dict[str, dict[str, str]] = {}
+    for node in graph["nodes"]:
+        name, other = node["name"], node.get("shares_weights_with")
+        owners[name] = {
+            short: owners[other][short] if other and shapes[other].get(short) == shape else name
+            for short, shape in shapes[name].items()
+        }
+    return owners
+
+
+def trained_parameters(graph: Mapping[str, Any]) -> list[tuple[Node, str, Shape]]:
+    """Node, parameter's name within it, and shape, of all that is trained, in order."""
+    owners = parameter_owners(graph)
+    return [
+        (node, short, tuple(shape))
+        for node in graph["nodes"]
+        for short, shape in node["parameter_shapes"].items()
+        if owners[node["name"]][short] == node["name"]
+    ]
+
+
+def beyond_end(node: Node, sides: Sequence[int]) -> list[int]:
+    """Positions that the last window of a pool reaches beyond the padding, in each dimension.
+
+    ``sides`` are the lengths of what it reads, in these dimensions.
+    """
+    return [
+        max(0, (count - 1) * stride + kernel - (side + 2 * padding))
+        for count, side, kernel, stride, padding in zip(
+            node["output_shape"][1:],
+            sides,
+            node["kernel"],
+            node["stride"],
+            node["padding"],
+            strict=True,
+        )
+    ]
+
+
 def whole_program(graph: Mapping[str, Any]) -> Program:
     """The network and its loss."""
     owners = parameter_owners(graph)
@@ -54,7 +114,7 @@ def whole_program(graph: Mapping[str, Any]) -> Program:
     runs = []
     for node in graph["nodes"]:
         own = {}
-        for short, owner in owners.get(node["name"], {}).items():
+        for short, owner in owners[node["name"]].items():
             tied = node["op"] == "linear" and kinds[owner] == "embedding"
             own[TIED_ROWS if tied else short] = f"{owner}.{short}"
         if node["op"] == "batch_norm":

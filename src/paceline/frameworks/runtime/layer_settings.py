@@ -1,5 +1,8 @@
 """Settings of layers that a graph does not name: the same in every framework."""
 
+LSTM_GATES = 4
+"""Input, forget, cell and output, in this order."""
+
 NORM_EPSILON = 1e-5
 """What is added to the variance by batch and layer normalisation, as in PyTorch."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import synthetic
-from layer_shapes import Shape, input_shape, normalised_channels, parameter_shapes
+from layer_graph import Shape, trained_parameters
 
 Array = Any
 Layout = Mapping[str, tuple[int, ...]]
@@ -25,7 +25,7 @@ def initial_weights(
 ) -> dict[str, Array]:
     """Every trained parameter by its name, ``<node>.<parameter>``, as float32."""
     found = {}
-    for node, short, shape in parameter_shapes(graph):
+    for node, short, shape in trained_parameters(graph):
         name = f"{node['name']}.{short}"
         value = _initial(name, node["op"], shape, seed)
         if short == "weight" and node["op"] in layout:
@@ -37,9 +37,11 @@ def initial_weights(
 def initial_statistics(graph: Mapping[str, Any]) -> dict[str, Array]:
     """Running statistics of batch normalisations by their names, as float32."""
     found = {}
-    for name, width in normalised_channels(graph).items():
-        found[f"{name}.running_mean"] = np.zeros(width, np.float32)
-        found[f"{name}.running_var"] = np.ones(width, np.float32)
+    for node in graph["nodes"]:
+        if node["op"] == "batch_norm":
+            shape = node["parameter_shapes"]["weight"]
+            found[f"{node['name']}.running_mean"] = np.zeros(shape, np.float32)
+            found[f"{node['name']}.running_var"] = np.ones(shape, np.float32)
     return found
 
 
@@ -52,13 +54,12 @@ def batches(job: Mapping[str, Any], rank: int, world: int) -> list[dict[str, Arr
     if job["data"]["kind"] != "synthetic":
         raise ValueError(f"{job['framework']} trains on synthetic data, not {job['data']['kind']}")
     graph, size = job["graph"], job["batch_per_rank"]
-    length = job.get("sequence") or graph.get("sequence")
     made = []
     for number in range(job["distinct_batches"]):
         first = (number * world + rank) * size
         made.append(
             {
-                name: _samples(name, spec, length, job["seed"], first, size)
+                name: _samples(name, spec, job["seed"], first, size)
                 for name, spec in graph["inputs"].items()
             }
         )
@@ -73,12 +74,11 @@ def channels_last(value: Array) -> Array:
 def _samples(
     name: str,
     spec: Mapping[str, Any],
-    sequence: "int | None",
     seed: int,
     first: int,
     count: int,
 ) -> Array:
-    shape = input_shape(spec, sequence)
+    shape = spec["shape"]
     elements = math.prod(shape)
     indices = np.arange(first * elements, (first + count) * elements, dtype=np.int64)
     with np.errstate(over="ignore"):

@@ -11,9 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 import tensorflow_sequence_layers as sequences
-from layer_graph import TIED_ROWS, Operation, weighted_sum
+from layer_graph import TIED_ROWS, Operation, beyond_end, weighted_sum
 from layer_settings import NORM_EPSILON, NORM_NEW_SHARE, RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K
-from layer_shapes import beyond_end
 
 Node = Mapping[str, Any]
 Own = Mapping[str, Any]
@@ -140,7 +139,7 @@ def _plain_batch_norm(value: Any, own: Own) -> Any:
 def _max_pool(node: Node, inputs: list, _: Own) -> Any:
     image = inputs[0]
     padding = _both_sides(node["padding"])
-    for axis, more in enumerate(beyond_end(node, (image.shape[3], *image.shape[1:3])), start=1):
+    for axis, more in enumerate(beyond_end(node, image.shape[1:3]), start=1):
         padding[axis][1] += more
     return tf.nn.max_pool2d(image, node["kernel"], node["stride"], padding)
 

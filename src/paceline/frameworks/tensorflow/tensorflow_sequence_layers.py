@@ -7,8 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 from layer_graph import Operation, lstm_layers
-from layer_settings import NORM_EPSILON, RMS_EPSILON
-from layer_shapes import LSTM_GATES
+from layer_settings import LSTM_GATES, NORM_EPSILON, RMS_EPSILON
 from numpy_tables import causal_bias, rotary_turns
 
 Node = Mapping[str, Any]

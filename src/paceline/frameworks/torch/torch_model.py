@@ -13,9 +13,11 @@ import torch
 import torch.nn.functional as F
 import torch_sequence_layers  # noqa: F401  (registers its builders)
 from layer_graph import split_loss, weighted_sum
-from layer_shapes import ANY_SEQUENCE
 from torch import Tensor, nn
 from torch_layers import BUILDERS, Fields, Shapes, has_no_data
+
+ANY_SEQUENCE = 8
+"""Tokens where no length is given and none matters: no parameter's shape depends on it."""
 
 
 def build(graph: Fields, sequence: "int | None" = None) -> "Network":

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import chainer.functions as F
-from layer_graph import TIED_ROWS, batch_axis, weighted_sum
+from layer_graph import TIED_ROWS, Node, batch_axis, weighted_sum
 from layer_settings import (
     NORM_EPSILON,
     NORM_NEW_SHARE,
@@ -16,7 +16,6 @@ from layer_settings import (
     RESPONSE_BETA,
     RESPONSE_K,
 )
-from layer_shapes import OUTPUTS, Node
 
 Own = Mapping[str, Any]
 
@@ -65,7 +64,7 @@ def _max_pool(node: Node, inputs: list, _: Own) -> Any:
     if not node["ceil"]:
         return F.max_pooling_2d(inputs[0], *window, cover_all=False)
     result = F.max_pooling_2d(inputs[0], *window, cover_all=True)
-    wanted = OUTPUTS["max_pool"](node, [inputs[0].shape[1:]])
+    wanted = tuple(node["output_shape"])
     if result.shape[1:] == wanted:
         return result
     return result[:, :, : wanted[1], : wanted[2]]  # others begin beyond the end

@@ -9,9 +9,8 @@ from typing import Any
 
 import chainer.functions as F
 from chainer_layers import Own
-from layer_graph import lstm_layers
-from layer_settings import NORM_EPSILON, RMS_EPSILON
-from layer_shapes import LSTM_GATES, Node
+from layer_graph import Node, lstm_layers
+from layer_settings import LSTM_GATES, NORM_EPSILON, RMS_EPSILON
 from numpy_tables import causal_bias, rotary_turns
 
 

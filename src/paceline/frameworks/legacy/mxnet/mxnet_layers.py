@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from layer_graph import TIED_ROWS, batch_axis, weighted_sum
+from layer_graph import TIED_ROWS, Node, batch_axis, weighted_sum
 from layer_settings import (
     NORM_EPSILON,
     NORM_NEW_SHARE,
@@ -17,7 +17,6 @@ from layer_settings import (
     RESPONSE_BETA,
     RESPONSE_K,
 )
-from layer_shapes import OUTPUTS, Node
 
 Own = Mapping[str, Any]
 
@@ -95,7 +94,7 @@ def _pool(ops: Any, node: Node, inputs: list, kind: str) -> Any:
     gaps = any(s > k for s, k in zip(node["stride"], node["kernel"], strict=True))
     if not (node["ceil"] and (gaps or any(node["padding"]))):
         return result
-    _, height, width = OUTPUTS[node["op"]](node, node["read"])  # others begin beyond the end
+    _, height, width = node["output_shape"]  # others begin beyond the end
     return ops.slice(result, begin=(None,) * 4, end=(None, None, height, width))
 
 

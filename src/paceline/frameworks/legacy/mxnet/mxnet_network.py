@@ -5,8 +5,7 @@ from functools import partial
 from typing import Any
 
 import mxnet as mx
-from layer_graph import whole_program
-from layer_shapes import value_shapes
+from layer_graph import value_shapes, whole_program
 from mxnet import gluon
 from mxnet_layers import LAYERS
 from mxnet_sequence_layers import SEQUENCE_LAYERS
@@ -21,7 +20,7 @@ class Network(gluon.HybridBlock):
     def __init__(self, job: Mapping[str, Any], context: mx.Context) -> None:
         super().__init__(prefix="")
         graph = job["graph"]
-        self.program = whole_program(with_read_shapes(graph, job.get("sequence")))
+        self.program = whole_program(with_read_shapes(graph))
         self.names = list(graph["inputs"])
         weights = initial_weights(graph, job["seed"])
         for name, value in {**weights, **initial_statistics(graph)}.items():
@@ -40,11 +39,8 @@ class Network(gluon.HybridBlock):
         return self.program.run(operations, own, inputs)
 
 
-def with_read_shapes(graph: Mapping[str, Any], sequence: "int | None") -> dict[str, Any]:
+def with_read_shapes(graph: Mapping[str, Any]) -> dict[str, Any]:
     """The graph whose nodes know the shapes that they ``read``, which a symbol does not tell."""
-    shapes = value_shapes(graph, sequence)
-    nodes = [
-        {**node, "read": [shapes[name] for name in node["inputs"] if name in shapes]}
-        for node in graph["nodes"]
-    ]
+    shapes = value_shapes(graph)
+    nodes = [{**node, "read": [shapes[name] for name in node["inputs"]]} for node in graph["nodes"]]
     return {**graph, "nodes": nodes}

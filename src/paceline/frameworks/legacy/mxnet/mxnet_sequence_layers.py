@@ -7,8 +7,8 @@ for the product of two.
 import math
 from typing import Any
 
+from layer_graph import Node
 from layer_settings import NORM_EPSILON, RMS_EPSILON, ROTARY_BASE
-from layer_shapes import Node
 from mxnet_layers import Own
 
 HIDDEN_SCORE = -1e30
