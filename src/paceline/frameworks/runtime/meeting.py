@@ -1,4 +1,4 @@
-"""Ranks exchange a few words over a plain socket, before their framework can talk."""
+"""A rendezvous of all ranks over a plain socket, for what their framework cannot tell them."""
 
 import json
 import os
@@ -11,7 +11,8 @@ PATIENCE_SECONDS = 120.0
 def exchange(value: object) -> list:
     """Every rank's ``value`` (anything JSON can hold), in the order of ranks, at every rank.
 
-    Rank 0 listens at MASTER_ADDR:MASTER_PORT and has left the port when this returns.
+    Rank 0 listens at MASTER_ADDR:MASTER_PORT, and no longer when it answers: ranks may exchange
+    again at once.
     """
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
@@ -37,17 +38,18 @@ def _collect(address: tuple[str, int], world: int, own: object) -> list:
                 peer, _ = server.accept()
             except TimeoutError:
                 missing = sorted(set(range(world)) - set(values))
-                raise TimeoutError(f"rank {missing} did not come to the meeting") from None
+                ranks = ", ".join(map(str, missing))
+                raise TimeoutError(f"rank {ranks} did not reach {_place(address)}") from None
             words = peer.makefile("rw", encoding="utf-8")
             rank, value = json.loads(words.readline())
             values[rank] = value
             peers.append((peer, words))
-        everything = [values[rank] for rank in range(world)]
-        for peer, words in peers:
-            words.write(json.dumps(everything) + "\n")
-            words.flush()
-            words.close()
-            peer.close()
+    everything = [values[rank] for rank in range(world)]
+    for peer, words in peers:
+        words.write(json.dumps(everything) + "\n")
+        words.flush()
+        words.close()
+        peer.close()
     return everything
 
 
@@ -59,12 +61,16 @@ def _send(address: tuple[str, int], rank: int, value: object) -> list:
             break
         except OSError:
             if time.monotonic() > deadline:
-                raise TimeoutError("rank 0 did not open the meeting") from None
+                raise TimeoutError(f"rank 0 did not open {_place(address)}") from None
             time.sleep(0.05)
     with connection, connection.makefile("rw", encoding="utf-8") as words:
         words.write(json.dumps([rank, value]) + "\n")
         words.flush()
         answer = words.readline()
     if not answer:
-        raise ConnectionError("rank 0 left the meeting before all had come")
+        raise ConnectionError("rank 0 left the rendezvous before all ranks had come")
     return json.loads(answer)
+
+
+def _place(address: tuple[str, int]) -> str:
+    return f"the rendezvous at {address[0]}:{address[1]} within {PATIENCE_SECONDS:.0f} s"
