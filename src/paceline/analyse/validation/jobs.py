@@ -18,7 +18,7 @@ from paceline.hardware.usual_links import UsualLink, usual_inner_link, usual_out
 from paceline.plan.plan import Plan, Recompute
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
 from paceline.predictor.corrections.covariates import Program, Tuning
-from paceline.predictor.frameworks import Framework, framework
+from paceline.predictor.frameworks import FrameworkProfile, framework
 from paceline.workload.graph import Graph
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
@@ -157,7 +157,7 @@ def _device(configuration: Configuration, assumptions: list[str]) -> tuple[Devic
     return device, ""
 
 
-def _framework(configuration: Configuration, assumptions: list[str]) -> Framework:
+def _framework(configuration: Configuration, assumptions: list[str]) -> FrameworkProfile:
     """The profile of the method where it has one (WFBP, BSP, ...), else of the framework."""
     for name in (configuration.method, configuration.framework):
         profile = _known_framework(name)
@@ -168,7 +168,7 @@ def _framework(configuration: Configuration, assumptions: list[str]) -> Framewor
 
 
 @lru_cache(maxsize=512)
-def _known_framework(name: str) -> Framework | None:
+def _known_framework(name: str) -> FrameworkProfile | None:
     try:
         return framework(name) if name else None
     except UnknownNameError:
@@ -224,7 +224,7 @@ def _assumed(usual: UsualLink, where: str, name: str, assumptions: list[str]) ->
 def _plan(
     configuration: Configuration,
     samples: float,
-    profile: Framework,
+    profile: FrameworkProfile,
     device: Device,
     assumptions: list[str],
 ) -> Plan:
@@ -254,7 +254,7 @@ def _data_parallel_part(plan: Plan) -> Plan:
     return replace(plan, dp=plan.devices, tp=1, pp=1, cp=1, zero=0, recompute=Recompute.NONE)
 
 
-def has_fused_attention(profile: Framework, device: Device) -> bool:
+def has_fused_attention(profile: FrameworkProfile, device: Device) -> bool:
     """Whether attention keeps its scores on the chip.
 
     Such kernels became usual in 2022: devices since then, and frameworks that appeared with
@@ -271,7 +271,7 @@ def _recompute(configuration: Configuration) -> Recompute:
         return Recompute.NONE
 
 
-def _synchronisation(configuration: Configuration, profile: Framework) -> Synchronisation:
+def _synchronisation(configuration: Configuration, profile: FrameworkProfile) -> Synchronisation:
     """The profile's, with the policy and the exchange that the row states."""
     own = profile.synchronisation
     policy = _POLICIES.get(configuration.overlap, own.policy)
