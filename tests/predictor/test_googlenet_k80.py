@@ -1,11 +1,10 @@
 """Checks 1 to 3 of the model: GoogLeNet on K80 nodes, measured by the authors of B-Caffe."""
 
-import tomllib
-from importlib import resources
-
 import numpy as np
 import pytest
 
+from paceline.constants import numbers_of
+from paceline.located_toml import shipped_toml
 from paceline.plan.synchronisation import synchronisation
 from paceline.predictor.replica_step import replica_step
 from paceline.predictor.step_corrections import cluster_corrections
@@ -13,8 +12,7 @@ from paceline.predictor.step_costs import GradientExchange, StepCosts
 from paceline.predictor.traces import example_trace, layer_times
 
 TRACE = example_trace("googlenet_k80")
-DATA = resources.files("paceline") / "data"
-SYSTEM = tomllib.loads((DATA / "systems.toml").read_text(encoding="utf-8"))["hkbu-k80"]
+SYSTEM = numbers_of("overheads").table("cluster").table("hkbu-k80").values
 IMAGES_PER_NODE = 64
 
 
@@ -62,8 +60,7 @@ def test_check_3_one_message(nodes, measured):
 
 
 def test_the_all_reduce_of_the_system_is_what_the_trace_says():
-    file = DATA / "traces" / "googlenet_k80.toml"
-    document = tomllib.loads(file.read_text(encoding="utf-8"))
+    document = shipped_toml("data", "traces", "googlenet_k80.toml").values
     passes = [*document["communication_us"].items(), *document["second_pass_us"].items()]
     sizes = np.array(document["gradient_bytes"], dtype=float)
     rows, times = [], []

@@ -10,7 +10,7 @@ from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.evidence import NO_EVIDENCE, Colocated, Evidence
 from paceline.predictor.exchange import compressed, gradient_exchange
-from paceline.predictor.frameworks import Framework
+from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.inputs import copy_seconds
 from paceline.predictor.jitter import expected_maximum_lognormal
 from paceline.predictor.pipeline_step import pipeline_step
@@ -67,7 +67,7 @@ class PreparedStep:
         return self.replica.plan
 
     @property
-    def framework(self) -> Framework:
+    def framework(self) -> FrameworkProfile:
         """What the framework adds."""
         return self.replica.framework
 

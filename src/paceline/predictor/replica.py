@@ -14,7 +14,7 @@ from paceline.plan.written_attention import with_written_scores
 from paceline.predictor.collectives import CollectiveCost, Group, collective_cost
 from paceline.predictor.compute import layer_times, with_measured
 from paceline.predictor.efficiency import Efficiency
-from paceline.predictor.frameworks import Framework
+from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.layout import Layout, layout_of
 from paceline.predictor.step_costs import LayerTime
 from paceline.workload.cost import GraphCost, GraphProfile
@@ -33,7 +33,7 @@ class Replica:
     workload: Workload
     cluster: Cluster
     plan: Plan
-    framework: Framework
+    framework: FrameworkProfile
     efficiency: Efficiency | None = None
     measured: tuple[LayerTime, ...] = ()
 

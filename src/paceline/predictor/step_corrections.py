@@ -1,10 +1,8 @@
 """What experience adds to a modelled step: factors and seconds that data sheets do not have."""
 
-import tomllib
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 
+from paceline.constants import built_from_constants, numbers_of
 from paceline.errors import InputError
 
 
@@ -58,12 +56,20 @@ class StepCorrections:
 NO_CORRECTIONS = StepCorrections()
 
 
-@cache
 def cluster_corrections(cluster: str) -> StepCorrections:
     """What was found out about a named cluster while it trained; nothing of most."""
-    file = resources.files("paceline") / "data" / "systems.toml"
-    table = tomllib.loads(file.read_text(encoding="utf-8")).get(cluster)
-    if table is None:
-        return NO_CORRECTIONS
-    interference = table["interference"]
-    return StepCorrections(unhidden_share=interference / (1.0 + interference))
+    return _by_cluster().get(cluster, NO_CORRECTIONS)
+
+
+@built_from_constants
+def _by_cluster() -> dict[str, StepCorrections]:
+    tables = numbers_of("overheads").table("cluster").tables()
+    return {
+        name: StepCorrections(unhidden_share=share_of(table.values["interference"]))
+        for name, table in tables.items()
+    }
+
+
+def share_of(interference: float) -> float:
+    """The unhidden share that a slowdown of computing under messages stands for."""
+    return interference / (1.0 + interference)

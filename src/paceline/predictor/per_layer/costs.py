@@ -10,7 +10,7 @@ from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Exchange, Policy
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.evidence import Evidence
-from paceline.predictor.frameworks import Framework
+from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.gradient_messages import leaves_after_backward
 from paceline.predictor.per_layer.segments import Segment, Way, segments
@@ -180,7 +180,7 @@ class PerLayerCosts:
         return PreparedStep(replica, evidence, input_seconds=self.input_seconds)
 
     @cached_property
-    def _framework(self) -> Framework:
+    def _framework(self) -> FrameworkProfile:
         return find_framework(self.plan.framework or DEFAULT_FRAMEWORK)
 
     @staticmethod
