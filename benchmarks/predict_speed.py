@@ -33,10 +33,11 @@ from common import arguments, finish, machine
 from paceline.hardware import catalogue
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import synchronisation
-from paceline.predictor.data_parallel import LayerTime, data_parallel_step
 from paceline.predictor.predict import predict
 from paceline.predictor.ranks import with_slowdowns
+from paceline.predictor.replica_step import replica_step
 from paceline.predictor.search import PlanSearch
+from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.predictor.vectorised import AXES, DataParallelSweep, Grid, Points
 from paceline.workload.workload import Workload
 
@@ -185,12 +186,10 @@ def _step(workers: int, interference: float = 0.03) -> Any:
     """54 layers forward and backward with a message each: 162 tasks."""
     layers = [LayerTime(f"layer{i}", 1e-3, 2e-3, 2e6) for i in range(54)]
     seconds = 2.0 * (workers - 1) / workers / 1.2e9
-    return data_parallel_step(
-        layers,
-        synchronisation("per_tensor"),
-        lambda size: 1e-5 * workers + size * seconds,
-        interference=interference,
+    exchange = GradientExchange(
+        synchronisation("per_tensor"), lambda size: 1e-5 * workers + size * seconds
     )
+    return replica_step(layers, exchange, StepCosts(interference=interference))
 
 
 def scheduling(repeats: int) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Ready-made values for tests: a launch, and how it ended."""
 
+from paceline.predictor.replica_step import replica_step
+from paceline.predictor.step_costs import GradientExchange, StepCosts
 from paceline.step import Phase, Task, schedule
 from paceline.store import Launch, LayerTiming, Outcome, RankSteps, Status
 
@@ -37,3 +39,9 @@ def an_outcome():
         timeline=schedule([Task("forward", Phase.FORWARD, "compute", 0.1)]),
         facts={"exit_codes": [0, 0]},
     )
+
+
+def data_parallel_step(layers, synchronisation, all_reduce, **costs):
+    """The step of one representative worker; ``all_reduce`` None is a worker alone."""
+    exchange = None if all_reduce is None else GradientExchange(synchronisation, all_reduce)
+    return replica_step(layers, exchange, StepCosts(**costs))

@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 from builders import a_launch
 
-from paceline.analyse.calibration import calibrate
 from paceline.analyse.comparison import compare_processes
 from paceline.analyse.explain import explain
-from paceline.analyse.local_prediction import best_bucket, predict_nodes, predict_processes
 from paceline.analyse.machine_fit import fit_machine
+from paceline.analyse.measured_job import measured_job
 from paceline.errors import InputError
 from paceline.hardware.link import Link
 from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
@@ -93,38 +92,42 @@ def profile():
 
 
 def test_layers_are_scaled_to_the_plain_step(launches):
-    calibration = calibrate(launches)
-    assert calibration.step.mean == pytest.approx(1.0)
-    assert calibration.update_seconds == pytest.approx(0.01)
+    job = measured_job(launches)
+    assert job.step.mean == pytest.approx(1.0)
+    assert job.evidence.update_seconds == pytest.approx(0.01)
     assert math.fsum(
-        layer.forward_seconds + layer.backward_seconds for layer in calibration.layers
+        layer.forward_seconds + layer.backward_seconds for layer in job.layers
     ) == pytest.approx(1.0 - 0.01)
 
 
 def test_sharing_and_waiting_come_from_ranks_that_did_not_talk(launches):
-    beside = calibrate(launches).colocated[2]
-    assert beside.step.mean == pytest.approx(1.1)
-    assert beside.slowest.mean == pytest.approx(1.2)
+    beside = measured_job(launches).evidence.colocation[2]
+    assert beside.slowdown == pytest.approx(1.1)
+    assert beside.slowdown * beside.slowest == pytest.approx(1.2)
 
 
 def test_calibration_uses_no_synchronised_launch_of_several_ranks(launches):
     without = [one for one in launches if one.world_size == 1 or not one.synchronised]
-    assert calibrate(without) == calibrate(launches)
+    assert measured_job(without).evidence == measured_job(launches).evidence
 
 
 def test_two_processes_are_the_sum_of_their_causes(launches, profile):
-    prediction = predict_processes(calibrate(launches), profile, 2)
-    assert prediction.sharing_seconds == pytest.approx(0.1)
-    assert prediction.waiting_seconds == pytest.approx(0.1)
-    assert 0 < prediction.exposed_seconds < 12e6 / 2e8 + 1e-3
-    assert prediction.step_seconds == pytest.approx(1.2 + prediction.exposed_seconds)
-    low, high = prediction.throughput_interval
-    assert low < prediction.throughput < high < prediction.perfect_throughput * 1.2
+    prediction = measured_job(launches).on_processes(2, profile)
+    assert prediction.ideal_seconds == pytest.approx(1.0)
+    assert prediction.sharing_seconds == pytest.approx(0.1, rel=0.01)
+    assert prediction.waiting_seconds == pytest.approx(0.1, rel=0.01)
+    exposed = prediction.exposed_communication_seconds
+    assert 0 < exposed < 12e6 / 2e8 + 1e-3
+    assert prediction.step_seconds == pytest.approx(1.2 + exposed, rel=0.005)
+    assert sum(prediction.parts_seconds.values()) == pytest.approx(prediction.step_seconds)
+    low, high = prediction.samples_per_second_interval
+    assert low < prediction.samples_per_second < high < 1.2 * prediction.perfect_samples_per_second
+    assert "one process as in 2 launches of resnet44 b=64, torch-ddp" in prediction.notes
 
 
 def test_the_comparison_has_the_error_and_that_of_perfect_scaling(launches, profile):
-    calibration = calibrate(launches)
-    (comparison,) = compare_processes([predict_processes(calibration, profile, 2)], launches)
+    job = measured_job(launches)
+    (comparison,) = compare_processes([job.on_processes(2, profile)], launches, job.key)
     predicted = comparison.prediction.step_seconds
     assert comparison.error == pytest.approx(1.25 / predicted - 1)
     assert comparison.perfect_error == pytest.approx(0.25)
@@ -132,23 +135,25 @@ def test_the_comparison_has_the_error_and_that_of_perfect_scaling(launches, prof
 
 
 def test_more_nodes_never_give_more_than_perfect_scaling(launches):
-    calibration = calibrate(launches)
+    job = measured_job(launches)
     slow = Link("slow", "inter", 1e8, "nic", 1e-5, "ethernet", "tcp")
     fast = Link("fast", "inter", 1e10, "nic", 1e-6, "ethernet", "tcp")
     for nodes in (2, 4, 8, 16):
-        on_slow, on_fast = (predict_nodes(calibration, link, nodes) for link in (slow, fast))
-        assert on_slow.throughput <= on_fast.throughput <= on_fast.perfect_throughput
+        on_slow, on_fast = (job.on_nodes(nodes, link) for link in (slow, fast))
+        assert on_slow.samples_per_second <= on_fast.samples_per_second
+        assert on_fast.samples_per_second <= on_fast.perfect_samples_per_second
 
 
 def test_smaller_buckets_hide_what_one_bucket_exposes(launches, profile):
     """Less than a mebibyte in all: DDP makes one bucket, and none of it is hidden."""
-    small = tuple(replace(layer, gradient_bytes=3e5) for layer in calibrate(launches).layers)
-    calibration = replace(calibrate(launches), layers=small)
-    now = predict_processes(calibration, profile, 2)
-    assert now.exposed_seconds == pytest.approx(1e-4 + 9e5 / 2e8, rel=0.1)
-    size, gain = best_bucket(calibration, profile, 2, now)
+    small = tuple(replace(layer, gradient_bytes=3e5) for layer in LAYERS)
+    launches[2] = replace(launches[2], outcome=replace(launches[2].outcome, layers=small))
+    job = measured_job(launches)
+    now = job.on_processes(2, profile)
+    assert now.exposed_communication_seconds == pytest.approx(1e-4 + 9e5 / 2e8, rel=0.1)
+    size, gain = job.best_bucket(profile, 2, now)
     assert size < 9e5
-    assert 0.5 * now.exposed_seconds < gain < now.exposed_seconds
+    assert 0.5 * now.exposed_communication_seconds < gain < now.exposed_communication_seconds
 
 
 def test_the_waterfall_ends_at_the_measured_step(launches):
@@ -177,13 +182,15 @@ def test_without_a_single_process_there_is_nothing_to_explain(launches):
 
 def test_an_unprobed_count_is_refused_with_what_to_run(launches, profile):
     with pytest.raises(InputError, match="3 processes") as caught:
-        predict_processes(calibrate(launches), profile, 3)
+        measured_job(launches).on_processes(3, profile)
     assert "probe --ranks 3" in caught.value.hint
 
 
 def test_the_report_of_a_study_is_one_page_without_requests(launches, profile):
-    calibration = calibrate(launches)
-    comparisons = compare_processes([predict_processes(calibration, profile, 2)], launches)
+    calibration = measured_job(launches)
+    comparisons = compare_processes(
+        [calibration.on_processes(2, profile)], launches, calibration.key
+    )
     page = render(
         study_page(
             StudyResults("s", launches, comparisons, (), explain(launches), calibration, profile)

@@ -47,7 +47,7 @@ def test_any_plan_can_be_given_and_comes_back_as_json():
         *("--overlap", "bucketed", "--bucket", "50MiB", "--compression", "fp16", "--json"),
     )
     document = json.loads(text)
-    assert document["schema"] == "paceline/prediction/1"
+    assert document["schema"] == "paceline/prediction/2"
     (found,) = document["predictions"]
     assert found["degrees"] == {"dp": 2, "tp": 4, "pp": 4, "cp": 1, "ep": 1}
     assert found["plan"]["micro_batches"] == 16

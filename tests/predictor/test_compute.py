@@ -15,9 +15,9 @@ from paceline.predictor.compute import (
     update_seconds,
     with_measured,
 )
-from paceline.predictor.data_parallel import LayerTime
 from paceline.predictor.efficiency import load_efficiency
 from paceline.predictor.products import BACKWARD, FORWARD
+from paceline.predictor.step_costs import LayerTime
 from paceline.workload import zoo
 
 # Microseconds on an H100 at batch 128, TF32 convolutions, summed over layers of a kind

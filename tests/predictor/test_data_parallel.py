@@ -1,9 +1,10 @@
 import pytest
+from builders import data_parallel_step
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.plan.synchronisation import SYNCHRONISATIONS, Synchronisation, synchronisation
-from paceline.predictor.data_parallel import LayerTime, data_parallel_step
+from paceline.predictor.step_costs import LayerTime
 from paceline.step import Phase, breakdown, schedule
 
 LAYERS = st.lists(

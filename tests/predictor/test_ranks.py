@@ -1,13 +1,14 @@
 import numpy as np
 import pytest
+from builders import data_parallel_step
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import InputError
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import synchronisation
-from paceline.predictor.data_parallel import LayerTime, data_parallel_step
 from paceline.predictor.ranks import mixed_devices, schedule_ranks, with_slowdowns
+from paceline.predictor.step_costs import LayerTime
 
 LAYERS = [LayerTime(f"layer{i}", 0.01, 0.02, 4e6) for i in range(5)]
 FACTORS = st.lists(st.floats(0.5, 3.0), min_size=2, max_size=16)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.analyse.groups import LaunchGroup, grouped
-from paceline.analyse.statistics import Estimate
+from paceline.analyse.groups import LaunchGroup, grouped, job_key
+from paceline.analyse.statistics import Estimate, estimate, mean_rank_step_seconds
 from paceline.analyse.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.errors import InputError
 from paceline.step import Breakdown, Step, breakdown
@@ -49,7 +49,12 @@ def explain(launches: Sequence[Launch], processes: int | None = None) -> Explana
     measured = max(synchronised, key=lambda group: group.first.world_size)
     base = _same_workload(alone, measured)
     ranks = measured.first.world_size
-    side_by_side = [g for g in plain if g.first.world_size == ranks and not g.first.synchronised]
+    job = job_key(measured.first)
+    side_by_side = [
+        g
+        for g in plain
+        if g.first.world_size == ranks and not g.first.synchronised and job_key(g.first) == job
+    ]
     timeline = _timeline(launches, measured)
     phases: tuple[Breakdown, ...] = ()
     missing: list[str] = []
@@ -70,10 +75,7 @@ def explain(launches: Sequence[Launch], processes: int | None = None) -> Explana
 
 def _same_workload(alone: Sequence[LaunchGroup], measured: LaunchGroup) -> LaunchGroup:
     for group in alone:
-        if (
-            group.first.model == measured.first.model
-            and group.first.batch_per_rank == measured.first.batch_per_rank
-        ):
+        if job_key(group.first) == job_key(measured.first):
             return group
     raise InputError(
         f"no launch of {measured.first.model} with batch {measured.first.batch_per_rank} on one "
@@ -92,22 +94,14 @@ def _timeline(launches: Sequence[Launch], measured: LaunchGroup) -> Step | None:
             and launch.instrument != "layers"
             and launch.synchronised
             and launch.world_size == measured.first.world_size
-            and launch.batch_per_rank == measured.first.batch_per_rank
+            and job_key(launch) == job_key(measured.first)
         ):
             return timeline
     return None
 
 
 def _sharing_and_waiting(group: LaunchGroup, alone: Estimate) -> list[WaterfallItem]:
-    mean = sum(
-        sum(rank.wall_seconds[launch.warmup_steps :])
-        for launch in group.launches
-        for rank in launch.outcome.ranks
-    ) / sum(
-        len(rank.wall_seconds) - launch.warmup_steps
-        for launch in group.launches
-        for rank in launch.outcome.ranks
-    )
+    mean = estimate([mean_rank_step_seconds(launch) for launch in group.launches]).mean
     return [
         WaterfallItem("sharing the machine", mean - alone.mean, note="memory bandwidth and cache"),
         WaterfallItem(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from paceline.analyse.statistics import (
     Doubt,
@@ -96,20 +97,48 @@ def grouped(launches: Sequence[Launch]) -> list[LaunchGroup]:
     return sorted(groups, key=lambda group: _order(group.first))
 
 
-def _configuration(launch: Launch) -> tuple[object, ...]:
-    job = launch.job
-    return (
-        launch.framework,
+class JobKey(NamedTuple):
+    """What launches must have in common to be evidence of one job on one machine."""
+
+    model: str
+    batch: int
+    framework: str
+    precision: str
+    sequence: int | None
+    threads: int | None
+    machine: str
+
+    @property
+    def words(self) -> str:
+        """The job in a few words."""
+        parts = [f"{self.model} b={self.batch}", self.framework]
+        parts += [self.precision] if self.precision != "fp32" else []
+        parts += [f"{self.sequence} tokens"] if self.sequence is not None else []
+        parts += [f"{self.threads} threads"] if (self.threads or 1) > 1 else []
+        return ", ".join(parts)
+
+
+def job_key(launch: Launch) -> JobKey:
+    """The job that a launch was one of, whatever its number of processes or its instrument."""
+    return JobKey(
         launch.model,
         launch.batch_per_rank,
+        launch.framework,
+        launch.precision,
+        launch.job.get("sequence"),
+        launch.job.get("threads"),
+        f"{launch.environment.get('cpu_model')} x{launch.environment.get('cores')}",
+    )
+
+
+def _configuration(launch: Launch) -> tuple[object, ...]:
+    return (
+        job_key(launch),
         launch.world_size,
         launch.nodes,
-        launch.precision,
         launch.instrument,
         launch.synchronised or launch.world_size == 1,
-        job.get("threads"),
-        job.get("bucket_bytes"),
-        job.get("sequence"),
+        launch.job.get("bucket_bytes"),
     )
 
 

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paceline.analyse.calibration import Calibration, calibrate
 from paceline.analyse.comparison import compare_processes
-from paceline.analyse.groups import LaunchGroup, grouped
-from paceline.analyse.local_prediction import (
-    NORMAL_QUANTILE,
-    predict_processes,
-)
-from paceline.analyse.statistics import step_seconds
+from paceline.analyse.groups import LaunchGroup, grouped, job_key
+from paceline.analyse.measured_job import MeasuredJob, measured_job
+from paceline.analyse.statistics import step_seconds, variation
 from paceline.constants import number
 from paceline.errors import InputError
-from paceline.hardware.profile import MachineProfile
+from paceline.hardware.machine import machine_cluster
+from paceline.hardware.profile import MachineProfile, TrainingColocation, TrainingFit
+from paceline.plan.plan import Plan
 from paceline.predictor.collectives import MeasuredCurve
+from paceline.predictor.predict import predict
+from paceline.predictor.uncertainty import NORMAL_QUANTILE, combination_error
 from paceline.step import Phase
 from paceline.store import Launch, Status
 
@@ -92,7 +92,8 @@ class MachineFit:
     ``batch`` is the one with most launches. ``step_variation`` and ``launch_variation`` are
     coefficients of variation within and between launches. ``half_width`` is that of the 90 %
     interval of predictions here, relative; None while nothing can be predicted. ``next_runs``
-    are those without which nothing can be, then those that narrow most.
+    are those without which nothing can be, then those that narrow most. ``training`` is what
+    the machine's profile keeps of all this.
     """
 
     model: str
@@ -106,6 +107,7 @@ class MachineFit:
     checks: tuple[Check, ...]
     half_width: float | None
     next_runs: tuple[NextRun, ...]
+    training: TrainingFit
 
 
 def fit_machine(
@@ -118,7 +120,7 @@ def fit_machine(
         if launch.status is Status.FINISHED and launch.provenance == "measured"
     ]
     chosen = model or _commonest_model(finished)
-    own = _of_commonest_setting([launch for launch in finished if launch.model == chosen])
+    own = _of_commonest_job([launch for launch in finished if launch.model == chosen])
     plain = [
         group
         for group in grouped(own)
@@ -131,66 +133,81 @@ def fit_machine(
         )
     main = max(plain, key=lambda group: len(group.launches))
     batch = main.first.batch_per_rank
-    same_batch = [launch for launch in own if launch.batch_per_rank == batch]
-    within = statistics.fmean(_variation(step_seconds(one)) for g in plain for one in g.launches)
-    between = [_between(group) for group in plain if len(group.launches) > 1]
+    within = statistics.fmean(variation(step_seconds(one)) for g in plain for one in g.launches)
+    several = [group.step for group in plain if len(group.launches) > 1]
     least = number("spread.launches.smallest_variation")
-    variation = max(least, statistics.fmean(between) if between else 0.0)
-    calibration = _calibration(same_batch)
-    half_width = _half_width(variation, len(main.launches)) if calibration is not None else None
+    differing = [step.standard_deviation / step.mean for step in several]
+    between = max(least, statistics.fmean(differing) if differing else 0.0)
+    calibration = _measured(own, batch)
+    in_situ = _in_situ(own, profile)
+    half_width = _half_width(between, len(main.launches)) if calibration is not None else None
     return MachineFit(
         model=chosen,
         framework=main.first.framework,
         batch=batch,
         launches=len(own),
         compute=_compute_curve(plain),
-        in_situ=_in_situ(own, profile),
+        in_situ=in_situ,
         step_variation=within,
-        launch_variation=variation,
-        checks=_checks(calibration, profile, same_batch),
+        launch_variation=between,
+        checks=_checks(calibration, profile),
         half_width=half_width,
-        next_runs=tuple(_next_runs(calibration, profile, plain, main, variation)),
+        next_runs=tuple(_next_runs(calibration, profile, plain, main, between)),
+        training=TrainingFit(
+            job=job_key(main.first).words,
+            launches=len(own),
+            compute_factor=_compute_factor(calibration, profile),
+            step_variation=within,
+            launch_variation=between,
+            all_reduce_ratio={one.ranks: one.ratio_to_probe for one in in_situ},
+            colocation={
+                ranks: TrainingColocation(own.slowdown, own.slowest)
+                for ranks, own in (calibration.evidence.colocation if calibration else {}).items()
+            },
+        ),
     )
 
 
-def _calibration(launches: Sequence[Launch]) -> Calibration | None:
+def _measured(launches: Sequence[Launch], batch: int) -> MeasuredJob | None:
     try:
-        return calibrate(launches)
+        return measured_job(launches, batch=batch)
     except InputError:
         return None
 
 
-def _checks(
-    calibration: Calibration | None, profile: MachineProfile | None, launches: Sequence[Launch]
-) -> tuple[Check, ...]:
+def _compute_factor(job: MeasuredJob | None, profile: MachineProfile | None) -> float | None:
+    """The measured step of one process over the one that the probe's rates predict."""
+    if job is None or profile is None or job.workload.cost.training_flops == 0:
+        return None
+    alone = predict(job.workload, machine_cluster(profile), Plan())
+    return job.step.mean / alone.step_seconds
+
+
+def _checks(job: MeasuredJob | None, profile: MachineProfile | None) -> tuple[Check, ...]:
     """What can be predicted of several processes beside what their launches measured."""
-    if calibration is None or profile is None:
+    if job is None or profile is None:
         return ()
-    known = sorted(calibration.colocated.keys() & profile.all_reduce.keys())
-    predictions = [predict_processes(calibration, profile, processes) for processes in known]
+    known = sorted(job.evidence.colocation.keys() & profile.all_reduce.keys())
+    predictions = [job.on_processes(processes, profile) for processes in known]
     return tuple(
         Check(
-            one.prediction.workers,
+            one.prediction.devices,
             one.prediction.step_seconds,
             one.measured.step.mean,
             len(one.measured.launches),
         )
-        for one in compare_processes(predictions, launches)
+        for one in compare_processes(predictions, job.launches, job.key)
         if one.measured is not None
     )
 
 
-def _of_commonest_setting(launches: Sequence[Launch]) -> list[Launch]:
-    """Launches that can be fitted together: one framework, precision, threads and length."""
-
-    def setting(launch: Launch) -> tuple[object, ...]:
-        job = launch.job
-        return launch.framework, launch.precision, job.get("threads"), job.get("sequence")
-
+def _of_commonest_job(launches: Sequence[Launch]) -> list[Launch]:
+    """Launches that can be fitted together: those of one job, whatever its batch."""
     if not launches:
         return []
-    commonest = statistics.mode(setting(launch) for launch in launches)
-    return [launch for launch in launches if setting(launch) == commonest]
+    jobs = [job_key(launch)._replace(batch=0) for launch in launches]
+    commonest = statistics.mode(jobs)
+    return [launch for launch, job in zip(launches, jobs, strict=True) if job == commonest]
 
 
 def _commonest_model(finished: Sequence[Launch]) -> str:
@@ -199,17 +216,9 @@ def _commonest_model(finished: Sequence[Launch]) -> str:
     return statistics.mode(launch.model for launch in finished)
 
 
-def _variation(values: Sequence[float]) -> float:
-    return statistics.stdev(values) / statistics.fmean(values) if len(values) > 1 else 0.0
-
-
-def _between(group: LaunchGroup) -> float:
-    return group.step.standard_deviation / group.step.mean
-
-
-def _half_width(variation: float, launches: int) -> float:
-    error = number("spread.model_error.here")
-    return NORMAL_QUANTILE * math.hypot(variation * math.sqrt(1 + 1 / launches), error)
+def _half_width(between: float, launches: int) -> float:
+    known = between * math.sqrt(1.0 + 1.0 / launches)
+    return NORMAL_QUANTILE * math.hypot(known, combination_error(here=True))
 
 
 def _compute_curve(plain: Sequence[LaunchGroup]) -> ComputeCurve | None:
@@ -250,11 +259,11 @@ def _in_situ(own: Sequence[Launch], profile: MachineProfile | None) -> tuple[InS
 
 
 def _next_runs(
-    calibration: Calibration | None,
+    calibration: MeasuredJob | None,
     profile: MachineProfile | None,
     plain: Sequence[LaunchGroup],
     main: LaunchGroup,
-    variation: float,
+    between: float,
 ) -> list[NextRun]:
     """What is missing first, then what narrows predictions most."""
     base = _measure(main, main.first.batch_per_rank)
@@ -268,17 +277,17 @@ def _next_runs(
                 None,
             )
         )
-    if calibration is None or not calibration.colocated:
+    if calibration is None or not calibration.evidence.colocation:
         why = "what sharing this machine costs: without it only other nodes can be predicted"
         runs.append(NextRun(f"{base} -j 1x2 --unsynchronised --launches 3", why, None))
     if profile is None:
         why = "the all-reduce on its own: without it no processes that talk can be predicted"
         runs.append(NextRun("paceline probe", why, None))
-    now = _half_width(variation, count)
+    now = _half_width(between, count)
     more = NextRun(
         f"{base} -j 1x1 --launches {count + _FURTHER_LAUNCHES}",
-        f"launches differ by {variation:.1%}, and {count} were made",
-        _half_width(variation, 2 * count + _FURTHER_LAUNCHES),
+        f"launches differ by {between:.1%}, and {count} were made",
+        _half_width(between, 2 * count + _FURTHER_LAUNCHES),
     )
     if len(plain) < _BATCHES_OF_A_CURVE:
         other = 2 * max(group.first.batch_per_rank for group in plain)

@@ -62,6 +62,15 @@ def mean_step_seconds(launch: Launch) -> float:
     return math.fsum(steps) / len(steps)
 
 
+def mean_rank_step_seconds(launch: Launch) -> float:
+    """Mean seconds of a counted step over all ranks, the slowest or not."""
+    return statistics.fmean(
+        seconds
+        for rank in launch.outcome.ranks
+        for seconds in rank.wall_seconds[launch.warmup_steps :]
+    )
+
+
 def throughput(launch: Launch) -> float:
     """Samples per second of all ranks: n / sum(t), t being that of the slowest rank per step."""
     return launch.samples_per_step / mean_step_seconds(launch)
@@ -84,6 +93,11 @@ def student_t(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees_of_freedom, 0.5 + confidence / 2))
+
+
+def variation(values: Sequence[float]) -> float:
+    """Coefficient of variation; 0 where there are too few values to tell."""
+    return statistics.stdev(values) / statistics.fmean(values) if len(values) > 1 else 0.0
 
 
 def wall_over_cpu(launch: Launch) -> float:

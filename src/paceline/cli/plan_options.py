@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from paceline.hardware import Cluster
     from paceline.plan.plan import Plan
     from paceline.plan.synchronisation import Synchronisation
-    from paceline.predictor.step_costs import LayerTime
     from paceline.step.layer_trace import LayerTrace
     from paceline.workload.graph import Graph
     from paceline.workload.workload import Workload
@@ -120,9 +119,10 @@ class Request:
         return [base.shaped(count, devices) for count, devices in places]
 
     @property
-    def names_no_hardware(self) -> bool:
-        """Whether neither a cluster nor a device is named."""
-        return not (self.values["cluster_name"] or self.values["device_name"])
+    def is_here(self) -> bool:
+        """Whether the place is this machine: no cluster, device or trace is named."""
+        given = self.values
+        return not (given["cluster_name"] or given["device_name"] or given["trace_name"])
 
     def plan(self, devices: int) -> "Plan":
         """The plan on so many devices; ``--dp`` takes what the other degrees leave."""
@@ -169,16 +169,19 @@ class Request:
 
     def measured(self) -> dict[str, Any]:
         """What was measured, as arguments of `paceline.predictor.predict.prepare`."""
-        from paceline.predictor.evidence import Evidence
+        from dataclasses import replace
+
+        from paceline.predictor.evidence import NO_EVIDENCE
+        from paceline.predictor.traces import trace_evidence
         from paceline.units import parse_seconds
 
         given = self.values
         step, preparing = given["measured_step"], given["input_time"]
         return {
-            "evidence": Evidence(
-                alone_seconds=None if step is None else parse_seconds(step),
-                layers=self._traced_layers(),
+            "evidence": replace(
+                NO_EVIDENCE if self.trace is None else trace_evidence(self.trace),
                 spread=given["jitter"],
+                **({} if step is None else {"alone_seconds": parse_seconds(step)}),
             ),
             "input_seconds": 0.0 if preparing is None else parse_seconds(preparing),
         }
@@ -218,15 +221,11 @@ class Request:
             return None
         return int(trace.batch_per_worker)
 
-    def _traced_layers(self) -> "tuple[LayerTime, ...]":
-        from paceline.predictor.traces import layer_times
-
-        return () if self.trace is None else tuple(layer_times(self.trace))
-
     def _base_cluster(self, places: list[tuple[int, int]] | None) -> "Cluster":
         from dataclasses import replace
 
         from paceline.hardware import Cluster, catalogue
+        from paceline.predictor.traces import TRACED_DEVICE
 
         given = self.values
         inter = catalogue.link(given["link_name"]) if given["link_name"] else None
@@ -236,6 +235,8 @@ class Request:
             return replace(cluster, inter=inter or cluster.inter, intra=intra or cluster.intra)
         if given["device_name"]:
             device = catalogue.device(given["device_name"])
+        elif self.trace is not None:
+            return Cluster("traced nodes", TRACED_DEVICE, 1, 1, intra, inter)
         else:
             raise InputError(
                 "no place to predict for",

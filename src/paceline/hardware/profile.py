@@ -27,11 +27,55 @@ class Colocation:
 
 
 @dataclass(frozen=True)
+class TrainingColocation:
+    """Processes that trained at the same time without communication.
+
+    ``slowdown`` is the mean step of one over that of a process alone, ``slowest`` the slowest
+    process of each step over the mean one.
+    """
+
+    slowdown: float
+    slowest: float
+
+
+@dataclass(frozen=True)
+class TrainingFit:
+    """What training launches taught of a machine beyond its probe.
+
+    ``job`` is what was trained, in words. ``compute_factor`` is the step of one process over
+    what the rates of the probe predict (None: not comparable). ``step_variation`` and
+    ``launch_variation`` are coefficients of variation within and between launches.
+    ``all_reduce_ratio`` is the all-reduce inside training over that of the probe, by ranks.
+    """
+
+    job: str
+    launches: int
+    compute_factor: float | None
+    step_variation: float
+    launch_variation: float
+    all_reduce_ratio: Mapping[int, float]
+    colocation: Mapping[int, TrainingColocation]
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> "TrainingFit":
+        """The fit that `MachineProfile.to_json` wrote."""
+        ratios, beside = document["all_reduce_ratio"], document["colocation"]
+        return cls(
+            **{
+                **document,
+                "all_reduce_ratio": {int(ranks): ratio for ranks, ratio in ratios.items()},
+                "colocation": {int(n): TrainingColocation(**own) for n, own in beside.items()},
+            }
+        )
+
+
+@dataclass(frozen=True)
 class MachineProfile:
     """Rates of one machine as the probe saw them, one thread per rank unless said otherwise.
 
     ``gemm_flops`` maps the size of a square product to FLOP/s, ``memory_bandwidth`` is bytes/s,
     ``all_reduce`` maps a number of ranks to its curve, ``colocation`` to its slowdown.
+    ``training`` is what 'paceline calibrate' learnt since; None before.
     """
 
     machine: str
@@ -44,6 +88,7 @@ class MachineProfile:
     colocation: Mapping[int, Colocation]
     load_average: float
     notes: tuple[str, ...] = field(default=())
+    training: TrainingFit | None = None
 
     @property
     def peak_gemm_flops(self) -> float:
@@ -61,7 +106,8 @@ class MachineProfile:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "MachineProfile":
-        """The profile that `to_json` wrote."""
+        """The profile that `to_json` wrote, in this version or one before."""
+        learnt = document.get("training")
         return cls(
             **{
                 **document,
@@ -75,5 +121,6 @@ class MachineProfile:
                     for ranks, slowdown in document["colocation"].items()
                 },
                 "notes": tuple(document["notes"]),
+                "training": TrainingFit.from_json(learnt) if learnt else None,
             }
         )

@@ -3,6 +3,7 @@
 import shutil
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,8 @@ TIMEOUT_SECONDS = 300.0
 
 def current_profile(store: Store, threads: int = 1) -> MachineProfile | None:
     """The stored profile of this machine, if there is one that is not stale."""
-    document = store.latest_profile(_profile_key(threads))
-    if document is None:
-        return None
-    profile = MachineProfile.from_json(document)
-    return None if profile.is_stale() else profile
+    profile = _stored_profile(store, threads)
+    return None if profile is None or profile.is_stale() else profile
 
 
 def probe_machine(
@@ -82,8 +80,20 @@ def probe_machine(
         load_average=load_before,
         notes=_notes(load_before),
     )
-    store.save_profile(_profile_key(threads), profile.to_json())
-    return profile
+    before = _stored_profile(store, threads)
+    kept = replace(profile, training=None if before is None else before.training)
+    save_profile(store, kept)
+    return kept
+
+
+def save_profile(store: Store, profile: MachineProfile) -> None:
+    """Keep a profile of this machine; later predictions use the newest."""
+    store.save_profile(_profile_key(profile.threads), profile.to_json())
+
+
+def _stored_profile(store: Store, threads: int) -> MachineProfile | None:
+    document = store.latest_profile(_profile_key(threads))
+    return None if document is None else MachineProfile.from_json(document)
 
 
 def _profile_key(threads: int) -> str:

@@ -17,12 +17,13 @@ class Colocated:
 
     ``slowdown`` is the mean step of a process over that of one alone; ``slowest`` the slowest
     process of each step over the mean one. ``relative_error`` is the standard error of another
-    launch's step.
+    launch's step, known from so many ``launches``.
     """
 
     slowdown: float
     slowest: float = 1.0
     relative_error: float | None = None
+    launches: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class Evidence:
     standard error (of another launch). ``layers`` are times by name, for one micro-batch of one
     device. ``input_seconds`` is what of the input shows in a step of one device,
     ``update_seconds`` its optimiser's update. ``all_reduce`` gives seconds by bytes for a number
-    of ranks of one node. ``spread`` is the coefficient of variation of workers' times.
-    ``colocation`` has what processes of one machine do to each other, by their number.
+    of ranks placed as in the prediction. ``spread`` is the coefficient of variation of workers'
+    times. ``colocation`` has what processes of one machine do to each other, by their number.
     ``baseline`` is a step of the job elsewhere. ``source`` says in words where all this comes
     from; ``launches`` is how many launches it rests on.
     """

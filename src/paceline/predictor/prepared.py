@@ -157,10 +157,8 @@ class PreparedStep:
             fused_attention=self.plan.fused_attention,
         )
         replica = replace(self.replica, cluster=self.cluster.shaped(1, 1), plan=plan)
-        evidence = Evidence(
-            input_seconds=self.evidence.input_seconds, update_seconds=self.evidence.update_seconds
-        )
-        return PreparedStep(replica, evidence, NO_CORRECTIONS)
+        evidence = replace(self.evidence, spread=None, baseline=None)
+        return PreparedStep(replica, evidence, NO_CORRECTIONS, scale=1.0)
 
     # What evidence and corrections make of it.
 
@@ -243,8 +241,9 @@ class PreparedStep:
     def costs(self) -> StepCosts:
         """What a step costs beside layers and messages."""
         library = self.framework.library(self.cluster.device)
-        overhead = self.framework.overhead_seconds(self._tensors, self.plan.shard_degree)
+        overhead = self._own_overhead_seconds
         if self.plan.shard_degree > 1:
+            overhead += self._tensors * self.framework.tensor_overhead_seconds
             overhead += self.applied.overhead_seconds
         interference = self.applied.interference
         shown = self.evidence.input_seconds
@@ -260,6 +259,12 @@ class PreparedStep:
             overhead_seconds=overhead,
             interference=library.interference if interference is None else interference,
         )
+
+    @property
+    def _own_overhead_seconds(self) -> float:
+        """What the framework adds to one device; measured layers of a whole step contain it."""
+        known = self.evidence.layers and self.evidence.alone_seconds is not None
+        return 0.0 if known else self.framework.step_overhead_seconds
 
     @property
     def _tensors(self) -> int:
@@ -331,7 +336,8 @@ class PreparedStep:
         )
         update = sum(self.modelled_updates) / len(self.modelled_updates)
         shares = plan.tp * plan.cp * plan.pp
-        return work / shares + update + self.costs.overhead_seconds + self.shown_input_seconds
+        alone = self._own_overhead_seconds + self.shown_input_seconds
+        return work / shares + update + alone
 
     def sharing_seconds(self) -> float:
         """How much longer a device takes because others of its node work at the same time."""

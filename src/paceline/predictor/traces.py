@@ -1,18 +1,19 @@
-"""Layer-wise traces: the ones shipped as examples, and replaying any of them."""
+"""Layer-wise traces: the ones shipped as examples, and any of them as evidence for `predict`."""
 
 from functools import cache
 from importlib import resources
 
+from paceline.hardware import Device
 from paceline.located_toml import Table, shipped_toml
 from paceline.naming import unknown_name
-from paceline.plan.synchronisation import Synchronisation
-from paceline.predictor.data_parallel import data_parallel_step
-from paceline.predictor.step_costs import CollectiveSeconds, LayerTime
-from paceline.step import Step
+from paceline.predictor.evidence import Evidence
+from paceline.predictor.step_costs import LayerTime
 from paceline.step.layer_trace import LayerTrace, TracedLayer
 from paceline.workload.graph import Graph, InputSpec, Node
 from paceline.workload.ops import Recorded, RecordedTensor, Work
 
+TRACED_DEVICE = Device("the traced device", "", "gpu", {})
+"""What ran a trace, where nobody says more of it: its layers are known, its rates are not."""
 _MICROSECOND = 1e-6
 _FLOAT_BYTES = 4
 _KEYS = (
@@ -46,8 +47,8 @@ def layer_times(trace: LayerTrace) -> list[LayerTime]:
 def traced_graph(trace: LayerTrace) -> Graph:
     """A graph of layers that are known by their gradients alone, for `predict` to divide.
 
-    Give it to a `Workload` in fp32 and its times as ``measured_layers``: what the layers compute
-    and keep is not in a trace, so utilisation and memory of activations are not known.
+    Give it to a `Workload` in fp32 with `trace_evidence`: what the layers compute and keep is
+    not in a trace, so utilisation and memory of activations are not known.
     """
     nodes: list[Node] = []
     for layer in trace.layers:
@@ -59,28 +60,16 @@ def traced_graph(trace: LayerTrace) -> Graph:
     return Graph(name, {"batch": InputSpec((1,))}, tuple(nodes), nodes[-1].name)
 
 
-def replay(
-    trace: LayerTrace,
-    synchronisation: Synchronisation,
-    all_reduce: CollectiveSeconds | None,
-    *,
-    message_overhead_seconds: float = 0.0,
-    interference: float = 0.0,
-) -> Step:
-    """The step of a trace under another policy, number of workers or network.
-
-    Compute times stay as they were traced; ``all_reduce`` is the network to replay it on, the
-    rest as in `data_parallel_step`.
-    """
-    return data_parallel_step(
-        layer_times(trace),
-        synchronisation,
-        all_reduce,
-        input_seconds=trace.input_seconds,
-        update_seconds=trace.update_seconds,
-        message_overhead_seconds=message_overhead_seconds,
-        interference=interference,
-        label=trace.label,
+def trace_evidence(trace: LayerTrace) -> Evidence:
+    """What a trace says of one worker: its layers, its update, and a step of nothing else."""
+    update, feeding = trace.update_seconds, trace.input_seconds
+    source = f"computing as in the trace {trace.label or 'given'}; communication is predicted"
+    return Evidence(
+        alone_seconds=trace.forward_seconds + trace.backward_seconds + update + feeding,
+        layers=tuple(layer_times(trace)),
+        input_seconds=feeding,
+        update_seconds=update,
+        source="; ".join((source, *trace.warnings)),
     )
 
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from paceline.constants import number
 from paceline.predictor.fitted.circumstances import kind_of, width_of
 from paceline.predictor.fitted.intervals import BASELINE, COLD
 from paceline.predictor.fitted.tables import fitted
@@ -10,14 +11,6 @@ from paceline.predictor.prepared import PreparedStep
 
 NORMAL_QUANTILE = 1.645
 """Standard errors on each side of a 90 % interval."""
-SMALLEST_LAUNCH_VARIATION = 0.02
-"""Launches of one job differ by a few per cent even on a quiet machine (shared hosts more)."""
-MODEL_ERROR_HERE = 0.03
-"""Standard error of a step put together from what was measured on the same machine: see
-benchmarks/loop_accuracy.py."""
-MODEL_ERROR_ELSEWHERE = 0.06
-"""The same where the network is taken from the catalogue instead of measured: a judgement, not
-a measurement, until such a network has been measured and calibrated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +37,16 @@ def launch_error(variation: float, launches: int) -> float:
     ``variation`` is their coefficient of variation; what one launch cannot tell is assumed.
     """
     known = variation if launches > 1 else 0.0
-    return max(SMALLEST_LAUNCH_VARIATION, known) * math.sqrt(1.0 + 1.0 / launches)
+    least = number("spread.launches.smallest_variation")
+    return max(least, known) * math.sqrt(1.0 + 1.0 / launches)
+
+
+def combination_error(*, here: bool) -> float:
+    """Standard error of a step put together from what was measured of a machine.
+
+    ``here`` on the same machine, else over a network of the catalogue.
+    """
+    return number("spread.model_error.here" if here else "spread.model_error.elsewhere")
 
 
 def interval(prepared: PreparedStep, added_share: float) -> Interval:
@@ -59,9 +61,8 @@ def interval(prepared: PreparedStep, added_share: float) -> Interval:
     beside = prepared.colocated
     launches = evidence.alone_error if beside is None else beside.relative_error
     if launches is not None:
-        measured = prepared.exchange is None or (prepared.plan.shard_degree in evidence.all_reduce)
-        model = MODEL_ERROR_HERE if measured else MODEL_ERROR_ELSEWHERE
-        return Interval.symmetric(math.hypot(launches, model))
+        measured = prepared.exchange is None or prepared.plan.shard_degree in evidence.all_reduce
+        return Interval.symmetric(math.hypot(launches, combination_error(here=measured)))
     mode = BASELINE if evidence.knows_work else COLD
     kind, width = kind_of(prepared.workload), width_of(prepared.workload)
     rule = fitted().intervals.plain_rule(mode, kind, width)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.analyse.calibration import Calibration
 from paceline.analyse.comparison import Comparison
 from paceline.analyse.explain import Explanation
 from paceline.analyse.groups import LaunchGroup, doubt_lines, grouped
+from paceline.analyse.measured_job import MeasuredJob
 from paceline.analyse.statistics import mean_step_seconds, throughput, wall_over_cpu
 from paceline.hardware.profile import MachineProfile
 from paceline.report.figures import (
@@ -40,7 +40,7 @@ class StudyResults:
     here: Sequence[Comparison] = ()
     elsewhere: Sequence[Comparison] = ()
     explanation: Explanation | None = None
-    calibration: Calibration | None = None
+    calibration: MeasuredJob | None = None
     profile: MachineProfile | None = None
 
 
@@ -70,14 +70,14 @@ def comparison_table(alone: LaunchGroup, comparisons: Sequence[Comparison]) -> T
         ("1 process", Ranged.of(alone.throughput), "(calibration)", None, None, None)
     ]
     for one in comparisons:
-        low, high = one.prediction.throughput_interval
+        low, high = one.prediction.samples_per_second_interval
         rows.append(
             (
-                one.prediction.label,
+                one.label,
                 Ranged.of(one.measured.throughput) if one.measured else None,
-                f"{one.prediction.throughput:,.1f} [{low:,.1f}, {high:,.1f}]",
+                f"{one.prediction.samples_per_second:,.1f} [{low:,.1f}, {high:,.1f}]",
                 one.error,
-                one.prediction.perfect_throughput,
+                one.prediction.perfect_samples_per_second,
                 one.perfect_error,
             )
         )
@@ -133,8 +133,11 @@ def _predicted_series(results: StudyResults, alone: LaunchGroup) -> list[Scaling
         if comparisons:
             points = [
                 ScalingPoint(
-                    one.prediction.workers,
-                    Ranged(one.prediction.throughput, *one.prediction.throughput_interval),
+                    one.prediction.devices,
+                    Ranged(
+                        one.prediction.samples_per_second,
+                        *one.prediction.samples_per_second_interval,
+                    ),
                 )
                 for one in comparisons
             ]
@@ -165,7 +168,7 @@ def _explanation_section(results: StudyResults) -> Section | None:
     bars = [
         phase_bar(f"measured, rank {rank}", parts) for rank, parts in enumerate(explanation.phases)
     ]
-    matching = [c for c in results.here if c.prediction.workers == measured.first.world_size]
+    matching = [c for c in results.here if c.prediction.devices == measured.first.world_size]
     bars += [phase_bar("predicted", breakdown(one.prediction.step)) for one in matching]
     if bars:
         figures.append(figure("Phases of a step", PhasesInfo(tuple(bars))))
@@ -308,13 +311,13 @@ def _facts(results: StudyResults, groups: Sequence[LaunchGroup]) -> list[Fact]:
         facts.append(_throughput_fact("1 process", alone))
     for one in results.here:
         if one.measured is not None:
-            facts.append(_throughput_fact(one.prediction.label, one.measured))
-        low, high = one.prediction.throughput_interval
+            facts.append(_throughput_fact(one.label, one.measured))
+        low, high = one.prediction.samples_per_second_interval
         error = "" if one.error is None else f", error {one.error:+.1%}"
         facts.append(
             Fact(
-                f"{one.prediction.label}, predicted",
-                f"{one.prediction.throughput:,.1f} samples/s",
+                f"{one.label}, predicted",
+                f"{one.prediction.samples_per_second:,.1f} samples/s",
                 f"[{low:,.1f}, {high:,.1f}]{error}",
             )
         )

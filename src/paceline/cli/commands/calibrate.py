@@ -27,18 +27,22 @@ def command(model: str | None, store_path: Path | None, as_json: bool) -> None:
     """Fit this machine from its own launches, and say how good the fit is.
 
     Fits the step by batch, the all-reduce as it runs inside training, and how much launches vary;
-    says how wide predictions are because of it, and which run would narrow them most.
+    says how wide predictions are because of it, and which run would narrow them most. The
+    machine's profile keeps what was learnt, and 'paceline predict' uses it from then on.
     """
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from paceline.analyse.machine_fit import fit_machine
-    from paceline.measurement.probe import current_profile
+    from paceline.measurement.probe import current_profile, save_profile
     from paceline.store import Store, default_store_path
 
     with Store(store_path or default_store_path(), create=False) as store:
-        fit = fit_machine(store.launches(), current_profile(store), model)
+        profile = current_profile(store)
+        fit = fit_machine(store.launches(), profile, model)
+        if profile is not None:
+            save_profile(store, replace(profile, training=fit.training))
     if as_json:
-        emit_json("calibrate", 1, {"fit": asdict(fit)})
+        emit_json("calibrate", 2, {"fit": asdict(fit)})
         return
     _print(fit)
     next_line(fit.next_runs[0].command)

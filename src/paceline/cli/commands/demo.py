@@ -158,10 +158,9 @@ def study_results(
     store: "Store", study: str, node_counts: Sequence[int], link_name: str
 ) -> "StudyResults":
     """Calibrate, predict, compare and explain a study as far as its launches allow."""
-    from paceline.analyse.calibration import calibrate
     from paceline.analyse.comparison import Comparison, compare_processes
     from paceline.analyse.explain import explain
-    from paceline.analyse.local_prediction import predict_nodes, predict_processes
+    from paceline.analyse.measured_job import measured_job
     from paceline.errors import InputError
     from paceline.hardware import catalogue
     from paceline.measurement.probe import current_profile
@@ -173,7 +172,7 @@ def study_results(
         raise InputError(f"there is no study named '{study}'", f"studies here: {known}")
     profile = current_profile(store)
     try:
-        calibration = calibrate(launches)
+        calibration = measured_job(launches)
     except InputError:
         calibration = None
     try:
@@ -184,12 +183,11 @@ def study_results(
     elsewhere: list[Comparison] = []
     if calibration is not None:
         if profile is not None:
-            counts = sorted(set(calibration.colocated) & set(profile.all_reduce))
-            here = compare_processes(
-                [predict_processes(calibration, profile, count) for count in counts], launches
-            )
+            counts = sorted(set(calibration.evidence.colocation) & set(profile.all_reduce))
+            predicted = [calibration.on_processes(count, profile) for count in counts]
+            here = compare_processes(predicted, launches, calibration.key)
         link = catalogue.link(link_name)
-        elsewhere = [Comparison(predict_nodes(calibration, link, n)) for n in node_counts]
+        elsewhere = [Comparison(calibration.on_nodes(n, link, profile)) for n in node_counts]
     return StudyResults(study, launches, here, elsewhere, explanation, calibration, profile)
 
 
@@ -210,7 +208,6 @@ def results_json(results: "StudyResults") -> dict[str, Any]:
 
 
 def _print_results(results: "StudyResults") -> None:
-    from paceline.analyse.local_prediction import best_bucket
     from paceline.cli.tables import print_doubts
     from paceline.errors import PacelineError
     from paceline.report.study import comparison_table
@@ -228,7 +225,7 @@ def _print_results(results: "StudyResults") -> None:
     click.echo("")
     print_waterfall(explanation.waterfall, f"Where the time of {PROCESSES} processes goes")
     prediction = results.here[0].prediction
-    size, gain = best_bucket(calibration, profile, PROCESSES, prediction)
+    size, gain = calibration.best_bucket(profile, PROCESSES, prediction)
     share = gain / prediction.step_seconds
     if share > 0.002:
         click.echo(

@@ -1,5 +1,6 @@
 """``paceline predict``: step time, throughput and memory of a plan on a cluster."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from paceline.cli.plan_options import (
 )
 
 if TYPE_CHECKING:
+    from paceline.analyse.comparison import Comparison
+    from paceline.analyse.groups import LaunchGroup
     from paceline.predictor.prediction import Prediction
 
 EXAMPLE = """
@@ -50,38 +53,59 @@ def command(
     """Predict step time, throughput and memory of training under a plan on a cluster.
 
     With several places (-j 1x4,2x4) a table compares them. A Chrome trace or timeline shows the
-    last. Without --cluster or --device the place is this machine, and what is known of it are the
-    launches of the same model in the store.
+    last. Without --cluster or --device the place is this machine: launches of the same job in
+    the store are the evidence, else the machine's profile ('paceline probe', 'calibrate'). A
+    trace without a cluster is replayed on nodes of the traced device joined by --link.
     """
-    from paceline.cli.local_predictions import predict_here
-    from paceline.cli.trace_replay import predict_trace
+    from paceline.analyse.comparison import comparisons_json
+    from paceline.cli.local_predictions import predictions_here
     from paceline.predictor.prediction_json import prediction_json
 
     request = Request(options)
-    if request.names_no_hardware and request.trace is not None:
-        predict_trace(request, as_json)
-        return
-    if request.names_no_hardware:
-        predict_here(request, store_path, as_json)
-        return
-    predictions = _predictions(request)
+    comparisons: Sequence[Comparison] = ()
+    alone = None
+    if request.is_here:
+        here = predictions_here(request, store_path)
+        comparisons, alone = here.comparisons, here.alone
+        predictions = [one.prediction for one in comparisons]
+    else:
+        predictions = _predictions(request)
     _write(predictions[-1], chrome_trace, timeline)
     if as_json:
-        emit_json("prediction", 1, {"predictions": [prediction_json(p) for p in predictions]})
+        fields: dict[str, Any] = {"predictions": [prediction_json(p) for p in predictions]}
+        if comparisons:
+            fields["comparisons"] = comparisons_json(comparisons)
+        emit_json("prediction", 2, fields)
         return
-    if len(predictions) == 1:
-        click.echo(str(predictions[0]))
-    else:
-        from paceline.cli.prediction_tables import prediction_table
-        from paceline.report.terminal import print_table
-
-        print_table(prediction_table(predictions))
-        for note in dict.fromkeys(note for p in predictions for note in p.notes):
-            click.echo(f"note: {note}")
+    _print(predictions, comparisons, alone)
     for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
         if path is not None:
             click.echo(f"{how} {path}")
-    next_line(_whatif_line(options))
+    if request.is_here:
+        next_line("paceline calibrate", "paceline report STUDY")
+    else:
+        next_line(_whatif_line(options))
+
+
+def _print(
+    predictions: "list[Prediction]",
+    comparisons: "Sequence[Comparison]",
+    alone: "LaunchGroup | None",
+) -> None:
+    """One place in full; several as a table; beside measurements where there are some."""
+    from paceline.cli.prediction_tables import prediction_table
+    from paceline.report.study import comparison_table
+    from paceline.report.terminal import print_table
+
+    if alone is not None:
+        print_table(comparison_table(alone, comparisons))
+    elif len(predictions) == 1:
+        click.echo(str(predictions[0]))
+        return
+    else:
+        print_table(prediction_table(predictions))
+    for note in dict.fromkeys(note for p in predictions for note in p.notes):
+        click.echo(f"note: {note}")
 
 
 def _predictions(request: Request) -> "list[Prediction]":
