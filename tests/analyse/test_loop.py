@@ -175,6 +175,19 @@ def test_what_is_missing_for_an_explanation_is_said(launches):
     assert explanation.waterfall.unexplained_seconds == pytest.approx(0.25)
 
 
+def test_communication_that_no_launch_timed_is_predicted(launches, profile):
+    untimed = [one for one in launches if one.instrument != "phases"]
+    explanation = explain(untimed, profile=profile)
+    (item,) = [i for i in explanation.waterfall.items if i.label == "exposed all-reduce"]
+    assert item.note == "predicted, not measured"
+    assert 0 < item.seconds < 12e6 / 2e8 + 1e-3
+
+
+def test_launches_of_another_framework_explain_nothing(launches):
+    other = launch(9, [9.0, 9.0, 9.0], framework="homemade")
+    assert explain([other, *launches]).alone.step.mean == pytest.approx(1.0)
+
+
 def test_without_a_single_process_there_is_nothing_to_explain(launches):
     with pytest.raises(InputError, match="one process"):
         explain([one for one in launches if one.world_size > 1])

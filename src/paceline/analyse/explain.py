@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paceline.analyse.groups import LaunchGroup, grouped, job_key
+from paceline.analyse.measured_job import measured_job
 from paceline.analyse.statistics import Estimate, estimate, mean_rank_step_seconds
 from paceline.analyse.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.errors import InputError
+from paceline.hardware.profile import MachineProfile
 from paceline.step import Breakdown, Step, breakdown
 from paceline.store import Launch
 from paceline.units import format_bytes, format_seconds
@@ -32,8 +34,16 @@ class Explanation:
         return self.alone.step.mean / self.measured.step.mean
 
 
-def explain(launches: Sequence[Launch], processes: int | None = None) -> Explanation:
-    """Explain one configuration of a study; by default that with the most processes."""
+def explain(
+    launches: Sequence[Launch],
+    processes: int | None = None,
+    profile: MachineProfile | None = None,
+) -> Explanation:
+    """Explain one configuration of a study; by default that with the most processes.
+
+    Communication that no launch timed is predicted where launches and the machine's
+    ``profile`` suffice.
+    """
     groups = grouped(launches)
     plain = [group for group in groups if group.first.instrument == "none"]
     synchronised = [g for g in plain if g.first.world_size > 1 and g.first.synchronised]
@@ -68,6 +78,7 @@ def explain(launches: Sequence[Launch], processes: int | None = None) -> Explana
         causes.append(_exposed(phases, timeline))
     else:
         missing.append("how much communication is exposed: measure --instrument phases")
+        causes += _predicted_exposure(launches, measured, profile)
     ideal = WaterfallItem("ideal step", base.step.mean, ItemKind.IDEAL, "one process alone")
     waterfall = Waterfall.between(ideal, measured.step.mean, causes)
     return Explanation(measured, base, waterfall, phases, tuple(missing))
@@ -108,6 +119,20 @@ def _sharing_and_waiting(group: LaunchGroup, alone: Estimate) -> list[WaterfallI
             "waiting for the slower", group.step.mean - mean, note="the step ends with the slowest"
         ),
     ]
+
+
+def _predicted_exposure(
+    launches: Sequence[Launch], measured: LaunchGroup, profile: MachineProfile | None
+) -> list[WaterfallItem]:
+    if profile is None:
+        return []
+    own = [launch for launch in launches if job_key(launch) == job_key(measured.first)]
+    try:
+        found = measured_job(own).on_processes(measured.first.world_size, profile)
+    except InputError:
+        return []
+    seconds = found.exposed_communication_seconds
+    return [WaterfallItem("exposed all-reduce", seconds, note="predicted, not measured")]
 
 
 def _exposed(phases: Sequence[Breakdown], timeline: Step) -> WaterfallItem:

@@ -177,12 +177,11 @@ class Request:
 
         given = self.values
         step, preparing = given["measured_step"], given["input_time"]
+        evidence = NO_EVIDENCE if self.trace is None else trace_evidence(self.trace)
+        if step is not None:
+            evidence = replace(evidence, alone_seconds=parse_seconds(step))
         return {
-            "evidence": replace(
-                NO_EVIDENCE if self.trace is None else trace_evidence(self.trace),
-                spread=given["jitter"],
-                **({} if step is None else {"alone_seconds": parse_seconds(step)}),
-            ),
+            "evidence": replace(evidence, spread=given["jitter"]),
             "input_seconds": 0.0 if preparing is None else parse_seconds(preparing),
         }
 

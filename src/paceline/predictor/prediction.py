@@ -1,11 +1,13 @@
 """Prediction: what a step under a plan takes, what bounds it, and whether it fits."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from paceline.hardware import Cluster
 from paceline.plan.memory import Memory
 from paceline.plan.plan import Plan
+from paceline.predictor.ranks import RankSchedule, with_slowdowns
 from paceline.predictor.render import as_html, as_text, bound_by, losses_seconds
 from paceline.predictor.uncertainty import Interval
 from paceline.step import Breakdown, Phase, Step, breakdown
@@ -122,6 +124,10 @@ class Prediction:
     def parts_seconds(self) -> dict[str, float]:
         """The step by cause: one device alone, then what each thing adds to it."""
         return {"one device alone": self.ideal_seconds, **losses_seconds(self)}
+
+    def with_slowdowns(self, slowdowns: Sequence[float]) -> RankSchedule:
+        """The step if each device computed so many times as long: stragglers, mixed devices."""
+        return with_slowdowns(self.step, self.plan, slowdowns)
 
     @property
     def device_memory_bytes(self) -> float | None:

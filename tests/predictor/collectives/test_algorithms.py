@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collective_textbook import bus_bandwidth, closed_form_seconds
 from paceline.errors import InputError, UnknownNameError
-from paceline.predictor.collectives import Group, closed_form_seconds
+from paceline.predictor.collectives import Group
 from paceline.predictor.collectives.algorithms import ALGORITHMS, hierarchical_all_reduce
-from paceline.predictor.collectives.closed_forms import bus_bandwidth
 
 ALPHA, BETA, GAMMA = 3e-5, 8e-10, 1e-10
 

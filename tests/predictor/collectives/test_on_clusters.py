@@ -7,24 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collective_textbook import bus_bandwidth
 from paceline.errors import InputError, UnknownNameError
 from paceline.hardware.catalogue import cluster
 from paceline.predictor.collectives import (
     Group,
-    all_gather_seconds,
-    all_reduce_seconds,
-    all_to_all_seconds,
-    broadcast_seconds,
-    bus_bandwidth,
     collective_cost,
-    contended,
     cost_on_fabric,
     fabric_of,
     library,
     library_names,
     parameter_server_cost,
-    point_to_point_seconds,
-    reduce_scatter_seconds,
 )
 
 MIB = 2.0**20
@@ -32,9 +25,15 @@ OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to
 every_library = pytest.mark.parametrize("name", library_names())
 
 
+def seconds(operation, size, group, where, which="nccl"):
+    return collective_cost(operation, group, where, which).seconds(size)
+
+
 def bus(name, ranks, in_node, size, which="nccl", nodes=None):
     where = cluster(name).with_nodes(nodes or max(1, ranks // in_node))
-    return bus_bandwidth(size, ranks, all_reduce_seconds(size, Group(ranks, in_node), where, which))
+    return bus_bandwidth(
+        size, ranks, seconds("all_reduce", size, Group(ranks, in_node), where, which)
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,8 +51,8 @@ def test_large_all_reduces_in_a_node_reach_what_was_measured(where, ranks, measu
 
 def test_gathering_on_h200_reaches_what_was_measured():
     size, node = 2.0**34, cluster("dgx-h200")
-    for operation in (all_gather_seconds, reduce_scatter_seconds):
-        taken = operation(size, Group(8, 8), node)
+    for operation in ("all_gather", "reduce_scatter"):
+        taken = seconds(operation, size, Group(8, 8), node)
         assert 7 / 8 * size / taken == pytest.approx(362e9, rel=0.05)
 
 
@@ -92,7 +91,7 @@ def test_open_mpi_decides_by_size():
 def test_open_mpi_on_ten_gigabit_is_near_osu_allreduce(nodes, size, measured):
     """osu_allreduce 5.4 between hosts, shyhuai/B-Caffe: the library's prior is within 35 %."""
     where = cluster("hkbu-k80").shaped(nodes, 1)
-    taken = all_reduce_seconds(size, Group(nodes, 1), where, "openmpi-legacy")
+    taken = seconds("all_reduce", size, Group(nodes, 1), where, "openmpi-legacy")
     assert taken == pytest.approx(measured, rel=0.35)
 
 
@@ -108,7 +107,7 @@ def test_one_network_card_limits_eight_devices():
     wide = cluster("dgx-a100").with_nodes(4)
     narrow = dataclasses.replace(wide, nics_per_node=1)
     group = Group(32, 8)
-    ratio = all_reduce_seconds(1e9, group, narrow) / all_reduce_seconds(1e9, group, wide)
+    ratio = seconds("all_reduce", 1e9, group, narrow) / seconds("all_reduce", 1e9, group, wide)
     assert 6.0 < ratio <= 8.0
 
 
@@ -168,7 +167,7 @@ def test_no_all_reduce_beats_its_links(name, size, nodes, in_node):
     where = cluster("dgx-a100").with_nodes(nodes)
     group = Group(nodes * in_node, in_node)
     fabric = fabric_of(where, group)
-    taken = all_reduce_seconds(size, group, where, name)
+    taken = seconds("all_reduce", size, group, where, name)
     share = min(1.0, 2 * (nodes - 1) / nodes)
     assert taken >= share * size / fabric.outer_bandwidth * (1 - 1e-9)
 
@@ -189,42 +188,25 @@ def test_arrays_of_sizes_and_groups_give_what_single_ones_give():
 
 def test_every_operation_is_at_hand():
     where, group = cluster("dgx-a100").with_nodes(2), Group(16, 8)
-    whole = all_reduce_seconds(1e9, group, where)
-    halves = reduce_scatter_seconds(1e9, group, where) + all_gather_seconds(1e9, group, where)
+    whole = seconds("all_reduce", 1e9, group, where)
+    halves = seconds("reduce_scatter", 1e9, group, where) + seconds("all_gather", 1e9, group, where)
     assert halves == pytest.approx(whole, rel=0.01)
-    assert broadcast_seconds(1e9, group, where) < whole
-    assert all_to_all_seconds(1e9, group, where) > 0.0
-    inside = point_to_point_seconds(1e8, where, across_nodes=False)
-    across = point_to_point_seconds(1e8, where, across_nodes=True)
-    crowded = point_to_point_seconds(1e8, where, across_nodes=True, concurrent_pairs=16)
+    assert seconds("broadcast", 1e9, group, where) < whole
+    assert seconds("all_to_all", 1e9, group, where) > 0.0
+    inside, across, crowded = (
+        seconds("point_to_point", 1e8, Group(2, *placed), where) for placed in ((2,), (1,), (1, 16))
+    )
     assert inside < across < crowded
 
 
 def test_a_group_over_nodes_without_a_network_is_refused():
     with pytest.raises(InputError, match=r"no network between nodes"):
-        all_reduce_seconds(1e6, Group(4, 2), cluster("workstation-rtx4090"))
+        seconds("all_reduce", 1e6, Group(4, 2), cluster("workstation-rtx4090"))
 
 
 def test_an_unknown_library_names_the_nearest():
     with pytest.raises(UnknownNameError, match=r"no communication library named 'ncl'. Near: nccl"):
         library("ncl")
-
-
-def test_concurrent_jobs_share_the_link_fairly():
-    """k all-reduces of 10 MiB on one link took about k times one (HKBU-HPML/dl-scheduling)."""
-    measured = {2: 218652, 4: 406127, 8: 829091, 16: 1573951}
-    alone_seconds = 1060600e-6 / 10  # slope of the size sweep, free of start-up
-    cost = collective_cost("all_reduce", Group(4, 1), cluster("hkbu-k80").shaped(4, 1), "nccl")
-    alone = cost.seconds(1e9)
-    for jobs, microseconds in measured.items():
-        stretch = contended(cost, jobs).seconds(1e9) / alone
-        assert stretch * alone_seconds == pytest.approx(microseconds * 1e-6, rel=0.1)
-
-
-def test_one_job_is_not_contended():
-    cost = collective_cost("all_reduce", Group(4, 1), cluster("hkbu-k80").shaped(4, 1), "nccl")
-    assert contended(cost, 1).seconds(1e7) == pytest.approx(cost.seconds(1e7))
-    assert contended(cost, 3, penalty=0.1).seconds(1e7) > contended(cost, 3).seconds(1e7)
 
 
 def test_a_lone_worker_with_its_own_server_communicates_nothing():
@@ -261,7 +243,7 @@ def test_resnet50_with_one_message_after_backward_on_ten_gigabit(ranks, images_p
     """64 images per V100, 252.86 ms alone (HKBU-HPML/ddl-benchmarks): the rest is all-reduce."""
     where = cluster("hkbu-v100-pcie").with_nodes(ranks // 4)
     gradient_bytes = 25_557_032 * 4
-    step = 0.2528645 + all_reduce_seconds(gradient_bytes, Group(ranks, 4), where, "nccl")
+    step = 0.2528645 + seconds("all_reduce", gradient_bytes, Group(ranks, 4), where, "nccl")
     predicted = 64 * ranks / step
     print(f"{ranks} V100: {predicted:.0f} images/s, {predicted / images_per_second - 1:+.1%}")
     assert predicted == pytest.approx(images_per_second, rel=0.015)
@@ -271,8 +253,8 @@ def test_resnet50_with_one_message_after_backward_on_ten_gigabit(ranks, images_p
 @pytest.mark.parametrize("size", [1e3, 1e6, 1e8])
 def test_uncached_horovod_negotiates_every_message_with_four_trees(nodes, size):
     where, group = cluster("hkbu-v100-pcie").shaped(nodes, 4), Group(4 * nodes, 4)
-    plain = all_reduce_seconds(size, group, where, "nccl")
-    asked = all_reduce_seconds(size, group, where, "nccl-uncached-horovod")
+    plain = seconds("all_reduce", size, group, where, "nccl")
+    asked = seconds("all_reduce", size, group, where, "nccl-uncached-horovod")
     hops = library("nccl-uncached-horovod").negotiation.hop_seconds
     fabric = fabric_of(where, group)
     inside = 2 * (hops["pcie"] + fabric.inner_latency_seconds)

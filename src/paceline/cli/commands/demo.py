@@ -176,7 +176,7 @@ def study_results(
     except InputError:
         calibration = None
     try:
-        explanation = explain(launches)
+        explanation = explain(launches, profile=profile)
     except InputError:
         explanation = None
     here: list[Comparison] = []

@@ -29,6 +29,7 @@ def command(study: str, processes: int | None, store_path: Path | None, as_json:
     """
     from paceline.analyse.explain import explain
     from paceline.errors import InputError
+    from paceline.measurement.probe import current_profile
     from paceline.report.table import Column, Table
     from paceline.report.terminal import print_table, print_waterfall
     from paceline.store import Store, default_store_path
@@ -38,7 +39,8 @@ def command(study: str, processes: int | None, store_path: Path | None, as_json:
         if not launches:
             known = ", ".join(store.studies()[-5:]) or "none yet"
             raise InputError(f"there is no study named '{study}'", f"studies here: {known}")
-    explanation = explain(launches, processes)
+        profile = current_profile(store)
+    explanation = explain(launches, processes, profile)
     if as_json:
         emit_json(
             "explain",

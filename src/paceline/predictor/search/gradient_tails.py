@@ -50,12 +50,12 @@ def pipeline_tails(setting: Setting) -> Tails:
             if not chosen.any():
                 continue
             opening, inner, closing = (_Chunk(setting, places[n], chosen) for n in (0, 1, -1))
-            ends = opening.in_pipeline(None if plain else inner)
-            begins = closing.in_pipeline() if plain else inner.in_pipeline(closing)
-            first[chosen], last[chosen] = ends.tail, begins.tail
+            at_first = opening.in_pipeline(None if plain else inner)
+            at_last = closing.in_pipeline() if plain else inner.in_pipeline(closing)
+            first[chosen], last[chosen] = at_first.tail, at_last.tail
             between, final = inner.in_pipeline().stretched, closing.in_pipeline().stretched
             last_delay[chosen] = final + (count - setting.pp[chosen]) * between
-            first_delay[chosen] = ends.stretched + (count - 2) * between + final
+            first_delay[chosen] = at_first.stretched + (count - 2) * between + final
     return Tails(first, last, first_delay, last_delay)
 
 

@@ -1,4 +1,4 @@
-"""The textbook closed forms: one kind of link, alpha per message, beta and gamma per byte."""
+"""The textbook: closed forms on one kind of link, and bus bandwidth, to hold the model to."""
 
 import numpy as np
 
