@@ -55,7 +55,11 @@ def test_help_lists_every_command_and_where_to_start():
         (["demo", "--link", "carrier_pigeon"], "no link named 'carrier_pigeon'", ""),
         (["probe", "--ranks", "1"], "all-reduce needs at least 2 ranks", ""),
         (["predict", "--model", "vgg16"], "no launch of 'vgg16' on this machine", "--cluster"),
-        (["predict", "--trace", "googlenet_k80"], "a trace needs nodes", "--nodes 2,4,8"),
+        (
+            ["predict", "--trace", "googlenet_k80", "--nodes", "2"],
+            "has no network between nodes",
+            "--link",
+        ),
         (["list"], "there is no store at", "paceline measure"),
         (["show", "abc"], "there is no store at", "paceline measure"),
         (["export", "table.xlsx"], "ends neither in .csv nor in .parquet", "steps.csv"),
@@ -135,7 +139,7 @@ def test_doctor_says_what_works():
 
 def test_a_trace_is_replayed_among_other_numbers_of_nodes():
     words = ("--trace", "googlenet_k80", "--nodes", "1,8", "--link", "eth_10g", "--json")
-    alone, eight = json.loads(paceline("predict", *words).stdout)["replayed"]
+    alone, eight = json.loads(paceline("predict", *words).stdout)["predictions"]
     assert alone["efficiency"] == pytest.approx(1.0)
     assert alone["exposed_communication_seconds"] == 0
     assert eight["step_seconds"] > alone["step_seconds"]

@@ -97,6 +97,19 @@ def test_a_trace_can_stand_for_a_model(tmp_path):
     assert json.loads(text)["predictions"][0]["step_seconds"] >= 100e-6
 
 
+def test_a_trace_is_replayed_on_nodes_of_the_traced_device():
+    text = run(predict, "--trace", "googlenet_k80", "--nodes", "2,8", "--link", "eth_1g", "--json")
+    document = json.loads(text)
+    assert document["schema"] == "paceline/prediction/2"
+    two, eight = document["predictions"]
+    assert (two["devices"], eight["devices"]) == (2, 8)
+    assert two["ideal_seconds"] == eight["ideal_seconds"] == pytest.approx(64 / 163.36, rel=1e-4)
+    assert eight["exposed_communication_seconds"] > two["exposed_communication_seconds"] > 0
+    assert two["model_flops_utilisation"] is None
+    with pytest.raises(PacelineError, match="traced nodes has no network"):
+        run(predict, "--trace", "googlenet_k80", "--nodes", "2")
+
+
 def test_whatif_shows_resources_and_plans():
     text = run(whatif, *RESNET, *HKBU, "-j", "8x4", "--framework", "torch-single")
     assert "network (eth_10g) free" in text

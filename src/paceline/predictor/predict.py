@@ -73,7 +73,8 @@ def prepare(
 def prediction_of(prepared: PreparedStep) -> Prediction:
     """The prediction of a prepared step."""
     step, ideal = prepared.step(), prepared.ideal_seconds()
-    devices = prepared.plan.devices
+    where = (prepared.cluster.device.name, prepared.framework.name, prepared.plan.devices)
+    known_here = prepared.evidence.launches > 0
     return Prediction(
         workload=prepared.workload,
         cluster=prepared.cluster,
@@ -87,6 +88,5 @@ def prediction_of(prepared: PreparedStep) -> Prediction:
         waiting_seconds=prepared.waiting_seconds(),
         training_flops=float(prepared.workload.cost.training_flops) * prepared.plan.dp,
         interval=interval(prepared, max(0.0, 1.0 - ideal / step.seconds)),
-        notes=prepared.notes()
-        + domain_notes(prepared.cluster.device.name, prepared.framework.name, devices),
+        notes=prepared.notes() + (() if known_here else domain_notes(*where)),
     )

@@ -81,8 +81,10 @@ def command(
     for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
         if path is not None:
             click.echo(f"{how} {path}")
-    if request.is_here:
-        next_line("paceline calibrate", "paceline report STUDY")
+    if alone is not None:
+        next_line("paceline calibrate", f"paceline explain {alone.first.study}")
+    elif request.is_here:
+        next_line(f"paceline measure --model {options['model']} --instrument none,layers")
     else:
         next_line(_whatif_line(options))
 
