@@ -29,6 +29,8 @@ def value_shapes(graph: Mapping[str, Any], sequence: "int | None" = None) -> dic
     for node in graph["nodes"]:
         if node["op"] in LOSSES:
             continue
+        if node.get("frozen"):
+            raise ValueError(f"node '{node['name']}': frozen weights are not in this worker")
         if node["op"] not in OUTPUTS:
             raise ValueError(f"node '{node['name']}': no operation '{node['op']}' in this worker")
         shapes[node["name"]] = OUTPUTS[node["op"]](node, [shapes[name] for name in node["inputs"]])

@@ -66,6 +66,8 @@ class Network(nn.Module):
             shared = node.get("shares_weights_with")
             if shared:
                 share_weights(module, modules[shared], node["name"], shared)
+            if node.get("frozen"):
+                module.requires_grad_(False)
             modules[node["name"]] = module
             add_nested(self, node["name"], module)
             self.steps.append((node["name"], module, node["inputs"]))

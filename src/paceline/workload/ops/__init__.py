@@ -14,15 +14,26 @@ from paceline.workload.ops.experts import MixtureOfExperts
 from paceline.workload.ops.losses import CrossEntropy, CtcLoss, ElementwiseLoss, WeightedSum
 from paceline.workload.ops.norms import (
     BatchNorm,
+    FrozenBatchNorm,
     GroupNorm,
     LayerNorm,
     LocalResponseNorm,
     RmsNorm,
 )
-from paceline.workload.ops.pointwise import Activation, Add, Dropout, Multiply
+from paceline.workload.ops.pointwise import (
+    Activation,
+    Add,
+    AddPerChannel,
+    Dropout,
+    FusedSum,
+    Multiply,
+    Prelu,
+)
 from paceline.workload.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
+from paceline.workload.ops.products import DotInteraction, MatrixProduct
 from paceline.workload.ops.recorded import Recorded, RecordedTensor, UnknownOperation
 from paceline.workload.ops.recurrent import Lstm
+from paceline.workload.ops.resampling import RoiAlign, Upsample
 from paceline.workload.ops.shaping import (
     Concatenate,
     Flatten,
@@ -38,6 +49,7 @@ __all__ = [
     "AdaptiveCrossEntropy",
     "AdaptiveEmbedding",
     "Add",
+    "AddPerChannel",
     "AdditiveAttention",
     "Attention",
     "AveragePool",
@@ -47,10 +59,13 @@ __all__ = [
     "Convolution",
     "CrossEntropy",
     "CtcLoss",
+    "DotInteraction",
     "Dropout",
     "ElementwiseLoss",
     "Embedding",
     "Flatten",
+    "FrozenBatchNorm",
+    "FusedSum",
     "GlobalAveragePool",
     "GroupNorm",
     "Kept",
@@ -58,22 +73,26 @@ __all__ = [
     "Linear",
     "LocalResponseNorm",
     "Lstm",
+    "MatrixProduct",
     "MaxPool",
     "MixtureOfExperts",
     "Multiply",
     "Op",
     "PadShortcut",
     "PositionEmbedding",
+    "Prelu",
     "Recorded",
     "RecordedTensor",
     "RelativeAttention",
     "Reshape",
     "RmsNorm",
+    "RoiAlign",
     "Rotary",
     "Slice",
     "Traffic",
     "Transpose",
     "UnknownOperation",
+    "Upsample",
     "WeightedSum",
     "Work",
     "register",
