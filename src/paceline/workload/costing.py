@@ -118,10 +118,11 @@ class _Costing:
         width = self.precision.gradient_bytes
         if node.frozen:
             return NOTHING
-        if node.shares_weights_with is not None:
-            return Affine(sum(size for _, size in tensors) * width, 0)
         count = alone.gradient_elements
-        return Affine(count.fixed * width, count.per_sample * width)
+        owned = count.fixed
+        if node.shares_weights_with is not None:
+            owned = min(owned, sum(size for _, size in tensors))
+        return Affine(owned * width, count.per_sample * width)
 
     def _backward_bytes(self, node: "Node", alone: "_Alone") -> Affine:
         further = self.consumers[node.name] - 1

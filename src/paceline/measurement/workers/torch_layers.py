@@ -222,9 +222,18 @@ def _matrix_product(_: Fields, __: Shapes) -> nn.Module:
 
 
 @builds("dot_interaction")
-def _dot_interaction(_: Fields, shapes: Shapes) -> nn.Module:
-    rows, columns = torch.tril_indices(shapes[0][0], shapes[0][0], offset=-1, device="cpu").tolist()
-    return Apply(lambda x: (x @ x.transpose(-2, -1))[:, rows, columns], "products of pairs")
+class DotInteraction(nn.Module):
+    """Products of all pairs of features; of the square, what lies below its diagonal."""
+
+    def __init__(self, _: Fields, shapes: Shapes) -> None:
+        super().__init__()
+        count = shapes[0][0]
+        places = [row * count + column for row in range(count) for column in range(row)]
+        self.register_buffer("places", torch.tensor(places))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features of shape (batch, count, width)."""
+        return (x @ x.transpose(-2, -1)).flatten(1).index_select(1, self.places)
 
 
 @builds("upsample")

@@ -11,7 +11,13 @@ from paceline.workload.ops.base import OPS, Kept, Op, Traffic, Work, register
 from paceline.workload.ops.convolution import Convolution
 from paceline.workload.ops.dense import ClassToken, Embedding, Linear, PositionEmbedding
 from paceline.workload.ops.experts import MixtureOfExperts
-from paceline.workload.ops.losses import CrossEntropy, CtcLoss, ElementwiseLoss, WeightedSum
+from paceline.workload.ops.losses import (
+    CrossEntropy,
+    CtcLoss,
+    ElementwiseLoss,
+    FocalLoss,
+    WeightedSum,
+)
 from paceline.workload.ops.norms import (
     BatchNorm,
     FrozenBatchNorm,
@@ -64,6 +70,7 @@ __all__ = [
     "ElementwiseLoss",
     "Embedding",
     "Flatten",
+    "FocalLoss",
     "FrozenBatchNorm",
     "FusedSum",
     "GlobalAveragePool",
