@@ -258,9 +258,7 @@ class NetworkBuilder:
     def segmentation_loss(self, maps: str, classes: int, *sides: int) -> Graph:
         """The finished graph of a segmenter: a map of scores per class against a label each."""
         last = self.transpose("classes_last", maps, *range(1, len(sides) + 1), 0)
-        return self.build(
-            self.cross_entropy("loss", last, self.integers("label", classes, *sides))
-        )
+        return self.build(self.cross_entropy("loss", last, self.integers("label", classes, *sides)))
 
     def classifier_loss(self, scores: str, classes: int) -> Graph:
         """The finished graph of an image classifier: scores against a label."""

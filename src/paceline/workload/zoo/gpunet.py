@@ -20,7 +20,9 @@ class GpuNetSize:
     stages: tuple[Stage, ...]
 
 
-def _fused(expansion: int, activation: str, kernel: int = 3, gated: bool = False) -> InvertedResidual:
+def _fused(
+    expansion: int, activation: str, kernel: int = 3, gated: bool = False
+) -> InvertedResidual:
     return InvertedResidual(expansion, kernel, activation, gated, fused=True)
 
 

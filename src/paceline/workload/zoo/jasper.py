@@ -32,9 +32,7 @@ def jasper() -> Graph:
     return net.build(loss, 1670)
 
 
-def _block(
-    net: NetworkBuilder, earlier: list[str], width: int, kernel: int, dropout: float
-) -> str:
+def _block(net: NetworkBuilder, earlier: list[str], width: int, kernel: int, dropout: float) -> str:
     x = earlier[-1]
     for number in range(4):
         x = _unit(net, f"{number}", x, width, kernel, dropout)

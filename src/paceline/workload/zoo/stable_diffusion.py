@@ -1,7 +1,7 @@
-"""Stable Diffusion v2 (Rombach et al. 2022): a U-Net trained under frozen encoders, as MLPerf has it.
+"""Stable Diffusion v2 (Rombach et al. 2022): a U-Net trained behind frozen encoders.
 
-The text encoder is OpenCLIP's ViT-H/14 up to its last but one layer, the image encoder that of the
-variational autoencoder; both only run forward. The decoder of images is no part of training.
+The text encoder is OpenCLIP's ViT-H/14 up to its last but one layer, the image encoder that of
+the variational autoencoder; both only run forward. The decoder is no part of training.
 """
 
 from paceline.workload import ops
@@ -132,9 +132,7 @@ def _transformer(net: NetworkBuilder, x: str, text: str, width: int, side: int) 
         for number, name in enumerate(("self", "words"), start=1):
             normed = net.layer_norm(f"norm{number}", y)
             memory = text if name == "words" else normed
-            z = cross_attention(
-                net, name, normed, memory, width, heads, bias=False, out_bias=True
-            )
+            z = cross_attention(net, name, normed, memory, width, heads, bias=False, out_bias=True)
             y = net.add(f"add{number}", y, z)
         y = net.add("add3", y, _gated(net, net.layer_norm("norm3", y), width))
         return net.add("add", x, _image(net, net.linear("out", y, width), width, side))
