@@ -255,7 +255,11 @@ def _spec_from_json(name: str, document: Mapping[str, Any]) -> InputSpec:
 
 
 def _node_to_json(node: Node) -> dict[str, Any]:
-    document = {"name": node.name, "op": node.op.kind, "inputs": list(node.inputs)}
+    document: dict[str, Any] = {
+        "name": node.name,
+        "op": node.op.kind,
+        "inputs": list(node.inputs),
+    }
     if node.shares_weights_with is not None:
         document["shares_weights_with"] = node.shares_weights_with
     if node.frozen:
