@@ -15,7 +15,8 @@ from paceline.errors import InputError
 from paceline.hardware.link import Link
 from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
 from paceline.report.page import render
-from paceline.report.study import StudyResults, study_page
+from paceline.analyse.study_analysis import StudyAnalysis
+from paceline.report.study import study_page
 from paceline.step import Origin, Phase, Step, Task
 from paceline.store import LayerTiming, Outcome, RankSteps, Status
 
@@ -186,7 +187,7 @@ def test_the_report_of_a_study_is_one_page_without_requests(launches, profile):
     comparisons = compare_processes([predict_processes(calibration, profile, 2)], launches)
     page = render(
         study_page(
-            StudyResults("s", launches, comparisons, (), explain(launches), calibration, profile)
+            StudyAnalysis("s", launches, comparisons, (), [explain(launches)], calibration, profile)
         )
     )
     for words in ("Predicted and measured", "Where the time goes", "Layers", "This machine"):
@@ -197,7 +198,7 @@ def test_the_report_of_a_study_is_one_page_without_requests(launches, profile):
 
 def test_a_report_of_failures_alone_still_renders():
     failed = a_launch(outcome=Outcome(Status.FAILED, "2026", "rank 0 was killed by SIGKILL"))
-    page = render(study_page(StudyResults("s", [failed])))
+    page = render(study_page(StudyAnalysis("s", [failed])))
     assert "rank 0 was killed by SIGKILL" in page
 
 

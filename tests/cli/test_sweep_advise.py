@@ -5,9 +5,10 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from paceline.api.axes import parse_axis
+from paceline.report.tables.sweeps import axis_words
 
 from paceline.cli.main import cli
-from paceline.cli.sweep_axes import axis_words, parse_axis
 from paceline.errors import InputError, PacelineError, UnknownNameError
 
 SWEEP = "sweep --model alexnet --cluster hkbu-v100-pcie -j 8x1 "

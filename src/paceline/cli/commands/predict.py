@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from paceline.cli.options import store_option
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.options import out_option, places_given, store_option
+from paceline.cli.output import emit_json, json_option, show, warn, write_figure
 from paceline.cli.plan_options import (
-    Request,
     measured_options,
     place_options,
     plan_options,
@@ -36,8 +36,8 @@ Examples:
 @place_options
 @plan_options
 @measured_options
-@click.option("--chrome-trace", type=click.Path(path_type=Path), help="Write the step as JSON.")
-@click.option("--timeline", type=click.Path(path_type=Path), help="Write the step as SVG.")
+@out_option("--chrome-trace", "Write the step as JSON for ui.perfetto.dev.")
+@out_option("--timeline", "Write the step as SVG.")
 @store_option
 @json_option
 def command(
@@ -53,70 +53,77 @@ def command(
     last. Without --cluster or --device the place is this machine, and what is known of it are the
     launches of the same model in the store.
     """
-    from paceline.cli.local_predictions import predict_here
-    from paceline.cli.trace_replay import predict_trace
-    from paceline.predictor.prediction_json import prediction_json
+    from paceline.api.predictions import predict
 
-    request = Request(options)
-    if request.names_no_hardware and request.trace is not None:
-        predict_trace(request, as_json)
+    places = places_given(options.pop("places"), options.pop("nodes"))
+    if not (options["cluster"] or options["device"]):
+        if options["trace"] is not None:
+            _replay(places, options, as_json)
+        else:
+            _predict_here(places, options, store_path, as_json)
         return
-    if request.names_no_hardware:
-        predict_here(request, store_path, as_json)
-        return
-    predictions = _predictions(request)
+    predictions = [predict(**{**options, **place}) for place in places]
     _write(predictions[-1], chrome_trace, timeline)
     if as_json:
+        from paceline.predictor.prediction_json import prediction_json
+
         emit_json("prediction", 1, {"predictions": [prediction_json(p) for p in predictions]})
         return
-    if len(predictions) == 1:
-        click.echo(str(predictions[0]))
-    else:
-        from paceline.cli.prediction_tables import prediction_table
-        from paceline.report.terminal import print_table
+    from paceline.report.tables.predictions import prediction_parts
 
-        print_table(prediction_table(predictions))
-        for note in dict.fromkeys(note for p in predictions for note in p.notes):
-            click.echo(f"note: {note}")
+    show(prediction_parts(predictions))
     for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
         if path is not None:
             click.echo(f"{how} {path}")
-    next_line(_whatif_line(options))
+    next_line(same_job("whatif", **_last_place()))
 
 
-def _predictions(request: Request) -> "list[Prediction]":
-    from paceline.predictor.predict import predict
-
-    found = []
-    for cluster in request.clusters():
-        plan = request.plan(cluster.devices)
-        workload = request.workload(plan.dp)
-        found.append(predict(workload, cluster, plan, **request.measured()))
-    return found
+def _last_place() -> dict[str, str]:
+    """The last of several places, for commands that look at one."""
+    given = click.get_current_context().params
+    return {key: given[key].split(",")[-1] for key in ("places", "nodes") if given.get(key)}
 
 
 def _write(prediction: "Prediction", trace_path: Path | None, timeline: Path | None) -> None:
-    from paceline.report.files import write_text
-
     if trace_path is not None:
+        from paceline.report.files import write_text
         from paceline.step import chrome_trace
 
         write_text(trace_path, chrome_trace(prediction.step))
     if timeline is not None:
-        from paceline.report.figures.drawing import draw, standalone
         from paceline.report.figures.gantt import gantt_info
 
-        write_text(timeline, standalone(draw(gantt_info(prediction.step))))
+        write_figure(timeline, gantt_info(prediction.step))
 
 
-def _whatif_line(options: dict[str, Any]) -> str:
-    named = {"cluster": "cluster_name", "device": "device_name", "link": "link_name"}
-    words = [f"--{option} {options[key]}" for option, key in named.items() if options[key]]
-    for option, key in (("-j", "places"), ("--nodes", "nodes")):
-        if options[key]:
-            words.append(f"{option} {options[key].split(',')[-1]}")
-    where = " ".join(words)
-    model = (
-        f"--model {options['model']}" if options["model"] else f"--trace {options['trace_name']}"
-    )
-    return f"paceline whatif {model} {where}"
+def _predict_here(
+    places: list[dict[str, int]], options: dict[str, Any], store: Path | None, as_json: bool
+) -> None:
+    from paceline.analyse.comparison import comparisons_json
+    from paceline.api.this_machine import predict_here
+    from paceline.report.study import comparison_table
+
+    asked = [(place["nodes"], place.get("processes", 1)) for place in places if place]
+    found = predict_here(options["model"], asked, link=options["link"], store=store)
+    if as_json:
+        emit_json("local_prediction", 1, {"comparisons": comparisons_json(found.comparisons)})
+        return
+    show([comparison_table(found.alone, found.comparisons)])
+    next_line(same_job("calibrate"), same_job("explain", study=found.study))
+
+
+def _replay(places: list[dict[str, int]], options: dict[str, Any], as_json: bool) -> None:
+    from paceline.api.replaying import replay_trace
+    from paceline.report.tables.predictions import replay_json, replay_table
+
+    workers = [place["nodes"] * place.get("processes", 1) for place in places if place]
+    replay = replay_trace(workers, **options)
+    warn(f"warning: {warning}" for warning in replay.trace.warnings)
+    if as_json:
+        fields = {"trace": replay.trace.label, "link": replay.link.name}
+        emit_json("replay", 1, {**fields, "replayed": replay_json(replay.replayed)})
+        return
+    label = replay.trace.label or options["trace"]
+    how = f"{replay.synchronisation.policy}, {replay.framework}"
+    show([replay_table(replay.replayed, f"{label} replayed on {replay.link.name}, {how}")])
+    next_line(same_job("predict", overlap="one_message"))

@@ -1,11 +1,22 @@
-"""Predictions and what-ifs as tables for the terminal."""
+"""Predictions, what-ifs and replayed traces as tables and as JSON."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.prediction_json import prediction_json
+from paceline.predictor.replay import Replayed
 from paceline.predictor.whatif import WhatIf
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
+
+
+def prediction_parts(predictions: Sequence[Prediction]) -> list[str | Table]:
+    """One prediction in words; several as a table, with what is to be noted of them."""
+    if len(predictions) == 1:
+        return [str(predictions[0])]
+    notes = dict.fromkeys(note for p in predictions for note in p.notes)
+    return [prediction_table(predictions), *(f"note: {note}" for note in notes)]
 
 
 def prediction_table(predictions: Sequence[Prediction]) -> Table:
@@ -71,3 +82,54 @@ def whatif_table(found: Sequence[WhatIf], kind: str) -> Table:
         ),
         title=title,
     )
+
+
+def whatif_json(base: Prediction, changes: Sequence[WhatIf]) -> dict[str, Any]:
+    """A prediction and what changes to it would give, for programs."""
+    return {
+        "base": prediction_json(base),
+        "changes": [
+            {
+                "kind": item.kind,
+                "change": item.change,
+                "step_seconds": item.step_seconds,
+                "saved_seconds": item.saved_seconds,
+                "speed_up": item.speed_up,
+                "fits": item.fits,
+            }
+            for item in changes
+        ],
+    }
+
+
+def replay_table(replayed: Sequence[Replayed], title: str) -> Table:
+    """A trace among several numbers of workers."""
+    return Table(
+        (
+            Column("workers", decimals=0),
+            Column("throughput", "samples/s"),
+            Column("efficiency", "%", scale=100, decimals=0),
+            Column("step", "ms", scale=1e3),
+            Column("exposed comm.", "ms", scale=1e3),
+        ),
+        tuple(
+            (float(r.workers), r.throughput, r.efficiency, r.step.seconds, r.exposed_seconds)
+            for r in replayed
+        ),
+        title=title,
+        note="Compute times are the trace's; only communication is predicted.",
+    )
+
+
+def replay_json(replayed: Sequence[Replayed]) -> list[dict[str, Any]]:
+    """The same facts for programs."""
+    return [
+        {
+            "workers": one.workers,
+            "step_seconds": one.step.seconds,
+            "exposed_communication_seconds": one.exposed_seconds,
+            "efficiency": one.efficiency,
+            "throughput_samples_per_second": one.throughput,
+        }
+        for one in replayed
+    ]
