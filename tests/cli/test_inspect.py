@@ -4,8 +4,8 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from paceline.api.models import batch_of, is_user_model
 
+from paceline.api.models import batch_of, is_user_model
 from paceline.cli.commands.inspect import command as inspect
 from paceline.cli.commands.models import command as models
 from paceline.errors import PacelineError

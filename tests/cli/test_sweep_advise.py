@@ -5,11 +5,11 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from paceline.api.axes import parse_axis
-from paceline.report.tables.sweeps import axis_words
 
+from paceline.api.axes import parse_axis
 from paceline.cli.main import cli
 from paceline.errors import InputError, PacelineError, UnknownNameError
+from paceline.report.tables.sweeps import axis_words
 
 SWEEP = "sweep --model alexnet --cluster hkbu-v100-pcie -j 8x1 "
 

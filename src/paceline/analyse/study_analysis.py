@@ -24,7 +24,7 @@ NODE_COUNTS, LINK = (4, 8, 16), "eth_10g"
 """Nodes like this one, and the network between them, that a study predicts unless told."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StudyAnalysis:
     """Launches of a study and what follows from them; what could not be had is None or empty.
 
@@ -48,6 +48,10 @@ class StudyAnalysis:
     def groups(self) -> list[LaunchGroup]:
         """Finished launches by configuration: throughput (samples/s) and step (s) of each."""
         return grouped(self.launches)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.launches)} launches of {len(self.groups)} configurations"
+        return f"<StudyAnalysis {self.study}: {counts} under {', '.join(self.frameworks)}>"
 
     @property
     def frameworks(self) -> list[str]:

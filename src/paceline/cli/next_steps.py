@@ -46,8 +46,8 @@ def same_job(name: str, *, drop: Container[str] = (), **changes: Any) -> str:
     """``paceline NAME`` with the options that the user gave and NAME has as well.
 
     Options are matched by parameter name (an argument may become an option and the other way
-    round). ``changes`` are set whatever the user gave; those in ``drop`` are left out. NAME runs
-    as it stands: values are quoted for a shell.
+    round). ``changes`` are set whatever the user gave; those in ``drop``, and what NAME takes
+    anyway, are left out. The line runs as it stands: values are quoted for a shell.
     """
     context = click.get_current_context()
     given = {
@@ -59,8 +59,9 @@ def same_job(name: str, *, drop: Container[str] = (), **changes: Any) -> str:
     values = {**given, **changes}
     words = ["paceline", name]
     for parameter in command_named(name).params:
-        if parameter.name in values and values[parameter.name] is not None:
-            words += _words(parameter, values[parameter.name])
+        value = values.get(parameter.name or "")
+        if value is not None and value != parameter.default:
+            words += _words(parameter, value)
     return shlex.join(words)
 
 

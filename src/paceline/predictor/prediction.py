@@ -7,8 +7,9 @@ from functools import cached_property
 from paceline.hardware import Cluster
 from paceline.plan.memory import Memory
 from paceline.plan.plan import Plan
-from paceline.predictor.render import as_html, as_text, bound_by
+from paceline.predictor.render import as_html, as_text, bound_by, headline
 from paceline.step import Breakdown, Phase, Step, breakdown
+from paceline.units import format_seconds
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
 
@@ -16,7 +17,7 @@ _NORMAL_QUANTILE = 1.645
 _COMPUTING = (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE, Phase.OTHER)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prediction:
     """A predicted step with its memory. Times in seconds, sizes in bytes.
 
@@ -141,6 +142,9 @@ class Prediction:
 
     def __str__(self) -> str:
         return as_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Prediction: {headline(self)}: {format_seconds(self.step_seconds)} a step>"
 
     def _repr_html_(self) -> str:
         return as_html(self)

@@ -62,6 +62,9 @@ class Store:
         """Close the file; the object is of no use afterwards."""
         self._connection.close()
 
+    def __repr__(self) -> str:
+        return f"<Store {self.path}>"
+
     def __enter__(self) -> "Store":
         return self
 
