@@ -41,7 +41,7 @@ def test_a_prediction_takes_names_or_objects():
     by_object = pl.predict(workload, by_name.cluster, pl.Plan(dp=32))
     assert by_object.step_seconds == pytest.approx(by_name.step_seconds)
     assert by_name.devices == 32
-    assert len(repr(by_name)) < 200
+    assert len(repr(by_name)) < 2000
     assert "samples/s" in str(by_name)
     assert "<table" in by_name._repr_html_()
 

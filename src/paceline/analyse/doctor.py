@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import EnvironmentUnusableError
+from paceline.frameworks.command import interpreter
+from paceline.frameworks.registry import frameworks
 from paceline.measurement.environment import load_average, machine_fingerprint
-from paceline.measurement.frameworks import FRAMEWORKS, interpreter
 from paceline.store import default_store_path
 
 QUIET_LOAD_PER_CORE = 0.25
@@ -64,7 +65,7 @@ def _disk() -> Finding:
 
 def _frameworks() -> list[Finding]:
     findings = []
-    for framework in FRAMEWORKS.values():
+    for framework in frameworks().values():
         try:
             path = interpreter(framework)
         except EnvironmentUnusableError as error:

@@ -21,9 +21,10 @@ from paceline.plan.plan import Plan
 from paceline.plan.tensor_parallel import is_transformer
 from paceline.predictor import predict as predictor
 from paceline.predictor import whatif as what_ifs
-from paceline.predictor.case import Case
+from paceline.predictor.evidence import NO_EVIDENCE, Evidence
 from paceline.predictor.per_layer import PerLayerPlan, choose_per_layer
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.search import Advice, PlanSearch
 from paceline.predictor.search import advise as search_plans
 from paceline.predictor.traces import layer_times
@@ -43,7 +44,7 @@ def predict(
     cluster: str | Path | Cluster | None = None,
     plan: Plan | None = None,
     *,
-    evidence: "Study | None" = None,
+    evidence: "Evidence | Study | None" = None,
     **words: Unpack[JobWords],
 ) -> Prediction:
     """Predict one training step: seconds, samples per second, bytes of memory, with intervals.
@@ -57,13 +58,13 @@ def predict(
     ``batch`` (samples per replica), ``global_batch``, ``seq`` (tokens per sample),
     ``precision``, ``optimiser``, ``inputs``, ``trace``; ``device``, ``link``, ``intra_link``,
     ``nodes``, ``processes`` (on each node); ``measured_step`` and ``input_time`` (seconds,
-    "253ms"), ``jitter``. ``evidence`` is a study whose launches say more of the job.
+    "253ms"), ``jitter``. ``evidence`` is what was measured of the job, or a study of it.
     """
     words = job_words(words)
-    found = predictor.prediction_of(
-        _prepared(model, cluster, plan, words), is_measured=_is_measured(words)
-    )
-    return found if evidence is None else _with_evidence(found, evidence)
+    found = predictor.prediction_of(_prepared(model, cluster, plan, words, evidence))
+    if evidence is None or isinstance(evidence, Evidence):
+        return found
+    return _with_note(found, evidence)
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ def whatif(
     model: Model | None,
     cluster: str | Path | Cluster | None = None,
     plan: Plan | None = None,
+    *,
+    evidence: "Evidence | Study | None" = None,
     **words: Unpack[JobWords],
 ) -> WhatIfs:
     """What a step would gain if a resource were twice as fast or free, or the plan another.
@@ -94,9 +97,9 @@ def whatif(
     other plans are predicted in full.
     """
     words = job_words(words)
-    case = _prepared(model, cluster, plan, words)
-    base = predictor.prediction_of(case, is_measured=_is_measured(words))
-    return WhatIfs(base, tuple(what_ifs.what_if(case)))
+    prepared = _prepared(model, cluster, plan, words, evidence)
+    base = predictor.prediction_of(prepared)
+    return WhatIfs(base, tuple(what_ifs.what_if(prepared)))
 
 
 def sweep(
@@ -209,30 +212,42 @@ def advise_per_layer(
 
 
 def _prepared(
-    model: Model | None, cluster: str | Path | Cluster | None, plan: Plan | None, words: JobWords
-) -> Case:
+    model: Model | None,
+    cluster: str | Path | Cluster | None,
+    plan: Plan | None,
+    words: JobWords,
+    evidence: "Evidence | Study | None",
+) -> PreparedStep:
     """The one call of the predictor for a place: everything named is resolved here."""
     place = cluster_of(cluster, words)
     chosen = plan_of(plan, place.devices, words)
-    trace = trace_of(words.get("trace"))
-    step, preparing = words.get("measured_step"), words.get("input_time")
+    preparing = words.get("input_time")
     return predictor.prepare(
         workload_of(model, chosen.dp, words),
         place,
         chosen,
-        measured_layers=() if trace is None else tuple(layer_times(trace)),
-        measured_alone_seconds=None if step is None else parse_seconds(step),
+        evidence=_evidence(words, evidence),
         input_seconds=0.0 if preparing is None else parse_seconds(preparing),
-        jitter=words.get("jitter"),
     )
 
 
-def _is_measured(words: JobWords) -> bool:
-    return words.get("trace") is not None or words.get("measured_step") is not None
+def _evidence(words: JobWords, evidence: "Evidence | Study | None") -> Evidence:
+    """What was measured: ``evidence``, and what keywords say before it.
+
+    Launches of a study are of this machine and say nothing of another device's times.
+    """
+    known = evidence if isinstance(evidence, Evidence) else NO_EVIDENCE
+    trace, step = trace_of(words.get("trace")), words.get("measured_step")
+    said = {
+        "alone_seconds": None if step is None else parse_seconds(step),
+        "layers": None if trace is None else tuple(layer_times(trace)),
+        "spread": words.get("jitter"),
+    }
+    given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    return replace(known, **given)
 
 
-def _with_evidence(prediction: Prediction, study: "Study") -> Prediction:
-    """Launches of one device say nothing of another's times: that is noted, not guessed."""
+def _with_note(prediction: Prediction, study: "Study") -> Prediction:
     machines = {str(one.environment.get("cpu_model", "this machine")) for one in study.launches}
     note = (
         f"the launches of study {study.name} ran on {', '.join(sorted(machines)) or 'nothing'}, "

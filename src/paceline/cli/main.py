@@ -14,6 +14,7 @@ COMMANDS = {
     "advise": "Find the best plans for a workload on a cluster, and why others are worse.",
     "calibrate": "Fit this machine from its own launches; suggest the most informative next run.",
     "compare": "Train one network under several frameworks and rank them.",
+    "constants": "Show the numbers of the predictor, their source, and what they move.",
     "demo": "Measure, predict and compare on this machine, and write a report.",
     "doctor": "Say what works on this machine and what to install for the rest.",
     "explain": "Say where the time of a measured step goes, from ideal to real.",
@@ -47,7 +48,7 @@ PURPOSES = {
     "Predict": ("predict", "advise", "sweep", "whatif", "inspect"),
     "Explain": ("explain", "report", "calibrate", "validate"),
     "Data": ("list", "show", "export", "import", "recipes", "published"),
-    "Set up": ("doctor", "frameworks", "models", "hardware"),
+    "Set up": ("doctor", "frameworks", "models", "hardware", "constants"),
 }
 """What commands are for; one that is in no list comes last."""
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import PacelineError
+from paceline.frameworks.command import interpreter, worker_variables
+from paceline.frameworks.registry import framework
 from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
 from paceline.measurement.environment import load_average, machine_fingerprint
 from paceline.measurement.events import Event, only, read_events
 from paceline.measurement.failures import failure_reason
-from paceline.measurement.frameworks import WORKERS, framework, interpreter
 from paceline.measurement.launcher import launch_local
 from paceline.measurement.run import (
     events_path,
@@ -110,11 +111,11 @@ def _run(store: Store, ranks: int, threads: int, seconds_per_point: float) -> li
     }
     write_job(directory / "job.json", job)
     exited = launch_local(
-        [python, str(WORKERS / "torch_probe.py"), str(directory / "job.json")],
+        [python, str(chosen.worker.with_name("torch_probe.py")), str(directory / "job.json")],
         ranks,
         directory,
         TIMEOUT_SECONDS,
-        environment=thread_variables(threads),
+        environment={**thread_variables(threads), **worker_variables(chosen)},
         arguments=lambda rank: [str(events_path(directory, rank))],
     )
     events = [read_events(events_path(directory, rank)) for rank in range(ranks)]

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError
+from paceline.frameworks.adapter import FrameworkAdapter
+from paceline.frameworks.command import check_runnable, worker_command
+from paceline.frameworks.registry import framework
 from paceline.measurement.environment import describe_environment, load_average
 from paceline.measurement.events import (
     layer_timings,
@@ -17,7 +20,6 @@ from paceline.measurement.events import (
     step_parts,
 )
 from paceline.measurement.failures import failure_reason
-from paceline.measurement.frameworks import Framework, check_runnable, framework, worker_command
 from paceline.measurement.job import Job
 from paceline.measurement.launcher import LaunchExit, launch_local
 from paceline.store import Launch, Outcome, Status, Store
@@ -46,7 +48,7 @@ def run_job(
     directory = launch_directory(store, launch_id)
     command = worker_command(chosen, job.world_size, directory)
     job_path = directory / "job.json"
-    write_job(job_path, job.to_json())
+    write_job(job_path, job.for_worker())
     launch = Launch(
         id=launch_id,
         study=study,
@@ -82,7 +84,7 @@ def run_job(
     return Launch(**{**launch.__dict__, "outcome": outcome})
 
 
-def check_instrument(chosen: Framework, instrument: str) -> None:
+def check_instrument(chosen: FrameworkAdapter, instrument: str) -> None:
     """Refuse an instrument that the framework's worker does not have."""
     if instrument not in chosen.instruments:
         raise InputError(

@@ -84,7 +84,8 @@ class StudySettings:
 
     def jobs(self) -> "Iterator[Job]":
         """Every configuration as a job; what cannot run is refused before anything starts."""
-        from paceline.measurement.frameworks import check_runnable, framework
+        from paceline.frameworks.command import check_runnable
+        from paceline.frameworks.registry import framework
         from paceline.measurement.job import Job, batch_per_rank
         from paceline.workload import zoo
 

@@ -91,7 +91,8 @@ def _command(
     command_line: tuple[str, ...], recipe_name: str | None, values: tuple[str, ...]
 ) -> tuple[dict[str, str], tuple[str, ...], str | None]:
     """Variables, words and log reader of what is to be run."""
-    from paceline.measurement.recipes import fill, recipe
+    from paceline.frameworks.recipes import fill
+    from paceline.frameworks.registry import recipe
 
     reader = None
     if recipe_name is not None:
