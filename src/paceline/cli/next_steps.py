@@ -65,6 +65,12 @@ def same_job(name: str, *, drop: Container[str] = (), **changes: Any) -> str:
     return shlex.join(words)
 
 
+def with_store(command: str) -> str:
+    """A command on the store that the user named, where one was named."""
+    path = click.get_current_context().params.get("store_path")
+    return command if path is None else f"{command} --store {shlex.quote(str(path))}"
+
+
 def _words(parameter: click.Parameter, value: Any) -> list[str]:
     """One parameter as words of a command line."""
     values = list(value) if isinstance(value, tuple | list) else [value]

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.next_steps import next_line, with_store
 from paceline.cli.options import store_option
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.output import emit_json, json_option
 
 if TYPE_CHECKING:
     from paceline.analyse.machine_fit import MachineFit
@@ -41,7 +42,7 @@ def command(model: str | None, store_path: Path | None, as_json: bool) -> None:
         emit_json("calibrate", 1, {"fit": asdict(fit)})
         return
     _print(fit)
-    next_line(fit.next_runs[0].command)
+    next_line(with_store(fit.next_runs[0].command))
 
 
 def _print(fit: "MachineFit") -> None:
