@@ -11,7 +11,6 @@ import paceline
 from paceline.frameworks import registry
 
 ROOT = Path(paceline.__file__).parent
-COMMON = {"errors", "units", "naming", "plugins", "located_toml", "__init__"}
 ALLOWED = {
     "constants": set(),
     "workload": set(),
@@ -23,10 +22,14 @@ ALLOWED = {
     "store": {"step"},
     "measurement": {"workload", "hardware", "plan", "step", "store", "frameworks"},
 }
-ALLOWED["analyse"] = ALLOWED["predictor"] | ALLOWED["measurement"] | {"predictor", "measurement"}
 ALLOWED["testing"] = {"workload", "step", "measurement", "store", "frameworks"}
+ALLOWED["analyse"] = (
+    ALLOWED["predictor"] | ALLOWED["measurement"] | {"predictor", "measurement", "testing"}
+)
 ALLOWED["report"] = ALLOWED["analyse"] | {"analyse"}
-ALLOWED["cli"] = ALLOWED["report"] | {"report", "testing"}
+ALLOWED["study"] = ALLOWED["report"] | {"report"}
+ALLOWED["api"] = ALLOWED["study"] | {"study"}
+ALLOWED["cli"] = ALLOWED["api"] | {"api"}
 
 
 def imported_packages(path):
@@ -48,6 +51,23 @@ def test_a_package_imports_only_what_lies_below_it(package):
         inside = {p for p in imported_packages(path) if (ROOT / p).is_dir()}
         foreign = inside - ALLOWED[package] - {package}
         assert not foreign, f"{path.relative_to(ROOT)} imports {sorted(foreign)}"
+
+
+def test_no_command_imports_another():
+    """What two commands share lies below them, where Python reaches it too."""
+    for path in (ROOT / "cli" / "commands").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert "cli.commands" not in (node.module or ""), path.name
+
+
+def test_nothing_below_the_command_line_prints():
+    for package in set(ALLOWED) - {"cli"}:
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    names = {alias.name for alias in node.names}
+                    assert "click" not in names, path.relative_to(ROOT)
 
 
 def test_every_package_has_its_place():

@@ -9,18 +9,53 @@ from typing import TYPE_CHECKING, Any
 from paceline.errors import PacelineError
 
 if TYPE_CHECKING:
+    from paceline.api.measuring import calibrate, compare, explain, measure, validate
+    from paceline.api.predictions import advise, predict, sweep, whatif
+    from paceline.hardware import Cluster
     from paceline.measurement.recording import record
-    from paceline.predictor.predict import predict
+    from paceline.plan import Plan
+    from paceline.predictor.prediction import Prediction
+    from paceline.store import Store
+    from paceline.study import Study
     from paceline.workload.capture import capture
+    from paceline.workload.workload import Workload
 
 __version__ = "0.1.0"
-__all__ = ["PacelineError", "__version__", "capture", "predict", "record"]
+__all__ = [
+    "Cluster",
+    "PacelineError",
+    "Plan",
+    "Prediction",
+    "Store",
+    "Study",
+    "Workload",
+    "__version__",
+    "advise",
+    "calibrate",
+    "capture",
+    "compare",
+    "explain",
+    "measure",
+    "predict",
+    "record",
+    "sweep",
+    "validate",
+    "whatif",
+]
 
-_LAZY = {
-    "capture": "paceline.workload.capture",
-    "predict": "paceline.predictor.predict",
-    "record": "paceline.measurement.recording",
+_HOMES = {
+    "paceline.api.measuring": ("calibrate", "compare", "explain", "measure", "validate"),
+    "paceline.api.predictions": ("advise", "predict", "sweep", "whatif"),
+    "paceline.hardware": ("Cluster",),
+    "paceline.measurement.recording": ("record",),
+    "paceline.plan": ("Plan",),
+    "paceline.predictor.prediction": ("Prediction",),
+    "paceline.store": ("Store",),
+    "paceline.study": ("Study",),
+    "paceline.workload.capture": ("capture",),
+    "paceline.workload.workload": ("Workload",),
 }
+_LAZY = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,91 +4,29 @@ import math
 from dataclasses import replace
 
 import pytest
-from builders import a_launch
+from builders import LAYERS, a_launch, a_profile, study_launches
+from builders import timed_launch as launch
 
 from paceline.analyse.comparison import compare_processes
 from paceline.analyse.explain import explain
 from paceline.analyse.machine_fit import fit_machine
 from paceline.analyse.measured_job import measured_job
+from paceline.analyse.study_analysis import StudyAnalysis
 from paceline.errors import InputError
 from paceline.hardware.link import Link
-from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
 from paceline.report.page import render
-from paceline.report.study import StudyResults, study_page
-from paceline.step import Origin, Phase, Step, Task
-from paceline.store import LayerTiming, Outcome, RankSteps, Status
-
-LAYERS = (
-    LayerTiming("conv1", 0.2, 0.4, 4e6),
-    LayerTiming("relu1", 0.1, 0.1, 0.0),
-    LayerTiming("conv2", 0.2, 0.4, 8e6),
-)
-
-
-def launch(number, *ranks, layers=(), timeline=None, **changes):
-    records = tuple(
-        RankSteps(rank, (9.0, *steps), (9.0, *steps)) for rank, steps in enumerate(ranks)
-    )
-    outcome = Outcome(
-        Status.FINISHED, "2026", ranks=records, layers=tuple(layers), timeline=timeline
-    )
-    return a_launch(f"l{number}", world_size=len(ranks), outcome=outcome, **changes)
-
-
-def timed_step(ranks, exposed):
-    """Forward 0.3 s, backward 0.6 s, an all-reduce that ends ``exposed`` s after it."""
-    tasks, starts = [], []
-    for rank in range(ranks):
-        for task, start in (
-            (Task("forward", Phase.FORWARD, "compute", 0.3, rank=rank), 0.0),
-            (Task("backward", Phase.BACKWARD, "compute", 0.6, rank=rank), 0.3),
-            (
-                Task(
-                    "all-reduce",
-                    Phase.COMMUNICATE,
-                    "network",
-                    exposed + 0.1,
-                    rank=rank,
-                    size_bytes=12e6,
-                ),
-                0.8,
-            ),
-            (Task("update", Phase.UPDATE, "compute", 0.01, rank=rank), 0.9 + exposed),
-        ):
-            tasks.append(task)
-            starts.append(start)
-    return Step(tuple(tasks), tuple(starts), Origin.MEASURED)
+from paceline.report.study import study_page
+from paceline.store import Outcome, Status
 
 
 @pytest.fixture
 def launches():
-    """One process: 1 s. Side by side: 1.1 s each, the slower of a step 1.2 s. Together: 1.25 s."""
-    return [
-        launch(1, [1.0, 1.0, 1.0, 1.0]),
-        launch(2, [1.0, 1.0, 1.0, 1.0]),
-        launch(3, [1.0, 1.0], layers=LAYERS, timeline=timed_step(1, 0.0), instrument="layers"),
-        launch(4, [1.2, 1.0, 1.2, 1.0], [1.0, 1.2, 1.0, 1.2], synchronised=False),
-        launch(5, [1.25] * 4, [1.25] * 4),
-        launch(6, [1.3] * 4, [1.3] * 4, timeline=timed_step(2, 0.05), instrument="phases"),
-    ]
+    return study_launches()
 
 
 @pytest.fixture
 def profile():
-    points = tuple(
-        CollectivePoint(size, 1e-4 + size / 2e8, 1e-4, 1e-1) for size in (1e3, 1e5, 1e6, 1e7, 1e8)
-    )
-    return MachineProfile(
-        machine="test machine",
-        measured_at="2026-01-01T00:00:00.000+00:00",
-        source="test",
-        threads=1,
-        gemm_flops={64: 1e9},
-        memory_bandwidth=1e10,
-        all_reduce={2: points},
-        colocation={2: Colocation(1.0, 1.0)},
-        load_average=0.0,
-    )
+    return a_profile()
 
 
 def test_layers_are_scaled_to_the_plain_step(launches):
@@ -206,7 +144,7 @@ def test_the_report_of_a_study_is_one_page_without_requests(launches, profile):
     )
     page = render(
         study_page(
-            StudyResults("s", launches, comparisons, (), explain(launches), calibration, profile)
+            StudyAnalysis("s", launches, comparisons, (), [explain(launches)], calibration, profile)
         )
     )
     for words in ("Predicted and measured", "Where the time goes", "Layers", "This machine"):
@@ -217,7 +155,7 @@ def test_the_report_of_a_study_is_one_page_without_requests(launches, profile):
 
 def test_a_report_of_failures_alone_still_renders():
     failed = a_launch(outcome=Outcome(Status.FAILED, "2026", "rank 0 was killed by SIGKILL"))
-    page = render(study_page(StudyResults("s", [failed])))
+    page = render(study_page(StudyAnalysis("s", [failed])))
     assert "rank 0 was killed by SIGKILL" in page
 
 

@@ -51,7 +51,7 @@ def test_help_lists_every_command_and_where_to_start():
         (["measure", "--timeout", "soon"], "'soon' is not a duration", "200us"),
         (["measure", "--launches", "0"], "a study needs a job and a launch", "--launches"),
         (["measure", "--store", "/proc/nowhere/x.db"], "cannot open the store", "--store"),
-        (["measure", "--resume", "nothing"], "there is no study named 'nothing'", "none yet"),
+        (["measure", "--resume", "nothing"], "there is no store at", "paceline measure"),
         (["demo", "--link", "carrier_pigeon"], "no link named 'carrier_pigeon'", ""),
         (["probe", "--ranks", "1"], "all-reduce needs at least 2 ranks", ""),
         (["predict", "--model", "vgg16"], "no launch of 'vgg16' on this machine", "--cluster"),
@@ -62,7 +62,7 @@ def test_help_lists_every_command_and_where_to_start():
         ),
         (["list"], "there is no store at", "paceline measure"),
         (["show", "abc"], "there is no store at", "paceline measure"),
-        (["export", "table.xlsx"], "ends neither in .csv nor in .parquet", "steps.csv"),
+        (["export", "table.xlsx"], "ends neither in .csv nor in .parquet", "launches.csv"),
     ],
 )
 def test_a_mistake_is_one_line_with_a_hint(arguments, message, hint, tmp_path):
@@ -96,7 +96,7 @@ def recorded(tmp_path):
 
 
 def test_list_and_show_tell_the_same_as_json(recorded):
-    table = paceline("list", "--store", recorded)
+    table = paceline("list", "--store", recorded.name)
     assert "aa1" in table.stdout
     assert max(map(len, table.stdout.splitlines())) <= 100
     listed = json.loads(paceline("list", "--store", recorded, "--json").stdout)

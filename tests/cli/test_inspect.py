@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from paceline.api.models import batch_of, is_user_model
 from paceline.cli.commands.inspect import command as inspect
 from paceline.cli.commands.models import command as models
-from paceline.cli.model_target import batch_of, is_user_model
 from paceline.errors import PacelineError
 from paceline.workload import zoo
 
@@ -65,7 +65,7 @@ def test_inspect_gives_the_same_as_json():
 
 
 def test_inspect_takes_the_length_of_a_sequence():
-    found = json.loads(run(inspect, "mpt-7b", "--batch", "1", "--sequence", "8192", "--json"))
+    found = json.loads(run(inspect, "mpt-7b", "--batch", "1", "--seq", "8192", "--json"))
     assert found["sequence"] == 8192
     assert found["parameters"] == 6_684_024_832
 
@@ -81,8 +81,8 @@ def test_inspect_takes_images_of_another_size_with_their_batch():
     [
         (["resnet5o"], "no model named 'resnet5o'. Near: resnet56, resnet50"),
         (["resnet50", "--batch", "0"], "batch must be at least 1, not 0"),
-        (["gpt2", "--sequence", "-4"], "sequence must be at least 1, not -4"),
-        (["gpt2", "--sequence", "4096"], "node 'positions'"),
+        (["gpt2", "--seq", "-4"], "sequence must be at least 1, not -4"),
+        (["gpt2", "--seq", "4096"], "node 'positions'"),
         (["resnet50", "--precision", "fp9"], "no precision named 'fp9'. Near: fp8"),
         (["resnet50", "--input", "4x3x32"], "node 'conv1'"),
         (["resnet50", "--input", "4x0x32"], "'4x0x32' has a dimension below 1"),

@@ -26,7 +26,9 @@ def test_one_place_is_described():
     assert text.startswith("resnet50, batch 64, fp32 on hkbu-v100-pcie 2x4, dp 8, torch-ddp")
     assert max(map(len, text.splitlines())) <= 100
     last = text.splitlines()[-1]
-    assert last == "Next: paceline whatif --model resnet50 --cluster hkbu-v100-pcie -j 2x4"
+    assert (
+        last == "Next: paceline whatif --model resnet50 --batch 64 --cluster hkbu-v100-pcie -j 2x4"
+    )
 
 
 def test_several_places_are_compared():

@@ -30,7 +30,7 @@ def launch(number, seconds, ranks=1, **changes):
     if changes.get("instrument") == "layers":
         profile = GRAPH.profile().layers
         layers = tuple(
-            LayerTiming(one.name, 1.0, 2.0, float(one.gradient_bytes)) for one in profile
+            LayerTiming(one.name, 1.0, 2.0, float(one.gradient_bytes.at(1))) for one in profile
         )
         timeline = schedule([Task("update", Phase.UPDATE, "compute", 0.01 * seconds)])
     outcome = Outcome(Status.FINISHED, "2026", ranks=records, layers=layers, timeline=timeline)

@@ -6,9 +6,11 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from commandline import next_commands
+from paceline.api.axes import parse_axis
 from paceline.cli.main import cli
-from paceline.cli.sweep_axes import axis_words, parse_axis
 from paceline.errors import InputError, PacelineError, UnknownNameError
+from paceline.report.tables.sweeps import axis_words
 
 SWEEP = "sweep --model alexnet --cluster hkbu-v100-pcie -j 8x1 "
 
@@ -75,8 +77,8 @@ def test_advice_is_a_table_with_reasons_and_a_command_to_go_on():
 
 def test_the_command_that_advice_ends_with_runs():
     text = run("advise --model gpt2 --seq 1024 --cluster dgx-a100 --nodes 1 --global-batch 32")
-    line = text.splitlines()[-1].removeprefix("Next: paceline ")
-    assert "step" in run(f"{line}")
+    (line,) = next_commands(text)
+    assert "step" in run(line.removeprefix("paceline "))
 
 
 def test_advice_as_json_names_price_and_plans():

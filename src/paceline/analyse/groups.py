@@ -43,7 +43,7 @@ class LaunchGroup:
         if launch.framework != "torch-ddp":
             words += f", {launch.framework}"
         if not launch.synchronised and launch.world_size > 1:
-            words += ", not synchronised"
+            words += ", co-located"
         return words if launch.instrument == "none" else f"{words} ({launch.instrument} timed)"
 
     @property

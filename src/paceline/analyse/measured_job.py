@@ -66,16 +66,17 @@ class MeasuredJob:
     def on_processes(
         self,
         processes: int,
-        profile: MachineProfile,
+        profile: MachineProfile | None,
         synchronisation: Synchronisation | None = None,
     ) -> Prediction:
         """``processes`` on this machine, from launches that were never synchronised."""
         evidence = with_profile(self.evidence, profile)
-        if processes not in evidence.colocation or processes not in evidence.all_reduce:
+        known = evidence.colocation.keys() & evidence.all_reduce.keys()
+        if processes > 1 and processes not in known:
             raise InputError(
                 f"{processes} processes were neither probed nor run co-located here",
                 f"'paceline probe --ranks {processes}' and 'paceline measure -j 1x{processes} "
-                "--unsynchronised' do that",
+                "--no-sync' do that",
             )
         plan = self._plan(processes, synchronisation)
         return predict(self.workload, machine_cluster(profile, processes), plan, evidence=evidence)

@@ -11,13 +11,11 @@ from paceline.errors import InputError
 from paceline.hardware.link import Link
 from paceline.hardware.machine import machine_cluster
 from paceline.hardware.profile import MachineProfile
+from paceline.places import Place
 from paceline.plan.plan import Plan
 from paceline.predictor.predict import predict
 from paceline.store import Launch
 from paceline.workload.workload import Workload
-
-Place = tuple[int, int]
-"""Nodes, and processes on each."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +79,15 @@ def _as_measured(
             )
         if nodes > 1 and link is not None:
             comparisons.append(Comparison(job.on_nodes(nodes, link, profile)))
-        elif profile is None:
+            continue
+        if profile is None and processes > 1:
             raise InputError("this machine has no recent profile", "'paceline probe' measures it")
-        elif processes > 1:
-            found = job.on_processes(processes, profile)
-            comparisons += compare_processes([found], job.launches, job.key)
+        found = job.on_processes(processes, profile)
+        comparisons += compare_processes([found], job.launches, job.key)
     if not comparisons:
         raise InputError(
             "no place to predict for",
-            "-j 1x2 for processes here (measured --unsynchronised first), or --nodes 4 --link "
+            "-j 1x2 for processes here (measured with --no-sync first), or --nodes 4 --link "
             "eth_10g",
         )
     alone = next(
@@ -123,7 +121,7 @@ def _nothing_known(model: str) -> InputError:
     return InputError(
         f"no launch of '{model}' on this machine, and no other place is named",
         f"'paceline measure --model {model} -j 1x1,1x2 --instrument none,layers "
-        "--unsynchronised' measures it; 'paceline probe' measures the machine; --cluster NAME "
+        "--no-sync' measures it; 'paceline probe' measures the machine; --cluster NAME "
         "predicts elsewhere",
     )
 

@@ -1,19 +1,18 @@
 """The ``paceline`` command: a group that imports each command only when it is called."""
 
 import gc
-import importlib
-import keyword
 import sys
 
 import click
 
 from paceline import __version__
+from paceline.cli.next_steps import command_named
 from paceline.errors import PacelineError
 from paceline.naming import nearest
 
 COMMANDS = {
     "advise": "Find the best plans for a workload on a cluster, and why others are worse.",
-    "calibrate": "Fit this machine from its own launches; say which run would tell most.",
+    "calibrate": "Fit this machine from its own launches; suggest the most informative next run.",
     "compare": "Train one network under several frameworks and rank them.",
     "constants": "Show the numbers of the predictor, their source, and what they move.",
     "demo": "Measure, predict and compare on this machine, and write a report.",
@@ -44,6 +43,16 @@ The module of a command whose name is a keyword of Python has an underscore afte
 """
 
 
+PURPOSES = {
+    "Measure": ("demo", "measure", "compare", "run", "probe"),
+    "Predict": ("predict", "advise", "sweep", "whatif", "inspect"),
+    "Explain": ("explain", "report", "calibrate", "validate"),
+    "Data": ("list", "show", "export", "import", "recipes", "published"),
+    "Set up": ("doctor", "frameworks", "models", "hardware", "constants"),
+}
+"""What commands are for; one that is in no list comes last."""
+
+
 class LazyGroup(click.Group):
     """Lists commands from `COMMANDS` and imports a command's module when it is needed."""
 
@@ -55,11 +64,7 @@ class LazyGroup(click.Group):
         """The command's object, imported now; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
-        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
-        module = importlib.import_module(f"paceline.cli.commands.{name}")
-        command = module.command
-        assert isinstance(command, click.Command)
-        return command
+        return command_named(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -74,9 +79,13 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+        """The commands by what they are for, without importing any of them."""
+        named = {name for names in PURPOSES.values() for name in names}
+        others = tuple(name for name in self.list_commands(ctx) if name not in named)
+        for purpose, names in {**PURPOSES, "Further": others}.items():
+            if names:
+                with formatter.section(purpose):
+                    formatter.write_dl([(f"{name:11}", COMMANDS[name]) for name in names])
 
 
 _OBJECTS_BETWEEN_COLLECTIONS = 200_000

@@ -7,8 +7,29 @@ from typing import Any, TypeVar
 import click
 
 from paceline.errors import InputError
+from paceline.places import Place, parse_counts, parse_places
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class AliasedOption(click.Option):
+    """An option of several spellings, of which help shows the first."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Click's own, without the other spellings."""
+        spellings = self.opts
+        self.opts = spellings[:1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = spellings
+
+
+def applied(options: Sequence[Callable[[F], F]], function: F) -> F:
+    """``function`` with ``options``, in the order in which help is to show them."""
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 def store_option(function: F) -> F:
@@ -22,19 +43,84 @@ def store_option(function: F) -> F:
     )(function)
 
 
-def parse_places(text: str) -> list[tuple[int, int]]:
-    """Nodes and processes per node of ``1x1,1x2``; a bare ``4`` is one node of 4."""
-    places = []
-    for part in text.split(","):
-        nodes, _, processes = part.strip().lower().rpartition("x")
-        try:
-            place = (int(nodes) if nodes else 1, int(processes))
-        except ValueError:
-            raise InputError(f"'{part}' is not NODESxPROCESSES", "write -j 1x1,1x2") from None
-        if min(place) < 1:
-            raise InputError(f"'{part}' has no process", "write -j 1x1,1x2")
-        places.append(place)
-    return places
+def seq_option(function: F) -> F:
+    """Add ``--seq``: tokens per sample."""
+    return click.option(
+        "--seq",
+        "--sequence",
+        "seq",
+        cls=AliasedOption,
+        type=int,
+        help="Tokens per sample [default: as published].",
+    )(function)
+
+
+def seed_option(function: F) -> F:
+    """Add ``--seed``: what makes a study repeatable."""
+    return click.option(
+        "--seed",
+        default=1,
+        show_default=True,
+        help="Seed for launch order, initial weights and data.",
+    )(function)
+
+
+def out_option(name: str, words: str) -> Callable[[F], F]:
+    """Add an option for a file that is written."""
+    return click.option(name, type=click.Path(path_type=Path, dir_okay=False), help=words)
+
+
+_STUDY = (
+    click.option("--model", default="resnet44", show_default=True, help="A network of the zoo."),
+    click.option("--batch", default=64, show_default=True, help="Samples per process and step."),
+    seq_option,
+    click.option(
+        "-j", "places", default="1x1", show_default=True, help="NODESxPROCESSES, by commas."
+    ),
+    click.option(
+        "--launches", default=3, show_default=True, help="Launches of each configuration."
+    ),
+    click.option("--steps", default=10, show_default=True, help="Counted steps of a launch."),
+    click.option(
+        "--warmup-steps", default=3, show_default=True, help="Steps timed but not counted."
+    ),
+    click.option("--threads", default=1, show_default=True, help="Threads of each process."),
+    click.option(
+        "--precision",
+        type=click.Choice(["fp32", "bf16"]),
+        default="fp32",
+        show_default=True,
+        help="Width of numbers in training.",
+    ),
+    click.option(
+        "--timeout", default="10min", show_default=True, help="Longest time a launch may take."
+    ),
+    seed_option,
+    click.option("--study", "name", help="Name of the study [default: model and time]."),
+)
+
+
+def study_options(function: F) -> F:
+    """What a study runs, how often, and what it is called."""
+    return applied(_STUDY, function)
+
+
+def study_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """The `study_options` as keywords of `paceline.Study`; ``--timeout`` is left in ``options``."""
+    own = ("model", "batch", "seq", "launches", "steps", "warmup_steps", "threads", "precision")
+    chosen = {name: options[name] for name in (*own, "seed", "name")}
+    return {**chosen, "processes": options["places"], "store": options["store_path"]}
+
+
+def places_given(places: str | None, nodes: str | None) -> list[dict[str, int]]:
+    """Each place of ``-j`` or ``--nodes`` as keywords; one of none for the whole cluster."""
+    if places and nodes:
+        raise InputError("-j and --nodes both say where", "give one of them")
+    if nodes:
+        return [{"nodes": count} for count in parse_counts(nodes, "nodes", "--nodes")]
+    if places:
+        return [{"nodes": n, "processes": p} for n, p in parse_places(places)]
+    return [{}]
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, str]:
@@ -52,7 +138,7 @@ def parse_one_place(text: str | None) -> tuple[int | None, int | None]:
     """Nodes and processes in all of ``2x4``; neither is known without a text."""
     if text is None:
         return None, None
-    places = parse_places(text)
+    places: list[Place] = parse_places(text)
     if len(places) != 1:
         raise InputError(f"'{text}' is more than one place", "give one: -j 2x4")
     nodes, processes = places[0]

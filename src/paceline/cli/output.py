@@ -1,11 +1,21 @@
-"""What every command shares on its way out: versioned JSON and the line on what to do next."""
+"""What every command shares on its way out: tables, versioned JSON, files."""
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from paceline.cli.next_steps import next_line
+
+if TYPE_CHECKING:
+    from paceline.report.figures.drawing import Info
+    from paceline.report.table import Table
+    from paceline.store import Launch
+
+__all__ = ["emit_json", "json_option", "json_text", "next_line", "show", "show_launches"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,9 +42,40 @@ def json_text(kind: str, version: int, fields: Mapping[str, Any]) -> str:
     return json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def next_line(*commands: str) -> None:
-    """Say what to type next."""
-    click.echo("Next: " + "  ·  ".join(commands))
+def show(parts: "Iterable[str | Table]") -> None:
+    """Print lines and tables, one below the other."""
+    from paceline.report.terminal import print_table
+
+    for part in parts:
+        if isinstance(part, str):
+            click.echo(part)
+        else:
+            print_table(part)
+
+
+def show_launches(launches: "Sequence[Launch]") -> None:
+    """Throughput of each configuration with its interval, and every reason to doubt it."""
+    from paceline.analyse.groups import grouped
+    from paceline.report.tables.launches import throughput_table, warnings_of
+
+    groups = grouped(launches)
+    if groups:
+        show([throughput_table(groups)])
+    warn(warnings_of(launches))
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Print lines on standard error."""
+    for line in lines:
+        click.echo(line, err=True)
+
+
+def write_figure(path: Path, info: "Info") -> Path:
+    """Write one figure as an SVG file of its own."""
+    from paceline.report.figures.drawing import draw, standalone
+    from paceline.report.files import write_text
+
+    return write_text(path, standalone(draw(info)))
 
 
 def _finite(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Progress of long work on standard error, with an estimate of the time that is left."""
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from paceline.measurement.study import Progress
+    from paceline.study import Study
 
 
-class Shown(Protocol):
+class ProgressView(Protocol):
     """Where progress is shown: a bar on a terminal, lines on anything else."""
 
     def before_launch(self, progress: "Progress") -> None:
@@ -58,7 +60,7 @@ class _LiveBar:
 
 
 @contextmanager
-def study_progress(words: str) -> Iterator[Shown]:
+def study_progress(words: str) -> Iterator[ProgressView]:
     """Progress of a study, or of anything with stages, until the block ends."""
     if not sys.stderr.isatty():
         yield _Lines()
@@ -76,6 +78,20 @@ def study_progress(words: str) -> Iterator[Shown]:
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
         yield _LiveBar(bar, bar.add_task(words, total=None, left=""))
+
+
+def run_with_progress(study: "Study", timeout: str, port: int | None = None) -> "Study":
+    """Run a study to its end; one that is interrupted says how to go on."""
+    from paceline.units import parse_seconds
+
+    seconds = parse_seconds(timeout)
+    try:
+        with study_progress(study.name) as progress:
+            return study.run(timeout_seconds=seconds, port=port, on_launch=progress.before_launch)
+    except KeyboardInterrupt:
+        words = ["paceline", "measure", "--resume", study.name, "--store", str(study.path)]
+        click.echo(f"\ncontinue with: {shlex.join(words)}", err=True)
+        raise
 
 
 @contextmanager
@@ -111,7 +127,7 @@ def launch_words(progress: "Progress") -> str:
     job = progress.job
     kind = "plain" if job.instrument == "none" else f"{job.instrument} timed"
     if job.world_size > 1 and not job.synchronise:
-        kind = "side by side"
+        kind = "co-located"
     processes = f"{job.world_size} process{'es' if job.world_size > 1 else ''}"
     return f"{job.model} under {job.framework}, {processes}, {kind}"
 

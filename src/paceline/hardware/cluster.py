@@ -10,7 +10,7 @@ from paceline.hardware.link import Link
 from paceline.hardware.provenance import Provenance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cluster:
     """``nodes`` nodes of ``devices_per_node`` devices. None is unknown, or there is none.
 
@@ -45,6 +45,11 @@ class Cluster:
             self.require_network()
         if self.devices_per_node > 1:
             self.require_intra()
+
+    def __repr__(self) -> str:
+        links = [link.name for link in (self.intra, self.inter) if link is not None]
+        shape = f"{self.nodes}x{self.devices_per_node} {self.device.name}"
+        return f"<Cluster {self.name}: {', '.join([shape, *links])}>"
 
     @property
     def devices(self) -> int:

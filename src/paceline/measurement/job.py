@@ -27,7 +27,7 @@ class Job:
 
     ``batch_per_rank`` counts samples. ``instrument`` is ``none`` (only a clock around the step),
     ``difference`` (parts of the step run alone after the steps), ``phases`` or ``layers``. With
-    ``synchronise`` off, ranks train side by side without talking: what sharing the machine costs,
+    ``synchronise`` off, ranks are co-located without communication: what sharing the machine costs,
     without what communicating costs. ``bucket_bytes`` is DDP's bucket size, the framework's own
     when None. ``count_flops`` asks a framework that can to count the forward pass's operations.
     """

@@ -19,11 +19,13 @@ class Design:
 
     ``order`` holds one index into ``jobs`` per launch: complete blocks, each with every job once,
     shuffled within the block, so that a slow drift of the machine falls on all jobs alike.
+    ``parity`` says whether the frameworks of a comparison train the same, as JSON values.
     """
 
     jobs: tuple[Job, ...]
     order: tuple[int, ...]
     seed: int
+    parity: dict[str, Any] | None = None
 
     @classmethod
     def randomised(cls, jobs: Sequence[Job], launches: int | Sequence[int], seed: int) -> "Design":
@@ -45,6 +47,7 @@ class Design:
             "jobs": [asdict(job) for job in self.jobs],
             "order": list(self.order),
             "seed": self.seed,
+            "parity": self.parity,
         }
 
     @classmethod
@@ -54,7 +57,7 @@ class Design:
             Job(**{**fields, "optimiser": Optimiser(**fields["optimiser"])})
             for fields in document["jobs"]
         )
-        return cls(jobs, tuple(document["order"]), document["seed"])
+        return cls(jobs, tuple(document["order"]), document["seed"], document.get("parity"))
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,11 @@ def run_study(
     store.mark_interrupted()
     if design is None:
         design = _stored_design(store, study)
-    elif store.design(study) is not None:
+    elif store.design(study) is not None or store.launches(study):
         raise InputError(
             f"there is a study named '{study}' already",
-            f"continue it with 'paceline measure --resume {study}', or choose another name",
+            f"'paceline measure --resume {study}' continues one that was measured; "
+            "or choose another name",
         )
     else:
         store.save_design(study, design.to_json())
@@ -106,8 +110,7 @@ def run_study(
 def _stored_design(store: Store, study: str) -> Design:
     document = store.design(study)
     if document is None:
-        known = ", ".join(store.studies()[-5:]) or "none yet"
-        raise InputError(f"there is no study named '{study}'", f"studies here: {known}")
+        raise store.no_study(study)
     return Design.from_json(document)
 
 

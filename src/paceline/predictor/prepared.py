@@ -403,7 +403,8 @@ def _scale_alone(alone: PreparedStep, seconds: float) -> float:
 def _scale_of_baseline(job: PreparedStep, seconds: float) -> float:
     """The factor on layer times with which ``job`` takes ``seconds``.
 
-    On one device the step is a line of the factor. Otherwise it grows with the factor, between its work alone and its work plus everything else.
+    On one device the step is a line of the factor. Otherwise it grows with the factor, between
+    its work alone and its work plus everything else.
     """
     work = sum(x.whole_forward_seconds + x.whole_backward_seconds for x in job.replica.layers)
     work *= job.replica.micro_batches / job.plan.pp

@@ -103,6 +103,12 @@ def render(page: Page) -> str:
     )
 
 
+def table_html(table: Table) -> str:
+    """``table`` alone as HTML, for a notebook."""
+    source = "{% from 'table.html.j2' import show_table %}{{ show_table(table) }}"
+    return _environment().from_string(source).render(table=table)
+
+
 def paragraphs(text: str) -> list[list[Span]]:
     """``text`` as paragraphs of spans: an empty line ends one, backticks enclose code."""
     blocks = [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]

@@ -1,14 +1,11 @@
 """The page about one study: what was measured, what was predicted, and why they differ."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from paceline.analyse.comparison import Comparison
 from paceline.analyse.explain import Explanation
-from paceline.analyse.groups import LaunchGroup, doubt_lines, grouped
-from paceline.analyse.measured_job import MeasuredJob
-from paceline.analyse.statistics import mean_step_seconds, throughput, wall_over_cpu
-from paceline.hardware.profile import MachineProfile
+from paceline.analyse.groups import LaunchGroup, doubt_lines
+from paceline.analyse.study_analysis import StudyAnalysis
 from paceline.report.figures import (
     CollectiveInfo,
     CollectiveSeries,
@@ -26,42 +23,45 @@ from paceline.report.figures import (
 from paceline.report.numbers import Ranged
 from paceline.report.page import Fact, Page, Section
 from paceline.report.table import Column, Table
+from paceline.report.tables.explanation import explanation_title
+from paceline.report.tables.launches import launch_table, throughput_table
+from paceline.report.tables.profile import gemm_table
+from paceline.report.tables.ranking import (
+    left_out_lines,
+    parity_table,
+    ranking_figure,
+    ranking_table,
+)
 from paceline.step import breakdown
-from paceline.store import Launch, Status
+from paceline.store import Launch
 from paceline.units import format_bandwidth
 
 
-@dataclass(frozen=True)
-class StudyResults:
-    """Everything known about a study; what could not be had is None or empty."""
-
-    study: str
-    launches: Sequence[Launch]
-    here: Sequence[Comparison] = ()
-    elsewhere: Sequence[Comparison] = ()
-    explanation: Explanation | None = None
-    calibration: MeasuredJob | None = None
-    profile: MachineProfile | None = None
-
-
-def study_page(results: StudyResults) -> Page:
+def study_page(results: StudyAnalysis) -> Page:
     """The whole page of a study."""
-    groups = grouped(results.launches)
     models = sorted({launch.model for launch in results.launches})
     sections = [
-        _results_section(results, groups),
-        _explanation_section(results),
+        _ranking_section(results) if results.rankings else _results_section(results),
+        *(_explanation_section(results, one) for one in results.explanations),
         _layers_section(results),
         _machine_section(results),
         _launches_section(results),
     ]
+    what = "frameworks compared" if results.rankings else _what_was_done(results)
     return Page(
-        title=f"{', '.join(models)}: measured, predicted, explained",
+        title=f"{', '.join(models)}: {what}",
         subtitle=f"Study {results.study}",
-        facts=_facts(results, groups),
+        facts=_facts(results),
         sections=[section for section in sections if section is not None],
         provenance=_provenance(results),
     )
+
+
+def _what_was_done(results: StudyAnalysis) -> str:
+    """``measured, predicted, explained``: as far as the study went."""
+    done = ["measured"]
+    done += ["predicted"] if results.here or results.elsewhere else []
+    return ", ".join(done + (["explained"] if results.explanations else []))
 
 
 def comparison_table(alone: LaunchGroup, comparisons: Sequence[Comparison]) -> Table:
@@ -96,13 +96,28 @@ def comparison_table(alone: LaunchGroup, comparisons: Sequence[Comparison]) -> T
     )
 
 
-def _results_section(results: StudyResults, groups: Sequence[LaunchGroup]) -> Section:
-    alone = _alone(groups)
+def _ranking_section(results: StudyAnalysis) -> Section:
+    """Who is faster than whom on each number of processes, and whether all train the same."""
+    tables = [ranking_table(count, ranking) for count, ranking in results.rankings.items()]
+    parity = results.parity
+    return Section(
+        "Ranking",
+        text=f"{len(results.frameworks)} frameworks trained the same network, their launches "
+        "interleaved.",
+        tables=[*tables, *([parity_table(parity)] if parity else [])],
+        figures=[figure("Throughput by framework", ranking_figure(results.rankings))],
+        notes=left_out_lines(parity) if parity else (),
+        warnings=results.doubts,
+    )
+
+
+def _results_section(results: StudyAnalysis) -> Section:
+    alone = results.alone
     comparisons = [*results.here, *results.elsewhere]
-    plain = [group for group in groups if group.first.instrument == "none"]
+    plain = [group for group in results.groups if group.first.instrument == "none"]
     warnings = doubt_lines(plain)
     if alone is None or not comparisons:
-        return Section("Measured", tables=[_throughput_table(plain)], warnings=warnings)
+        return Section("Measured", tables=[throughput_table(plain)], warnings=warnings)
     scaling = ScalingInfo(
         "throughput (samples/s)",
         (
@@ -114,15 +129,15 @@ def _results_section(results: StudyResults, groups: Sequence[LaunchGroup]) -> Se
     )
     return Section(
         "Predicted and measured",
-        text="From one process, processes that ran side by side without talking, and a probe of "
-        "this machine, the step of several processes was predicted and then measured.",
+        text="From one process, processes that were co-located without communication, and a probe "
+        "of this machine, the step of several processes was predicted and then measured.",
         tables=[comparison_table(alone, comparisons)],
         figures=[figure("Throughput by workers", scaling)],
         warnings=warnings,
     )
 
 
-def _predicted_series(results: StudyResults, alone: LaunchGroup) -> list[ScalingSeries]:
+def _predicted_series(results: StudyAnalysis, alone: LaunchGroup) -> list[ScalingSeries]:
     """Predictions begin at the one process they were made from."""
     start = ScalingPoint(1, Ranged(alone.throughput.mean))
     series = []
@@ -153,10 +168,7 @@ def _measured_points(plain: Sequence[LaunchGroup]) -> tuple[ScalingPoint, ...]:
     )
 
 
-def _explanation_section(results: StudyResults) -> Section | None:
-    explanation = results.explanation
-    if explanation is None:
-        return None
+def _explanation_section(results: StudyAnalysis, explanation: Explanation) -> Section:
     measured = explanation.measured
     figures = [
         figure(
@@ -172,29 +184,34 @@ def _explanation_section(results: StudyResults) -> Section | None:
     bars += [phase_bar("predicted", breakdown(one.prediction.step)) for one in matching]
     if bars:
         figures.append(figure("Phases of a step", PhasesInfo(tuple(bars))))
-    timeline = _timeline(results.launches, measured.first.world_size)
+    timeline = _timeline(results.launches, measured.first)
     if timeline is not None and timeline.outcome.timeline is not None:
         figures.append(figure("A measured step", gantt_info(timeline.outcome.timeline)))
     figures += [
         figure("The predicted step of one rank", gantt_info(one.prediction.step))
         for one in matching
     ]
+    whose = f" under {measured.first.framework}" if len(results.frameworks) > 1 else ""
     return Section(
-        "Where the time goes",
-        text=f"{measured.words}: {explanation.efficiency:.0%} of perfect scaling.",
+        f"Where the time goes{whose}",
+        text=f"{explanation_title(explanation)}.",
         figures=figures,
         notes=[f"Not known: {words}" for words in explanation.missing],
     )
 
 
-def _timeline(launches: Sequence[Launch], processes: int) -> Launch | None:
+def _timeline(launches: Sequence[Launch], like: Launch) -> Launch | None:
     for launch in launches:
-        if launch.instrument == "phases" and launch.world_size == processes:
+        if (
+            launch.instrument == "phases"
+            and launch.world_size == like.world_size
+            and launch.framework == like.framework
+        ):
             return launch
     return None
 
 
-def _layers_section(results: StudyResults) -> Section | None:
+def _layers_section(results: StudyAnalysis) -> Section | None:
     if results.calibration is None:
         return None
     layers = [layer for layer in results.calibration.layers if layer.gradient_bytes > 0]
@@ -218,7 +235,7 @@ def _layers_section(results: StudyResults) -> Section | None:
     return Section("Layers", tables=[table], figures=[figure("Gradient of each layer", info)])
 
 
-def _machine_section(results: StudyResults) -> Section | None:
+def _machine_section(results: StudyAnalysis) -> Section | None:
     profile = results.profile
     if profile is None:
         return None
@@ -241,11 +258,7 @@ def _machine_section(results: StudyResults) -> Section | None:
             for ranks, curve in profile.all_reduce.items()
         )
     )
-    gemm = Table(
-        (Column("product of"), Column("GFLOP/s", scale=1e-9, decimals=1)),
-        tuple((f"{n} × {n}", rate) for n, rate in sorted(profile.gemm_flops.items())),
-        note=f"One thread. Memory: {format_bandwidth(profile.memory_bandwidth)}.",
-    )
+    gemm = gemm_table(profile, f"One thread. Memory: {format_bandwidth(profile.memory_bandwidth)}.")
     return Section(
         "This machine",
         text=f"{profile.machine}. {profile.source}, {profile.measured_at}.",
@@ -255,60 +268,20 @@ def _machine_section(results: StudyResults) -> Section | None:
     )
 
 
-def _launches_section(results: StudyResults) -> Section:
-    rows = []
-    for launch in results.launches:
-        done = launch.status is Status.FINISHED
-        kind = "plain" if launch.instrument == "none" else launch.instrument
-        if launch.world_size > 1 and not launch.synchronised:
-            kind = "side by side"
-        rows.append(
-            (
-                launch.id,
-                float(launch.world_size),
-                kind,
-                str(launch.status) if done else f"{launch.status}: {launch.outcome.reason}",
-                throughput(launch) if done else None,
-                mean_step_seconds(launch) if done else None,
-                wall_over_cpu(launch) if done else None,
-            )
-        )
-    table = Table(
-        (
-            Column("launch"),
-            Column("processes", decimals=0),
-            Column("kind"),
-            Column("status"),
-            Column("samples/s"),
-            Column("step", "ms", scale=1e3),
-            Column("wall/CPU", decimals=2),
-        ),
-        tuple(rows),
-        note="In the order in which they ran, which was random.",
-    )
+def _launches_section(results: StudyAnalysis) -> Section:
+    table = launch_table(results.launches, "In the order in which they ran.", of_one_study=True)
     return Section("Launches", tables=[table])
 
 
-def _throughput_table(groups: Sequence[LaunchGroup]) -> Table:
-    return Table(
-        (Column("configuration"), Column("throughput", "samples/s"), Column("step", "ms", 1e3)),
-        tuple((g.words, Ranged.of(g.throughput), Ranged.of(g.step)) for g in groups),
-        note="± is the 95 % interval of the mean over launches (Student's t).",
-    )
-
-
-def _alone(groups: Sequence[LaunchGroup]) -> LaunchGroup | None:
-    for group in groups:
-        if group.first.world_size == 1 and group.first.instrument == "none":
-            return group
-    return None
-
-
-def _facts(results: StudyResults, groups: Sequence[LaunchGroup]) -> list[Fact]:
-    facts = []
-    alone = _alone(groups)
-    if alone is not None:
-        facts.append(_throughput_fact("1 process", alone))
+def _facts(results: StudyAnalysis) -> list[Fact]:
+    facts = [
+        _throughput_fact(f"{ranking.names[0]}, {_counted(count)}", ranking.groups[0])
+        for count, ranking in results.rankings.items()
+    ]
+    if facts:
+        return facts
+    if results.alone is not None:
+        facts.append(_throughput_fact("1 process", results.alone))
     for one in results.here:
         if one.measured is not None:
             facts.append(_throughput_fact(one.label, one.measured))
@@ -324,28 +297,41 @@ def _facts(results: StudyResults, groups: Sequence[LaunchGroup]) -> list[Fact]:
     return facts
 
 
+def _counted(processes: int) -> str:
+    return f"{processes} process{'es' if processes > 1 else ''}"
+
+
 def _throughput_fact(label: str, group: LaunchGroup) -> Fact:
     rate = group.throughput
     note = f"± {rate.half_width:,.1f} over {rate.launches} launches" if rate.launches > 1 else ""
     return Fact(label, f"{rate.mean:,.1f} samples/s", note)
 
 
-def _provenance(results: StudyResults) -> list[Fact]:
+def _provenance(results: StudyAnalysis) -> list[Fact]:
     if not results.launches:
         return []
     first = results.launches[0]
-    environment, facts = first.environment, first.outcome.facts
+    environment = first.environment
     loads = [launch.outcome.facts.get("load_before") for launch in results.launches]
     known = [load for load in loads if load is not None]
     return [
         Fact("machine", f"{environment.get('cpu_model')}, {environment.get('cores')} cores"),
-        Fact("framework", str(facts.get("versions", {}).get("framework", first.framework))),
+        Fact("framework", ", ".join(_versions(results.launches))),
         Fact("Paceline", f"{environment.get('paceline')} on Python {environment.get('python')}"),
         Fact("commit of the working directory", str(environment.get("git_commit") or "none")),
         Fact("begun", first.created_at),
-        Fact("design", f"{len(results.launches)} launches in shuffled blocks"),
+        Fact("launches", str(len(results.launches))),
         Fact(
             "load average before launches",
             f"{min(known):.1f} to {max(known):.1f}" if known else "unknown",
         ),
     ]
+
+
+def _versions(launches: Sequence[Launch]) -> list[str]:
+    """Each framework with the version that its launches told."""
+    told: dict[str, str] = {}
+    for launch in launches:
+        version = launch.outcome.facts.get("versions", {}).get("framework")
+        told.setdefault(launch.framework, f"{launch.framework} {version}" if version else "")
+    return [words or name for name, words in told.items()]

@@ -44,7 +44,7 @@ class Column:
         return printable(f"{self.title} ({self.unit})" if self.unit else self.title)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table:
     """Columns and rows of cells; ``note`` says once what all numbers share, as what ± means."""
 
@@ -61,6 +61,18 @@ class Table:
                     f"for {len(self.columns)} columns",
                     "give every row one cell per column; None where nothing is known",
                 )
+
+    def __str__(self) -> str:
+        from paceline.report.terminal import table_lines
+
+        return "\n".join(table_lines(self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from paceline.report.page import table_html
+
+        return table_html(self)
 
     def cells_of(self, index: int) -> list[Cell]:
         """The cells of one column, top to bottom."""

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from paceline.errors import StoreError
+from paceline.errors import InputError, StoreError
 from paceline.step import step_from_json, step_to_json
 from paceline.store.launch import Launch, LayerTiming, Outcome, RankSteps, Status
 from paceline.store.owner import owner_is_alive, this_process
@@ -62,6 +62,9 @@ class Store:
         """Close the file; the object is of no use afterwards."""
         self._connection.close()
 
+    def __repr__(self) -> str:
+        return f"<Store {self.path}>"
+
     def __enter__(self) -> "Store":
         return self
 
@@ -74,7 +77,10 @@ class Store:
             self._connection.execute(f"INSERT INTO launches VALUES ({_PLACES})", _row_of(launch))
 
     def finish(self, launch_id: str, outcome: Outcome) -> None:
-        """Record how a launch ended; when this returns, it is on disk. The first word counts."""
+        """Record how a launch ended; when this returns, it is on disk.
+
+        A second outcome of the same launch is ignored.
+        """
         with self._explained():
             self._insert_outcome(launch_id, outcome)
 
@@ -144,6 +150,19 @@ class Store:
                 "SELECT study FROM launches GROUP BY study ORDER BY MIN(rowid)"
             )
             return [row[0] for row in rows]
+
+    def study(self, name: str) -> list[Launch]:
+        """The launches of a study, in the order in which they began; an error if it has none."""
+        launches = self.launches(name)
+        if not launches:
+            raise self.no_study(name)
+        return launches
+
+    def no_study(self, name: str) -> InputError:
+        """The error for a study that is not here, with the newest that are."""
+        known = self.studies()[-5:]
+        hint = f"the newest studies here: {', '.join(known)}" if known else "studies here: none yet"
+        return InputError(f"there is no study named '{name}'", hint)
 
     def save_design(self, study: str, design: dict[str, Any]) -> None:
         """Keep what a study set out to do, so that it can be continued."""

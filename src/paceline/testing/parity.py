@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from paceline.errors import InputError
@@ -73,6 +73,35 @@ class ParityTable:
     def same(self) -> list[str]:
         """Frameworks that train the same."""
         return [row.framework for row in self.rows if not row.reason]
+
+    def check_some(self) -> None:
+        """Refuse to go on where no framework trains the same."""
+        if not self.same:
+            reasons = "; ".join(f"{row.framework}: {row.reason}" for row in self.rows)
+            raise InputError(f"no framework trains {self.model} as described: {reasons}")
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as JSON values, as the design of a study keeps it."""
+        rows = [
+            {**asdict(row), "difference": row.difference if row.losses else None}
+            for row in self.rows
+        ]
+        return {**asdict(self), "rows": rows}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "ParityTable":
+        """The table that `to_json` wrote."""
+        rows = tuple(
+            Parity(
+                **{
+                    **row,
+                    "losses": tuple(row["losses"]),
+                    "difference": math.nan if row["difference"] is None else row["difference"],
+                }
+            )
+            for row in document["rows"]
+        )
+        return cls(**{**document, "losses": tuple(document["losses"]), "rows": rows})
 
 
 def check_parity(

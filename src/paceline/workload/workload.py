@@ -9,7 +9,7 @@ from paceline.workload.graph import Graph
 from paceline.workload.precision import precision as find_precision
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Workload:
     """A network and how it is trained.
 
@@ -30,6 +30,11 @@ class Workload:
         if self.sequence is None and self.graph.uses_sequence:
             object.__setattr__(self, "sequence", self.graph.sequence)
         object.__setattr__(self, "precision", find_precision(self.precision).name)
+
+    def __repr__(self) -> str:
+        tokens = f" x {self.sequence} tokens" if self.sequence is not None else ""
+        how = f"batch {self.batch}{tokens}, {self.precision}, {self.optimiser}"
+        return f"<Workload {self.graph.name}: {how}>"
 
     @classmethod
     def of(

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.next_steps import next_line, with_store
 from paceline.cli.options import store_option
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.output import emit_json, json_option
 
 if TYPE_CHECKING:
     from paceline.analyse.machine_fit import MachineFit
@@ -30,22 +31,16 @@ def command(model: str | None, store_path: Path | None, as_json: bool) -> None:
     says how wide predictions are because of it, and which run would narrow them most. The
     machine's profile keeps what was learnt, and 'paceline predict' uses it from then on.
     """
-    from dataclasses import asdict, replace
+    from dataclasses import asdict
 
-    from paceline.analyse.machine_fit import fit_machine
-    from paceline.measurement.probe import current_profile, save_profile
-    from paceline.store import Store, default_store_path
+    from paceline.api.measuring import calibrate
 
-    with Store(store_path or default_store_path(), create=False) as store:
-        profile = current_profile(store)
-        fit = fit_machine(store.launches(), profile, model)
-        if profile is not None:
-            save_profile(store, replace(profile, training=fit.training))
+    fit = calibrate(model, store=store_path)
     if as_json:
         emit_json("calibrate", 2, {"fit": asdict(fit)})
         return
     _print(fit)
-    next_line(fit.next_runs[0].command)
+    next_line(with_store(fit.next_runs[0].command))
 
 
 def _print(fit: "MachineFit") -> None:

@@ -64,7 +64,7 @@ def _list(listed: "list[Constant]", as_json: bool) -> None:
         (one.name, f"{one.value:.6g}", one.unit, one.status.value, one.source) for one in listed
     )
     print_table(Table(columns, rows))
-    next_line("paceline constants NAME", "docs/constants.md says how to change one")
+    next_line(f"paceline constants {listed[0].name}")
 
 
 def _show(one: "Constant", as_json: bool) -> None:

@@ -2,7 +2,8 @@
 
 import click
 
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.next_steps import next_line
+from paceline.cli.output import emit_json, json_option, show
 
 EXAMPLE = """
 \b
@@ -15,27 +16,16 @@ Example:
 @json_option
 def command(as_json: bool) -> None:
     """Say what works on this machine and what to install for the rest."""
+    from dataclasses import asdict
+
     from paceline.analyse.doctor import examine
     from paceline.report.table import Column, Table
-    from paceline.report.terminal import print_table
 
     findings = examine()
     if as_json:
-        emit_json(
-            "doctor",
-            1,
-            {
-                "findings": [
-                    {"name": f.name, "works": f.works, "detail": f.detail, "remedy": f.remedy}
-                    for f in findings
-                ]
-            },
-        )
+        emit_json("doctor", 1, {"findings": [asdict(finding) for finding in findings]})
         return
-    print_table(
-        Table(
-            (Column("what"), Column("works"), Column("found"), Column("to change that")),
-            tuple((f.name, "yes" if f.works else "no", f.detail, f.remedy) for f in findings),
-        )
-    )
+    columns = (Column("what"), Column("works"), Column("found"), Column("to change that"))
+    rows = tuple((f.name, "yes" if f.works else "no", f.detail, f.remedy) for f in findings)
+    show([Table(columns, rows)])
     next_line("paceline demo", "paceline models")

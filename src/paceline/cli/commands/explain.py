@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
+from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import store_option
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.output import emit_json, json_option, show
 
 EXAMPLE = """
 \b
@@ -18,67 +19,31 @@ Examples:
 @click.command(epilog=EXAMPLE)
 @click.argument("study")
 @click.option("--processes", type=int, help="Which configuration [default: the largest].")
+@click.option("--framework", help="Whose launches, in a comparison [default: the first].")
 @store_option
 @json_option
-def command(study: str, processes: int | None, store_path: Path | None, as_json: bool) -> None:
+def command(
+    study: str,
+    processes: int | None,
+    framework: str | None,
+    store_path: Path | None,
+    as_json: bool,
+) -> None:
     """Say why several processes are slower than perfect scaling, cause by cause.
 
-    Uses what the study has: plain launches on one and several processes, launches side by side
-    (--unsynchronised) for what sharing costs, and timed ones (--instrument phases) for
-    communication. What is missing is said.
+    Uses what the study has: plain launches on one and several processes, launches co-located
+    without communication (--no-sync) for what sharing costs, and timed ones (--instrument
+    phases) for communication. What is missing is said.
     """
-    from paceline.analyse.explain import explain
-    from paceline.errors import InputError
-    from paceline.measurement.probe import current_profile
-    from paceline.report.table import Column, Table
-    from paceline.report.terminal import print_table, print_waterfall
-    from paceline.store import Store, default_store_path
+    from paceline.api.measuring import explain
+    from paceline.report.tables import explanation as tables
+    from paceline.report.terminal import print_waterfall
 
-    with Store(store_path or default_store_path(), create=False) as store:
-        launches = store.launches(study)
-        if not launches:
-            known = ", ".join(store.studies()[-5:]) or "none yet"
-            raise InputError(f"there is no study named '{study}'", f"studies here: {known}")
-        profile = current_profile(store)
-    explanation = explain(launches, processes, profile)
+    found = explain(study, processes=processes, framework=framework, store=store_path)
     if as_json:
-        emit_json(
-            "explain",
-            1,
-            {
-                "study": study,
-                "processes": explanation.measured.first.world_size,
-                "efficiency": explanation.efficiency,
-                "measured_step_seconds": explanation.measured.step.mean,
-                "ideal_step_seconds": explanation.alone.step.mean,
-                "waterfall": [
-                    {"label": i.label, "seconds": i.seconds, "kind": str(i.kind), "note": i.note}
-                    for i in explanation.waterfall.items
-                ],
-                "phases_by_rank": [
-                    {f"{phase}_seconds": value for phase, value in parts.exposed.items()}
-                    for parts in explanation.phases
-                ],
-                "missing": list(explanation.missing),
-            },
-        )
+        emit_json("explain", 1, {"study": study, **tables.explanation_json(found)})
         return
-    print_waterfall(
-        explanation.waterfall,
-        f"{explanation.measured.words}: {explanation.efficiency:.0%} of perfect scaling",
-    )
-    if explanation.phases:
-        phases = list(dict.fromkeys(p for parts in explanation.phases for p in parts.exposed))
-        print_table(
-            Table(
-                (Column("rank"), *(Column(str(p), "ms", scale=1e3, decimals=1) for p in phases)),
-                tuple(
-                    (str(rank), *(parts.exposed.get(p) for p in phases))
-                    for rank, parts in enumerate(explanation.phases)
-                ),
-                note="An instrumented step; communication is what nothing hides, waiting included.",
-            )
-        )
-    for words in explanation.missing:
-        click.echo(f"not known: {words}")
-    next_line(f"paceline report {study}", "paceline whatif --help")
+    print_waterfall(found.waterfall, tables.explanation_title(found))
+    phases = tables.phases_table(found)
+    show([*([phases] if phases else []), *tables.missing_lines(found)])
+    next_line(same_job("report"), same_job("list"))

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import click
 
+from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import store_option
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.output import emit_json, json_option
+from paceline.errors import InputError
 
 EXAMPLE = """
 \b
@@ -31,15 +33,17 @@ def command(
     path: Path, table: str, study: str | None, store_path: Path | None, as_json: bool
 ) -> None:
     """Write launches as a tidy table; the ending of PATH says CSV or Parquet."""
-    from paceline.errors import InputError
     from paceline.report.files import write_bytes, write_text
     from paceline.store import Store, default_store_path
     from paceline.store.export import TABLES, to_csv, to_parquet
 
     if path.suffix not in (".csv", ".parquet"):
-        raise InputError(f"'{path.name}' ends neither in .csv nor in .parquet", "name it steps.csv")
+        raise InputError(
+            f"'{path.name}' ends neither in .csv nor in .parquet", f"name it {table}.csv"
+        )
     with Store(store_path or default_store_path(), create=False) as store:
-        rows = list(TABLES[table](store.launches(study)))
+        launches = store.study(study) if study else store.launches()
+    rows = list(TABLES[table](launches))
     if path.suffix == ".csv":
         write_text(path, to_csv(rows))
     else:
@@ -48,4 +52,4 @@ def command(
         emit_json("export", 1, {"path": str(path), "table": table, "rows": len(rows)})
         return
     click.echo(f"{len(rows)} rows of {table} in {path}")
-    next_line("paceline list", "paceline report STUDY")
+    next_line(same_job("list"))

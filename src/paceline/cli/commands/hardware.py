@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.output import emit_json, json_option, show
 
 LISTS = ("devices", "links", "clusters", "libraries", "frameworks")
 
@@ -33,9 +34,9 @@ def command(what: str, own_file: Path | None, as_json: bool) -> None:
     LIST is devices, links, clusters, libraries or frameworks; NAME is the name of any of
     them, in any spelling.
     """
-    from paceline.cli.hardware_entries import entry
-    from paceline.cli.hardware_lists import listing
     from paceline.hardware.catalogue import catalogue
+    from paceline.report.tables.hardware_entries import entry
+    from paceline.report.tables.hardware_lists import listing
 
     known = catalogue().extended_with(own_file) if own_file else catalogue()
     if what in LISTS:
@@ -43,12 +44,12 @@ def command(what: str, own_file: Path | None, as_json: bool) -> None:
         if as_json:
             emit_json("hardware-list", 1, {"list": what, "entries": listed.entries})
             return
-        listed.show()
-        next_line(f"paceline hardware {listed.example}", "paceline predict --help")
+        show([listed.table])
+        next_line(same_job("hardware", what=listed.example), "paceline predict --help")
         return
     found = entry(what, known)
     if as_json:
         emit_json("hardware", 1, found.facts)
         return
-    found.show()
+    show(found.parts)
     next_line(*found.next_commands)

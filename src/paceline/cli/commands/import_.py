@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import parse_one_place, store_option
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.output import emit_json, json_option, show, warn
+from paceline.errors import InputError
 
 if TYPE_CHECKING:
-    from paceline.cli.imported import Imported
-    from paceline.measurement.imports import Told
+    from paceline.store import Launch
 
 EXAMPLE = """
 \b
@@ -19,6 +20,9 @@ Examples:
   paceline import job-1.out job-2.out --model resnet50 --batch 64 -j 2x4
   paceline import trace-rank0.json trace-rank1.json --model resnet50 --batch 32
 """
+LONG_FILE_BYTES = 20_000_000
+BYTES_PER_SECOND = 10_000_000.0
+"""How fast files are read, about, for the estimate of a long one."""
 
 
 @click.command(epilog=EXAMPLE)
@@ -49,45 +53,57 @@ def command(
     Each log is a launch; trace files given together are the ranks of one. What a file does not
     tell is asked for, never guessed.
     """
-    from paceline.cli.imported import imported_json, print_imported, read_files
+    from paceline.measurement.imported import read_files
     from paceline.measurement.imports import Told
+    from paceline.report.tables.imported import imported_json, imported_parts
 
     nodes, ranks = parse_one_place(place)
     told = Told(model, batch, ranks, nodes, precision)
-    found = read_files(files, program)
-    recorded: list[str] = []
+    found = read_files(files, program, _say_if_long)
     if not as_json:
         for one in found:
-            print_imported(one)
+            show(imported_parts(one))
+            warn(f"warning: {warning}" for warning in one.content.warnings)
+    try:
+        made = [one.launch(study or files[0].stem, told) for one in found]
+    except InputError as error:
+        if not dry_run:
+            raise
+        click.echo(f"to be recorded it needs more: {error.message}; {error.hint}")
+        made = []
+    launches = [launch for launch in made if launch is not None]
     if not dry_run:
-        recorded = _record(found, told, study or files[0].stem, store_path)
+        _record(launches, store_path)
     if as_json:
         documents = [imported_json(one) for one in found]
-        emit_json("import", 1, {"files": documents, "launches": recorded})
+        ids = [] if dry_run else [launch.id for launch in launches]
+        emit_json("import", 1, {"files": documents, "launches": ids})
         return
-    _end(recorded, dry_run, files[0])
-
-
-def _record(
-    found: "list[Imported]", told: "Told", study: str, store_path: Path | None
-) -> list[str]:
-    from paceline.store import Store, default_store_path
-
-    launches = [launch for one in found if (launch := one.launch(study, told)) is not None]
-    if not launches:
-        return []
-    with Store(store_path or default_store_path()) as store:
-        for launch in launches:
-            store.complete(launch)
-    return [launch.id for launch in launches]
-
-
-def _end(recorded: list[str], dry_run: bool, first: Path) -> None:
-    if recorded:
-        click.echo(f"Recorded: {', '.join(recorded)}")
-        next_line(f"paceline show {recorded[0]}", "paceline list", "paceline report")
-    elif dry_run:
-        next_line(f"paceline import {first}")
+    if dry_run:
+        next_line(same_job("import", drop=("dry_run",)) if launches else "paceline import --help")
+    elif launches:
+        click.echo(f"Recorded: {', '.join(launch.id for launch in launches)}")
+        first = launches[0]
+        next_line(same_job("show", launch_id=first.id), same_job("report", study=first.study))
     else:
         click.echo("Nothing here is a launch; nothing was recorded.")
-        next_line(f"paceline import {first} --json", "paceline recipes")
+        next_line(same_job("import", as_json=True), "paceline recipes")
+
+
+def _say_if_long(path: Path) -> None:
+    """Files that take more than a few seconds are announced."""
+    from paceline.units import format_bytes, format_seconds
+
+    size = path.stat().st_size if path.is_file() else 0
+    if size > LONG_FILE_BYTES:
+        about = format_seconds(size / BYTES_PER_SECOND)
+        click.echo(f"  reading {path.name}, {format_bytes(size)}, about {about}", err=True)
+
+
+def _record(launches: "list[Launch]", store_path: Path | None) -> None:
+    from paceline.store import Store, default_store_path
+
+    if launches:
+        with Store(store_path or default_store_path()) as store:
+            for launch in launches:
+                store.complete(launch)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
+from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import store_option
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.output import emit_json, json_option, show
 
 EXAMPLE = """
 \b
@@ -17,52 +18,28 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @click.option("--study", help="Only the launches of this study.")
-@click.option("--last", default=40, show_default=True, help="Only the newest launches.")
+@click.option(
+    "--last", type=click.IntRange(1), default=40, show_default=True, help="Only the newest."
+)
 @store_option
 @json_option
 def command(study: str | None, last: int, store_path: Path | None, as_json: bool) -> None:
     """List recorded launches, the newest last."""
-    from paceline.analyse.statistics import mean_step_seconds, throughput
-    from paceline.cli.tables import launches_json
-    from paceline.report.table import Column, Table
-    from paceline.report.terminal import print_table
-    from paceline.store import Status, Store, default_store_path
+    from paceline.report.tables.launches import launch_table, launches_json
+    from paceline.store import Store, default_store_path
 
     with Store(store_path or default_store_path(), create=False) as store:
-        launches = store.launches(study)
-    shown = launches[-last:] if last > 0 else launches
+        launches = store.study(study) if study else store.launches()
+    shown = launches[-last:]
     if as_json:
         emit_json("list", 1, {"launches": launches_json(shown)})
         return
-    columns = (
-        Column("launch"),
-        Column("study"),
-        Column("model"),
-        Column("processes", decimals=0),
-        Column("batch", decimals=0),
-        Column("kind"),
-        Column("status"),
-        Column("samples/s"),
-        Column("step", "ms", scale=1e3),
-    )
-    rows = []
-    for launch in shown:
-        kind = "plain" if launch.instrument == "none" else launch.instrument
-        if launch.world_size > 1 and not launch.synchronised:
-            kind = "side by side"
-        done = launch.status is Status.FINISHED
-        rows.append(
-            (
-                launch.id,
-                launch.study,
-                launch.model,
-                float(launch.world_size),
-                float(launch.batch_per_rank),
-                kind,
-                str(launch.status),
-                throughput(launch) if done else None,
-                mean_step_seconds(launch) if done else None,
-            )
+    note = f"{len(shown)} of {len(launches)} launches."
+    show([launch_table(shown, note, of_one_study=False)])
+    if shown:
+        newest = shown[-1]
+        next_line(
+            same_job("show", launch_id=newest.id),
+            same_job("report", study=newest.study),
+            same_job("export", path="launches.csv"),
         )
-    print_table(Table(columns, tuple(rows), note=f"{len(shown)} of {len(launches)} launches."))
-    next_line("paceline show LAUNCH", "paceline explain STUDY", "paceline export launches.csv")

@@ -2,7 +2,8 @@
 
 import click
 
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.next_steps import next_line
+from paceline.cli.output import emit_json, json_option, show
 
 EXAMPLE = """
 \b
@@ -22,9 +23,8 @@ def command(search: str, as_json: bool) -> None:
     Any gpt_h{hidden}_l{layers} or bert_h{hidden}_l{layers}, with _a{heads} and _v{vocabulary}
     if wanted, can be named too.
     """
-    from paceline.cli.model_tables import model_facts, model_table
     from paceline.errors import UnknownNameError
-    from paceline.report.terminal import print_table
+    from paceline.report.tables.models import model_facts, model_table
     from paceline.workload.zoo import names_like
 
     names = names_like(search)
@@ -36,5 +36,5 @@ def command(search: str, as_json: bool) -> None:
     if as_json:
         emit_json("models", 1, {"models": models})
         return
-    print_table(model_table(models))
+    show([model_table(models)])
     next_line(f"paceline inspect {names[0]} --batch 32")

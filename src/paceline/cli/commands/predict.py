@@ -1,15 +1,14 @@
 """``paceline predict``: step time, throughput and memory of a plan on a cluster."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from paceline.cli.options import store_option
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.options import out_option, places_given, store_option
+from paceline.cli.output import emit_json, json_option, show, write_figure
 from paceline.cli.plan_options import (
-    Request,
     measured_options,
     place_options,
     plan_options,
@@ -17,8 +16,6 @@ from paceline.cli.plan_options import (
 )
 
 if TYPE_CHECKING:
-    from paceline.analyse.comparison import Comparison
-    from paceline.analyse.groups import LaunchGroup
     from paceline.predictor.prediction import Prediction
 
 EXAMPLE = """
@@ -39,8 +36,8 @@ Examples:
 @place_options
 @plan_options
 @measured_options
-@click.option("--chrome-trace", type=click.Path(path_type=Path), help="Write the step as JSON.")
-@click.option("--timeline", type=click.Path(path_type=Path), help="Write the step as SVG.")
+@out_option("--chrome-trace", "Write the step as JSON for ui.perfetto.dev.")
+@out_option("--timeline", "Write the step as SVG.")
 @store_option
 @json_option
 def command(
@@ -58,91 +55,57 @@ def command(
     trace without a cluster is replayed on nodes of the traced device joined by --link.
     """
     from paceline.analyse.comparison import comparisons_json
-    from paceline.cli.local_predictions import predictions_here
+    from paceline.api.predictions import predict
+    from paceline.api.this_machine import predict_here
     from paceline.predictor.prediction_json import prediction_json
+    from paceline.report.study import comparison_table
+    from paceline.report.tables.predictions import notes_of, prediction_parts
 
-    request = Request(options)
-    comparisons: Sequence[Comparison] = ()
-    alone = None
-    if request.is_here:
-        here = predictions_here(request, store_path)
-        comparisons, alone = here.comparisons, here.alone
-        predictions = [one.prediction for one in comparisons]
+    places = places_given(options.pop("places"), options.pop("nodes"))
+    here = None
+    if options["cluster"] or options["device"] or options["trace"] is not None:
+        predictions = [predict(**{**options, **place}) for place in places]
     else:
-        predictions = _predictions(request)
+        asked = [(place["nodes"], place.get("processes", 1)) for place in places if place]
+        named = {key: value for key, value in options.items() if key not in ("cluster", "device")}
+        here = predict_here(places=asked, store=store_path, **named)
+        predictions = [one.prediction for one in here.comparisons]
     _write(predictions[-1], chrome_trace, timeline)
     if as_json:
         fields: dict[str, Any] = {"predictions": [prediction_json(p) for p in predictions]}
-        if comparisons:
-            fields["comparisons"] = comparisons_json(comparisons)
+        if here is not None:
+            fields["comparisons"] = comparisons_json(here.comparisons)
         emit_json("prediction", 2, fields)
         return
-    _print(predictions, comparisons, alone)
+    alone = None if here is None else here.alone
+    if here is None or alone is None:
+        show(prediction_parts(predictions))
+    else:
+        show([comparison_table(alone, here.comparisons), *notes_of(predictions)])
     for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
         if path is not None:
             click.echo(f"{how} {path}")
-    if alone is not None:
-        next_line("paceline calibrate", f"paceline explain {alone.first.study}")
-    elif request.is_here:
-        next_line(f"paceline measure --model {options['model']} --instrument none,layers")
+    if here is None:
+        next_line(same_job("whatif", **_last_place()))
+    elif alone is None:
+        next_line(same_job("measure", instrument="none,layers"))
     else:
-        next_line(_whatif_line(options))
+        next_line(same_job("calibrate"), same_job("explain", study=alone.first.study))
 
 
-def _print(
-    predictions: "list[Prediction]",
-    comparisons: "Sequence[Comparison]",
-    alone: "LaunchGroup | None",
-) -> None:
-    """One place in full; several as a table; beside measurements where there are some."""
-    from paceline.cli.prediction_tables import prediction_table
-    from paceline.report.study import comparison_table
-    from paceline.report.terminal import print_table
-
-    if alone is not None:
-        print_table(comparison_table(alone, comparisons))
-    elif len(predictions) == 1:
-        click.echo(str(predictions[0]))
-        return
-    else:
-        print_table(prediction_table(predictions))
-    for note in dict.fromkeys(note for p in predictions for note in p.notes):
-        click.echo(f"note: {note}")
-
-
-def _predictions(request: Request) -> "list[Prediction]":
-    from paceline.predictor.predict import predict
-
-    found = []
-    for cluster in request.clusters():
-        plan = request.plan(cluster.devices)
-        workload = request.workload(plan.dp)
-        found.append(predict(workload, cluster, plan, **request.measured()))
-    return found
+def _last_place() -> dict[str, str]:
+    """The last of several places, for commands that look at one."""
+    given = click.get_current_context().params
+    return {key: given[key].split(",")[-1] for key in ("places", "nodes") if given.get(key)}
 
 
 def _write(prediction: "Prediction", trace_path: Path | None, timeline: Path | None) -> None:
-    from paceline.report.files import write_text
-
     if trace_path is not None:
+        from paceline.report.files import write_text
         from paceline.step import chrome_trace
 
         write_text(trace_path, chrome_trace(prediction.step))
     if timeline is not None:
-        from paceline.report.figures.drawing import draw, standalone
         from paceline.report.figures.gantt import gantt_info
 
-        write_text(timeline, standalone(draw(gantt_info(prediction.step))))
-
-
-def _whatif_line(options: dict[str, Any]) -> str:
-    named = {"cluster": "cluster_name", "device": "device_name", "link": "link_name"}
-    words = [f"--{option} {options[key]}" for option, key in named.items() if options[key]]
-    for option, key in (("-j", "places"), ("--nodes", "nodes")):
-        if options[key]:
-            words.append(f"{option} {options[key].split(',')[-1]}")
-    where = " ".join(words)
-    model = (
-        f"--model {options['model']}" if options["model"] else f"--trace {options['trace_name']}"
-    )
-    return f"paceline whatif {model} {where}"
+        write_figure(timeline, gantt_info(prediction.step))

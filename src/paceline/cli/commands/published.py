@@ -1,10 +1,11 @@
 """`paceline published`: the measurements that Paceline is validated on."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.output import emit_json, json_option, show
 
 if TYPE_CHECKING:
     from paceline.analyse.validation.measurement import Measurement
@@ -52,6 +53,7 @@ def command(
     """
     from paceline.analyse.validation.reference import reference_table
     from paceline.analyse.validation.selection import in_order, selected
+    from paceline.report.tables.published import published_table, row_json
 
     if sources:
         _show_sources(as_json)
@@ -68,12 +70,12 @@ def command(
         _export(rows, export)
     shown = rows[: limit or (len(rows) if as_json else _SHOWN)]
     if as_json:
-        facts = [_facts(row) for row in shown]
+        facts = [row_json(row) for row in shown]
         emit_json("published", 1, {"rows_chosen": len(rows), "rows": facts})
         return
-    _show(shown, len(rows))
+    show([published_table(shown, len(rows))])
     if export:
-        next_line(f"paceline validate --data {export}")
+        next_line(same_job("validate", files=export))
     else:
         next_line("paceline published --sources", "paceline validate")
 
@@ -86,58 +88,18 @@ def _require_known(rows: "list[Measurement]", column: str, value: str) -> None:
         raise unknown_name(f"published {column}", value, known, f"known: {', '.join(known)[:300]}")
 
 
-def _show(rows: "list[Measurement]", chosen: int) -> None:
-    from paceline.report.table import Column, Table
-    from paceline.report.terminal import print_table
-
-    columns = (
-        "id",
-        "framework",
-        "model",
-        "prec.",
-        "device",
-        "nodes x dev.",
-        "batch",
-        "rate",
-        "per s",
-    )
-    cells = []
-    for row in rows:
-        what = row.configuration
-        cells.append(
-            (
-                what.id,
-                what.framework,
-                what.model,
-                what.precision,
-                what.device,
-                f"{what.nodes}x{what.devices_per_node}",
-                f"{what.global_batch:g}",
-                f"{row.throughput:.5g}",
-                what.throughput_unit,
-            )
-        )
-    more = f"; {len(rows)} shown, --limit or --export for more" if len(rows) < chosen else ""
-    note = f"{chosen} rows chosen{more}. Batch and rate are those of the whole job."
-    print_table(Table(tuple(Column(name) for name in columns), tuple(cells), note=note))
-
-
 def _show_sources(as_json: bool) -> None:
     from dataclasses import asdict
 
     from paceline.analyse.validation.reference import reference_sources
-    from paceline.report.table import Column, Table
-    from paceline.report.terminal import print_table
+    from paceline.report.tables.published import sources_table
 
     sources = reference_sources()
     if as_json:
         emit_json("published-sources", 1, {"sources": [asdict(source) for source in sources]})
         return
-    columns = tuple(Column(name) for name in ("family", "rows", "repository", "licence"))
-    cells = tuple((s.family, s.rows, s.repository, s.licence) for s in sources)
-    note = "Each row also names the file and line it was printed on: --json or --export."
-    print_table(Table(columns, cells, note=note))
-    next_line("paceline published --family hkbu")
+    show([sources_table(sources)])
+    next_line(same_job("published", drop=("sources",), family="hkbu"))
 
 
 def _export(rows: "list[Measurement]", path: str) -> None:
@@ -148,10 +110,3 @@ def _export(rows: "list[Measurement]", path: str) -> None:
 
     write_text(Path(path), to_csv(rows))
     click.echo(f"wrote {len(rows)} rows to {path}", err=True)
-
-
-def _facts(row: "Measurement") -> dict[str, Any]:
-    from paceline.analyse.validation.schema import COLUMNS
-
-    values = {name: row.value(column.attribute) for name, column in COLUMNS.items()}
-    return {name: value for name, value in values.items() if value not in (None, "")}

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.next_steps import next_line
 from paceline.cli.options import parse_settings
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.output import emit_json, json_option
 
 if TYPE_CHECKING:
     from paceline.frameworks.recipes import ProgramRecipe
@@ -43,7 +44,7 @@ def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
         emit_json("recipe", 1, {**fields, "filled_command": filled})
         return
     _print(chosen, filled, given)
-    next_line(f"paceline import {_log_file(chosen)} --dry-run")
+    next_line("paceline run --help", "paceline import --help")
 
 
 def _log_file(chosen: "ProgramRecipe") -> str:
@@ -57,7 +58,7 @@ def _list(found: "list[ProgramRecipe]", as_json: bool) -> None:
     width = max(len(one.name) for one in found)
     for one in found:
         click.echo(f"  {one.name:<{width}}  {one.title}")
-    next_line("paceline recipes NAME")
+    next_line(f"paceline recipes {found[0].name}")
 
 
 def _print(chosen: "ProgramRecipe", filled: str, given: dict[str, str]) -> None:
@@ -75,7 +76,7 @@ def _print(chosen: "ProgramRecipe", filled: str, given: dict[str, str]) -> None:
     for placeholder, meaning in chosen.placeholders.items():
         if placeholder not in given:
             click.echo(f"    {{{placeholder}}}  {meaning}")
-    click.echo(f"  then import {chosen.log}")
+    click.echo(f"  then 'paceline import {_log_file(chosen)} --dry-run' (the log: {chosen.log})")
     for heading, lines in (
         ("Install", chosen.install),
         ("To be comparable", chosen.comparable),

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
-from paceline.cli.options import parse_places, store_option
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.options import out_option, store_option
+from paceline.cli.output import emit_json, json_option
 
 EXAMPLE = """
 \b
@@ -17,11 +18,7 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @click.argument("study")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The page [default: STUDY.html].",
-)
+@out_option("--out", "The page [default: STUDY.html].")
 @click.option("--nodes", default="4,8,16", show_default=True, help="Node counts to predict.")
 @click.option("--link", default="eth_10g", show_default=True, help="Network between them.")
 @store_option
@@ -30,18 +27,17 @@ def command(
     study: str, out: Path | None, nodes: str, link: str, store_path: Path | None, as_json: bool
 ) -> None:
     """Write one self-contained HTML page: results, predictions, waterfall, timelines, launches."""
-    from paceline.cli.commands.demo import results_json, study_results
-    from paceline.report.files import write_text
-    from paceline.report.page import render
-    from paceline.report.study import study_page
-    from paceline.store import Store, default_store_path
+    from paceline.places import parse_counts
+    from paceline.report.study_json import study_json
+    from paceline.study import Study
 
-    counts = [count for _, count in parse_places(nodes)]
-    with Store(store_path or default_store_path(), create=False) as store:
-        results = study_results(store, study, counts, link)
-    page = write_text(out or Path(f"{study}.html"), render(study_page(results)))
+    counts = parse_counts(nodes, "nodes", "--nodes")
+    found = Study.load(store_path, study)
+    page = found.report(out or Path(f"{study}.html"), counts, link)
+    analysis = found.analyse(counts, link)
     if as_json:
-        emit_json("report", 1, {**results_json(results), "report": str(page)})
+        emit_json("report", 1, {**study_json(analysis), "report": str(page)})
         return
     click.echo(f"Report: {page}")
-    next_line(f"paceline explain {study}", f"paceline export launches.csv --study {study}")
+    first = "explain" if analysis.explanations else "list"
+    next_line(same_job(first), same_job("export", path="launches.csv"))

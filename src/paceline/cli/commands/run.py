@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import parse_one_place, parse_settings, store_option
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.output import emit_json, json_option, show, show_launches, warn
+from paceline.errors import InputError
 
 if TYPE_CHECKING:
     from paceline.store import Launch
@@ -31,7 +33,13 @@ Examples:
 @click.option("-j", "place", help="NODESxPROCESSES, where the processes do not tell it.")
 @click.option("--precision", default="", help="fp32, bf16, ... for the record.")
 @click.option("--layers", "with_layers", is_flag=True, help="Time single layers too; slower.")
-@click.option("--warmup-steps", default=3, show_default=True, help="Steps that do not count.")
+@click.option(
+    "--warmup-steps",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="Steps timed but not counted.",
+)
 @click.option("--timeout", help="End the command after so long, such as 2h.")
 @click.option("--study", help="Study to put the launch in [default: the model's name].")
 @store_option
@@ -83,7 +91,6 @@ def _command(
     command_line: tuple[str, ...], recipe_name: str | None, values: tuple[str, ...]
 ) -> tuple[dict[str, str], tuple[str, ...], str | None]:
     """Variables, words and log reader of what is to be run."""
-    from paceline.errors import InputError
     from paceline.frameworks.recipes import fill
     from paceline.frameworks.registry import recipe
 
@@ -106,22 +113,25 @@ def _command(
 
 
 def _show(launch: "Launch", as_json: bool) -> None:
-    from paceline.cli.step_tables import print_phases
-    from paceline.cli.tables import launch_json, print_throughput
+    from paceline.report.tables.launches import launch_json
+    from paceline.report.tables.steps import step_table
     from paceline.store import Status
 
+    finished, timeline = launch.status is Status.FINISHED, launch.outcome.timeline
     if as_json:
         emit_json("run", 1, {**launch_json(launch), "facts": launch.outcome.facts})
     else:
-        if launch.status is Status.FINISHED:
-            print_throughput([launch])
-            if launch.outcome.timeline is not None:
-                click.echo(f"Median step ({launch.outcome.timeline.label})")
-                print_phases(launch.outcome.timeline)
-        for note in launch.outcome.facts.get("notes", ()):
-            click.echo(f"note: {note}", err=True)
-        if launch.status is Status.FINISHED:
-            next_line(f"paceline show {launch.id}", f"paceline show {launch.id} --trace step.json")
-    if launch.status is not Status.FINISHED:
-        click.echo(f"{launch.status}: {launch.outcome.reason}", err=True)
+        if finished:
+            show_launches([launch])
+            if timeline is not None:
+                show([f"Median step ({timeline.label})", step_table(timeline)])
+        warn(f"note: {note}" for note in launch.outcome.facts.get("notes", ()))
+        if finished:
+            trace = {} if timeline is None else {"trace": "step.json"}
+            next_line(
+                same_job("show", launch_id=launch.id, **trace),
+                same_job("report", study=launch.study),
+            )
+    if not finished:
+        warn([f"{launch.status}: {launch.outcome.reason}"])
         raise SystemExit(1)

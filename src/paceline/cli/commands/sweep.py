@@ -1,19 +1,15 @@
 """``paceline sweep``: data and model parallelism along the five axes, with crossovers."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from paceline.cli.output import emit_json, json_option, next_line
-from paceline.cli.plan_options import Request, place_options, workload_options
+from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.options import out_option, places_given
+from paceline.cli.output import emit_json, json_option, show, write_figure
+from paceline.cli.plan_options import place_options, workload_options
 from paceline.errors import InputError
-
-if TYPE_CHECKING:
-    from paceline.hardware import Cluster
-    from paceline.plan.plan import Plan
-    from paceline.predictor.vectorised import Comparison
-    from paceline.workload.workload import Workload
 
 EXAMPLE = """
 \b
@@ -36,17 +32,14 @@ Examples:
     required=True,
     help="batch, flops, memory, link or nodes: NAME=FIRST..LAST[:COUNT] or NAME=A,B,C; one or two.",
 )
-@click.option("--compare", "ways", default="dp,mp", show_default=True, help="dp, mp or both.")
+@click.option("--compare", default="dp,mp", show_default=True, help="dp, mp or both.")
 @click.option("--framework", help="A profile, as in pydtnn [default: torch-ddp].")
-@click.option("--overlap", help="none, per_tensor, bucketed or one_message.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write every point as CSV.")
-@click.option("--figure", type=click.Path(path_type=Path), help="Write a one-axis sweep as SVG.")
+@click.option("--overlap", help="When gradients travel: none, per_tensor, bucketed, one_message.")
+@out_option("--out", "Write every point as CSV.")
+@out_option("--figure", "Write a one-axis sweep as SVG.")
 @json_option
 def command(
     axes: tuple[str, ...],
-    ways: str,
-    framework: str | None,
-    overlap: str | None,
     out: Path | None,
     figure: Path | None,
     as_json: bool,
@@ -58,85 +51,25 @@ def command(
     no axis stays as the workload and the cluster have it. Both ways train on the same samples
     per step. Crossovers are solved, not read off the figure.
     """
-    from paceline.cli.sweep_axes import parse_axis
-    from paceline.predictor.vectorised import compare
-
-    given = [parse_axis(text) for text in axes]
-    if len(dict(given)) != len(given):
-        raise InputError("the same axis twice", "give each --axis another name")
-    cluster, workload = _place(options)
-    comparison = compare(
-        workload,
-        cluster,
-        dict(given),
-        [way.strip() for way in ways.split(",")],
-        plan=_plan(framework, overlap),
-        global_batch=options["global_batch"],
-    )
-    _write(comparison, out, figure)
-    if as_json:
-        from paceline.cli.sweep_tables import sweep_json
-
-        emit_json("sweep", 1, {"model": workload.graph.name, **sweep_json(comparison)})
-        return
-    _print(comparison, f"{workload.graph.name} on {cluster.name}, {workload.precision}")
-    for path in (out, figure):
-        if path is not None:
-            click.echo(f"written: {path}")
-    next_line(_next(options, given[0][0]))
-
-
-def _place(options: dict[str, Any]) -> "tuple[Cluster, Workload]":
-    """The cluster, and the workload of one of its workers."""
-    if options["trace_name"] is not None:
-        raise InputError("a trace holds for one device only", "name the network: --model alexnet")
-    cluster = Request(options).clusters()[0]
-    own = {**options, "global_batch": None}
-    if options["global_batch"] is not None and options["batch"] is not None:
-        raise InputError("both --batch and --global-batch", "give one of them")
-    return cluster, Request(own).workload(1)
-
-
-def _plan(framework: str | None, overlap: str | None) -> "Plan":
-    from paceline.plan.plan import Plan
-    from paceline.plan.synchronisation import synchronisation
-
-    chosen = None if overlap is None else synchronisation(overlap)
-    return Plan(framework=framework, synchronisation=chosen)
-
-
-def _write(comparison: "Comparison", out: Path | None, figure: Path | None) -> None:
-    from paceline.cli.sweep_tables import sweep_csv, sweep_figure
+    from paceline.api.predictions import sweep
     from paceline.report.files import write_text
+    from paceline.report.tables import sweeps
+    from paceline.report.terminal import terminal_width
 
+    if figure is not None and len(axes) > 1:
+        raise InputError("a figure shows one axis", "give one --axis, or --out for a table")
+    place = places_given(options.pop("places"), options.pop("nodes"))[0]
+    comparison = sweep(axes=axes, **{**options, **place})
     if out is not None:
-        write_text(out, sweep_csv(comparison))
+        write_text(out, sweeps.sweep_csv(comparison))
     if figure is not None:
-        from paceline.report.figures.drawing import draw, standalone
-
-        if len(comparison.axes) != 1:
-            raise InputError("a figure shows one axis", "give one --axis, or --out for a table")
-        write_text(figure, standalone(draw(sweep_figure(comparison))))
-
-
-def _print(comparison: "Comparison", title: str) -> None:
-    from paceline.cli.sweep_tables import crossing_lines, surface_lines, sweep_figure, sweep_table
-    from paceline.report.terminal import print_table, terminal_width
-    from paceline.report.terminal_lines import lines_text
-
-    if len(comparison.axes) == 1:
-        print_table(sweep_table(comparison, title))
-        lines = ["", *lines_text(sweep_figure(comparison), terminal_width())]
-    elif len(comparison.seconds) == 2:
-        lines = [title, *surface_lines(comparison, terminal_width())]
-    else:
-        raise InputError("a surface compares two ways", "take --compare dp,mp, or one axis")
-    for line in [*lines, *crossing_lines(comparison)]:
-        click.echo(line)
-
-
-def _next(options: dict[str, Any], axis: str) -> str:
-    other = "nodes=2..64" if axis != "nodes" else "link=1gbit..100gbit"
-    place = f"--cluster {options['cluster_name']}" if options["cluster_name"] else ""
-    place = place or f"--device {options['device_name']}"
-    return f"paceline sweep --model {options['model']} {place} --axis {other}"
+        write_figure(figure, sweeps.sweep_figure(comparison))
+    if as_json:
+        emit_json("sweep", 1, {"model": options["model"], **sweeps.sweep_json(comparison)})
+        return
+    place_name = options["cluster"] or options["device"]
+    title = f"{options['model']} on {place_name}, {options['precision']}"
+    show(sweeps.sweep_parts(comparison, title, terminal_width()))
+    show(f"written: {path}" for path in (out, figure) if path is not None)
+    other = "nodes=2..64" if "nodes" not in comparison.axes else "link=1gbit..100gbit"
+    next_line(same_job("sweep", drop=("out", "figure"), axes=other))

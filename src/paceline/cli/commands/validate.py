@@ -160,7 +160,7 @@ def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]", hold_
     from collections import Counter
 
     from paceline.analyse.validation.seen import seen_rows
-    from paceline.cli.validation_tables import mode_table, skipped_lines
+    from paceline.report.tables.validation import mode_table, skipped_lines
     from paceline.report.terminal import print_table
 
     for remark in table.remarks:

@@ -4,9 +4,10 @@ from typing import Any
 
 import click
 
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.options import places_given
+from paceline.cli.output import emit_json, json_option, show
 from paceline.cli.plan_options import (
-    Request,
     measured_options,
     place_options,
     plan_options,
@@ -35,44 +36,17 @@ def command(as_json: bool, **options: Any) -> None:
     A free resource bounds what any improvement of it can give; other plans are predicted in
     full.
     """
-    from paceline.predictor.predict import prediction_of, prepare
-    from paceline.predictor.whatif import what_if
+    from paceline.api.predictions import whatif
+    from paceline.report.tables.predictions import whatif_json, whatif_table
 
-    request = Request(options)
-    clusters = request.clusters()
-    if len(clusters) > 1:
-        raise InputError("whatif looks at one place", "give one -j NODESxDEVICES")
-    plan = request.plan(clusters[0].devices)
-    case = prepare(request.workload(plan.dp), clusters[0], plan, **request.measured())
-    base = prediction_of(case)
-    found = what_if(case)
+    places = places_given(options.pop("places"), options.pop("nodes"))
+    if len(places) > 1:
+        raise InputError("whatif looks at one place", "give one -j NODESxPROCESSES")
+    found = whatif(**{**options, **places[0]})
     if as_json:
-        from paceline.predictor.prediction_json import prediction_json
-
-        emit_json(
-            "whatif",
-            1,
-            {
-                "base": prediction_json(base),
-                "changes": [
-                    {
-                        "kind": item.kind,
-                        "change": item.change,
-                        "step_seconds": item.step_seconds,
-                        "saved_seconds": item.saved_seconds,
-                        "speed_up": item.speed_up,
-                        "fits": item.fits,
-                    }
-                    for item in found
-                ],
-            },
-        )
+        emit_json("whatif", 1, whatif_json(found.base, found.changes))
         return
-    from paceline.cli.prediction_tables import whatif_table
-    from paceline.report.terminal import print_table
-
-    click.echo(str(base))
+    show([str(found.base)])
     for kind in ("resource", "optimisation"):
-        click.echo()
-        print_table(whatif_table(found, kind))
-    next_line("paceline predict with the same options and --timeline step.svg shows the step")
+        show(["", whatif_table(found.changes, kind)])
+    next_line(same_job("predict", timeline="step.svg"))

@@ -7,9 +7,12 @@ from paceline.report.table import Align, Column, Table
 from paceline.report.terminal import bar_text
 from paceline.units import format_bytes, format_count, format_flops
 from paceline.workload import zoo
+from paceline.workload.capture import capture_notes, unknown_operations
 from paceline.workload.cost import GROWING_QUANTITIES, GraphCost, LayerCost, Shape
+from paceline.workload.graph import Graph
 from paceline.workload.ops.base import describe
-from paceline.workload.summary import LayerGroup
+from paceline.workload.precision import precision as find_precision
+from paceline.workload.summary import LayerGroup, grouped_layers, single_layers
 
 _BAR_WIDTH = 14
 _LEAST_BAR = 1 / 8
@@ -85,6 +88,39 @@ def layer_table(title: str, groups: Sequence[LayerGroup]) -> Table:
     )
     hidden = len(groups) > len(shown)
     return Table(columns, rows, title, "Views cost nothing and are not shown." if hidden else "")
+
+
+def inspected_parts(
+    graph: Graph, batch: int, seq: int | None, precision: str, *, all_layers: bool
+) -> list[str | Table]:
+    """A training step of ``graph`` layer by layer, and what it costs altogether."""
+    cost = graph.cost(batch, seq, precision)
+    groups = single_layers(cost.layers) if all_layers else grouped_layers(cost.layers)
+    tokens = f" of {seq or graph.sequence} tokens" if graph.uses_sequence else ""
+    name = find_precision(precision).name
+    title = f"{graph.name}, one training step: batch {batch}{tokens}, {name}"
+    return [layer_table(title, groups), "", *totals_text(cost)]
+
+
+def inspected_json(graph: Graph, batch: int, seq: int | None, precision: str) -> dict[str, Any]:
+    """The same facts for programs; units are in the names."""
+    cost = graph.cost(batch, seq, precision)
+    return {
+        "model": graph.name,
+        "batch": batch,
+        "sequence": (seq or graph.sequence) if graph.uses_sequence else None,
+        "precision": find_precision(precision).name,
+        "parameters": cost.parameters,
+        "forward_flops": cost.forward_flops,
+        "training_flops": cost.training_flops,
+        "forward_bytes": cost.forward_bytes,
+        "backward_bytes": cost.backward_bytes,
+        "activation_bytes": cost.activation_bytes,
+        "gradient_bytes": cost.gradient_bytes,
+        "unknown_operations": unknown_operations(graph),
+        "notes": capture_notes(graph),
+        "layers": [layer_json(layer) for layer in cost.layers],
+    }
 
 
 def totals_text(cost: GraphCost) -> list[str]:

@@ -4,15 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import click
-
-from paceline.cli.hardware_facts import (
-    cluster_facts,
-    device_facts,
-    input_words,
-    link_facts,
-    policy_words,
-)
 from paceline.errors import UnknownNameError
 from paceline.hardware import Cluster, Device, Link, Provenance
 from paceline.hardware.catalogue import Catalogue
@@ -20,7 +11,14 @@ from paceline.naming import unknown_name
 from paceline.predictor.collectives import Library, library, library_names
 from paceline.predictor.frameworks import FrameworkProfile, framework, framework_names
 from paceline.report.table import Column, Table
-from paceline.report.terminal import print_table, terminal_width
+from paceline.report.tables.hardware_facts import (
+    cluster_facts,
+    device_facts,
+    input_words,
+    link_facts,
+    policy_words,
+)
+from paceline.report.terminal import terminal_width
 from paceline.report.text import wrap
 from paceline.units import format_bandwidth, format_bytes, format_flops, format_seconds
 
@@ -34,12 +32,11 @@ class Entry:
     next_commands: tuple[str, ...]
     sources: tuple[str, ...] = ()
 
-    def show(self) -> None:
-        """Print the table, and below it in full the sources that it numbers."""
-        print_table(self.table)
-        for number, source in enumerate(self.sources, start=1):
-            for line in wrap(f"[{number}] {source}", terminal_width()):
-                click.echo(line)
+    @property
+    def parts(self) -> list[str | Table]:
+        """The table, and below it in full the sources that it numbers."""
+        numbered = [f"[{number}] {source}" for number, source in enumerate(self.sources, start=1)]
+        return [self.table, *(line for text in numbered for line in wrap(text, terminal_width()))]
 
 
 def entry(name: str, known: Catalogue) -> Entry:

@@ -2,9 +2,20 @@
 
 from typing import Any
 
+from paceline.places import place_words
 from paceline.predictor.per_layer import PerLayerPlan, Way
 from paceline.report.table import Column, Table
 from paceline.units import format_seconds, seconds_unit
+
+
+def per_layer_parts(plan: PerLayerPlan) -> list[str | Table]:
+    """The choice for each part of the network, and the step beside every layer one way."""
+    cluster = plan.costs.cluster
+    place = place_words(cluster.nodes, cluster.devices_per_node)
+    title = (
+        f"{plan.costs.workload.graph.name}, global batch {plan.samples} on {cluster.name} {place}"
+    )
+    return [per_layer_table(plan, title), *per_layer_lines(plan)]
 
 
 def per_layer_table(plan: PerLayerPlan, title: str) -> Table:

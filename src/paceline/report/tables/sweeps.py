@@ -6,18 +6,41 @@ from typing import Any
 
 import numpy as np
 
-from paceline.cli.sweep_axes import TITLES, axis_words
+from paceline.errors import InputError
 from paceline.predictor.vectorised import WAYS, Comparison
 from paceline.report.figures.lines import Crossover, LineSeries, LinesInfo
 from paceline.report.numbers import Ranged
 from paceline.report.table import Cell, Column, Table
-from paceline.units import seconds_unit
+from paceline.report.terminal_lines import lines_text
+from paceline.units import format_bandwidth, format_flops, seconds_unit
+
+TITLES = {
+    "batch": "batch per worker",
+    "flops": "peak of a device, FLOP/s",
+    "memory": "memory bandwidth, B/s",
+    "link": "link between nodes, B/s",
+    "nodes": "nodes",
+}
+"""What each axis is, with its unit."""
+
 
 _MOST_ROWS = 24
 _SHADES = ((0.5, "D"), (0.98, "d"), (1.02, "="), (2.0, "m"), (np.inf, "M"))
 _SURFACE_NOTE = (
     "d: data parallel is faster, D: more than twice as fast; m, M: model parallel; =: within 2 %"
 )
+
+
+def axis_words(name: str, value: float) -> str:
+    """A value of an axis as people write it."""
+    if name == "flops":
+        return f"{format_flops(value)}/s"
+    if name == "memory":
+        return format_bandwidth(value)
+    if name == "link":
+        gigabits = value * 8e-9
+        return f"{gigabits:,.0f} Gbit/s" if gigabits >= 100 else f"{gigabits:.3g} Gbit/s"
+    return f"{value:g}"
 
 
 def sweep_table(comparison: Comparison, title: str) -> Table:
@@ -43,6 +66,19 @@ def sweep_table(comparison: Comparison, title: str) -> Table:
         rows=tuple(body),
         title=title,
     )
+
+
+def sweep_parts(comparison: Comparison, title: str, width: int) -> list[str | Table]:
+    """A table and a plot over one axis, a surface over two, and every crossover in words."""
+    parts: list[str | Table]
+    if len(comparison.axes) == 1:
+        plot = lines_text(sweep_figure(comparison), width)
+        parts = [sweep_table(comparison, title), "", *plot]
+    elif len(comparison.seconds) == 2:
+        parts = [title, *surface_lines(comparison, width)]
+    else:
+        raise InputError("a surface compares two ways", "take --compare dp,mp, or one axis")
+    return [*parts, *crossing_lines(comparison)]
 
 
 def sweep_figure(comparison: Comparison) -> LinesInfo:
@@ -98,7 +134,7 @@ def crossing_lines(comparison: Comparison) -> list[str]:
     names = list(comparison.axes)
     others = comparison.axes[names[1]] if len(names) > 1 else [None]
     lines = []
-    for other, found in zip(others, comparison.crossings, strict=True):
+    for other, found in zip(others, comparison.crossings, strict=False):
         at = "" if other is None else f"{names[1]} {axis_words(names[1], float(other))}: "
         for crossing in found:
             lines.append(

@@ -7,7 +7,28 @@ from paceline.predictor.prediction_json import prediction_json
 from paceline.predictor.search import Advice, PlanSearch
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
-from paceline.units import seconds_unit
+from paceline.units import format_bytes, seconds_unit
+
+
+def searched_words(search: PlanSearch, advice: Advice, seconds: float) -> str:
+    """How many plans were tried, how long that took, and how many fit."""
+    memory = format_bytes(search.cluster.device.known_memory_bytes)
+    return (
+        f"{search.cluster.devices} devices, {advice.tried:,} plans tried in {seconds:.1f} s, "
+        f"{advice.fitting:,} fit in {memory}"
+    )
+
+
+def advice_parts(search: PlanSearch, advice: Advice) -> list[str | Table]:
+    """The best plans, why they are not better, and what would be faster but does not fit."""
+    too_large: list[str | Table] = ["", infeasible_table(advice)] if advice.infeasible else []
+    return [
+        advice_table(search, advice),
+        "Why not better: what the first loses, what the others lose more",
+        *(f"  {number}  {own.why}" for number, own in enumerate(advice.best, 1)),
+        *too_large,
+        closing_line(advice),
+    ]
 
 
 def advice_table(search: PlanSearch, advice: Advice) -> Table:
@@ -49,11 +70,6 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
         note="Steps with 90 % intervals. Each layout of tp, pp and dp once, with the fastest rest. "
         "chunks: pipeline chunks per stage; +sp: sequence parallel.",
     )
-
-
-def reasons(advice: Advice) -> list[str]:
-    """Why each plan is not better, one line each."""
-    return [f"  {number}  {own.why}" for number, own in enumerate(advice.best, 1)]
 
 
 def infeasible_table(advice: Advice) -> Table:

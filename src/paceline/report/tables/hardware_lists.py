@@ -3,19 +3,18 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from paceline.cli.hardware_facts import (
+from paceline.hardware import Cluster, Device, Link
+from paceline.hardware.catalogue import Catalogue
+from paceline.predictor.collectives import Library, library, library_names
+from paceline.predictor.frameworks import FrameworkProfile, framework, framework_names
+from paceline.report.table import Column, Table
+from paceline.report.tables.hardware_facts import (
     cluster_facts,
     device_facts,
     input_words,
     link_facts,
     policy_words,
 )
-from paceline.hardware import Cluster, Device, Link
-from paceline.hardware.catalogue import Catalogue
-from paceline.predictor.collectives import Library, library, library_names
-from paceline.predictor.frameworks import FrameworkProfile, framework, framework_names
-from paceline.report.table import Column, Table
-from paceline.report.terminal import print_table
 
 _TERA, _GIGA = 1e-12, 1e-9
 
@@ -27,10 +26,6 @@ class Listing:
     table: Table
     entries: list[dict[str, Any]]
     example: str
-
-    def show(self) -> None:
-        """Print the table."""
-        print_table(self.table)
 
 
 def listing(what: str, known: Catalogue) -> Listing:

@@ -1,4 +1,4 @@
-"""What ``inspect`` is asked to look at: a network of the zoo or a file of the user's."""
+"""What a model may be called: a network of the zoo, a file of the user's, or the graph itself."""
 
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -11,19 +11,28 @@ from paceline.workload.graph import Graph
 DEFAULT_BATCH = 32
 
 
-def load_model(target: str, input_shapes: Sequence[str], sequence: int | None) -> Graph:
-    """The graph of a name of the zoo, ``file.py:function``, ``file.onnx`` or ``config.json``."""
+def graph_of(
+    model: "str | PurePath | Graph", inputs: Sequence[str] = (), seq: int | None = None
+) -> Graph:
+    """The graph of a name of the zoo, ``file.py:function``, ``file.onnx`` or ``config.json``.
+
+    ``inputs`` are shapes with the batch first, as in "32x3x224x224"; ``seq`` is tokens per
+    sample.
+    """
+    if isinstance(model, Graph):
+        return model
+    target = str(model)
     if is_user_model(target):
-        return load_user_model(target, input_shapes)
-    shapes = [parse_input(text).shape for text in input_shapes]
-    graph = zoo.build(target, sequence)
+        return load_user_model(target, inputs)
+    shapes = [parse_input(text).shape for text in inputs]
+    graph = zoo.build(target, seq)
     if not shapes:
         return graph
     images = [name for name, spec in graph.inputs.items() if spec.dtype == "float"]
     if len(shapes) > len(images):
         raise InputError(
             f"{len(shapes)} shapes for {len(images)} inputs of numbers of '{graph.name}'",
-            "give token networks --batch and --sequence instead of --input",
+            "give token networks --batch and --seq instead of --input",
         )
     return graph.with_inputs({name: shape[1:] for name, shape in zip(images, shapes, strict=False)})
 
@@ -34,10 +43,10 @@ def is_user_model(target: str) -> bool:
     return PurePath(path).suffix in (".py", ".onnx", ".json")
 
 
-def batch_of(batch: int | None, input_shapes: Sequence[str], graph: Graph) -> int:
+def batch_of(batch: int | None, inputs: Sequence[str], graph: Graph) -> int:
     """Samples per step: as asked, else of the first input, else as captured, else 32."""
     if batch is not None:
         return batch
-    if input_shapes:
-        return parse_input(input_shapes[0]).shape[0]
+    if inputs:
+        return parse_input(inputs[0]).shape[0]
     return graph.dimensions.get(RECORDED_BATCH, DEFAULT_BATCH)

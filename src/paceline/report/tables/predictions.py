@@ -1,11 +1,26 @@
-"""Predictions and what-ifs as tables for the terminal."""
+"""Predictions and what-ifs as tables and as JSON."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.prediction_json import prediction_json
 from paceline.predictor.whatif import WhatIf
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
+
+
+def prediction_parts(predictions: Sequence[Prediction]) -> list[str | Table]:
+    """One prediction in words; several as a table, with what is to be noted of them."""
+    if len(predictions) == 1:
+        return [str(predictions[0])]
+    return [prediction_table(predictions), *notes_of(predictions)]
+
+
+def notes_of(predictions: Sequence[Prediction]) -> list[str]:
+    """What is to be noted of any of them, each once."""
+    notes = dict.fromkeys(note for p in predictions for note in p.notes)
+    return [f"note: {note}" for note in notes]
 
 
 def prediction_table(predictions: Sequence[Prediction]) -> Table:
@@ -71,3 +86,21 @@ def whatif_table(found: Sequence[WhatIf], kind: str) -> Table:
         ),
         title=title,
     )
+
+
+def whatif_json(base: Prediction, changes: Sequence[WhatIf]) -> dict[str, Any]:
+    """A prediction and what changes to it would give, for programs."""
+    return {
+        "base": prediction_json(base),
+        "changes": [
+            {
+                "kind": item.kind,
+                "change": item.change,
+                "step_seconds": item.step_seconds,
+                "saved_seconds": item.saved_seconds,
+                "speed_up": item.speed_up,
+                "fits": item.fits,
+            }
+            for item in changes
+        ],
+    }

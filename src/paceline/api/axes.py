@@ -5,24 +5,11 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.naming import look_up
 from paceline.predictor.vectorised import AXES
-from paceline.units import (
-    format_bandwidth,
-    format_flops,
-    parse_bandwidth,
-    parse_flops,
-)
+from paceline.units import parse_bandwidth, parse_flops
 
 _COUNTS = ("batch", "nodes")
 _USUAL_POINTS = 40
 _EVERY_COUNT_UP_TO = 64
-TITLES = {
-    "batch": "batch per worker",
-    "flops": "peak of a device, FLOP/s",
-    "memory": "memory bandwidth, B/s",
-    "link": "link between nodes, B/s",
-    "nodes": "nodes",
-}
-"""What each axis is, with its unit."""
 
 
 def parse_axis(text: str) -> tuple[str, list[float]]:
@@ -42,18 +29,6 @@ def parse_axis(text: str) -> tuple[str, list[float]]:
     if colon and not (count_text.isdigit() and int(count_text) >= 2):
         raise InputError(f"'{count_text}' is not a number of points", example)
     return name, _spread(name, low, high, int(count_text) if colon else None)
-
-
-def axis_words(name: str, value: float) -> str:
-    """A value of an axis as people write it."""
-    if name == "flops":
-        return f"{format_flops(value)}/s"
-    if name == "memory":
-        return format_bandwidth(value)
-    if name == "link":
-        gigabits = value * 8e-9
-        return f"{gigabits:,.0f} Gbit/s" if gigabits >= 100 else f"{gigabits:.3g} Gbit/s"
-    return f"{value:g}"
 
 
 def _number(name: str, text: str) -> float:

@@ -1,13 +1,12 @@
 """A measured step as a table: what each rank's time went to."""
 
 from paceline.report.table import Column, Table
-from paceline.report.terminal import print_table
 from paceline.step import Step, breakdown
 
 SHOWN_RANKS = 8
 
 
-def print_phases(step: Step) -> None:
+def step_table(step: Step) -> Table:
     """Exposed and busy milliseconds by rank and phase, of the first ranks."""
     rows: list[tuple[str, str, float, float | None]] = []
     for rank in step.ranks[:SHOWN_RANKS]:
@@ -24,4 +23,4 @@ def print_phases(step: Step) -> None:
     )
     more = f" {len(step.ranks) - SHOWN_RANKS} more ranks." if len(step.ranks) > SHOWN_RANKS else ""
     note = "Exposed parts sum to the step; busy time may run under other phases."
-    print_table(Table(columns, tuple(rows), note=note + more))
+    return Table(columns, tuple(rows), note=note + more)

@@ -1,0 +1,263 @@
+"""A workload, a place and a plan in the words of a person: the keywords that predictions take."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+from paceline.api.models import batch_of, graph_of
+from paceline.errors import InputError
+from paceline.hardware import Cluster, catalogue
+from paceline.naming import look_up
+from paceline.plan.compression import NO_COMPRESSION, Compression, CompressionKind
+from paceline.plan.plan import PipelineSchedule, Plan, Recompute, plan_for
+from paceline.plan.synchronisation import Synchronisation, synchronisation
+from paceline.predictor.frameworks import framework as find_framework
+from paceline.predictor.predict import DEFAULT_FRAMEWORK
+from paceline.predictor.traces import TRACED_DEVICE, example_trace, traced_graph
+from paceline.step.layer_trace import LayerTrace
+from paceline.units import parse_bytes
+from paceline.workload.graph import Graph
+from paceline.workload.workload import Workload
+
+Model = str | Path | Graph | Workload
+
+
+class WorkloadWords(TypedDict, total=False):
+    """What is trained.
+
+    ``batch`` is samples per replica and step [32], ``global_batch`` samples of all replicas
+    instead; ``seq`` tokens per sample [as published]; ``inputs`` shapes of a file's inputs, the
+    batch first; ``trace`` layer times to replay: a name, a CSV file or a `LayerTrace`.
+    """
+
+    batch: int | None
+    global_batch: int | None
+    seq: int | None
+    precision: str
+    optimiser: str | None
+    inputs: Sequence[str]
+    trace: "str | Path | LayerTrace | None"
+
+
+class PlaceWords(TypedDict, total=False):
+    """Where it is trained.
+
+    ``device`` stands for a cluster of devices of one kind; ``link`` is the network between
+    nodes and ``intra_link`` that inside a node, in place of the cluster's; ``nodes`` is how many
+    [the cluster's], ``processes`` how many on each, one per device [all devices of a node].
+    """
+
+    device: str | None
+    link: str | None
+    intra_link: str | None
+    nodes: int | None
+    processes: int | None
+
+
+class PlanWords(TypedDict, total=False):
+    """How it is spread: degrees [dp takes what the others leave], and how gradients travel.
+
+    ``micro_batch`` is samples, ``bucket`` bytes or text such as "25MiB", ``stage_layers`` blocks
+    of each pipeline chunk, ``compression`` none, fp16, top_k or "top_k:0.01".
+    """
+
+    dp: int | None
+    tp: int
+    pp: int
+    cp: int
+    ep: int
+    zero: int
+    micro_batch: int | None
+    micro_batches: int | None
+    interleave: int
+    pipeline: str
+    stage_layers: str | Sequence[int] | None
+    recompute: str
+    sequence_parallel: bool
+    fused_attention: bool
+    framework: str | None
+    overlap: str | Synchronisation | None
+    bucket: str | float | None
+    compression: str | Compression | None
+
+
+class MeasuredWords(TypedDict, total=False):
+    """What was measured: a step of one device and reading a batch (seconds, or text such as
+    "253ms"), and the coefficient of variation of workers' times."""
+
+    measured_step: str | float | None
+    input_time: str | float | None
+    jitter: float | None
+
+
+class JobWords(WorkloadWords, PlaceWords, PlanWords, MeasuredWords, total=False):
+    """Every keyword that a prediction takes."""
+
+
+def job_words(words: Mapping[str, Any]) -> JobWords:
+    """``words`` as keywords of a prediction; one that means nothing is refused."""
+    parts = (WorkloadWords, PlaceWords, PlanWords, MeasuredWords)
+    known = {name: None for part in parts for name in part.__annotations__}
+    for word in words:
+        look_up("option", word, known, f"one of {', '.join(known)}")
+    return cast(JobWords, words)
+
+
+def workload_of(model: Model | None, replicas: int, words: JobWords) -> Workload:
+    """What one of ``replicas`` trains."""
+    if isinstance(model, Workload):
+        return model
+    given, trace = words.get("batch"), trace_of(words.get("trace"))
+    inputs, seq = words.get("inputs", ()), words.get("seq")
+    if model is not None:
+        graph = graph_of(model, inputs, seq)
+    elif trace is not None:
+        graph = traced_graph(trace)
+    else:
+        raise InputError(
+            "no model to predict", "name one: --model resnet50 ('paceline models' lists all)"
+        )
+    batch = _global_share(words, replicas)
+    if batch is None:
+        traced = trace.batch_per_worker if trace is not None else None
+        known = [given, _batch_of_micro_batches(words), None if traced is None else int(traced)]
+        batch = batch_of(next((one for one in known if one is not None), None), inputs, graph)
+    optimiser = words.get("optimiser") or ("adam" if graph.uses_sequence else "sgd_momentum")
+    return Workload(graph, batch, seq, words.get("precision", "fp32"), optimiser)
+
+
+def cluster_of(cluster: str | Path | Cluster | None, words: JobWords) -> Cluster:
+    """The part of a cluster that is asked for, with other links where they are."""
+    nodes, processes = words.get("nodes"), words.get("processes")
+    base = _whole_cluster(cluster, processes, words)
+    if nodes is None and processes is None:
+        return base
+    return base.shaped(
+        nodes if nodes is not None else (1 if cluster is None else base.nodes),
+        processes if processes is not None else base.devices_per_node,
+    )
+
+
+def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
+    """The plan on so many devices: ``plan`` as it is, or what the degrees make of them."""
+    if plan is not None:
+        return plan
+    return plan_for(
+        devices,
+        dp=words.get("dp"),
+        tp=words.get("tp", 1),
+        pp=words.get("pp", 1),
+        cp=words.get("cp", 1),
+        ep=words.get("ep", 1),
+        zero=words.get("zero", 0),
+        micro_batch=words.get("micro_batch"),
+        micro_batches=words.get("micro_batches"),
+        interleave=words.get("interleave", 1),
+        pipeline=PipelineSchedule(words.get("pipeline", "1f1b")),
+        stage_layers=_numbers(words.get("stage_layers")),
+        recompute=Recompute(words.get("recompute", "none")),
+        sequence_parallel=words.get("sequence_parallel", False),
+        fused_attention=words.get("fused_attention", True),
+        synchronisation=synchronisation_of(words),
+        compression=_compression(words.get("compression")),
+        framework=words.get("framework"),
+    )
+
+
+def synchronisation_of(words: JobWords) -> Synchronisation | None:
+    """The synchronisation that is asked for; None for the framework's own."""
+    overlap, bucket = words.get("overlap"), words.get("bucket")
+    if overlap is None and bucket is None:
+        return None
+    if isinstance(overlap, Synchronisation):
+        chosen = overlap
+    elif overlap is None:
+        chosen = find_framework(words.get("framework") or DEFAULT_FRAMEWORK).synchronisation
+    else:
+        chosen = synchronisation(overlap)
+    return chosen if bucket is None else chosen.with_bucket(parse_bytes(bucket))
+
+
+def trace_of(trace: str | Path | LayerTrace | None) -> LayerTrace | None:
+    """The layer-wise trace of a name or file; itself, or None."""
+    if trace is None or isinstance(trace, LayerTrace):
+        return trace
+    if Path(trace).exists():
+        from paceline.measurement.traces import read_layer_trace
+
+        return read_layer_trace(Path(trace))
+    return example_trace(str(trace))
+
+
+def _whole_cluster(
+    cluster: str | Path | Cluster | None, processes: int | None, words: JobWords
+) -> Cluster:
+    link, intra_link, device = words.get("link"), words.get("intra_link"), words.get("device")
+    inter = catalogue.link(link) if link else None
+    intra = catalogue.link(intra_link) if intra_link else None
+    if cluster is not None:
+        if device:
+            raise InputError("--cluster and --device both say where", "give one of them")
+        base = cluster if isinstance(cluster, Cluster) else catalogue.cluster(str(cluster))
+        return replace(base, inter=inter or base.inter, intra=intra or base.intra)
+    if not device and words.get("trace") is not None:
+        return Cluster("traced nodes", TRACED_DEVICE, 1, 1, intra, inter)
+    if not device:
+        raise InputError(
+            "no place to predict for",
+            "name one: --cluster dgx-a100 -j 4x8 ('paceline hardware clusters' lists all), "
+            "or --device a100_sxm_80gb",
+        )
+    most = processes or 1
+    if most > 1 and intra is None:
+        raise InputError(
+            f"{most} devices per node and no link between them",
+            "name it: --intra-link pcie4_x16 ('paceline hardware links' lists all)",
+        )
+    found = catalogue.device(device)
+    return Cluster(found.name, found, most, 1, intra, inter)
+
+
+def _global_share(words: JobWords, replicas: int) -> int | None:
+    """The share of one replica in the batch of all, where that was given."""
+    whole = words.get("global_batch")
+    if whole is None:
+        return None
+    if words.get("batch") is not None:
+        raise InputError("both --batch and --global-batch", "give one of them")
+    if whole % replicas:
+        raise InputError(
+            f"a batch of {whole} does not divide by {replicas} replicas",
+            f"take a multiple of {replicas}",
+        )
+    return whole // replicas
+
+
+def _batch_of_micro_batches(words: JobWords) -> int | None:
+    micro_batch, count = words.get("micro_batch"), words.get("micro_batches")
+    return micro_batch * count if micro_batch and count else None
+
+
+def _numbers(given: str | Sequence[int] | None) -> tuple[int, ...]:
+    parts = given.split(",") if isinstance(given, str) else given or ()
+    try:
+        return tuple(int(part) for part in parts)
+    except ValueError:
+        raise InputError(
+            f"'{given}' is not a list of numbers", "write --stage-layers 3,4,4,3"
+        ) from None
+
+
+def _compression(given: str | Compression | None) -> Compression:
+    if given is None or isinstance(given, Compression):
+        return given or NO_COMPRESSION
+    name, _, density = given.partition(":")
+    kinds = {str(kind): kind for kind in CompressionKind}
+    kind = look_up("compression", name, kinds, f"one of {', '.join(kinds)}")
+    try:
+        return Compression(kind, float(density)) if density else Compression(kind)
+    except ValueError:
+        raise InputError(
+            f"'{density}' is not a fraction", "write --compression top_k:0.01"
+        ) from None

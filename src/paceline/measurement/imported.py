@@ -1,0 +1,66 @@
+"""Files of other programs on their way in: logs one by one, the traces of all ranks together."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.errors import InputError
+from paceline.measurement.imports import Told, launch_of_log, launch_of_trace
+from paceline.measurement.readers import ParsedLog, read_log, readers
+from paceline.measurement.traces import ParsedTrace, is_layer_trace, read_trace, trace_format
+from paceline.store import Launch
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One log, or one trace of one or several files."""
+
+    source: Path
+    content: ParsedLog | ParsedTrace
+
+    def launch(self, study: str, told: Told) -> Launch | None:
+        """The launch it is about; None for a file that is about none (collectives, start-up)."""
+        if isinstance(self.content, ParsedTrace):
+            if self.content.steps and not self.content.training_steps:
+                return None
+            return launch_of_trace(self.content, self.source, study, told)
+        if self.content.collectives and not self.content.steps:
+            return None
+        return launch_of_log(self.content, self.source, study, told)
+
+
+def read_files(
+    paths: Sequence[Path],
+    program: str | None,
+    on_file: Callable[[Path], None] = lambda path: None,
+) -> list[Imported]:
+    """Read every file; traces together, logs one by one. ``on_file`` is told before each."""
+    traces = [path for path in paths if _is_trace(path, program)]
+    found = []
+    for path in paths:
+        if path not in traces:
+            on_file(path)
+            found.append(Imported(path, _read_log(path, program)))
+    if traces:
+        for path in traces:
+            on_file(path)
+        found.append(Imported(traces[0], read_trace(traces, program)))
+    return found
+
+
+def _is_trace(path: Path, program: str | None) -> bool:
+    """Whether a file is a trace; several programs write both logs and traces."""
+    if path.is_dir():
+        return True
+    if program is not None and program not in readers():
+        return trace_format(path, program) is not None
+    return trace_format(path) is not None
+
+
+def _read_log(path: Path, program: str | None) -> ParsedLog:
+    if program is None and is_layer_trace(path):
+        raise InputError(
+            f"{path} is a layer-wise trace, which is no launch",
+            f"replay it: paceline predict --trace {path} --nodes 8 --link eth_10g",
+        )
+    return read_log(path, program)

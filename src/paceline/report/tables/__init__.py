@@ -1,0 +1,1 @@
+"""Tables about one subject each, as page, terminal and notebook print them."""

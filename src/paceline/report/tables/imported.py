@@ -1,0 +1,137 @@
+"""Files of other programs as text and as JSON: what they tell."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from paceline.measurement.imported import Imported
+from paceline.measurement.readers import ParsedLog, Rate, RateScope, RateUnit
+from paceline.measurement.traces import ParsedTrace
+from paceline.report.table import Column, Table
+from paceline.report.tables.steps import step_table
+from paceline.step import breakdown
+from paceline.units import format_bytes, format_seconds
+
+SHOWN_ROWS = 12
+
+
+def imported_parts(one: Imported) -> list[str | Table]:
+    """What a file tells, in a few lines and tables."""
+    content = one.content
+    if isinstance(content, ParsedTrace):
+        return _trace_parts(one.source, content)
+    return _log_parts(one.source, content)
+
+
+def imported_json(one: Imported) -> dict[str, Any]:
+    """The same facts for programs."""
+    content = one.content
+    if isinstance(content, ParsedTrace):
+        return {
+            "source": str(one.source),
+            "kind": "trace",
+            "program": content.program,
+            "ranks": content.ranks,
+            "unread": content.unread,
+            "warnings": list(content.warnings),
+            "steps": [
+                {
+                    "label": step.label,
+                    "step_seconds": step.seconds,
+                    "ranks": step.ranks,
+                    "exposed_seconds": {str(k): v for k, v in breakdown(step).exposed.items()},
+                }
+                for step in content.steps
+            ],
+        }
+    document = asdict(content)
+    document["layers"] = [
+        {**layer, "communication_seconds": dict(layer["communication_seconds"])}
+        for layer in document["layers"]
+    ]
+    return {
+        "source": str(one.source),
+        "kind": "log",
+        **document,
+        "batch_per_rank": content.batch_per_rank,
+        "step_seconds": content.step_seconds,
+    }
+
+
+def _log_parts(source: Path, log: ParsedLog) -> list[str | Table]:
+    job = [_counted(log.ranks, "process", "processes"), _counted(log.nodes, "node", "nodes")]
+    batch = f"{log.global_batch:g} samples per step" if log.global_batch else "batch not told"
+    words = [f"{log.program} {log.version}".strip(), log.model, *job, batch]
+    parts: list[str | Table] = [f"{source.name}: {', '.join(word for word in words if word)}"]
+    rate, step = log.throughput, log.step_seconds
+    if rate is not None:
+        parts.append(f"  throughput  {_rate_words(rate)}  ({rate.source})")
+    if step is not None:
+        counted = sum(record.count for record in log.timed_steps)
+        parts.append(f"  step        {format_seconds(step)}  (mean of {counted} steps)")
+    for phase, seconds in log.phases.items():
+        parts.append(f"  {phase:<11} {format_seconds(seconds)}")
+    if log.layers:
+        parts.append(_layers_table(log))
+    if log.collectives:
+        parts.append(_collectives_table(log))
+    end = "" if log.finished else "; its closing line is missing"
+    return [*parts, f"  {log.lines} lines, {log.unread_lines} could not be read{end}"]
+
+
+def _counted(number: int | None, one: str, many: str) -> str:
+    return "" if not number else f"{number} {one if number == 1 else many}"
+
+
+def _rate_words(rate: Rate) -> str:
+    spread = f" ± {rate.spread_per_second:g}" if rate.spread_per_second else ""
+    unit = {RateUnit.SAMPLES: "samples/s", RateUnit.TOKENS: "tokens/s", RateUnit.STEPS: "steps/s"}
+    whose = " per device" if rate.scope is RateScope.PER_DEVICE else ""
+    digits = 0 if rate.per_second >= 1000 else 2
+    return f"{rate.per_second:,.{digits}f}{spread} {unit[rate.unit]}{whose}"
+
+
+def _layers_table(log: ParsedLog) -> Table:
+    longest = sorted(log.layers, key=lambda one: -(one.forward_seconds + one.backward_seconds))
+    rows = [
+        (layer.name, layer.forward_seconds, layer.backward_seconds, layer.gradient_bytes)
+        for layer in longest[:SHOWN_ROWS]
+    ]
+    columns = (
+        Column("layer"),
+        Column("forward", "ms", scale=1e3),
+        Column("backward", "ms", scale=1e3),
+        Column("gradient", "kB", scale=1e-3),
+    )
+    note = f"The {len(rows)} longest of {len(log.layers)} layers."
+    return Table(columns, tuple(rows), note=note)
+
+
+def _collectives_table(log: ParsedLog) -> Table:
+    rows = [
+        (point.operation, format_bytes(point.size_bytes), point.seconds, point.bus_bandwidth)
+        for point in log.collectives
+        if not point.in_place
+    ]
+    columns = (
+        Column("operation"),
+        Column("size"),
+        Column("time", "us", scale=1e6),
+        Column("bus bandwidth", "GB/s", scale=1e-9),
+    )
+    note = f"Out of place, {len(rows)} sizes; GB/s are 10^9 bytes per second."
+    return Table(columns, tuple(rows[-SHOWN_ROWS:]), note=note)
+
+
+def _trace_parts(source: Path, trace: ParsedTrace) -> list[str | Table]:
+    job = [
+        _counted(trace.ranks, "process", "processes"),
+        _counted(len(trace.steps), "step", "steps"),
+    ]
+    words = ", ".join(word for word in job if word)
+    parts: list[str | Table] = [f"{source.name}: {trace.program} trace, {words or 'no step'}"]
+    step = trace.typical_step
+    if step is not None:
+        parts.append(f"  typical step ({step.label}): {format_seconds(step.seconds)}")
+        parts.append(step_table(step))
+    return [*parts, f"  {trace.unread} events or lines could not be read"]

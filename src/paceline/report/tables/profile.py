@@ -1,0 +1,63 @@
+"""What was measured of a machine as tables and lines."""
+
+from paceline.hardware.profile import CollectivePoint, MachineProfile
+from paceline.report.table import Column, Table
+from paceline.units import format_bandwidth, format_bytes, format_flops, format_seconds
+
+
+def profile_parts(profile: MachineProfile) -> list[str | Table]:
+    """The profile in the order in which it is printed."""
+    parts: list[str | Table] = [
+        f"{profile.machine}, {profile.threads} thread a rank, {profile.measured_at}",
+        f"{profile.source}; load average {profile.load_average:.1f}",
+        gemm_table(profile),
+        f"memory: {format_bandwidth(profile.memory_bandwidth)}",
+    ]
+    for ranks, curve in sorted(profile.all_reduce.items()):
+        shared = profile.colocation[ranks]
+        parts.append(
+            f"{ranks} ranks at once: products {shared.arithmetic:.2f} times slower, "
+            f"memory {shared.memory:.2f} times"
+        )
+        parts.append(_all_reduce_table(ranks, curve))
+    return parts
+
+
+def gemm_table(profile: MachineProfile, note: str = "") -> Table:
+    """FLOP per second of matrix products by size."""
+    return Table(
+        (Column("product of"), Column("GFLOP/s", scale=1e-9)),
+        tuple((f"{n} x {n}", rate) for n, rate in sorted(profile.gemm_flops.items())),
+        note=note,
+    )
+
+
+def profile_words(profile: MachineProfile, ranks: int) -> str:
+    """The machine in one line: arithmetic, memory, and the all-reduce of ``ranks``."""
+    small, large = profile.all_reduce[ranks][0], profile.all_reduce[ranks][-1]
+    return (
+        f"products {format_flops(profile.peak_gemm_flops)}/s · memory "
+        f"{format_bandwidth(profile.memory_bandwidth)} · all-reduce of {ranks} ranks "
+        f"{format_seconds(small.seconds)} + {format_bandwidth(large.size_bytes / large.seconds)}"
+    )
+
+
+def _all_reduce_table(ranks: int, curve: tuple[CollectivePoint, ...]) -> Table:
+    return Table(
+        (
+            Column(f"all-reduce, {ranks} ranks"),
+            Column("median", "us", scale=1e6),
+            Column("quartiles", "us"),
+            Column("GB/s", scale=1e-9, decimals=2),
+        ),
+        tuple(
+            (
+                format_bytes(point.size_bytes),
+                point.seconds,
+                f"{point.lower_quartile_seconds * 1e6:,.0f} .. "
+                f"{point.upper_quartile_seconds * 1e6:,.0f}",
+                point.size_bytes / point.seconds,
+            )
+            for point in curve
+        ),
+    )

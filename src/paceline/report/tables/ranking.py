@@ -1,0 +1,152 @@
+"""A comparison of frameworks: whether they train the same, who is faster, and how surely."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.analyse.ranking import Ranking
+from paceline.analyse.statistics import Estimate
+from paceline.report.figures.bars import BarSeries, BarsInfo
+from paceline.report.numbers import Ranged
+from paceline.report.table import Column, Table
+from paceline.testing.parity import ParityTable
+
+
+def parity_table(parity: ParityTable) -> Table:
+    """Parameters and losses of each framework beside the reference."""
+    note = (
+        f"Largest relative difference of {len(parity.losses)} losses from {parity.reference}"
+        f"; {parity.parameters} parameters are described."
+    )
+    if parity.without_dropout:
+        note += " Dropout left out: masks differ by framework."
+    return Table(
+        columns=(
+            Column("framework"),
+            Column("parameters", decimals=0),
+            Column("first loss", decimals=6),
+            Column("last loss", decimals=6),
+            Column("difference"),
+            Column("same training"),
+        ),
+        rows=tuple(
+            (
+                row.framework,
+                None if row.parameters is None else float(row.parameters),
+                row.losses[0] if row.losses else None,
+                row.losses[-1] if row.losses else None,
+                f"{row.difference:.0e}" if row.losses else "-",
+                "no" if row.reason else "yes",
+            )
+            for row in parity.rows
+        ),
+        title=f"Parity on {parity.model}",
+        note=note,
+    )
+
+
+def left_out_lines(parity: ParityTable) -> list[str]:
+    """Each framework that does not train the same, and why."""
+    return [f"left out: {row.framework}: {row.reason}" for row in parity.rows if row.reason]
+
+
+def ranking_table(processes: int, ranking: Ranking) -> Table:
+    """Frameworks from fastest to slowest on one number of processes."""
+    best = ranking.groups[0].throughput.mean
+    return Table(
+        columns=(
+            Column("rank", decimals=0),
+            Column("framework"),
+            Column("throughput", "samples/s"),
+            Column("step", "ms", scale=1e3),
+            Column("of best", decimals=2),
+            Column("tied with"),
+        ),
+        rows=tuple(
+            (
+                float(ranking.place(name)),
+                name,
+                Ranged.of(group.throughput),
+                Ranged.of(group.step),
+                group.throughput.mean / best,
+                ", ".join(ranking.tied_with(name)) or "none",
+            )
+            for name, group in zip(ranking.names, ranking.groups, strict=True)
+        ),
+        title=_processes(processes),
+        note="± is the 95 % interval over launches. Tied: not told apart by t tests over launches "
+        "(Holm's correction, 5 %); the rank counts those that are surely faster.",
+    )
+
+
+def ranking_figure(rankings: Mapping[int, Ranking]) -> BarsInfo:
+    """Throughput of every framework, a bar for each number of processes."""
+    names = list(dict.fromkeys(name for ranking in rankings.values() for name in ranking.names))
+    series = []
+    for processes, ranking in rankings.items():
+        found = dict(zip(ranking.names, ranking.groups, strict=True))
+        values = [_bar(found[name].throughput) if name in found else None for name in names]
+        series.append(BarSeries(_processes(processes), tuple(values)))
+    return BarsInfo("throughput (samples/s)", tuple(names), tuple(series), "samples/s")
+
+
+def parity_json(parity: ParityTable) -> dict[str, Any]:
+    """Parity as JSON values."""
+    return {
+        "reference": parity.reference,
+        "reference_losses": list(parity.losses),
+        "without_dropout": parity.without_dropout,
+        "frameworks": [
+            {
+                "name": row.framework,
+                "parameters": row.parameters,
+                "losses": list(row.losses),
+                "largest_relative_difference": row.difference,
+                "same": not row.reason,
+                "reason": row.reason,
+            }
+            for row in parity.rows
+        ],
+    }
+
+
+def rankings_json(rankings: Mapping[int, Ranking]) -> list[dict[str, Any]]:
+    """Rankings by number of processes as JSON values, with every pair's test."""
+    return [
+        {
+            "processes": processes,
+            "frameworks": [
+                {
+                    "name": name,
+                    "place": ranking.place(name),
+                    "launches": group.throughput.launches,
+                    "throughput_samples_per_second": group.throughput.mean,
+                    "throughput_low_samples_per_second": group.throughput.low,
+                    "throughput_high_samples_per_second": group.throughput.high,
+                    "step_seconds": group.step.mean,
+                    "not_told_from": ranking.tied_with(name),
+                }
+                for name, group in zip(ranking.names, ranking.groups, strict=True)
+            ],
+            "pairs": [
+                {
+                    "faster": pair.faster,
+                    "slower": pair.slower,
+                    "ratio": pair.ratio,
+                    "p_value": pair.p_value,
+                    "corrected_p_value": pair.corrected_p,
+                    "different": pair.different,
+                }
+                for pair in ranking.pairs
+            ],
+        }
+        for processes, ranking in rankings.items()
+    ]
+
+
+def _processes(count: int) -> str:
+    return f"{count} process{'es' if count > 1 else ''}"
+
+
+def _bar(estimate: Estimate) -> Ranged:
+    """An estimate whose interval ends at zero: no throughput lies below it."""
+    return Ranged(estimate.mean, max(0.0, estimate.low), estimate.high)

@@ -1,0 +1,149 @@
+"""What a study varies and how often: the values that a person chooses, from Python or TOML."""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paceline.errors import InputError
+from paceline.naming import look_up
+from paceline.places import Place, as_places
+
+if TYPE_CHECKING:
+    from paceline.measurement.job import Job
+    from paceline.measurement.study import Design
+
+ORDERS = ("random", "given")
+"""Blocks with every configuration once: shuffled, or in the order of the settings."""
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """One network on several numbers of processes, under one or several frameworks.
+
+    ``batch`` counts samples per process (``scaling`` "weak") or of all processes together
+    ("strong"). ``processes`` are places: nodes, and processes on each. ``launches`` is how often
+    each configuration starts afresh, or one number per configuration; ``steps`` of a launch are
+    counted, after ``warmup_steps`` that are timed but not counted. ``instruments`` are kinds of
+    launches: none (throughput), phases, layers. With ``no_sync`` several processes also run
+    co-located without communication. ``seq`` is tokens per sample, ``bucket_bytes`` DDP's bucket
+    size. ``seed`` is of the launch order, the initial weights and the data.
+    """
+
+    model: str = "resnet44"
+    batch: int = 64
+    processes: tuple[Place, ...] = ((1, 1),)
+    frameworks: tuple[str, ...] = ("torch-ddp",)
+    launches: int = 3
+    steps: int = 10
+    warmup_steps: int = 3
+    seed: int = 1
+    order: str = "random"
+    scaling: str = "weak"
+    seq: int | None = None
+    precision: str = "fp32"
+    threads: int = 1
+    instruments: tuple[str, ...] = ("none",)
+    no_sync: bool = False
+    bucket_bytes: float | None = None
+
+    def __post_init__(self) -> None:
+        look_up("order", self.order, dict.fromkeys(ORDERS), f"one of {', '.join(ORDERS)}")
+
+    @classmethod
+    def of(cls, source: str = "the study", **values: Any) -> "StudySettings":
+        """Settings as people write them: names by commas or in a list, processes as numbers.
+
+        ``processes`` may be 2, "1x1,1x2" or [1, 2, "2x4"]. ``source`` names where the values are
+        from in errors.
+        """
+        known = {field.name: field.default for field in fields(cls)}
+        for key, value in values.items():
+            default = look_up(f"setting of {source}", key, known, f"one of {', '.join(known)}")
+            if key == "processes":
+                values[key] = as_places(value)
+            elif isinstance(default, tuple):
+                values[key] = _names(key, value)
+            elif value is not None and type(value) is not type(default) and default is not None:
+                raise InputError(
+                    f"{source}: {key} is {value!r}, not of the kind of {default!r}",
+                    f"write {key} = {default!r}".replace("'", '"'),
+                )
+        return cls(**values)
+
+    @classmethod
+    def read(cls, path: Path | str) -> "StudySettings":
+        """Settings of a TOML file whose keys are the fields of this class."""
+        file = Path(path)
+        try:
+            document = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError(f"cannot read the study {file}: {error}", "as in batch = 64") from None
+        return cls.of(str(file), **document)
+
+    def jobs(self) -> "Iterator[Job]":
+        """Every configuration as a job; what cannot run is refused before anything starts."""
+        from paceline.frameworks.command import check_runnable
+        from paceline.frameworks.registry import framework
+        from paceline.measurement.job import Job, batch_per_rank
+        from paceline.workload import zoo
+
+        graph = zoo.build(self.model)
+        description = graph.to_json()
+        for name in self.frameworks:
+            chosen = framework(name)
+            check_runnable(chosen)
+            if not chosen.claims(description):
+                raise InputError(
+                    f"the worker of {name} cannot build {graph.name}",
+                    "PyTorch's workers build every network: --framework torch-ddp",
+                )
+            for processes, instrument, synchronise in self._kinds():
+                yield Job(
+                    model=graph.name,
+                    graph=description,
+                    framework=name,
+                    batch_per_rank=batch_per_rank(self.batch, processes, self.scaling),
+                    world_size=processes,
+                    precision=self.precision,
+                    steps=self.steps,
+                    warmup_steps=self.warmup_steps,
+                    instrument=instrument,
+                    synchronise=synchronise,
+                    bucket_bytes=self.bucket_bytes,
+                    threads=self.threads,
+                    seed=self.seed,
+                    sequence=self.seq or graph.sequence,
+                )
+
+    def design(self) -> "Design":
+        """The jobs, and the order in which their launches run."""
+        from paceline.measurement.study import Design
+
+        jobs = list(self.jobs())
+        if self.order == "random":
+            return Design.randomised(jobs, self.launches, self.seed)
+        return Design(tuple(jobs), tuple(range(len(jobs))) * self.launches, self.seed)
+
+    def _kinds(self) -> Iterator[tuple[int, str, bool]]:
+        """Processes, instrument and whether they synchronise, of every job."""
+        for nodes, processes in self.processes:
+            if nodes > 1:
+                raise InputError(
+                    f"{nodes} nodes cannot be started from here",
+                    "measure one node (-j 1xN) and let 'paceline predict' say what more would give",
+                )
+            for instrument in self.instruments:
+                yield processes, instrument, True
+                if self.no_sync and processes > 1:
+                    yield processes, instrument, False
+
+
+def _names(key: str, value: Any) -> tuple[str, ...]:
+    """Names of ``"a,b"`` or ``["a", "b"]``, each once."""
+    parts = value.split(",") if isinstance(value, str) else list(value)
+    names = tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
+    if not names:
+        raise InputError(f"no {key.removesuffix('s')} was named", f"write {key} by commas")
+    return names

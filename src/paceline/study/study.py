@@ -1,0 +1,184 @@
+"""Study: one experiment in one store; it runs, goes on after a crash, and reports itself."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paceline.analyse.study_analysis import LINK, NODE_COUNTS, StudyAnalysis, analyse_study
+from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS
+from paceline.report.files import write_text
+from paceline.store import Launch, Status, Store, default_store_path
+from paceline.study.explained import StudyExplanation
+from paceline.study.settings import StudySettings
+from paceline.study.throughput import Throughput
+
+if TYPE_CHECKING:
+    from paceline.measurement.study import Progress
+    from paceline.testing.parity import ParityTable
+
+
+class Study:
+    """A designed experiment and the launches that it has so far.
+
+    ``Study("resnet44", batch=64, processes=[1, 2])`` takes the keywords of `StudySettings`;
+    ``Study.read`` takes them from TOML and ``Study.load`` finds a study that was run before,
+    measured, recorded or imported. ``name`` is made of the model and the time unless given;
+    ``store`` is the file of launches.
+    """
+
+    def __init__(
+        self,
+        model: str | StudySettings,
+        *,
+        name: str | None = None,
+        store: Path | str | None = None,
+        **settings: Any,
+    ) -> None:
+        if not isinstance(model, StudySettings):
+            model = StudySettings.of(model=model, **settings)
+        self._place(name or new_name(model), store, model)
+
+    def _place(self, name: str, store: Path | str | None, settings: StudySettings | None) -> None:
+        self.name = name
+        self.path = Path(store) if store is not None else default_store_path()
+        self.settings = settings
+        self._parity: ParityTable | None = None
+        self._begun = settings is None
+
+    @classmethod
+    def read(
+        cls, path: Path | str, *, name: str | None = None, store: Path | str | None = None
+    ) -> "Study":
+        """The study that a TOML file describes; it is named after the file unless ``name`` is."""
+        return cls(StudySettings.read(path), name=name or Path(path).stem, store=store)
+
+    @classmethod
+    def load(cls, store: Store | Path | str | None, name: str) -> "Study":
+        """The study called ``name`` in a store; an error if there is none."""
+        path = store.path if isinstance(store, Store) else store
+        study = cls.__new__(cls)
+        study._place(name, path, None)
+        with study.open() as opened:
+            if opened.design(name) is None:
+                opened.study(name)
+        return study
+
+    def open(self, create: bool = False) -> Store:
+        """The store of this study, to be closed by the caller."""
+        return Store(self.path, create=create)
+
+    @property
+    def launches(self) -> list[Launch]:
+        """Every launch so far, in the order in which they began."""
+        if not self.path.exists():
+            return []
+        with self.open() as store:
+            return store.launches(self.name)
+
+    def prove_parity(
+        self,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        on_launch: Callable[[str], None] = lambda name: None,
+    ) -> "ParityTable":
+        """Show that the frameworks train the same; those that do not are left out from then on.
+
+        From the same weights and data each must have the described parameters and come to the
+        losses of the reference. ``on_launch`` is told which framework trains next.
+        """
+        from paceline.testing.parity import check_parity
+        from paceline.workload import zoo
+
+        assert self.settings is not None, "only a study that has not run has parity to prove"
+        list(self.settings.jobs())
+        graph = zoo.build(self.settings.model)
+        names = self.settings.frameworks
+        with self.open(create=True) as store:
+            parity = check_parity(
+                graph, names, store, f"{self.name}-parity", timeout_seconds, on_launch
+            )
+        if parity.same:
+            self.settings = replace(self.settings, frameworks=tuple(parity.same))
+        self._parity = parity
+        return parity
+
+    def run(
+        self,
+        *,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        port: int | None = None,
+        on_launch: "Callable[[Progress], None]" = lambda progress: None,
+    ) -> "Study":
+        """Run every launch; of a study that was loaded, those that are not settled yet.
+
+        ``timeout_seconds`` is the longest that a launch may take. A launch that fails is
+        recorded with its reason, and the study goes on. ``on_launch`` is told before each.
+        """
+        from paceline.measurement.study import run_study
+
+        design = None
+        if self.settings is not None and not self._begun:
+            design = self.settings.design()
+            if self._parity is not None:
+                design = replace(design, parity=self._parity.to_json())
+        with self.open(create=True) as store:
+            self._begun = True
+            run_study(store, self.name, design, timeout_seconds, port, on_launch)
+        return self
+
+    def analyse(self, nodes: Sequence[int] = NODE_COUNTS, link: str = LINK) -> StudyAnalysis:
+        """Everything that the launches tell; with predictions for ``nodes`` joined by ``link``."""
+        with self.open() as store:
+            return analyse_study(store, self.name, nodes, link)
+
+    def throughput(self) -> Throughput:
+        """Samples per second of each configuration, with an interval over launches."""
+        from paceline.analyse.groups import grouped
+
+        return Throughput(tuple(grouped(self.launches)))
+
+    def explain(
+        self, processes: int | None = None, framework: str | None = None
+    ) -> StudyExplanation:
+        """Why ``processes`` (the most that ran, unless given) are slower than perfect scaling.
+
+        A study of several frameworks explains ``framework``, by default its first.
+        """
+        from paceline.analyse.explain import explain
+        from paceline.measurement.probe import current_profile
+        from paceline.naming import look_up
+
+        with self.open() as store:
+            launches, profile = store.study(self.name), current_profile(store)
+        names = dict.fromkeys(launch.framework for launch in launches)
+        chosen = framework or next(iter(names))
+        look_up(f"framework in study {self.name}", chosen, names, f"it has {', '.join(names)}")
+        own = [launch for launch in launches if launch.framework == chosen]
+        return StudyExplanation.of(explain(own, processes, profile))
+
+    def report(
+        self, path: Path | str, nodes: Sequence[int] = NODE_COUNTS, link: str = LINK
+    ) -> Path:
+        """Write one self-contained HTML page about the study and return its path."""
+        from paceline.report.page import render
+        from paceline.report.study import study_page
+
+        return write_text(path, render(study_page(self.analyse(nodes, link))))
+
+    def __repr__(self) -> str:
+        launches = self.launches
+        finished = sum(launch.status is Status.FINISHED for launch in launches)
+        model = self.settings.model if self.settings else launches[0].model if launches else "?"
+        return f"<Study {self.name}: {model}, {finished} of {len(launches)} launches finished>"
+
+    def _repr_html_(self) -> str:
+        table = self.throughput()
+        return f"<p>{escape(repr(self))}</p>{table._repr_html_() if table else ''}"
+
+
+def new_name(settings: StudySettings) -> str:
+    """A name that says what and when: the model, and the date and time of day."""
+    kind = "compare-" if len(settings.frameworks) > 1 else ""
+    return f"{kind}{settings.model}-{datetime.now():%m%d-%H%M%S}"

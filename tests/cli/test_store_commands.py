@@ -1,0 +1,92 @@
+"""report, explain, calibrate and predict from a store with known launches."""
+
+import json
+from pathlib import Path
+
+import pytest
+from builders import comparison_launches, keep, keep_profile, study_launches
+
+from commandline import run
+from paceline.errors import InputError
+from paceline.store import Store
+
+HERE = ["--store", "own.db"]
+
+
+@pytest.fixture(autouse=True)
+def _store(tmp_path):
+    with Store(tmp_path / "own.db") as store:
+        keep(store, study_launches("mine"))
+        keep(store, comparison_launches("both"))
+        keep_profile(store)
+
+
+def document(*words):
+    return json.loads(run([*words, *HERE, "--json"]))
+
+
+def test_report_writes_the_page_and_the_same_facts_as_json(tmp_path):
+    assert "Report: mine.html" in run(["report", "mine", *HERE])
+    assert "Where the time goes" in (tmp_path / "mine.html").read_text()
+    found = document("report", "mine", "--out", "p.html", "--nodes", "4", "--link", "ib_edr_100g")
+    assert found["schema"] == "paceline/report/1"
+    assert found["report"] == "p.html"
+    assert [one["label"] for one in found["comparisons"]] == ["2 processes", "4 nodes, ib_edr_100g"]
+    assert found["comparisons"][0]["measured_samples_per_second"] == pytest.approx(128 / 1.25)
+    assert found["waterfall"][0]["seconds"] == pytest.approx(1.0)
+
+
+def test_report_of_a_comparison_ranks_every_framework(tmp_path):
+    found = document("report", "both")
+    assert [ranking["processes"] for ranking in found["rankings"]] == [1, 2]
+    assert [row["name"] for row in found["rankings"][0]["frameworks"]] == ["jax", "torch-ddp"]
+    page = (tmp_path / "both.html").read_text()
+    assert "Throughput by framework" in page
+
+
+def test_explain_says_what_each_cause_costs():
+    text = run(["explain", "mine", *HERE])
+    assert "80% of perfect scaling" in text
+    assert "sharing the machine" in text
+    found = document("explain", "mine")
+    assert found["efficiency"] == pytest.approx(0.8)
+    causes = {item["label"]: item["seconds"] for item in found["waterfall"]}
+    assert causes["sharing the machine"] == pytest.approx(0.1)
+    assert causes["waiting for the slower"] == pytest.approx(0.1)
+    assert sum(causes.values()) == pytest.approx(1.25)
+    other = document("explain", "both", "--framework", "torch-ddp", "--processes", "2")
+    assert other["measured_step_seconds"] == pytest.approx(2**0.1 * 1.01)
+
+
+def test_calibrate_fits_the_model_that_is_asked_for():
+    found = document("calibrate", "--model", "resnet44")["fit"]
+    assert (found["model"], found["batch"], found["framework"]) == ("resnet44", 64, "torch-ddp")
+    assert "predictions here" in run(["calibrate", *HERE])
+
+
+def test_predict_without_a_place_takes_the_launches_of_this_machine():
+    with Store(Path("alone.db")) as store:
+        keep(store, study_launches("mine"))
+        keep_profile(store)
+    text = run(["predict", "--model", "resnet44", "-j", "1x2", "--store", "alone.db"])
+    assert "2 processes" in text
+    words = ["predict", "--model", "resnet44", "--store", "alone.db", "--json"]
+    (here,) = json.loads(run([*words, "-j", "1x2"]))["comparisons"]
+    assert here["measured_samples_per_second"] == pytest.approx(128 / 1.25)
+    assert here["sharing_seconds"] == pytest.approx(0.1)
+    (there,) = json.loads(run([*words, "--nodes", "4", "--link", "eth_10g"]))["comparisons"]
+    assert there["workers"] == 4
+
+
+@pytest.mark.parametrize("name", ["report", "explain"])
+def test_a_study_that_is_not_there_is_an_error_with_those_that_are(name):
+    with pytest.raises(InputError, match="there is no study named 'none'") as caught:
+        run([name, "none", *HERE])
+    assert "mine, both" in caught.value.hint
+
+
+def test_list_names_the_frameworks_where_they_differ():
+    assert "jax" in run(["list", *HERE])
+    assert "torch-ddp" not in run(["list", "--study", "mine", *HERE])
+    with pytest.raises(InputError, match="there is no study named 'none'"):
+        run(["list", "--study", "none", *HERE])

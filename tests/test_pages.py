@@ -1,0 +1,51 @@
+"""Pages about the Python API: one is made from docstrings, one runs as it stands."""
+
+import importlib.machinery
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from paceline.study import StudySettings
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOK = (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", NOTEBOOK, flags=re.DOTALL)
+
+
+def test_the_api_page_is_current():
+    loader = importlib.machinery.SourceFileLoader("api_docs", str(ROOT / "script" / "api-docs"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("api_docs", loader))
+    loader.exec_module(module)
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert page == module.page(), "script/api-docs writes it anew"
+
+
+def test_the_notebook_predicts_as_printed(capsys):
+    names = {}
+    for block in blocks("python"):
+        if "measure(" not in block and "study" not in block:
+            exec(block, names)
+    assert "samples/s" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_the_notebook_measures_as_printed(capsys, tmp_path):
+    names = {}
+    exec("import paceline as pl", names)
+    for block in blocks("python"):
+        if "study" in block:
+            exec(block, names)
+    assert "2 processes" in capsys.readouterr().out
+    assert (tmp_path / "page.html").exists()
+
+
+def test_the_study_file_of_the_notebook_is_one(tmp_path):
+    (text,) = blocks("toml")
+    (tmp_path / "small.toml").write_text(text)
+    assert StudySettings.read(tmp_path / "small.toml").processes == ((1, 1), (1, 2))
