@@ -48,7 +48,7 @@ def systems() -> Mapping[str, System]:
     found = {}
     for name, table in numbers_of("overheads").table("cluster").tables().items():
         table.check_keys(known)
-        found[name] = System(name, **table.values)
+        found[name] = System(name, **table.quantities(float, may_be_zero=True))
     return found
 
 
