@@ -2,9 +2,10 @@
 
 import pytest
 
+from paceline.constants import numbers_of
 from paceline.errors import InputError
 from paceline.located_toml import parse_toml
-from paceline.predictor.collectives.library import read_libraries
+from paceline.predictor.collectives.library import library, read_libraries
 
 FILE = """\
 [plain]
@@ -39,6 +40,14 @@ def test_a_library_has_what_the_one_it_is_like_has_unless_it_says_otherwise():
     assert [variant.operation for variant in plain.variants] == ["all_reduce", "all_gather"]
     assert plain.variants[0].hop_seconds == {"tcp": pytest.approx(2e-5)}
     assert (plain.rules[0].ranks_below, plain.rules[0].bytes_below) == (8.0, 4096.0)
+
+
+def test_a_library_may_be_like_one_of_another_file():
+    mine = parse_toml('[mine]\nlike = "gloo"\ninterference = 0.2\n', "mine.toml")
+    found = read_libraries(mine, numbers_of("libraries").tables())
+    assert list(found) == ["mine"]
+    assert found["mine"].variants == library("gloo").variants
+    assert found["mine"].interference == 0.2
 
 
 @pytest.mark.parametrize(

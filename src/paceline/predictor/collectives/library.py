@@ -135,10 +135,13 @@ def _libraries() -> dict[str, Library]:
     return read_libraries(numbers_of("libraries"))
 
 
-def read_libraries(root: Table) -> dict[str, Library]:
-    """The libraries of a file that has the form of ``data/constants/libraries.toml``."""
-    tables = root.tables()
-    return {name: _library(table, tables) for name, table in tables.items()}
+def read_libraries(root: Table, known: Mapping[str, Table] | None = None) -> dict[str, Library]:
+    """The libraries of a file that has the form of ``data/constants/libraries.toml``.
+
+    ``known`` are tables of other files, which a library of this one may be ``like``.
+    """
+    own = root.tables()
+    return {name: _library(table, {**(known or {}), **own}) for name, table in own.items()}
 
 
 def _library(own: Table, others: Mapping[str, Table]) -> Library:
