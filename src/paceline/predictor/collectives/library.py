@@ -16,13 +16,15 @@ from paceline.naming import look_up
 from paceline.predictor.collectives.algorithms import ALGORITHMS, Counts
 from paceline.predictor.collectives.group import Group
 
+_NEEDED = ("source", "message_overhead", "interference", "efficiency", "hop", "variant")
 _KEYS = (
-    *("source", "message_overhead", "interference", "efficiency", "hop", "variant"),
+    *_NEEDED,
     *("like", "rules", "algorithms", "negotiation"),
     *("pipelined", "hides_reduction", "uses_collective_bandwidth"),
 )
+_NEEDED_OF_VARIANT = ("operations", "algorithm", "hop")
 _VARIANT_KEYS = (
-    *("operations", "algorithm", "hop", "protocol", "start", "bandwidth_fraction"),
+    *(*_NEEDED_OF_VARIANT, "protocol", "start", "bandwidth_fraction"),
     *("inner_families", "one_node", "needs_switch"),
 )
 
@@ -130,8 +132,16 @@ def default_library(device: Device) -> Library:
 
 @built_from_constants
 def _libraries() -> dict[str, Library]:
-    tables = numbers_of("libraries").tables()
-    return {name: _library(table, tables) for name, table in tables.items()}
+    return read_libraries(numbers_of("libraries"))
+
+
+def read_libraries(root: Table, known: Mapping[str, Table] | None = None) -> dict[str, Library]:
+    """The libraries of a file that has the form of ``data/constants/libraries.toml``.
+
+    ``known`` are tables of other files, which a library of this one may be ``like``.
+    """
+    own = root.tables()
+    return {name: _library(table, {**(known or {}), **own}) for name, table in own.items()}
 
 
 def _library(own: Table, others: Mapping[str, Table]) -> Library:
@@ -141,9 +151,12 @@ def _library(own: Table, others: Mapping[str, Table]) -> Library:
         with own.locating("like"):
             base = look_up("library", own.text_of("like"), others, "one of this file").values
     table = replace(own, values={**base, **own.values})
-    table.check_keys(_KEYS, needed=_KEYS[:6])
-    hops = {name: _hops(hop) for name, hop in table.table("hop").tables().items()}
-    algorithms, efficiency = table.names("algorithms"), table.table("efficiency")
+    table.check_keys(_KEYS, needed=_NEEDED)
+    hops = {
+        name: hop.quantities(units.parse_seconds, may_be_zero=True)
+        for name, hop in table.table("hop").tables().items()
+    }
+    algorithms = table.names("algorithms")
     return Library(
         name=own.name,
         variants=tuple(
@@ -153,9 +166,7 @@ def _library(own: Table, others: Mapping[str, Table]) -> Library:
             if not algorithms or variant.algorithm in algorithms
         ),
         rules=tuple(_rules(table.table("rules"))),
-        efficiency={
-            family: efficiency.parsed(family, float) or 0.0 for family in efficiency.values
-        },
+        efficiency=table.table("efficiency").quantities(float),
         pipelined=table.flag("pipelined"),
         hides_reduction=table.flag("hides_reduction"),
         uses_collective_bandwidth=table.flag("uses_collective_bandwidth"),
@@ -170,7 +181,7 @@ def _library(own: Table, others: Mapping[str, Table]) -> Library:
 
 def _variants(table: Table, hops: Mapping[str, Mapping[str, float]]) -> list[Variant]:
     """The variant of a table for each of its operations."""
-    table.check_keys(_VARIANT_KEYS, needed=_VARIANT_KEYS[:3])
+    table.check_keys(_VARIANT_KEYS, needed=_NEEDED_OF_VARIANT)
     with table.locating("hop"):
         hop_seconds = look_up("hop", table.text_of("hop"), hops, f"one of {', '.join(hops)}")
     return [
@@ -192,12 +203,13 @@ def _variants(table: Table, hops: Mapping[str, Mapping[str, float]]) -> list[Var
 def _rules(table: Table) -> Iterator[Rule]:
     """Rules in the order of the file: ``[fewer ranks than, fewer bytes than, algorithm]``."""
     for operation, entries in table.values.items():
-        for entry in entries:
-            if len(entry) != 3:
-                table.fail(operation, f"{entry} is no rule", 'write [RANKS, BYTES, "ALGORITHM"]')
-            ranks, size, algorithm = entry
-            algorithm = _algorithm(table, operation, operation, algorithm)
-            yield Rule(operation, algorithm, float(ranks), float(size))
+        for entry in entries if isinstance(entries, list) else [entries]:
+            match entry:
+                case [int() | float() as ranks, int() | float() as size, str() as name]:
+                    algorithm = _algorithm(table, operation, operation, name)
+                    yield Rule(operation, algorithm, float(ranks), float(size))
+                case _:
+                    table.fail(operation, f"{entry} is no rule", 'write [8, 4096, "ring"]')
 
 
 def _algorithm(table: Table, key: str, operation: str, name: str) -> str:
@@ -210,11 +222,10 @@ def _algorithm(table: Table, key: str, operation: str, name: str) -> str:
 
 def _negotiation(table: Table) -> Negotiation:
     table.check_keys(("trees", "hop"), needed=("trees", "hop"))
-    return Negotiation(int(table.parsed("trees", float) or 0), _hops(table.table("hop")))
-
-
-def _hops(table: Table) -> dict[str, float]:
-    return {family: _seconds(table, family) for family in table.values}
+    return Negotiation(
+        int(table.parsed("trees", float) or 0),
+        table.table("hop").quantities(units.parse_seconds, may_be_zero=True),
+    )
 
 
 def _seconds(table: Table, key: str) -> float:
