@@ -14,12 +14,13 @@ from paceline.frameworks.command import search_path
 ROOT = Path(paceline.__file__).parent
 COMMON = {"errors", "units", "naming", "plugins", "located_toml", "__init__"}
 ALLOWED = {
+    "constants": set(),
     "workload": set(),
     "hardware": set(),
     "step": set(),
     "plan": {"workload", "hardware"},
     "frameworks": set(),
-    "predictor": {"workload", "hardware", "plan", "step", "frameworks"},
+    "predictor": {"constants", "workload", "hardware", "plan", "step", "frameworks"},
     "store": {"step"},
     "measurement": {"workload", "hardware", "plan", "step", "store", "frameworks"},
 }

@@ -175,7 +175,7 @@ def _library_entry(one: Library) -> Entry:
         for variant in one.variants
     )
     table = Table(columns, rows, title=one.name, note=one.source)
-    return Entry(table, asdict(one), ("paceline hardware libraries",))
+    return Entry(table, asdict(one), (f"paceline constants libraries.{one.name}",))
 
 
 def _entry(

@@ -12,10 +12,10 @@ from paceline.hardware import Cluster
 from paceline.plan.blocks import Block, blocks, part_of
 from paceline.plan.compression import NO_COMPRESSION
 from paceline.plan.plan import PipelineSchedule, Plan
-from paceline.predictor.case import Case
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
+from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
 from paceline.predictor.search.layer_table import MODES, Alike, Array, LayerTable, alike_layers
 from paceline.predictor.search.memory import memory_bytes
@@ -105,6 +105,12 @@ class PlanSearch:
                 "plans with cp, ep or compressed gradients are not searched",
                 "leave them out, or let 'paceline predict' look at one plan",
             )
+        if self.workload.profile.has_sparse_gradients:
+            raise InputError(
+                "plans of networks with sparse tables are not searched: gradients grow with "
+                "the batch",
+                "let 'paceline predict' look at one plan",
+            )
 
     def run(self) -> Candidates:
         """Evaluate every plan."""
@@ -162,8 +168,8 @@ class PlanSearch:
         return {division: alike_layers(self._replica, division) for division in (False, True)}
 
     @cached_property
-    def _case(self) -> Case:
-        return Case(self._replica, 0.0, None)
+    def _case(self) -> PreparedStep:
+        return PreparedStep(self._replica)
 
     @cached_property
     def _parts(self) -> tuple[Block, ...]:
