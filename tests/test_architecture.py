@@ -18,10 +18,11 @@ ALLOWED = {
     "plan": {"workload", "hardware"},
     "predictor": {"workload", "hardware", "plan", "step"},
     "store": {"step"},
-    "measurement": {"workload", "hardware", "plan", "step", "store"},
-    "analyse": {"workload", "hardware", "plan", "step", "predictor", "measurement", "store"},
+    "launch": set(),
+    "measurement": {"workload", "hardware", "plan", "step", "store", "launch"},
 }
-ALLOWED["testing"] = {"workload", "step", "measurement", "store"}
+ALLOWED["analyse"] = ALLOWED["measurement"] | {"predictor", "measurement"}
+ALLOWED["testing"] = {"workload", "step", "launch", "measurement", "store"}
 ALLOWED["report"] = ALLOWED["analyse"] | {"analyse"}
 ALLOWED["cli"] = ALLOWED["report"] | {"report", "testing"}
 

@@ -45,7 +45,7 @@ class Framework:
     that installs it. ``environment`` names its recipe; without one, the worker runs in Paceline's
     interpreter. ``operations`` are those its worker can build, None being all. ``variables`` are
     set for the worker. ``synchronous`` is false where ranks update without waiting for each
-    other; ``launcher`` is ``mpiexec`` where MPI starts the ranks.
+    other; ``launcher`` names what starts several ranks, where that cannot be any.
     """
 
     name: str
@@ -184,17 +184,13 @@ def framework(name: str) -> Framework:
 
 @dataclass(frozen=True)
 class WorkerCommand:
-    """How to start a launch: ``arguments`` run ``processes`` times, with ``variables`` set.
-
-    With MPI one process starts all ranks.
-    """
+    """How to start a rank: ``arguments``, with ``variables`` set."""
 
     arguments: tuple[str, ...]
-    processes: int
     variables: Mapping[str, str]
 
 
-def worker_command(wanted: Framework, world_size: int, directory: Path) -> WorkerCommand:
+def worker_command(wanted: Framework, directory: Path) -> WorkerCommand:
     """The command of a framework's worker, without the job; ``directory`` has the launch's files.
 
     A container sees that directory and the workers, at the paths they have here.
@@ -202,13 +198,8 @@ def worker_command(wanted: Framework, world_size: int, directory: Path) -> Worke
     image = _image(wanted)
     if image is not None:
         inside = _in_container(image, wanted, directory)
-        return WorkerCommand((*inside, str(wanted.worker)), world_size, wanted.variables)
-    python = interpreter(wanted)
-    if wanted.launcher == "mpiexec" and world_size > 1:
-        starter = _mpiexec(wanted, python)
-        arguments = (starter, "-n", str(world_size), python, str(wanted.worker))
-        return WorkerCommand(arguments, 1, wanted.variables)
-    return WorkerCommand((python, str(wanted.worker)), world_size, wanted.variables)
+        return WorkerCommand((*inside, str(wanted.worker)), wanted.variables)
+    return WorkerCommand((interpreter(wanted), str(wanted.worker)), wanted.variables)
 
 
 def interpreter(wanted: Framework) -> str:
@@ -269,17 +260,6 @@ def _can_import(path: str, module: str) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return check.returncode == 0
-
-
-def _mpiexec(wanted: Framework, python: str) -> str:
-    beside = Path(python).parent / "mpiexec"
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if found is None:
-        raise EnvironmentUnusableError(
-            f"{wanted.name} starts its ranks with mpiexec, which is not here",
-            f"{wanted.install} brings one, or install MPI",
-        )
-    return found
 
 
 def _image(wanted: Framework) -> str | None:

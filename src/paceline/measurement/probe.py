@@ -8,11 +8,11 @@ from typing import Any
 
 from paceline.errors import PacelineError
 from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
+from paceline.launch import LaunchRequest, LocalLauncher
 from paceline.measurement.environment import load_average, machine_fingerprint
 from paceline.measurement.events import Event, only, read_events
 from paceline.measurement.failures import failure_reason
 from paceline.measurement.frameworks import WORKERS, framework, interpreter
-from paceline.measurement.launcher import launch_local
 from paceline.measurement.run import (
     events_path,
     launch_directory,
@@ -109,13 +109,15 @@ def _run(store: Store, ranks: int, threads: int, seconds_per_point: float) -> li
         "maximum_repetitions": 200,
     }
     write_job(directory / "job.json", job)
-    exited = launch_local(
-        [python, str(WORKERS / "torch_probe.py"), str(directory / "job.json")],
-        ranks,
-        directory,
-        TIMEOUT_SECONDS,
-        environment=thread_variables(threads),
-        arguments=lambda rank: [str(events_path(directory, rank))],
+    words = (python, str(WORKERS / "torch_probe.py"), str(directory / "job.json"))
+    exited = LocalLauncher().launch(
+        LaunchRequest(
+            lambda rank: (*words, str(events_path(directory, rank))),
+            directory,
+            TIMEOUT_SECONDS,
+            processes=ranks,
+            variables=lambda rank: thread_variables(threads),
+        )
     )
     events = [read_events(events_path(directory, rank)) for rank in range(ranks)]
     if any(only(rank, "end") is None for rank in events):

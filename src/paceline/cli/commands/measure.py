@@ -34,6 +34,11 @@ Examples:
 )
 @click.option("-j", "places", default="1x1", show_default=True, help="NODESxPROCESSES, by commas.")
 @click.option("--framework", default="torch-ddp", show_default=True)
+@click.option(
+    "--launcher",
+    default="",
+    help="What starts the processes [default: local, or what the framework needs].",
+)
 @click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True)
 @click.option("--launches", default=3, show_default=True, help="Launches of each configuration.")
 @click.option("--steps", default=10, show_default=True, help="Counted steps of a launch.")
@@ -63,6 +68,7 @@ def command(
     scaling: str,
     places: str,
     framework: str,
+    launcher: str,
     precision: str,
     launches: int,
     steps: int,
@@ -105,6 +111,7 @@ def command(
                 unsynchronised,
                 sequence=sequence,
                 framework=framework,
+                launcher=launcher,
                 precision=precision,
                 steps=steps,
                 warmup_steps=warmup_steps,
@@ -147,29 +154,30 @@ def jobs_of(
     from paceline.errors import InputError
     from paceline.measurement.frameworks import framework
     from paceline.measurement.job import Job, batch_per_rank
+    from paceline.measurement.run import launcher_for
     from paceline.workload import zoo
 
     graph = zoo.build(model)
     description = graph.to_json()
     name = settings.get("framework", Job.framework)
-    if not framework(name).claims(description):
+    chosen = framework(name)
+    if not chosen.claims(description):
         raise InputError(
             f"the worker of {name} cannot build {graph.name}",
             "PyTorch's workers build every network: --framework torch-ddp",
         )
     for nodes, processes in places:
-        if nodes > 1:
-            raise InputError(
-                f"{nodes} nodes cannot be started from here",
-                "measure one node (-j 1xN) and let 'paceline predict' say what more would give",
-            )
+        world_size = nodes * processes
+        starter = launcher_for(chosen, settings.get("launcher", Job.launcher), world_size)
+        starter.validate(nodes, processes)
         for instrument in instruments:
-            for synchronise in (True, False) if unsynchronised and processes > 1 else (True,):
+            for synchronise in (True, False) if unsynchronised and world_size > 1 else (True,):
                 yield Job(
                     model=graph.name,
                     graph=description,
-                    batch_per_rank=batch_per_rank(batch, processes, scaling),
-                    world_size=processes,
+                    batch_per_rank=batch_per_rank(batch, world_size, scaling),
+                    world_size=world_size,
+                    nodes=nodes,
                     instrument=instrument,
                     synchronise=synchronise,
                     sequence=sequence or graph.sequence,

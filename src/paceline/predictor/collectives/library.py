@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from paceline import units
+from paceline.errors import PacelineError
 from paceline.hardware import Device
-from paceline.hardware.toml_lines import parse_toml
+from paceline.hardware.toml_lines import parse_toml, read_toml
 from paceline.naming import look_up
-from paceline.predictor.collectives.algorithms import ALGORITHMS, Counts
+from paceline.plugins import Plugin, PluginError, PluginKind, plugins
+from paceline.predictor.collectives.algorithms import AddedAlgorithm, Counts, algorithms
 from paceline.predictor.collectives.group import Group
 
 
@@ -45,7 +48,7 @@ class Variant:
 
     def counts(self, group: Group) -> Counts:
         """Messages and volumes of one call."""
-        return ALGORITHMS[self.operation][self.algorithm](group)
+        return algorithms()[self.operation][self.algorithm](group)
 
 
 @dataclass(frozen=True)
@@ -104,14 +107,14 @@ def library(name: str | Library) -> Library:
     return look_up(
         "communication library",
         name.strip().lower().replace("_", "-"),
-        _libraries(),
-        f"one of {', '.join(_libraries())}",
+        libraries(),
+        f"one of {', '.join(libraries())}",
     )
 
 
 def library_names() -> list[str]:
     """Every profile."""
-    return list(_libraries())
+    return list(libraries())
 
 
 def default_library(device: Device) -> Library:
@@ -120,10 +123,35 @@ def default_library(device: Device) -> Library:
 
 
 @lru_cache(maxsize=1)
-def _libraries() -> dict[str, Library]:
+def libraries() -> dict[str, Library]:
+    """Every profile by name: ours, and those of the files of installed packages."""
     file = resources.files("paceline") / "data" / "collectives" / "libraries.toml"
     document = parse_toml(file.read_text(encoding="utf-8"), "libraries.toml")
-    return {name: _library(name, document) for name in document}
+    known = {name: _library(name, document) for name in document}
+    for plugin, value in plugins(PluginKind.COLLECTIVE):
+        if not isinstance(value, AddedAlgorithm):
+            known |= _added(plugin, plugin.path(value), document, known)
+    return known
+
+
+def _added(
+    plugin: Plugin, path: Path, shipped: Mapping[str, Any], known: Mapping[str, Library]
+) -> dict[str, Library]:
+    """The profiles of a plugin's file, which may be ``like`` shipped ones."""
+    try:
+        _, own = read_toml(path)
+        added = {name: _library(name, {**shipped, **own}) for name in own}
+        for variant in (variant for one in added.values() for variant in one.variants):
+            algorithms()[variant.operation][variant.algorithm]
+    except PluginError:
+        raise
+    except PacelineError as error:
+        raise PluginError(plugin, error.message) from error
+    except (KeyError, TypeError) as error:
+        raise PluginError(plugin, f"{path.name} lacks or does not know {error}") from error
+    if taken := sorted(own.keys() & known.keys()):
+        raise PluginError(plugin, f"the name '{taken[0]}' is taken")
+    return added
 
 
 def _library(name: str, document: Mapping[str, Any]) -> Library:

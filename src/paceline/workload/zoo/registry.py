@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from paceline.errors import InputError
 from paceline.naming import unknown_name
+from paceline.plugins import PluginKind, with_plugins
 from paceline.workload.graph import Graph
 from paceline.workload.zoo import (
     alexnet,
@@ -99,10 +100,8 @@ def _find(name: str) -> Entry:
 
 @lru_cache(maxsize=1)
 def entries() -> Mapping[str, Entry]:
-    """Every network of the zoo, by name, families together."""
-    table: dict[str, Entry] = {}
-    table |= _images() | _texts()
-    return MappingProxyType(table)
+    """Every network of the zoo, by name, families together; then those of installed packages."""
+    return MappingProxyType(with_plugins(PluginKind.NETWORK, _images() | _texts(), Entry, squeezed))
 
 
 @lru_cache(maxsize=1)
