@@ -12,8 +12,9 @@ from paceline.errors import PacelineError
 from paceline.measurement.environments import RECIPES, install
 from paceline.measurement.frameworks import FRAMEWORKS, check_runnable, framework
 from paceline.store import Store
-from paceline.testing.adapter_suite import CHECKS, QUICK, run_check
+from paceline.testing.adapter_suite import CHECKS, QUICK
 from paceline.testing.bench import Bench
+from paceline.testing.contract import run_check
 from paceline.testing.network_checks import check_network, of_a_size_to_build
 from paceline.workload import zoo
 

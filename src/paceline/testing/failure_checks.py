@@ -1,7 +1,8 @@
 """Checks that a launch which goes wrong ends, says why, and leaves nothing behind."""
 
 from paceline.store import Launch, Status
-from paceline.testing.bench import ALONE, Bench, ContractError, narrowed_fcn5
+from paceline.testing.bench import ALONE, Bench, narrowed_fcn5
+from paceline.testing.contract import ContractError
 from paceline.testing.leftovers import check_nothing_left, interrupted_launch
 
 TIMEOUT_SECONDS = (8.0, 24.0, 72.0)

@@ -16,10 +16,12 @@ Example:
 def command(as_json: bool) -> None:
     """Say what works on this machine and what to install for the rest."""
     from paceline.analyse.doctor import examine
+    from paceline.plugins import PluginKind
+    from paceline.report.figures import figure_kinds
     from paceline.report.table import Column, Table
     from paceline.report.terminal import print_table
 
-    findings = examine()
+    findings = examine({PluginKind.FIGURE: figure_kinds})
     if as_json:
         emit_json(
             "doctor",

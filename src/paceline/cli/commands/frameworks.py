@@ -10,7 +10,7 @@ from paceline.cli.output import emit_json, json_option, next_line
 if TYPE_CHECKING:
     from paceline.measurement.environments import EnvironmentState
     from paceline.measurement.frameworks import Framework
-    from paceline.testing.adapter_suite import Result
+    from paceline.testing.contract import Result
 
 EXAMPLE = """
 \b
