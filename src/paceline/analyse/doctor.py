@@ -26,7 +26,7 @@ EXTRAS = {
     "pyarrow": ("export Parquet", "pip install 'paceline[parquet]'"),
 }
 TOOLS = {
-    "nvidia-smi": ("measure on NVIDIA GPUs", "install the NVIDIA driver"),
+    "nvidia-smi": ("run scripts on NVIDIA GPUs", "install the NVIDIA driver"),
 }
 Registry = Callable[[], object]
 REGISTRIES: Mapping[PluginKind, Registry] = {

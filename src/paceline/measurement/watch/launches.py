@@ -9,7 +9,7 @@ from paceline.errors import InputError, PacelineError
 from paceline.launch import LaunchExit
 from paceline.measurement.environment import describe_environment, load_average
 from paceline.measurement.imports import Told, launch_of_log
-from paceline.measurement.readers import read_log, reader_named, sniff_log
+from paceline.measurement.readers import read_log, reader_named, readers, sniff_log
 from paceline.measurement.run import interrupted, launch_directory, new_launch_id
 from paceline.measurement.watch.collect import WatchedJob, read_processes, watched_job
 from paceline.measurement.watch.runner import LOG_NAME, run_command, watching_environment
@@ -42,6 +42,7 @@ def run_watched(request: RunRequest, store: Store, echo: bool = True) -> Launch:
     Steps come from the processes that were watched, else from the command's log. How many
     processes and samples there are is known at the end only, and recorded then.
     """
+    readers()  # one that cannot be used is told before anything runs
     if request.program is not None:
         reader_named(request.program)
     launch = _begun(request)
