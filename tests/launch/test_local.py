@@ -68,6 +68,12 @@ def test_a_rank_that_outlives_a_failed_peer_is_ended(tmp_path):
     assert time.monotonic() - begun < 15
 
 
+def test_a_command_that_cannot_be_run_is_refused(tmp_path):
+    request = LaunchRequest(lambda rank: ["no-such-program"], tmp_path, 5.0)
+    with pytest.raises(InputError, match="cannot run 'no-such-program'"):
+        LocalLauncher().launch(request)
+
+
 def test_a_port_that_is_taken_is_refused_before_anything_starts(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.launch import Detection, Launcher, LaunchExit, LocalLauncher, RankExit
+from paceline.launch import Detection, Launcher, LaunchExit, LaunchRequest, LocalLauncher, RankExit
 from paceline.launch.mpiexec import MpiexecLauncher
 from paceline.testing.launcher_suite import CHECKS, Stand, run_check
 
@@ -28,15 +28,28 @@ def test_the_local_launcher_keeps_the_contract(check, tmp_path):
     assert result.passed, result.words
 
 
-@pytest.mark.parametrize("check", CHECKS)
-def test_the_mpi_launcher_keeps_the_contract(check, tmp_path, monkeypatch):
-    """With the real mpiexec where there is one, else with a stand-in."""
+@pytest.fixture
+def _mpiexec(tmp_path, monkeypatch):
+    """The real mpiexec where there is one, else a stand-in."""
     if shutil.which("mpiexec") is None:
         program = tmp_path / "bin" / "mpiexec"
         program.parent.mkdir()
         program.write_text(MPIEXEC.format(python=sys.executable))
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+
+@pytest.mark.usefixtures("_mpiexec")
+def test_a_command_that_mpi_cannot_run_is_told_by_its_rank(tmp_path):
+    request = LaunchRequest(lambda rank: ["no-such-program"], tmp_path, 20.0, processes=2)
+    ended = MpiexecLauncher().launch(request)
+    assert [rank.code for rank in ended.ranks] == [127, 127]
+    assert "cannot run 'no-such-program'" in ended.ranks[1].log.read_text()
+
+
+@pytest.mark.usefixtures("_mpiexec")
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_mpi_launcher_keeps_the_contract(check, tmp_path):
     result = run_check(check, CHECKS[check], Stand(MpiexecLauncher(), tmp_path))
     assert result.passed, result.words
 
@@ -93,8 +106,6 @@ def test_mpiexec_that_is_missing_is_said_with_what_to_do(tmp_path, monkeypatch):
 
 
 def test_mpiexec_beside_the_interpreter_goes_first(tmp_path):
-    from paceline.launch import LaunchRequest
-
     (tmp_path / "mpiexec").touch()
     command = (str(tmp_path / "python"), "worker.py")
     request = LaunchRequest(lambda rank: command, Path(), 1.0, processes=2)

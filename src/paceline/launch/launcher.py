@@ -142,6 +142,11 @@ class Launcher(ABC):
         """
 
 
+def exit_path(directory: Path, rank: int) -> Path:
+    """Where a rank that an engine started leaves its code."""
+    return directory / f"rank-{rank}.exit"
+
+
 def describe_exit(rank: int, code: int | None) -> str:
     """One phrase for a rank that did not end well."""
     if code is None:

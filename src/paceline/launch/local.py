@@ -10,7 +10,7 @@ from pathlib import Path
 
 from paceline.launch.launcher import Detection, Launcher, LaunchExit, LaunchRequest
 from paceline.launch.ports import LOOPBACK, meeting_port
-from paceline.launch.processes import Process, run_to_end
+from paceline.launch.processes import Process, run_to_end, start_process
 
 
 class LocalLauncher(Launcher):
@@ -54,14 +54,7 @@ def start_logged(
 ) -> Process:
     """Start a command in a session of its own, with ``log`` for what it prints."""
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            list(command),
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **variables},
-            start_new_session=True,
-        )
+        process = start_process(command, variables, output, stdin=subprocess.PIPE)
     if cores is not None:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(process.pid, cores)

@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, Any, TypeAlias
 
+from paceline.errors import InputError
 from paceline.launch.interrupts import Interrupts, held_interrupts
 from paceline.launch.launcher import (
     PEER_GRACE_SECONDS,
@@ -24,6 +25,24 @@ TERM_GRACE_SECONDS = 3.0
 
 Process: TypeAlias = "subprocess.Popen[bytes]"
 Codes: TypeAlias = list[int | None]
+
+
+def start_process(
+    command: Sequence[str], variables: Mapping[str, str], output: int | IO[bytes], **options: Any
+) -> Process:
+    """Start a command in a session of its own, with ``variables`` added to our environment."""
+    try:
+        return subprocess.Popen(
+            list(command),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **variables},
+            start_new_session=True,
+            **options,
+        )
+    except OSError as error:
+        words = error.strerror or str(error)
+        raise InputError(f"cannot run '{command[0]}': {words}", "is it on the path?") from error
 
 
 def exit_codes(processes: Sequence[Process]) -> Codes:

@@ -2,7 +2,6 @@
 
 import math
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -10,9 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from paceline.errors import InputError
 from paceline.launch import LaunchExit
-from paceline.launch.processes import Process, run_to_end
+from paceline.launch.processes import Process, run_to_end, start_process
 
 CHUNK_BYTES = 1 << 16
 LOG_NAME = "output.log"
@@ -48,16 +46,7 @@ def run_command(
         copiers.append(threading.Thread(target=_copy, args=(reading, log, echo), daemon=True))
         copiers[0].start()
         try:
-            return subprocess.Popen(
-                list(command),
-                stdout=writing,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **environment},
-                start_new_session=True,
-            )
-        except OSError as error:
-            words = error.strerror or str(error)
-            raise InputError(f"cannot run '{command[0]}': {words}", "is it on the path?") from error
+            return start_process(command, environment, writing)
         finally:
             os.close(writing)
 
