@@ -3,10 +3,15 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 from plugin_packages import PACKAGES, install
 
+from paceline import plugins
+from paceline.measurement.readers import LogReader
+from paceline.plugins import PluginError, PluginKind, with_plugins
 from paceline.store import Status, Store, default_store_path
 
 
@@ -28,6 +33,47 @@ def command(tmp_path):
         )
 
     return run
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """Entry points of readers as if packages had registered them."""
+
+    def register(*points):
+        found = [EntryPoint(name, value, PluginKind.READER.value) for name, value in points]
+        monkeypatch.setattr(plugins, "entry_points", lambda group: found)
+
+    plugins.plugins.cache_clear()
+    yield register
+    plugins.plugins.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("points", "why"),
+    [
+        ([("caffe", "json:loads")], "that name is taken"),
+        ([("CAFFE", "json:loads")], "that name is taken"),
+        ([("other", "json:loads")], "it is no Path"),
+        ([("other", "pathlib:nothing")], "AttributeError"),
+        ([("other", "no_such_module")], "No module named 'no_such_module'"),
+        ([("one", "json:loads"), ("one", "json:loads")], "another package registers that name"),
+    ],
+)
+def test_a_plugin_that_does_not_fit_is_refused_with_its_package(registered, points, why):
+    registered(*points)
+    with pytest.raises(PluginError, match=why) as refused:
+        with_plugins(PluginKind.READER, {"caffe": Path()}, Path, str.lower)
+    assert f"the reader '{points[0][0]}' of the package unknown" in refused.value.message
+    assert "uninstall" in refused.value.hint
+
+
+def test_a_plugin_goes_by_the_name_of_its_entry_point(registered):
+    registered(("caffe", "paceline.measurement.readers.caffe:READER"))
+    assert list(with_plugins(PluginKind.READER, {}, LogReader)) == ["caffe"]
+    registered(("other", "paceline.measurement.readers.caffe:READER"))
+    plugins.plugins.cache_clear()
+    with pytest.raises(PluginError, match="it calls itself 'caffe'"):
+        with_plugins(PluginKind.READER, {}, LogReader)
 
 
 @pytest.mark.parametrize("name", ["nice_launcher", "tally_reader"])
