@@ -24,9 +24,10 @@ from typing import Any
 from common import arguments, finish, machine, ratio_interval
 
 from paceline.errors import PacelineError
+from paceline.frameworks.command import check_runnable, interpreter
+from paceline.frameworks.registry import framework, frameworks
 from paceline.launch import LaunchRequest, LocalLauncher
 from paceline.measurement.events import only, read_events
-from paceline.measurement.frameworks import FRAMEWORKS, check_runnable, framework, interpreter
 from paceline.measurement.job import Job
 from paceline.measurement.run import events_path, run_job, thread_variables
 from paceline.store import Status, Store
@@ -186,7 +187,7 @@ def compare(name: str, pairs: int, steps: int, batch: int) -> dict[str, Any]:
 def main() -> None:
     """Compare every framework that was asked for."""
     parser = arguments(__doc__ or "")
-    known = [name for name, one in FRAMEWORKS.items() if one.environment]
+    known = [name for name, one in frameworks().items() if one.environment]
     parser.add_argument("--frameworks", default=",".join(known), help="names by commas")
     parser.add_argument("--pairs", type=int, help="pairs of launches [default: 4, quick: 2]")
     options = parser.parse_args()

@@ -8,21 +8,24 @@ from pathlib import Path
 import pytest
 
 import paceline
+from paceline.frameworks import registry
 
 ROOT = Path(paceline.__file__).parent
-COMMON = {"errors", "units", "naming", "plugins", "__init__"}
+COMMON = {"errors", "units", "naming", "plugins", "located_toml", "__init__"}
 ALLOWED = {
+    "constants": set(),
     "workload": set(),
     "hardware": set(),
     "step": set(),
     "plan": {"workload", "hardware"},
-    "predictor": {"workload", "hardware", "plan", "step"},
+    "frameworks": set(),
+    "predictor": {"constants", "workload", "hardware", "plan", "step", "frameworks"},
     "store": {"step"},
     "launch": set(),
-    "measurement": {"workload", "hardware", "plan", "step", "store", "launch"},
+    "measurement": {"workload", "hardware", "plan", "step", "store", "launch", "frameworks"},
 }
-ALLOWED["analyse"] = ALLOWED["measurement"] | {"predictor", "measurement"}
-ALLOWED["testing"] = {"workload", "step", "launch", "measurement", "store"}
+ALLOWED["analyse"] = ALLOWED["predictor"] | ALLOWED["measurement"] | {"predictor", "measurement"}
+ALLOWED["testing"] = {"workload", "step", "launch", "measurement", "store", "frameworks"}
 ALLOWED["report"] = ALLOWED["analyse"] | {"analyse"}
 ALLOWED["cli"] = ALLOWED["report"] | {"report", "testing"}
 
@@ -53,10 +56,31 @@ def test_every_package_has_its_place():
     assert packages == set(ALLOWED)
 
 
+WORKER_FOLDERS = [
+    ROOT / "frameworks" / "runtime",
+    *(one.folder for one in registry.manifests().values() if one.adapters),
+]
+WORKER_MODULES = [
+    path for folder in WORKER_FOLDERS for path in folder.glob("*.py") if path.stem != "__init__"
+]
+
+
 def test_workers_import_nothing_of_paceline():
-    for path in (ROOT / "measurement" / "workers").glob("*.py"):
-        if path.name != "__init__.py":
-            assert not list(imported_packages(path)), path.name
+    for path in WORKER_MODULES:
+        assert not list(imported_packages(path)), path.name
+
+
+def test_modules_of_workers_have_names_of_their_own():
+    """Folders of several families are on one search path, before the frameworks themselves."""
+    names = [path.stem for path in WORKER_MODULES]
+    assert len(names) == len(set(names))
+    frameworks = {one.module.split(".")[0] for one in registry.frameworks().values()}
+    assert not set(names) & (frameworks | sys.stdlib_module_names)
+
+
+def test_a_module_of_a_family_is_named_after_it():
+    for path in WORKER_MODULES:
+        assert path.parent.name == "runtime" or path.stem.startswith(f"{path.parent.name}_")
 
 
 @pytest.mark.parametrize("command", ["import paceline", "import paceline.cli.main"])

@@ -7,14 +7,14 @@ from measurement import quick
 
 from paceline.cli.main import cli
 from paceline.errors import InputError
-from paceline.measurement.frameworks import FRAMEWORKS
+from paceline.frameworks.registry import frameworks
 from paceline.store import Store
 
 
 @pytest.fixture
 def _quick(monkeypatch):
     quick.register()
-    monkeypatch.setitem(FRAMEWORKS, "other", replace(FRAMEWORKS["quick"], name="other"))
+    monkeypatch.setitem(frameworks(), "other", replace(frameworks()["quick"], name="other"))
 
 
 def run(*words):

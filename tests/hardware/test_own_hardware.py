@@ -5,7 +5,7 @@ import pytest
 from paceline.errors import InputError
 from paceline.hardware import Confidence
 from paceline.hardware.catalogue import cluster, device, shipped
-from paceline.hardware.toml_lines import line_of
+from paceline.located_toml import line_of
 
 LAB = """\
 # our lab

@@ -3,22 +3,30 @@
 import sys
 from pathlib import Path
 
-from paceline.measurement.frameworks import FRAMEWORKS, Framework
+from paceline.frameworks.adapter import FrameworkAdapter
+from paceline.frameworks.registry import frameworks
 from paceline.measurement.job import Job
 from paceline.measurement.study import Design, run_study
 from paceline.store import Store
 
-WORKER = Path(__file__).parent / "workers" / "quick_worker.py"
+GRAPH = {
+    "schema": "paceline/graph/1",
+    "name": "nothing",
+    "inputs": {"x": {"shape": [1]}},
+    "nodes": [{"name": "same", "op": "activation", "inputs": ["x"], "function": "relu"}],
+    "output": "same",
+}
+WORKER = Path(__file__).parent / "quick_worker.py"
 
 
 def register():
-    FRAMEWORKS["quick"] = Framework("quick", WORKER, "json", "PACELINE_QUICK_PYTHON", "")
+    frameworks()["quick"] = FrameworkAdapter("quick", WORKER, "json")
 
 
 def job(behaviour="well", **changes):
     fields = {
         "model": "nothing",
-        "graph": {},
+        "graph": GRAPH,
         "batch_per_rank": 4,
         "framework": "quick",
         "steps": 5,

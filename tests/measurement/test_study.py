@@ -11,7 +11,8 @@ from measurement import quick
 
 from paceline.analyse.statistics import throughput
 from paceline.errors import EnvironmentUnusableError, InputError
-from paceline.measurement.frameworks import framework, interpreter
+from paceline.frameworks.command import interpreter
+from paceline.frameworks.registry import framework
 from paceline.measurement.job import Job, batch_per_rank
 from paceline.measurement.run import run_job
 from paceline.measurement.study import Design, run_study

@@ -6,13 +6,15 @@ from paceline.errors import InputError
 from paceline.plan.pipeline import bubble_fraction, stage_order
 from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.pipeline import ChunkTime, pipeline_tasks
-from paceline.step import schedule
+from paceline.predictor.step_builder import StepBuilder
 
 SCHEDULES = st.sampled_from(list(PipelineSchedule))
 
 
 def pipeline(chunks, pp, micro_batches, kind=PipelineSchedule.ONE_F_ONE_B):
-    return schedule(pipeline_tasks(chunks, pp, micro_batches, kind).tasks)
+    builder = StepBuilder()
+    pipeline_tasks(builder, chunks, pp, micro_batches, kind)
+    return builder.build()
 
 
 def equal(pp, interleave=1, hop=0.0):

@@ -9,6 +9,7 @@ from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
 from paceline.plan.pipeline_times import Chunk, EqualBlocks, uneven_seconds
 from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.pipeline import ChunkTime, pipeline_tasks
+from paceline.predictor.step_builder import StepBuilder
 from paceline.step import Phase, Task, schedule
 
 ONE_F_ONE_B, GPIPE = PipelineSchedule.ONE_F_ONE_B, PipelineSchedule.GPIPE
@@ -21,7 +22,9 @@ def scheduled(forward, backward, hop, pp, micro_batches, kind=ONE_F_ONE_B):
         ChunkTime(f"c{i}", f, b, send_seconds=hop, send_bytes=1.0)
         for i, (f, b) in enumerate(zip(forward, backward, strict=True))
     ]
-    return schedule(pipeline_tasks(chunks, pp, micro_batches, kind).tasks).seconds
+    builder = StepBuilder()
+    pipeline_tasks(builder, chunks, pp, micro_batches, kind)
+    return builder.build().seconds
 
 
 def one(number):

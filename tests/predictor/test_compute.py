@@ -16,7 +16,7 @@ from paceline.predictor.compute import (
     with_measured,
 )
 from paceline.predictor.data_parallel import LayerTime
-from paceline.predictor.efficiency import efficiency_from_toml, load_efficiency
+from paceline.predictor.efficiency import load_efficiency
 from paceline.predictor.products import BACKWARD, FORWARD
 from paceline.workload import zoo
 
@@ -206,9 +206,3 @@ def test_every_constant_is_a_fraction_or_a_size_above_zero():
         assert number > 0, name
         if name.startswith(("products.", "memory.")) or name.endswith(("ceiling", "attainable")):
             assert number <= 1, name
-    assert load_efficiency().fitted_on
-
-
-def test_a_file_of_constants_with_a_missing_table_is_refused():
-    with pytest.raises(InputError, match=r"mine.toml"):
-        efficiency_from_toml("[matrix]\nceiling = 1.0\n", "mine.toml")

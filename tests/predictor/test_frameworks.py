@@ -81,7 +81,7 @@ def test_policies_differ_as_the_studies_say():
     assert framework("torch-fsdp").shard_stage == 3
 
 
-def test_a_profile_takes_what_it_does_not_say_from_the_one_it_is_like():
+def test_a_profile_takes_what_it_does_not_say_from_the_one_it_inherits_from():
     keras, tensorflow = framework("keras"), framework("tensorflow")
     assert keras.step_overhead_seconds > tensorflow.step_overhead_seconds
     assert keras.synchronisation == tensorflow.synchronisation
@@ -107,7 +107,7 @@ def test_an_unknown_framework_names_the_nearest():
 
 MINE = """\
 [mine]
-like = "torch-ddp"
+inherits = "torch-ddp"
 title = "Ours"
 synchronisation = { policy = "bucketed", bucket_bytes = "50MiB" }
 step_overhead = "2ms"
@@ -116,7 +116,7 @@ source = "our measurements"
 """
 
 
-def test_a_profile_of_ones_own_may_be_like_one_of_ours(tmp_path):
+def test_a_profile_of_ones_own_may_inherit_from_one_of_ours(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(MINE)
     mine = framework(f"{file}:mine")
@@ -131,12 +131,12 @@ def test_a_profile_of_ones_own_may_be_like_one_of_ours(tmp_path):
     [
         (("step_overhead", "step_overhed"), 5, "unknown key 'step_overhed'", "'step_overhead'"),
         (('"bucketed"', '"bucketd"'), 4, "policy is 'bucketd'", "bucketed"),
-        (('"torch-ddp"', '"torch-dpp"'), 2, "no profile 'torch-dpp' to be like", "name one"),
+        (('"torch-ddp"', '"torch-dpp"'), 2, "unknown parent profile 'torch-dpp'", "torch-ddp"),
         (('"2ms"', '"soon"'), 5, "'soon' is not a duration", "200us"),
         (("bucket_bytes", "bucket_size"), 4, "unknown key 'bucket_size'", "'bucket_bytes'"),
-        (('like = "torch-ddp"\n', ""), 1, "[mine] has no library", "say which profile"),
-        (('"torch-ddp"', '"mine"'), 2, "'mine' is like itself", "circle"),
-        (("[mine]\nlike", "like"), 1, "'like' stands outside any profile", "[PROFILE]"),
+        (('inherits = "torch-ddp"\n', ""), 1, "[mine] has no library", "inherits"),
+        (('"torch-ddp"', '"mine"'), 2, "'mine' inherits from itself", "remove one"),
+        (("[mine]\ninherits", "inherits"), 1, "inherits is 'torch-ddp', not a table", "[inherits]"),
         (('title = "Ours"', "shard_stage = 4"), 3, "shard_stage is 4", "0, 1, 2, 3"),
     ],
 )

@@ -1,19 +1,33 @@
 """Checks 1 to 3 of the model: GoogLeNet on K80 nodes, measured by the authors of B-Caffe."""
 
-import tomllib
-from importlib import resources
-
 import numpy as np
 import pytest
 
+from paceline.constants import numbers_of
+from paceline.located_toml import shipped_toml
 from paceline.plan.synchronisation import synchronisation
-from paceline.predictor.data_parallel import data_parallel_step
-from paceline.predictor.systems import system_of
-from paceline.predictor.traces import example_trace, layer_times, replay
+from paceline.predictor.replica_step import replica_step
+from paceline.predictor.step_corrections import cluster_corrections
+from paceline.predictor.step_costs import GradientExchange, StepCosts
+from paceline.predictor.traces import example_trace, layer_times
 
 TRACE = example_trace("googlenet_k80")
-SYSTEM = system_of("hkbu-k80")
+SYSTEM = numbers_of("overheads").table("cluster").table("hkbu-k80").values
 IMAGES_PER_NODE = 64
+
+
+def all_reduce(nodes):
+    start = SYSTEM["latency_seconds"] + SYSTEM["latency_per_doubling_seconds"] * np.log2(nodes)
+    return lambda size: start + 2 * (nodes - 1) / nodes * SYSTEM["seconds_per_byte"] * size
+
+
+def replay(policy, seconds, interference=0.0):
+    exchange = GradientExchange(synchronisation(policy), seconds)
+    return replica_step(layer_times(TRACE), exchange, StepCosts(interference=interference))
+
+
+def replay_on(policy, nodes):
+    return replay(policy, all_reduce(nodes), cluster_corrections("hkbu-k80").interference)
 
 
 def images_per_second(nodes, step):
@@ -29,35 +43,24 @@ def show(what, nodes, predicted, measured):
 def test_check_1_per_tensor_overlap_with_the_logged_times():
     # Each message takes what was logged for it: sizes repeat, so times are served in order.
     logged = iter([layer.communication_seconds[8] for layer in reversed(TRACE.layers)])
-    step = replay(TRACE, synchronisation("per_tensor"), lambda size: next(logged))
+    step = replay("per_tensor", lambda size: next(logged))
     assert show("per tensor, logged times", 8, images_per_second(8, step), 1006.4) <= 0.025
 
 
 @pytest.mark.parametrize(("nodes", "measured"), [(2, 316.08), (4, 600.24), (8, 1210.88)])
 def test_check_2_merged(nodes, measured):
-    step = replay(
-        TRACE,
-        synchronisation("merged"),
-        SYSTEM.all_reduce(nodes),
-        interference=SYSTEM.interference,
-    )
+    step = replay_on("merged", nodes)
     assert show("merged", nodes, images_per_second(nodes, step), measured) <= 0.05
 
 
 @pytest.mark.parametrize(("nodes", "measured"), [(2, 250.28), (4, 461.36), (8, 889.28)])
 def test_check_3_one_message(nodes, measured):
-    step = replay(
-        TRACE,
-        synchronisation("one_message"),
-        SYSTEM.all_reduce(nodes),
-        interference=SYSTEM.interference,
-    )
+    step = replay_on("one_message", nodes)
     assert show("one message", nodes, images_per_second(nodes, step), measured) <= 0.04
 
 
 def test_the_all_reduce_of_the_system_is_what_the_trace_says():
-    file = resources.files("paceline") / "data" / "traces" / "googlenet_k80.toml"
-    document = tomllib.loads(file.read_text(encoding="utf-8"))
+    document = shipped_toml("data", "traces", "googlenet_k80.toml").values
     passes = [*document["communication_us"].items(), *document["second_pass_us"].items()]
     sizes = np.array(document["gradient_bytes"], dtype=float)
     rows, times = [], []
@@ -70,14 +73,11 @@ def test_the_all_reduce_of_the_system_is_what_the_trace_says():
     scale = np.array([1.0, 1.0, 1e-6])
     matrix = np.concatenate(rows) * scale
     fitted = np.linalg.lstsq(matrix, np.concatenate(times), rcond=None)[0] * scale
-    stated = [
-        SYSTEM.latency_seconds,
-        SYSTEM.latency_per_doubling_seconds,
-        SYSTEM.seconds_per_byte,
-    ]
+    names = ("latency_seconds", "latency_per_doubling_seconds", "seconds_per_byte")
+    stated = [SYSTEM[name] for name in names]
     assert fitted == pytest.approx(stated, rel=1e-4)
 
 
 def test_one_node_alone_trains_what_was_measured():
-    step = data_parallel_step(layer_times(TRACE), synchronisation("merged"), None)
+    step = replica_step(layer_times(TRACE), None, StepCosts())
     assert images_per_second(1, step) == pytest.approx(163.36, rel=1e-4)

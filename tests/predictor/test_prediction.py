@@ -8,6 +8,7 @@ from paceline.hardware import catalogue
 from paceline.plan.compression import Compression, CompressionKind
 from paceline.plan.plan import Plan, Recompute
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation, synchronisation
+from paceline.predictor.evidence import Evidence
 from paceline.predictor.predict import predict, prepare
 from paceline.predictor.prediction_json import prediction_json
 from paceline.predictor.step_costs import LayerTime
@@ -52,21 +53,22 @@ def test_json_has_units_in_its_names_and_sums_that_agree():
 
 
 def test_a_measured_step_is_reproduced_alone_and_carried_to_many():
-    alone = predict(RESNET, HKBU.shaped(1, 1), Plan(), measured_alone_seconds=0.253)
+    alone = predict(RESNET, HKBU.shaped(1, 1), Plan(), evidence=Evidence(alone_seconds=0.253))
     assert alone.step_seconds == pytest.approx(0.253)
-    many = predict(RESNET, HKBU.shaped(8, 4), Plan(dp=32), measured_alone_seconds=0.253)
+    many = predict(RESNET, HKBU.shaped(8, 4), Plan(dp=32), evidence=Evidence(alone_seconds=0.253))
     assert many.step_seconds > 0.253
     assert many.relative_error < on_hkbu(8).relative_error
 
 
 def test_an_impossible_measured_step_is_refused():
     with pytest.raises(InputError, match="shorter than what the framework alone takes"):
-        predict(RESNET, HKBU.shaped(1, 1), Plan(), measured_alone_seconds=1e-6)
+        predict(RESNET, HKBU.shaped(1, 1), Plan(), evidence=Evidence(alone_seconds=1e-6))
 
 
 def test_measured_layers_replace_modelled_ones():
     modelled = predict(RESNET, HKBU.shaped(1, 1), Plan())
-    slow = predict(RESNET, HKBU.shaped(1, 1), Plan(), measured_layers=[LayerTime("fc", 0.5, 0.5)])
+    layers = Evidence(layers=(LayerTime("fc", 0.5, 0.5),))
+    slow = predict(RESNET, HKBU.shaped(1, 1), Plan(), evidence=layers)
     assert slow.step_seconds == pytest.approx(modelled.step_seconds + 1.0, rel=0.01)
 
 
@@ -100,8 +102,13 @@ def test_compression_and_rare_synchronisation_shrink_what_travels():
 def test_asynchronous_replicas_do_not_wait_for_the_slowest():
     servers = Synchronisation(Policy.PER_TENSOR, exchange=Exchange.PARAMETER_SERVER)
     apart = replace(servers, asynchronous=True)
-    waiting = predict(RESNET, HKBU.shaped(8, 4), Plan(dp=32, synchronisation=servers), jitter=0.1)
-    running = predict(RESNET, HKBU.shaped(8, 4), Plan(dp=32, synchronisation=apart), jitter=0.1)
+    spread = Evidence(spread=0.1)
+    waiting = predict(
+        RESNET, HKBU.shaped(8, 4), Plan(dp=32, synchronisation=servers), evidence=spread
+    )
+    running = predict(
+        RESNET, HKBU.shaped(8, 4), Plan(dp=32, synchronisation=apart), evidence=spread
+    )
     assert running.step_seconds < waiting.step_seconds
     assert running.waiting_seconds == 0
 
@@ -145,14 +152,15 @@ def test_what_if_bounds_every_improvement():
 
 def test_a_trace_is_replayed_on_another_network():
     trace = example_trace("googlenet_k80")
+    traced = Evidence(layers=tuple(layer_times(trace)))
     workload = Workload(traced_graph(trace), 64)
     plan = Plan(dp=8, synchronisation=synchronisation("one_message"))
 
     def seconds(link):
         cluster = replace(HKBU.shaped(8, 1), inter=catalogue.link(link))
-        return predict(workload, cluster, plan, measured_layers=layer_times(trace)).step_seconds
+        return predict(workload, cluster, plan, evidence=traced).step_seconds
 
-    alone = predict(workload, HKBU.shaped(1, 1), Plan(), measured_layers=layer_times(trace))
+    alone = predict(workload, HKBU.shaped(1, 1), Plan(), evidence=traced)
     assert alone.step_seconds == pytest.approx(64 / 163.36, rel=0.01)
     assert any("lower bound" in note for note in alone.notes)
     assert seconds("eth_1g") > seconds("eth_10g") > seconds("ib_edr_100g") > alone.step_seconds

@@ -10,6 +10,7 @@ from paceline.hardware import catalogue
 from paceline.plan.plan import Plan, Recompute
 from paceline.plan.synchronisation import SYNCHRONISATIONS, synchronisation
 from paceline.predictor.collectives import library
+from paceline.predictor.evidence import Evidence
 from paceline.predictor.frameworks import framework
 from paceline.predictor.predict import predict
 from paceline.step import Phase
@@ -191,7 +192,7 @@ def test_memory_never_rises_with_the_shard_degree(name, zero, nodes):
 @LAW
 @given(NAMES, PLANS)
 def test_more_jitter_means_more_waiting(name, plan):
-    calm = predict(NETWORKS[name], CLUSTER.with_nodes(2), plan, jitter=0.0)
-    some = predict(NETWORKS[name], CLUSTER.with_nodes(2), plan, jitter=0.05)
+    calm = predict(NETWORKS[name], CLUSTER.with_nodes(2), plan, evidence=Evidence(spread=0.0))
+    some = predict(NETWORKS[name], CLUSTER.with_nodes(2), plan, evidence=Evidence(spread=0.05))
     assert some.step_seconds > calm.step_seconds
     assert some.waiting_seconds > 0 == calm.waiting_seconds

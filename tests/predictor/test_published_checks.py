@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 from paceline.analyse.validation.reference import reference_table
 from paceline.hardware import catalogue
 from paceline.plan.plan import Plan, Recompute
+from paceline.predictor.evidence import Evidence
 from paceline.predictor.predict import predict
 from paceline.workload.workload import Workload
 
@@ -34,7 +35,7 @@ def hkbu_step_seconds(model, link, method, devices):
     workload = Workload.of(model, 64, 64 if model == "bert_base" else None)
     plan = Plan(dp=devices, framework=METHODS[method])
     return predict(
-        workload, cluster, plan, measured_alone_seconds=ALONE_SECONDS[model]
+        workload, cluster, plan, evidence=Evidence(alone_seconds=ALONE_SECONDS[model])
     ).step_seconds
 
 

@@ -1,14 +1,15 @@
 """Says at the end which frameworks ran their contract today, and which were left.
 
-Worker scripts can be imported by their bare names, as when they are started.
+Workers' modules can be imported by their bare names, as when a worker is started.
 """
 
 import re
 import sys
 
-from paceline.measurement.frameworks import WORKERS
+from paceline.frameworks.command import search_path
+from paceline.frameworks.registry import framework
 
-sys.path.insert(0, str(WORKERS))
+sys.path[:0] = map(str, search_path(framework("torch-ddp")))
 
 CONTRACT = re.compile(r"test_a_framework_keeps_its_contract\[([\w-]+)\]")
 

@@ -9,8 +9,9 @@ import time
 import pytest
 
 from paceline.errors import PacelineError
-from paceline.measurement.environments import RECIPES, install
-from paceline.measurement.frameworks import FRAMEWORKS, check_runnable, framework
+from paceline.frameworks.command import check_runnable
+from paceline.frameworks.environments import install
+from paceline.frameworks.registry import environment, framework, frameworks
 from paceline.store import Store
 from paceline.testing.adapter_suite import CHECKS, QUICK
 from paceline.testing.bench import Bench
@@ -19,7 +20,7 @@ from paceline.testing.network_checks import check_network, of_a_size_to_build
 from paceline.workload import zoo
 
 ORDINARY = ("losses", "synchronisation", "crash", "out of memory")
-OTHERS = [name for name, one in FRAMEWORKS.items() if one.environment and name != "torch-ddp"]
+OTHERS = [name for name, one in frameworks().items() if one.environment and name != "torch-ddp"]
 TURNS = [
     pytest.param(name, marks=pytest.mark.slow(turn=number)) for number, name in enumerate(OTHERS)
 ]
@@ -46,7 +47,7 @@ def installed(request, monkeypatch):
             monkeypatch.setenv("PACELINE_ENVIRONMENTS", str(cache))
             late = time.monotonic() - COLLECTED_AT > INSTALL_BEFORE_SECONDS
             if wanted.environment in SMALL and not late:
-                install(RECIPES[wanted.environment], lambda words: None)
+                install(environment(wanted.environment), lambda words: None)
         try:
             check_runnable(wanted)
         except PacelineError:
@@ -91,7 +92,7 @@ def test_a_framework_keeps_its_contract(name, installed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", [turn for turn in TURNS if FRAMEWORKS[turn.values[0]].operations is not None]
+    "name", [turn for turn in TURNS if frameworks()[turn.values[0]].operations is not None]
 )
 def test_a_framework_builds_images_and_sequences(name, installed, tmp_path):
     """PyTorch's workers build the whole zoo; of the others, two networks that are unlike."""

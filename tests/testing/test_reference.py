@@ -6,6 +6,7 @@ from paceline.measurement.job import Job
 from paceline.testing.bench import narrowed_fcn5
 from paceline.testing.reference import initial_weights, loss_and_gradients, reference_losses
 from paceline.workload import zoo
+from paceline.workload.shapes import with_shapes
 
 
 def node(name, op, *inputs, **fields):
@@ -13,25 +14,27 @@ def node(name, op, *inputs, **fields):
 
 
 def window(kernel, stride=1, padding=0):
-    return {
-        "kernel": [kernel, kernel],
-        "stride": [stride, stride],
-        "padding": [padding, padding],
-        "dilation": [1, 1],
-    }
+    return {"kernel": [kernel] * 2, "stride": [stride] * 2, "padding": [padding] * 2}
+
+
+def conv(name, source, channels, groups, bias, *sizes):
+    fields = {"out_channels": channels, "groups": groups, "bias": bias, "dilation": [1, 1]}
+    return node(name, "conv", source, **fields, **window(*sizes))
 
 
 SMALL = {
+    "schema": "paceline/graph/1",
+    "name": "small",
     "inputs": {
         "image": {"shape": [3, 8, 8], "dtype": "float"},
         "label": {"shape": [], "dtype": "integer", "limit": 3},
     },
     "nodes": [
-        node("conv", "conv", "image", out_channels=4, groups=1, bias=True, **window(3, 1, 1)),
+        conv("conv", "image", 4, 1, True, 3, 1, 1),
         node("norm", "batch_norm", "conv"),
         node("tanh", "activation", "norm", function="tanh"),
         node("shortcut", "pad_shortcut", "tanh", out_channels=6, stride=2),
-        node("strided", "conv", "tanh", out_channels=6, groups=2, bias=False, **window(3, 2, 1)),
+        conv("strided", "tanh", 6, 2, False, 3, 2, 1),
         node("sum", "add", "shortcut", "strided"),
         node("max", "max_pool", "sum", ceil=False, **window(3, 1, 1)),
         node("mean", "avg_pool", "sum", ceil=False, **window(3, 1, 1)),
@@ -44,6 +47,8 @@ SMALL = {
 }
 """Every layer that has a slope of its own, in one network."""
 
+SHAPED = with_shapes(SMALL)
+
 
 def a_batch():
     random = np.random.default_rng(1)
@@ -54,14 +59,14 @@ def a_batch():
     "weight", ["conv.weight", "conv.bias", "norm.weight", "norm.bias", "strided.weight", "fc.bias"]
 )
 def test_gradients_are_slopes_of_the_loss(weight):
-    weights, batch = initial_weights(SMALL, seed=1), a_batch()
-    _, gradients = loss_and_gradients(SMALL, weights, batch)
+    weights, batch = initial_weights(SHAPED, seed=1), a_batch()
+    _, gradients = loss_and_gradients(SHAPED, weights, batch)
     place = tuple(size // 2 for size in weights[weight].shape)
     losses = []
     for change in (1e-5, -1e-5):
         moved = {**weights, weight: weights[weight].copy()}
         moved[weight][place] += change
-        losses.append(loss_and_gradients(SMALL, moved, batch)[0])
+        losses.append(loss_and_gradients(SHAPED, moved, batch)[0])
     slope = (losses[0] - losses[1]) / 2e-5
     assert gradients[weight][place] == pytest.approx(slope, rel=1e-4, abs=1e-8)
 

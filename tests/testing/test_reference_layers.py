@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 import torch_model  # noqa: E402
 
-from paceline.measurement.frameworks import COMMON_ACTIVATIONS, COMMON_OPERATIONS  # noqa: E402
+from paceline.frameworks.operations import COMMON_ACTIVATIONS, COMMON_OPERATIONS  # noqa: E402
 from paceline.testing.reference import (  # noqa: E402
     OPERATIONS,
     initial_weights,
@@ -16,6 +16,7 @@ from paceline.testing.reference import (  # noqa: E402
 from paceline.testing.small_networks import SMALL_NETWORKS  # noqa: E402
 from paceline.workload import ops, zoo  # noqa: E402
 from paceline.workload.ops.codec import fields_of  # noqa: E402
+from paceline.workload.shapes import with_shapes  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -116,7 +117,7 @@ def assert_layer(op, node, own, values, result):
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_and_its_gradients_are_pytorchs(name):
     op, shapes = LAYERS[name]
-    node = {"name": name, "op": op.kind, **fields_of(op)}
+    node = {"name": name, "op": op.kind, **fields_of(op), "output_shape": op.output(tuple(shapes))}
     values = values_of(op, shapes)
     module = torch_model.build_node(node, shapes)
     own = dict(module.named_parameters())
@@ -140,13 +141,7 @@ def test_the_reference_has_every_operation_of_the_workers_but_dropout():
 
 
 def random_batch(graph, random):
-    shapes = {
-        name: [
-            BATCH,
-            *(graph["sequence"] if size == "sequence" else size for size in spec["shape"]),
-        ]
-        for name, spec in graph["inputs"].items()
-    }
+    shapes = {name: [BATCH, *spec["shape"]] for name, spec in graph["inputs"].items()}
     return {
         name: random.normal(size=shapes[name])
         if spec["dtype"] == "float"
@@ -159,7 +154,7 @@ def random_batch(graph, random):
 def test_the_gradients_of_a_network_are_pytorchs(name):
     """Weights that two nodes share have the sum of both gradients."""
     random = np.random.default_rng(1)
-    graph = SMALL_NETWORKS[name]().to_json()
+    graph = with_shapes(SMALL_NETWORKS[name]().to_json())
     weights = {
         full: value + 0.1 * random.normal(size=value.shape)
         for full, value in initial_weights(graph, seed=1).items()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from measurement import quick
 
-from paceline.measurement.frameworks import framework
+from paceline.frameworks.registry import framework
 from paceline.store import Store
 from paceline.testing import failure_checks
 from paceline.testing.adapter_suite import QUICK

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import EnvironmentUnusableError
+from paceline.frameworks.command import interpreter
+from paceline.frameworks.registry import frameworks
 from paceline.hardware.catalogue import packaged
 from paceline.launch.registry import BUILT_IN, launchers
 from paceline.measurement.environment import load_average, machine_fingerprint
-from paceline.measurement.frameworks import FRAMEWORKS, interpreter
 from paceline.measurement.readers import readers
 from paceline.plugins import PluginError, PluginKind, installed_plugins, why_unusable
 from paceline.predictor.collectives.library import libraries
@@ -30,7 +31,7 @@ TOOLS = {
 }
 Registry = Callable[[], object]
 REGISTRIES: Mapping[PluginKind, Registry] = {
-    PluginKind.FRAMEWORK: lambda: FRAMEWORKS,
+    PluginKind.FRAMEWORK: frameworks,
     PluginKind.LAUNCHER: launchers,
     PluginKind.READER: readers,
     PluginKind.HARDWARE: packaged,
@@ -91,7 +92,7 @@ def _disk() -> Finding:
 
 def _frameworks() -> list[Finding]:
     findings = []
-    for framework in FRAMEWORKS.values():
+    for framework in frameworks().values():
         try:
             path = interpreter(framework)
         except EnvironmentUnusableError as error:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from paceline.analyse.calibration import Calibration
 from paceline.analyse.statistics import Estimate
+from paceline.constants import number
 from paceline.errors import InputError
 from paceline.hardware.cluster import Cluster
 from paceline.hardware.device import Device
@@ -22,13 +23,6 @@ from paceline.step import Step, breakdown
 
 INTERVAL_CONFIDENCE = 0.90
 NORMAL_QUANTILE = 1.645
-SMALLEST_LAUNCH_VARIATION = 0.02
-"""Launches of one job differ by a few per cent even on a quiet machine (shared hosts more)."""
-MODEL_ERROR_HERE = 0.03
-"""Standard error of the combination on this machine: see benchmarks/loop_accuracy.py."""
-MODEL_ERROR_ELSEWHERE = 0.06
-"""The same where the network is taken from the catalogue instead of measured: a judgement, not
-a measurement, until such a network has been measured and calibrated."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +101,7 @@ def predict_processes(
         sharing_seconds=beside.step.mean - calibration.step.mean,
         waiting_seconds=beside.slowest.mean - beside.step.mean,
         exposed_seconds=breakdown(step).exposed_communication_seconds,
-        relative_error=_relative_error(beside.step, MODEL_ERROR_HERE),
+        relative_error=_relative_error(beside.step, number("spread.model_error.here")),
     )
 
 
@@ -133,7 +127,7 @@ def predict_nodes(
         sharing_seconds=0.0,
         waiting_seconds=slowest - alone,
         exposed_seconds=breakdown(step).exposed_communication_seconds,
-        relative_error=_relative_error(calibration.step, MODEL_ERROR_ELSEWHERE),
+        relative_error=_relative_error(calibration.step, number("spread.model_error.elsewhere")),
     )
 
 
@@ -178,7 +172,7 @@ def _slowed(layer: LayerTime, slowdown: float) -> LayerTime:
 
 def _relative_error(step: Estimate, model_error: float) -> float:
     """Launch-to-launch variation (as far as it is known) and the model's own, together."""
-    variation = SMALLEST_LAUNCH_VARIATION
+    variation = number("spread.launches.smallest_variation")
     if step.launches > 1:
         variation = max(variation, step.standard_deviation / step.mean)
     return math.hypot(variation * math.sqrt(1 + 1 / step.launches), model_error)

@@ -16,12 +16,11 @@ from paceline.analyse.calibration import Calibration, calibrate
 from paceline.analyse.comparison import compare_processes
 from paceline.analyse.groups import LaunchGroup, grouped
 from paceline.analyse.local_prediction import (
-    MODEL_ERROR_HERE,
     NORMAL_QUANTILE,
-    SMALLEST_LAUNCH_VARIATION,
     predict_processes,
 )
 from paceline.analyse.statistics import step_seconds
+from paceline.constants import number
 from paceline.errors import InputError
 from paceline.hardware.profile import MachineProfile
 from paceline.predictor.collectives import MeasuredCurve
@@ -135,7 +134,8 @@ def fit_machine(
     same_batch = [launch for launch in own if launch.batch_per_rank == batch]
     within = statistics.fmean(_variation(step_seconds(one)) for g in plain for one in g.launches)
     between = [_between(group) for group in plain if len(group.launches) > 1]
-    variation = max(SMALLEST_LAUNCH_VARIATION, statistics.fmean(between) if between else 0.0)
+    least = number("spread.launches.smallest_variation")
+    variation = max(least, statistics.fmean(between) if between else 0.0)
     calibration = _calibration(same_batch)
     half_width = _half_width(variation, len(main.launches)) if calibration is not None else None
     return MachineFit(
@@ -208,7 +208,8 @@ def _between(group: LaunchGroup) -> float:
 
 
 def _half_width(variation: float, launches: int) -> float:
-    return NORMAL_QUANTILE * math.hypot(variation * math.sqrt(1 + 1 / launches), MODEL_ERROR_HERE)
+    error = number("spread.model_error.here")
+    return NORMAL_QUANTILE * math.hypot(variation * math.sqrt(1 + 1 / launches), error)
 
 
 def _compute_curve(plain: Sequence[LaunchGroup]) -> ComputeCurve | None:

@@ -18,7 +18,7 @@ from paceline.hardware import Cluster, Device, Link, Provenance
 from paceline.hardware.catalogue import Catalogue
 from paceline.naming import unknown_name
 from paceline.predictor.collectives import Library, library, library_names
-from paceline.predictor.frameworks import Framework, framework, framework_names
+from paceline.predictor.frameworks import FrameworkProfile, framework, framework_names
 from paceline.report.table import Column, Table
 from paceline.report.terminal import print_table, terminal_width
 from paceline.report.text import wrap
@@ -129,7 +129,7 @@ def _cluster_entry(cluster: Cluster) -> Entry:
     return _entry(cluster.name, facts, cluster.provenance, cluster.notes, facts_json, further)
 
 
-def _framework_entry(one: Framework) -> Entry:
+def _framework_entry(one: FrameworkProfile) -> Entry:
     priors = set(one.priors)
     facts = [
         ("gradients", policy_words(one), "synchronisation"),
@@ -175,7 +175,7 @@ def _library_entry(one: Library) -> Entry:
         for variant in one.variants
     )
     table = Table(columns, rows, title=one.name, note=one.source)
-    return Entry(table, asdict(one), ("paceline hardware libraries",))
+    return Entry(table, asdict(one), (f"paceline constants libraries.{one.name}",))
 
 
 def _entry(

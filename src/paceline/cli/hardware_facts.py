@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from paceline.hardware import Cluster, Device, Link, Provenance
-from paceline.predictor.frameworks import Framework
+from paceline.predictor.frameworks import FrameworkProfile
 from paceline.units import format_bytes
 
 
@@ -66,7 +66,7 @@ def _sources_json(provenance: Mapping[str, Provenance]) -> dict[str, Any]:
     return {key: asdict(source) for key, source in provenance.items()}
 
 
-def policy_words(one: Framework) -> str:
+def policy_words(one: FrameworkProfile) -> str:
     """When gradients travel, in words."""
     synchronisation = one.synchronisation
     words = str(synchronisation.policy).replace("_", " ")
@@ -75,6 +75,6 @@ def policy_words(one: Framework) -> str:
     return words + (", servers" if synchronisation.exchange == "parameter_server" else "")
 
 
-def input_words(one: Framework) -> str:
+def input_words(one: FrameworkProfile) -> str:
     """When the next batch is made, in words."""
     return "overlapped" if one.input_overlapped else "between steps"

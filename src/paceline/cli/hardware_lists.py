@@ -13,7 +13,7 @@ from paceline.cli.hardware_facts import (
 from paceline.hardware import Cluster, Device, Link
 from paceline.hardware.catalogue import Catalogue
 from paceline.predictor.collectives import Library, library, library_names
-from paceline.predictor.frameworks import Framework, framework, framework_names
+from paceline.predictor.frameworks import FrameworkProfile, framework, framework_names
 from paceline.report.table import Column, Table
 from paceline.report.terminal import print_table
 
@@ -136,7 +136,7 @@ def _libraries(libraries: list[Library]) -> Listing:
     return Listing(Table(columns, rows), [asdict(one) for one in libraries], "nccl")
 
 
-def _frameworks(frameworks: list[Framework]) -> Listing:
+def _frameworks(frameworks: list[FrameworkProfile]) -> Listing:
     columns = (Column("framework"), Column("title"), Column("gradients"), Column("input"))
     rows = tuple((one.name, one.title, policy_words(one), input_words(one)) for one in frameworks)
     return Listing(Table(columns, rows), [asdict(one) for one in frameworks], "torch-ddp")

@@ -15,6 +15,7 @@ COMMANDS = {
     "advise": "Find the best plans for a workload on a cluster, and why others are worse.",
     "calibrate": "Fit this machine from its own launches; say which run would tell most.",
     "compare": "Train one network under several frameworks and rank them.",
+    "constants": "Show the numbers of the predictor, their source, and what they move.",
     "demo": "Measure, predict and compare on this machine, and write a report.",
     "doctor": "Say what works on this machine and what to install for the rest.",
     "explain": "Say where the time of a measured step goes, from ideal to real.",

@@ -169,15 +169,18 @@ class Request:
 
     def measured(self) -> dict[str, Any]:
         """What was measured, as arguments of `paceline.predictor.predict.prepare`."""
+        from paceline.predictor.evidence import Evidence
         from paceline.units import parse_seconds
 
         given = self.values
         step, preparing = given["measured_step"], given["input_time"]
         return {
-            "measured_alone_seconds": None if step is None else parse_seconds(step),
+            "evidence": Evidence(
+                alone_seconds=None if step is None else parse_seconds(step),
+                layers=self._traced_layers(),
+                spread=given["jitter"],
+            ),
             "input_seconds": 0.0 if preparing is None else parse_seconds(preparing),
-            "jitter": given["jitter"],
-            "measured_layers": self._traced_layers(),
         }
 
     @cached_property

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,9 +18,8 @@ from paceline.hardware.cluster import Cluster
 from paceline.hardware.device import Device
 from paceline.hardware.link import Link
 from paceline.hardware.provenance import Provenance
-from paceline.hardware.toml_lines import read_toml
 from paceline.hardware.toml_reader import HardwareFile, build_cluster, read_hardware
-from paceline.hardware.toml_table import Table
+from paceline.located_toml import Table, read_toml, shipped_toml
 from paceline.naming import unknown_name
 from paceline.plugins import Plugin, PluginError, PluginKind, plugins
 
@@ -66,14 +64,13 @@ class Catalogue:
 
     def extended_with(self, path: Path) -> "Catalogue":
         """This catalogue with the user's file ``path`` on top."""
-        text, _ = read_toml(path)
         extended = Catalogue([])
         extended.devices = dict(self.devices)
         extended.links = dict(self.links)
         extended._cluster_tables = dict(self._cluster_tables)
         extended._sources = dict(self._sources)
         extended._spellings = {kind: dict(names) for kind, names in self._spellings.items()}
-        added = read_hardware(text, str(path), self._sources)
+        added = read_hardware(read_toml(path), self._sources)
         extended._add(added)
         for name in added.cluster_tables:
             extended.cluster(name)
@@ -120,11 +117,10 @@ class Catalogue:
 @lru_cache(maxsize=1)
 def shipped() -> Catalogue:
     """The catalogue that comes with the package."""
-    folder = resources.files("paceline") / "data" / "hardware"
     sources: dict[str, Provenance] = {}
     files = []
     for name in ("sources.toml", "devices.toml", "processors.toml", "links.toml", "clusters.toml"):
-        file = read_hardware((folder / name).read_text(encoding="utf-8"), name, sources)
+        file = read_hardware(shipped_toml("data", "hardware", name), sources)
         sources |= file.sources
         files.append(file)
     return Catalogue(files)
@@ -173,8 +169,7 @@ def link(name: str) -> Link:
 def cluster(name: str) -> Cluster:
     """The cluster called ``name`` (``dgx-a100``, ``lab.toml:lab``, or a file with just one)."""
     if name.endswith(".toml"):
-        _, document = read_toml(Path(name))
-        names = list(document.get("cluster", {}))
+        names = list(read_toml(Path(name)).table("cluster").values)
         if len(names) != 1:
             raise InputError(f"{name} defines {len(names)} clusters", f"say which: {name}:NAME")
         name = f"{name}:{names[0]}"

@@ -11,16 +11,13 @@ The catalogue's own files and a user's file have the same form (docs/hardware.md
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from paceline import units
-from paceline.errors import InputError, PacelineError
 from paceline.hardware.cluster import Cluster
 from paceline.hardware.device import PRECISIONS, Device
 from paceline.hardware.link import SCOPES, SHARES, TECHNOLOGIES, Link
 from paceline.hardware.provenance import Confidence, Provenance
-from paceline.hardware.toml_lines import parse_toml
-from paceline.hardware.toml_table import Table
+from paceline.located_toml import Table
 from paceline.naming import nearest
 
 KINDS = ("device", "link", "cluster", "source")
@@ -55,31 +52,28 @@ class HardwareFile:
     sources: dict[str, Provenance] = field(default_factory=dict)
 
 
-def read_hardware(text: str, file: str, sources: Mapping[str, Provenance]) -> HardwareFile:
-    """Everything that ``text`` defines; ``sources`` are those known from other files.
+def read_hardware(root: Table, sources: Mapping[str, Provenance]) -> HardwareFile:
+    """Everything that a file defines; ``sources`` are those known from other files.
 
     Clusters are left as tables, since they name devices and links of other files.
     """
-    document = parse_toml(text, file)
-    found = HardwareFile(sources=dict(sources))
-    for kind in document:
+    for kind in root.values:
         if kind not in KINDS:
             near = nearest(kind, KINDS, 1) or ["device"]
-            Table(file, text, (), document).fail(
-                kind, f"unknown table '{kind}'", f"did you mean [{near[0]}.NAME]?"
-            )
-    for table in _tables(document, "source", file, text):
-        found.sources[table.path[1]] = _source(table)
-    for table in _tables(document, "device", file, text):
-        found.devices[table.path[1]] = _device(table, found.sources)
-        _collect_aliases(table, found)
-    for table in _tables(document, "link", file, text):
-        found.links[table.path[1]] = _link(table, found.sources)
-        _collect_aliases(table, found)
-    for table in _tables(document, "cluster", file, text):
-        table.check_keys((*_CLUSTER_KEYS, *_COMMON))
-        found.cluster_tables[table.path[1]] = table
-        _collect_aliases(table, found)
+            root.fail(kind, f"unknown table '{kind}'", f"did you mean [{near[0]}.NAME]?")
+    found = HardwareFile(sources=dict(sources))
+    for name, table in root.table("source").tables().items():
+        found.sources[name] = _source(table)
+    for name, table in root.table("device").tables().items():
+        found.devices[name] = _device(table, found.sources)
+    for name, table in root.table("link").tables().items():
+        found.links[name] = _link(table, found.sources)
+    for name, table in root.table("cluster").tables().items():
+        table.check_keys((*_CLUSTER_KEYS, *_COMMON), needed=("device", "devices_per_node"))
+        found.cluster_tables[name] = table
+    for kind, aliases in found.aliases.items():
+        for name, table in root.table(kind).tables().items():
+            aliases |= dict.fromkeys(table.names("aliases"), name)
     return found
 
 
@@ -95,29 +89,20 @@ def build_cluster(
         name = table.text_of(key)
         if not name:
             return None
-        try:
+        with table.locating(key):
             found = link(name)
-        except PacelineError as error:
-            table.fail(key, error.message, error.hint)
         if found.scope not in _LINK_SCOPES[key]:
             scopes = " or ".join(_LINK_SCOPES[key])
             table.fail(key, f"{name} is a link of scope {found.scope}", f"{key} takes {scopes}")
         return found
 
-    if "device" not in table.values:
-        table.fail(None, f"[{'.'.join(table.path)}] names no device", 'add device = "a100_80gb"')
-    try:
+    with table.locating("device"):
         its_device = device(table.text_of("device"))
-    except PacelineError as error:
-        table.fail("device", error.message, error.hint)
-    devices_per_node = table.count("devices_per_node")
-    if devices_per_node is None:
-        table.fail(None, f"[{'.'.join(table.path)}] has no devices_per_node", "add it, e.g. 8")
-    try:
+    with table.locating(None):
         return Cluster(
-            name=table.path[1],
+            name=table.name,
             device=its_device,
-            devices_per_node=devices_per_node,
+            devices_per_node=table.count("devices_per_node", 1) or 1,
             nodes=table.count("nodes", 1) or 1,
             intra=named_link("intra"),
             inter=named_link("inter"),
@@ -128,29 +113,6 @@ def build_cluster(
             notes=table.text_of("notes"),
             provenance=_provenance(table, sources, _CLUSTER_KEYS),
         )
-    except InputError as error:
-        table.locate(error, None)
-
-
-def _tables(document: Mapping[str, Any], kind: str, file: str, text: str) -> list[Table]:
-    tables = document.get(kind, {})
-    root = Table(file, text, (), document)
-    if not isinstance(tables, dict):
-        root.fail(kind, f"'{kind}' is not a table", f"write [{kind}.NAME]")
-    result = []
-    for name, values in tables.items():
-        if not isinstance(values, dict):
-            Table(file, text, (kind,), tables).fail(
-                name, f"'{name}' stands directly in [{kind}]", f"write [{kind}.NAME] above it"
-            )
-        result.append(Table(file, text, (kind, name), values))
-    return result
-
-
-def _collect_aliases(table: Table, found: HardwareFile) -> None:
-    kind, name = table.path
-    for alias in table.names("aliases"):
-        found.aliases[kind][alias] = name
 
 
 def _source(table: Table) -> Provenance:
@@ -160,20 +122,17 @@ def _source(table: Table) -> Provenance:
 
 
 def _rates(table: Table, key: str) -> dict[str, float]:
-    rates = table.values.get(key, {})
-    if not isinstance(rates, dict):
-        table.fail(key, f"{key} is {rates!r}", 'write { fp32 = "15TFLOP/s", fp16 = "120TFLOP/s" }')
-    inner = Table(table.file, table.text, (*table.path, key), rates)
+    inner = table.table(key)
     inner.check_keys(PRECISIONS)
-    parsed = {precision: inner.parsed(precision, units.parse_flops) for precision in rates}
+    parsed = {precision: inner.parsed(precision, units.parse_flops) for precision in inner.values}
     return {precision: rate for precision, rate in parsed.items() if rate is not None}
 
 
 def _device(table: Table, sources: Mapping[str, Provenance]) -> Device:
     table.check_keys((*_DEVICE_KEYS, *_COMMON))
-    try:
+    with table.locating("attainable_flops"):
         return Device(
-            name=table.path[1],
+            name=table.name,
             vendor=table.text_of("vendor"),
             kind=table.text_of("kind", "gpu", _DEVICE_KINDS),
             peak_flops=_rates(table, "peak_flops"),
@@ -190,18 +149,14 @@ def _device(table: Table, sources: Mapping[str, Provenance]) -> Device:
             notes=table.text_of("notes"),
             provenance=_provenance(table, sources, _DEVICE_KEYS),
         )
-    except InputError as error:
-        table.locate(error, "attainable_flops")
 
 
 def _link(table: Table, sources: Mapping[str, Provenance]) -> Link:
-    table.check_keys((*_LINK_KEYS, *_COMMON))
-    if "scope" not in table.values:
-        table.fail(None, f"[{'.'.join(table.path)}] has no scope", f"one of {', '.join(SCOPES)}")
+    table.check_keys((*_LINK_KEYS, *_COMMON), needed=("scope",))
     scope = table.text_of("scope", allowed=SCOPES)
-    try:
+    with table.locating("collective_bandwidth"):
         return Link(
-            name=table.path[1],
+            name=table.name,
             scope=scope,
             bandwidth=table.parsed("bandwidth", units.parse_bandwidth),
             per=table.text_of("per", "nic" if scope == "inter" else "device", SHARES),
@@ -213,22 +168,17 @@ def _link(table: Table, sources: Mapping[str, Provenance]) -> Link:
             notes=table.text_of("notes"),
             provenance=_provenance(table, sources, _LINK_KEYS),
         )
-    except InputError as error:
-        table.locate(error, "collective_bandwidth")
 
 
 def _provenance(
     table: Table, sources: Mapping[str, Provenance], keys: Sequence[str]
 ) -> dict[str, Provenance]:
     """Source of each number: the entry of ``sources`` that lists it, else ``source``."""
-    exceptions = table.values.get("sources", {})
-    if not isinstance(exceptions, dict):
-        table.fail("sources", f"sources is {exceptions!r}", 'write { SOURCE = ["memory"] }')
     default = _resolve(table, table.text_of("source", "your file"), sources)
     result = {key: default for key in table.values if key in keys}
-    inner = Table(table.file, table.text, (*table.path, "sources"), exceptions)
-    for source in exceptions:
-        for key in inner.names(source):
+    exceptions = table.table("sources")
+    for source in exceptions.values:
+        for key in exceptions.names(source):
             if key.split(".")[0] not in table.values:
                 table.fail("sources", f"sources names '{key}', which is not here", "remove it")
             result[key] = _resolve(table, source, sources)
@@ -239,4 +189,4 @@ def _resolve(table: Table, source: str, sources: Mapping[str, Provenance]) -> Pr
     known = sources.get(source)
     if known is None:
         return Provenance(source, "", Confidence.USER)
-    return dataclasses.replace(known, source=known.source.replace("{name}", table.path[1]))
+    return dataclasses.replace(known, source=known.source.replace("{name}", table.name))

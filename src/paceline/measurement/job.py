@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from paceline.errors import InputError
+from paceline.workload.shapes import with_shapes
 
 PROTOCOL_VERSION = 1
 INSTRUMENTS = ("none", "difference", "phases", "layers")
@@ -84,8 +85,12 @@ class Job:
             raise InputError("a bucket must hold at least one byte", "write it like 25MiB")
 
     def to_json(self) -> dict[str, Any]:
-        """The job as the worker reads it."""
+        """The job as it is recorded."""
         return {"protocol": PROTOCOL_VERSION, **asdict(self)}
+
+    def for_worker(self) -> dict[str, Any]:
+        """The job as the worker reads it: its graph with the shapes of values and parameters."""
+        return {**self.to_json(), "graph": with_shapes(self.graph, self.sequence)}
 
 
 def batch_per_rank(batch: int, world_size: int, scaling: str) -> int:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import PacelineError
+from paceline.frameworks.command import interpreter, worker_variables
+from paceline.frameworks.registry import framework
 from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
 from paceline.launch import LaunchRequest, LocalLauncher
 from paceline.measurement.environment import load_average, machine_fingerprint
 from paceline.measurement.events import Event, only, read_events
 from paceline.measurement.failures import failure_reason
-from paceline.measurement.frameworks import WORKERS, framework, interpreter
 from paceline.measurement.run import (
     events_path,
     launch_directory,
@@ -109,14 +110,15 @@ def _run(store: Store, ranks: int, threads: int, seconds_per_point: float) -> li
         "maximum_repetitions": 200,
     }
     write_job(directory / "job.json", job)
-    words = (python, str(WORKERS / "torch_probe.py"), str(directory / "job.json"))
+    words = (python, str(chosen.worker.with_name("torch_probe.py")), str(directory / "job.json"))
+    variables = {**thread_variables(threads), **worker_variables(chosen)}
     exited = LocalLauncher().launch(
         LaunchRequest(
             lambda rank: (*words, str(events_path(directory, rank))),
             directory,
             TIMEOUT_SECONDS,
             processes=ranks,
-            variables=lambda rank: thread_variables(threads),
+            variables=lambda rank: variables,
         )
     )
     events = [read_events(events_path(directory, rank)) for rank in range(ranks)]

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError
+from paceline.frameworks.adapter import FrameworkAdapter
+from paceline.frameworks.command import check_runnable, worker_command
+from paceline.frameworks.registry import framework
 from paceline.launch import DEFAULT_LAUNCHER, Launcher, LaunchExit, LaunchRequest, launcher
 from paceline.measurement.environment import describe_environment, load_average
 from paceline.measurement.events import (
@@ -18,7 +21,6 @@ from paceline.measurement.events import (
     step_parts,
 )
 from paceline.measurement.failures import failure_reason
-from paceline.measurement.frameworks import Framework, check_runnable, framework, worker_command
 from paceline.measurement.job import Job
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
@@ -49,7 +51,7 @@ def run_job(
     directory = launch_directory(store, launch_id)
     command = worker_command(chosen, directory)
     job_path = directory / "job.json"
-    write_job(job_path, job.to_json())
+    write_job(job_path, job.for_worker())
     launch = Launch(
         id=launch_id,
         study=study,
@@ -98,7 +100,7 @@ def run_job(
     return Launch(**{**launch.__dict__, "outcome": outcome})
 
 
-def launcher_for(chosen: Framework, name: str, world_size: int) -> Launcher:
+def launcher_for(chosen: FrameworkAdapter, name: str, world_size: int) -> Launcher:
     """The launcher of that name; without one, what the framework needs for several ranks."""
     needed = chosen.launcher if world_size > 1 else ""
     return launcher(name or needed or DEFAULT_LAUNCHER)
@@ -110,7 +112,7 @@ def interrupted(error: BaseException) -> Outcome:
     return Outcome(Status.INTERRUPTED, now(), words)
 
 
-def check_instrument(chosen: Framework, instrument: str) -> None:
+def check_instrument(chosen: FrameworkAdapter, instrument: str) -> None:
     """Refuse an instrument that the framework's worker does not have."""
     if instrument not in chosen.instruments:
         raise InputError(

@@ -7,12 +7,14 @@ counter and shown: it multiplies the weight gradient of a grouped convolution by
 groups, and it drops fused attention (and oneDNN's LSTM) on CPU tensors.
 """
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.measurement.frameworks import WORKERS
+from paceline.frameworks.command import search_path
+from paceline.frameworks.registry import framework
 from paceline.workload import Graph, zoo
 from paceline.workload.capture import capture_fake
 
@@ -123,12 +125,10 @@ def example_inputs(graph: Graph, batch: int, device: str) -> dict[str, Any]:
 
 
 def _builder() -> Any:
-    """The worker's builder; workers import each other as files of one folder."""
-    if str(WORKERS) not in sys.path:
-        sys.path.insert(0, str(WORKERS))
-    import torch_model
-
-    return torch_model
+    """The worker's builder; workers import modules of their folders by bare names."""
+    folders = [str(folder) for folder in search_path(framework("torch-ddp"))]
+    sys.path[:0] = [folder for folder in folders if folder not in sys.path]
+    return importlib.import_module("torch_model")
 
 
 def _parameters(graph: Graph) -> int:

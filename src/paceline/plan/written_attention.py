@@ -13,9 +13,9 @@ class WrittenAttention(Attention):
     """Attention that writes its scores to memory and drops out some of its probabilities.
 
     Dropping out reads and writes the probabilities once more in each direction, with a mask;
-    the memory rate of attention in ``data/efficiency.toml`` was fitted with this counted. Kept
-    are the probabilities before and after it and the mask: 5 bytes per score in 16 bits, as
-    Korthikanti et al. (2022) count.
+    the constant ``kernels.memory.attention`` was fitted with this counted. Kept are the
+    probabilities before and after it and the mask: 5 bytes per score in 16 bits, as Korthikanti
+    et al. (2022) count.
     """
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:

@@ -8,9 +8,9 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.hardware import Device
-from paceline.predictor.data_parallel import LayerTime
 from paceline.predictor.efficiency import Efficiency, load_efficiency
 from paceline.predictor.products import BACKWARD, FORWARD, Array, Products, rows
+from paceline.predictor.step_costs import LayerTime
 from paceline.workload.cost import Affine, GraphCost, GraphProfile, Number
 from paceline.workload.precision import Precision, precision
 

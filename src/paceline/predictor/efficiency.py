@@ -1,23 +1,24 @@
 """How much of a device's peak rates operations of each kind and size reach.
 
-A handful of constants, kept in ``data/efficiency.toml`` with what they were fitted on. Every
-curve is smooth, rises with size and stays below one, so time still falls when a peak rises.
+A handful of constants, kept in ``data/constants/kernels.toml`` with their origin. Every curve is
+smooth, rises with size and stays below one, so time still falls when a peak rises.
 """
 
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from paceline.errors import InputError
+from paceline.constants import built_from_constants, numbers_of
 from paceline.hardware import Device
-from paceline.hardware.toml_lines import parse_toml
+from paceline.located_toml import Table
 from paceline.naming import unknown_name
 from paceline.workload.cost import Number
+
+_POWER_LIMITED_SINCE = 2022
+_TABLES = ("matrix", "vector", "processor", "products", "memory", "half_bytes", "devices")
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,27 @@ class UnitEfficiency:
     It reaches ``ceiling`` x fill(min(m, n)) x fill(k) x fill(waves) of the attainable rate,
     where fill(x) = x / (x + half): half of the rate is lost when the smaller output dimension
     is ``half_small``, when the inner one is ``half_depth``, and when the output makes
-    ``half_waves`` rounds of ``tile`` x ``tile`` tiles on the device's units. Products deeper
-    than ``split_depth`` are split into so many more tiles. ``attainable`` is the fraction of
-    peak that the best product reaches where no measured figure is known.
+    ``half_waves`` rounds of ``tile`` x ``tile`` tiles on the device's units. Products of
+    attention lose half when a head is ``half_head`` wide. Products deeper than ``split_depth``
+    are split into so many more tiles. ``attainable`` is the fraction of peak that the best
+    product reaches where no measured figure is known, ``attainable_since_2022`` that of newer
+    devices, whose peak their power limits sooner.
     """
 
     ceiling: float
     half_small: float
     half_depth: float
+    half_head: float
     half_waves: float
     tile: float
     split_depth: float
     attainable: float
+    attainable_since_2022: float
+
+    def attainable_of(self, device: Device) -> float:
+        """Fraction of peak that the best product of an unmeasured device reaches."""
+        new = device.year is not None and device.year >= _POWER_LIMITED_SINCE
+        return self.attainable_since_2022 if new else self.attainable
 
     def of_product(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
         """Fraction of the attainable rate."""
@@ -49,17 +59,15 @@ class UnitEfficiency:
             * _fill(self._waves(m, n, k, count, units), self.half_waves)
         )
 
-    def of_attention(
-        self, m: Number, n: Number, k: Number, count: Number, units: float, half_head: float
-    ) -> Number:
+    def of_attention(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
         """Fraction of the attainable rate of the many small products of attention.
 
         Their narrow side is the width of a head, which kernels for attention are made for:
-        ``half_head`` of it loses half of the rate, and their depth loses nothing.
+        their depth loses nothing.
         """
         width = np.minimum(np.minimum(m, n), k)
         waves = self._waves(m, n, k, count, units)
-        return self.ceiling * _fill(width, half_head) * _fill(waves, self.half_waves)
+        return self.ceiling * _fill(width, self.half_head) * _fill(waves, self.half_waves)
 
     def _waves(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
         tiles = np.maximum(m / self.tile, 1.0) * np.maximum(n / self.tile, 1.0) * count
@@ -88,7 +96,6 @@ class Efficiency:
     half_bytes: Mapping[str, float]
     launch_seconds: Mapping[str, float]
     devices: Mapping[str, float] = field(default_factory=dict)
-    fitted_on: str = ""
 
     def unit(self, device: Device, arithmetic: str) -> UnitEfficiency:
         """The constants for products in this arithmetic on this device."""
@@ -110,7 +117,7 @@ class Efficiency:
             for known, rate in device.attainable_flops.items():
                 if device.uses_matrix_unit(known):
                     return own * peak * rate / device.peak(known)
-        return own * peak * self.unit(device, arithmetic).attainable
+        return own * peak * self.unit(device, arithmetic).attainable_of(device)
 
     def launch(self, device: Device) -> float:
         """Seconds that each operation costs besides its work."""
@@ -134,6 +141,10 @@ class Efficiency:
             kind = f"plain_{kind}"
         return self.products.get(kind, 1.0)
 
+    def window_gain(self, window: int, unit: UnitEfficiency) -> float:
+        """Multiplications that plain units of an accelerator are spared for a sliding window."""
+        return self.products.get(f"window_{window}", 1.0) if unit is self.vector else 1.0
+
     def constants(self) -> dict[str, float]:
         """Every constant by dotted name (``matrix.ceiling``, ``memory.batch_norm``)."""
         flat: dict[str, float] = {}
@@ -151,7 +162,9 @@ class Efficiency:
         groups: dict[str, Any] = {}
         for name, number in changes.items():
             if name not in known and not name.startswith("devices."):
-                raise unknown_name("efficiency constant", name, known, "see data/efficiency.toml")
+                raise unknown_name(
+                    "efficiency constant", name, known, "'paceline constants kernels' lists them"
+                )
             group, key = name.split(".", 1)
             current = groups.get(group, getattr(self, group))
             if isinstance(current, UnitEfficiency):
@@ -169,29 +182,32 @@ def _side(device: Device) -> str:
     return "processor" if device.is_processor else "accelerator"
 
 
-@lru_cache(maxsize=1)
+@built_from_constants
 def load_efficiency() -> Efficiency:
-    """The constants that come with the package."""
-    file = resources.files("paceline") / "data" / "efficiency.toml"
-    return efficiency_from_toml(file.read_text(encoding="utf-8"), "efficiency.toml")
+    """The constants that come with the package (see `paceline.constants`)."""
+    kernels = numbers_of("kernels")
+    kernels.check_keys(_TABLES, needed=_TABLES)
+    return Efficiency(
+        matrix=_unit_efficiency(kernels.table("matrix")),
+        vector=_unit_efficiency(kernels.table("vector")),
+        processor=_unit_efficiency(kernels.table("processor")),
+        products=_positive(kernels.table("products")),
+        memory=_positive(kernels.table("memory")),
+        half_bytes=_positive(kernels.table("half_bytes")),
+        launch_seconds=_positive(numbers_of("overheads").table("launch_seconds")),
+        devices={
+            f"{device}.{rate}": factor
+            for device, own in kernels.table("devices").tables().items()
+            for rate, factor in _positive(own).items()
+        },
+    )
 
 
-def efficiency_from_toml(text: str, name: str) -> Efficiency:
-    """Constants of a file with the same tables as ``data/efficiency.toml``."""
-    document = parse_toml(text, name)
-    try:
-        return Efficiency(
-            matrix=UnitEfficiency(**document["matrix"]),
-            vector=UnitEfficiency(**document["vector"]),
-            processor=UnitEfficiency(**document["processor"]),
-            products=document["products"],
-            memory=document["memory"],
-            half_bytes=document["half_bytes"],
-            launch_seconds=document["launch_seconds"],
-            devices=document["devices"],
-            fitted_on=document["fitted_on"],
-        )
-    except (KeyError, TypeError) as error:
-        raise InputError(
-            f"{name}: {error}", "its tables are those of data/efficiency.toml"
-        ) from None
+def _unit_efficiency(table: Table) -> UnitEfficiency:
+    names = tuple(part.name for part in dataclasses.fields(UnitEfficiency))
+    table.check_keys(names, needed=names)
+    return UnitEfficiency(**_positive(table))
+
+
+def _positive(table: Table) -> dict[str, float]:
+    return {key: table.parsed(key, float) or 0.0 for key in table.values}

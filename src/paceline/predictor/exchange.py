@@ -59,12 +59,20 @@ def compressed(layers: list[LayerTime], replica: Replica) -> list[LayerTime]:
 def _message(
     replica: Replica, operation: str, group: Group, times: Numbers = 1.0
 ) -> CollectiveSeconds:
-    """Seconds of an operation among replicas on ``times`` the bytes of a message."""
+    """Seconds of an operation among replicas on ``times`` the bytes of a message.
+
+    Messages of a size that was asked for before are looked up: one job is scheduled many times.
+    """
     cost = replica.cost(operation, group)
     delay = replica.framework.message_latency_seconds
+    known: dict[float, Numbers] = {}
 
     def seconds(size: Numbers) -> Numbers:
-        return delay + cost.seconds(times * size)
+        if not isinstance(size, float):
+            return delay + cost.seconds(times * size)
+        if size not in known:
+            known[size] = delay + cost.seconds(times * size)
+        return known[size]
 
     return seconds
 

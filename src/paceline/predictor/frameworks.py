@@ -1,28 +1,96 @@
-"""Framework profiles: overlap policy, fusion, input pipeline, overheads, each with its source."""
+"""Framework profiles: how a framework spends a step besides the arithmetic of its layers.
 
+They stand in the manifests of frameworks (`paceline.frameworks`), each number with its source.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 
-from paceline.hardware.toml_lines import read_toml
-from paceline.naming import unknown_name
-from paceline.predictor.framework import Framework
-from paceline.predictor.framework_file import read_frameworks
+from paceline import units
+from paceline.frameworks import registry
+from paceline.hardware import Device
+from paceline.located_toml import Table, read_toml
+from paceline.naming import nearest, unknown_name
+from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
+from paceline.predictor.collectives.library import Library, library
+from paceline.predictor.compute import CONVOLUTIONS
 
-__all__ = ["Framework", "framework", "framework_names"]
+_OPTIONAL_KEYS = ("inherits", "aliases", "shard_stage", "gradient_views")
+_NEEDED_KEYS = (
+    *("title", "synchronisation", "library", "input_overlapped", "dispatch", "step_overhead"),
+    *("message_overhead", "message_latency", "tensor_overhead", "pointwise_traffic"),
+    *("convolution", "policy", "source", "priors"),
+)
+_SYNCHRONISATION_KEYS = (
+    *("policy", "first_bytes", "bucket_bytes", "piece_bytes", "exchange", "asynchronous"),
+)
+_LIBRARY_SIDES = ("accelerator", "processor")
 
 
-def framework(name: str | Framework) -> Framework:
+@dataclass(frozen=True)
+class FrameworkProfile:
+    """How a framework spends a step besides the arithmetic of its layers.
+
+    ``dispatch_seconds`` is host time to issue one operation, ``step_overhead_seconds`` time per
+    step that nothing hides, ``message_overhead_seconds`` what each message takes from the
+    device that computes, ``message_latency_seconds`` the delay before each message starts,
+    ``tensor_overhead_seconds`` what each gradient tensor takes from it (hook, copy into a
+    buffer, its share of buffers that are kept equal) when there is more than one replica.
+    ``gradient_views``: gradients live in the buffers that are sent, so that no copy of them is.
+    ``pointwise_traffic`` is the fraction of pointwise memory traffic left after fusion.
+    ``policy`` describes the behaviour in words, ``priors`` names the fields that are
+    judgements rather than facts of the source.
+    """
+
+    name: str
+    title: str
+    synchronisation: Synchronisation
+    shard_stage: int
+    accelerator_library: str
+    processor_library: str
+    input_overlapped: bool
+    dispatch_seconds: float
+    step_overhead_seconds: float
+    message_overhead_seconds: float
+    message_latency_seconds: float
+    tensor_overhead_seconds: float
+    gradient_views: bool
+    pointwise_traffic: float
+    convolution: str
+    policy: str
+    source: str
+    priors: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
+
+    def overhead_seconds(self, tensors: int, replicas: int) -> float:
+        """Time per step that nothing hides, for a network of so many gradient tensors."""
+        if replicas == 1:
+            return self.step_overhead_seconds
+        return self.step_overhead_seconds + tensors * self.tensor_overhead_seconds
+
+    def copies_gradients(self, synchronisation: Synchronisation) -> bool:
+        """Whether flat buffers keep a second copy of all gradients."""
+        flat = synchronisation.policy in (Policy.BUCKETED, Policy.ONE_MESSAGE)
+        return flat and not self.gradient_views
+
+    def library(self, device: Device) -> Library:
+        """The communication library it uses between devices of this kind."""
+        return library(self.processor_library if device.is_processor else self.accelerator_library)
+
+
+def framework(name: str | FrameworkProfile) -> FrameworkProfile:
     """The profile called ``name``, or so by others (``pytorch_ddp``, ``mxnet_kvstore``).
 
-    ``mine.toml:name`` is a profile of one's own, which may be ``like`` one that comes with the
-    package.
+    ``mine.toml:name`` is a profile of one's own, ``[name]`` in that file, which may inherit
+    from one that comes with the package.
     """
-    if isinstance(name, Framework):
+    if isinstance(name, FrameworkProfile):
         return name
     path, separator, own_name = name.rpartition(":")
     if separator and path.endswith(".toml"):
-        return _find(own_name, _own_profiles(Path(path)))
+        return _find(own_name, _read(read_toml(Path(path)).tables()))
     return _find(name, _profiles())
 
 
@@ -31,8 +99,13 @@ def framework_names() -> list[str]:
     return list(_profiles())
 
 
-def _find(name: str, profiles: dict[str, Framework]) -> Framework:
-    spellings: dict[str, Framework] = {}
+@lru_cache(maxsize=1)
+def _profiles() -> dict[str, FrameworkProfile]:
+    return _read(registry.profiles())
+
+
+def _find(name: str, profiles: Mapping[str, FrameworkProfile]) -> FrameworkProfile:
+    spellings: dict[str, FrameworkProfile] = {}
     for profile in profiles.values():
         spellings |= {_fold(alias): profile for alias in profile.aliases}
     spellings |= {_fold(own): profile for own, profile in profiles.items()}
@@ -46,16 +119,86 @@ def _fold(name: str) -> str:
     return name.strip().lower().replace("_", "-").replace(" ", "-")
 
 
-def _shipped_text() -> str:
-    path = resources.files("paceline") / "data" / "frameworks" / "profiles.toml"
-    return path.read_text(encoding="utf-8")
+def _read(tables: Mapping[str, Table]) -> dict[str, FrameworkProfile]:
+    """The profiles of tables that inherit from each other, or from those of the package."""
+    known = {**registry.profiles(), **tables}
+    return {name: _profile(table, known) for name, table in tables.items()}
 
 
-@lru_cache(maxsize=1)
-def _profiles() -> dict[str, Framework]:
-    return read_frameworks(_shipped_text(), "profiles.toml")
+def _profile(own: Table, known: Mapping[str, Table]) -> FrameworkProfile:
+    table = _with_inherited(own, known)
+    libraries = _libraries(table.table("library"))
+    return FrameworkProfile(
+        name=own.name,
+        title=table.text_of("title"),
+        synchronisation=_synchronisation(table.table("synchronisation")),
+        shard_stage=_shard_stage(table),
+        accelerator_library=libraries[0],
+        processor_library=libraries[1],
+        input_overlapped=table.flag("input_overlapped"),
+        dispatch_seconds=_seconds(table, "dispatch"),
+        step_overhead_seconds=_seconds(table, "step_overhead"),
+        message_overhead_seconds=_seconds(table, "message_overhead"),
+        message_latency_seconds=_seconds(table, "message_latency"),
+        tensor_overhead_seconds=_seconds(table, "tensor_overhead"),
+        gradient_views=table.flag("gradient_views"),
+        pointwise_traffic=table.parsed("pointwise_traffic", float) or 1.0,
+        convolution=table.text_of("convolution", allowed=CONVOLUTIONS),
+        policy=table.text_of("policy"),
+        source=table.text_of("source"),
+        priors=tuple(table.names("priors")),
+        aliases=tuple(own.names("aliases")),
+    )
 
 
-def _own_profiles(path: Path) -> dict[str, Framework]:
-    text, _ = read_toml(path)
-    return read_frameworks(text, str(path), _shipped_text())
+def _with_inherited(own: Table, known: Mapping[str, Table]) -> Table:
+    """A table with what it leaves out taken from the profiles it inherits from, nearest first."""
+    own.check_keys((*_OPTIONAL_KEYS, *_NEEDED_KEYS))
+    values = dict(own.values)
+    seen, parent = [own.name], own.text_of("inherits")
+    while parent:
+        if parent not in known:
+            near = ", ".join(nearest(parent, known))
+            own.fail("inherits", f"unknown parent profile '{parent}'", f"near: {near or 'none'}")
+        if parent in seen:
+            own.fail("inherits", f"'{parent}' inherits from itself", "remove one 'inherits'")
+        seen.append(parent)
+        values = {**known[parent].values, **values}
+        parent = known[parent].text_of("inherits")
+    for key in _NEEDED_KEYS:
+        if key not in values:
+            own.fail(None, f"{own.title} has no {key}", "add it, or the profile it 'inherits' from")
+    return Table(own.file, own.text, own.path, values)
+
+
+def _seconds(table: Table, key: str) -> float:
+    return table.parsed(key, units.parse_seconds, may_be_zero=True) or 0.0
+
+
+def _shard_stage(table: Table) -> int:
+    stage = table.values.get("shard_stage", 0)
+    if stage not in (0, 1, 2, 3):
+        table.fail("shard_stage", f"shard_stage is {stage!r}", "one of 0, 1, 2, 3")
+    return int(stage)
+
+
+def _libraries(table: Table) -> tuple[str, str]:
+    table.check_keys(_LIBRARY_SIDES, needed=_LIBRARY_SIDES)
+    names = [table.text_of(side) for side in _LIBRARY_SIDES]
+    for side, name in zip(_LIBRARY_SIDES, names, strict=True):
+        with table.locating(side):
+            library(name)
+    return names[0], names[1]
+
+
+def _synchronisation(table: Table) -> Synchronisation:
+    table.check_keys(_SYNCHRONISATION_KEYS)
+    usual = Synchronisation()
+    return Synchronisation(
+        policy=Policy(table.text_of("policy", allowed=tuple(Policy))),
+        first_bytes=table.parsed("first_bytes", units.parse_bytes) or usual.first_bytes,
+        bucket_bytes=table.parsed("bucket_bytes", units.parse_bytes) or usual.bucket_bytes,
+        piece_bytes=table.parsed("piece_bytes", units.parse_bytes) or usual.piece_bytes,
+        exchange=Exchange(table.text_of("exchange", usual.exchange, tuple(Exchange))),
+        asynchronous=table.flag("asynchronous"),
+    )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from paceline.plan.pipeline import Pass, stage_order
 from paceline.plan.plan import PipelineSchedule
-from paceline.predictor.step_builder import COMPUTE, NETWORK, REPLICA_LINK
-from paceline.step import Phase, Task
+from paceline.predictor.step_builder import REPLICA_LINK, StepBuilder
+from paceline.step import Phase
 
 PIPELINE = "pipeline"
 """Lane of messages from stage to stage."""
@@ -14,11 +14,15 @@ PIPELINE = "pipeline"
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a chunk's last backward after which some of its gradients can leave."""
+    """A part of a chunk's last backward after which some of its gradients can leave.
+
+    Their message takes ``launch_seconds`` from the device that computes.
+    """
 
     fraction: float
     message_seconds: float
     size_bytes: float
+    launch_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,8 @@ class ChunkTime:
     with each other comes on top. ``send_bytes`` go to the next chunk and, as gradient, back
     from it; ``send_seconds`` each way. ``segments`` divide the last backward by the gradient
     messages that leave under it. With sharded gradients every backward scatters them, with sharded
-    weights every pass gathers those first.
+    weights every pass gathers those first; ``launch_seconds`` of each backward start these
+    messages.
     """
 
     name: str
@@ -59,24 +64,21 @@ class ChunkTime:
     segments: tuple[Segment, ...] = ()
     forward_sharding: Sharding | None = None
     backward_sharding: Sharding | None = None
-
-
-@dataclass(frozen=True)
-class PipelineTasks:
-    """Tasks of all stages, and what each stage must have done before it updates its weights."""
-
-    tasks: list[Task]
-    finished: list[tuple[int, ...]]
+    launch_seconds: float = 0.0
 
 
 def pipeline_tasks(
-    chunks: Sequence[ChunkTime], pp: int, micro_batches: int, schedule: PipelineSchedule
-) -> PipelineTasks:
-    """Tasks of one step of a pipeline, ready for `paceline.step.schedule`.
+    builder: StepBuilder,
+    chunks: Sequence[ChunkTime],
+    pp: int,
+    micro_batches: int,
+    schedule: PipelineSchedule,
+) -> list[tuple[int, ...]]:
+    """List all passes of a step; what each stage must have done before it updates its weights.
 
     ``chunks`` are in the order of the network; stage s (rank s) holds chunks s, s + pp, ...
     """
-    return _Lister(chunks, pp, micro_batches, schedule).run()
+    return _Lister(builder, chunks, pp, micro_batches, schedule).run()
 
 
 class _Lister:
@@ -84,11 +86,13 @@ class _Lister:
 
     def __init__(
         self,
+        builder: StepBuilder,
         chunks: Sequence[ChunkTime],
         pp: int,
         micro_batches: int,
         schedule: PipelineSchedule,
     ) -> None:
+        self.builder = builder
         self.chunks = chunks
         self.pp = pp
         self.micro_batches = micro_batches
@@ -96,14 +100,13 @@ class _Lister:
         self.orders = [
             stage_order(schedule, stage, pp, micro_batches, interleave) for stage in range(pp)
         ]
-        self.tasks: list[Task] = []
         self.arrived: dict[tuple[bool, int, int], int] = {}
         self.backwards = [0] * len(chunks)
         self.exchanged: list[tuple[int, ...]] = [()] * pp
         self.last_pass: list[tuple[int, ...]] = [()] * pp
         self.finished: list[list[int]] = [[] for _ in range(pp)]
 
-    def run(self) -> PipelineTasks:
+    def run(self) -> list[tuple[int, ...]]:
         position = [0] * self.pp
         listed = True
         while listed:
@@ -112,7 +115,7 @@ class _Lister:
                 while position[stage] < len(order) and self._list(stage, order[position[stage]]):
                     position[stage] += 1
                     listed = True
-        return PipelineTasks(self.tasks, [tuple(tasks) for tasks in self.finished])
+        return [tuple(tasks) for tasks in self.finished]
 
     def _list(self, stage: int, work: Pass) -> bool:
         """Append a pass with its message if what it waits for is there."""
@@ -132,9 +135,7 @@ class _Lister:
         chunk = self.chunks[place]
         waits = self._gather(chunk, stage, chunk.forward_sharding, waits)
         name = f"forward {work.micro_batch} {chunk.name}"
-        done = self._add(
-            Task(name, Phase.FORWARD, COMPUTE, chunk.forward_seconds, waits, stage, chunk.name)
-        )
+        done = self._compute(name, Phase.FORWARD, chunk, stage, chunk.forward_seconds, waits)
         return self._exchange(chunk, stage, chunk.forward_exchange_seconds, done)
 
     def _backward(self, place: int, stage: int, work: Pass, waits: tuple[int, ...]) -> int:
@@ -145,15 +146,33 @@ class _Lister:
         segments = chunk.segments if is_last else ()
         name = f"backward {work.micro_batch} {chunk.name}"
         done = -1
-        for segment in segments or (Segment(1.0, 0.0, 0.0),):
+        for segment in segments or (Segment(1.0, 0.0, 0.0, chunk.launch_seconds),):
             seconds = segment.fraction * chunk.backward_seconds
-            done = self._add(Task(name, Phase.BACKWARD, COMPUTE, seconds, waits, stage, chunk.name))
+            done = self._compute(name, Phase.BACKWARD, chunk, stage, seconds, waits)
+            if segment.launch_seconds > 0:
+                launch, cost = f"launch {chunk.name}", segment.launch_seconds
+                done = self._compute(launch, Phase.OTHER, chunk, stage, cost, ())
             if segment.size_bytes > 0:
-                self.finished[stage].append(self._gradients(chunk, stage, segment, done))
+                sent = f"gradients {chunk.name}"
+                seconds, size = segment.message_seconds, segment.size_bytes
+                self.finished[stage].append(
+                    self.builder.send(sent, seconds, size, (done,), chunk.name, rank=stage)
+                )
         done = self._exchange(chunk, stage, chunk.backward_exchange_seconds, done)
         if is_last:
             self.finished[stage].append(done)
         return done
+
+    def _compute(
+        self,
+        name: str,
+        phase: Phase,
+        chunk: ChunkTime,
+        stage: int,
+        seconds: float,
+        waits: tuple[int, ...],
+    ) -> int:
+        return self.builder.compute(name, phase, seconds, waits, chunk.name, stage)
 
     def _gather(
         self, chunk: ChunkTime, stage: int, sharded: Sharding | None, waits: tuple[int, ...]
@@ -162,49 +181,22 @@ class _Lister:
         if sharded is None:
             return waits
         name, rate = f"shards {chunk.name}", sharded.size_bytes / sharded.seconds
+        exposed = -1
         after = (*waits, *self.last_pass[stage])
-        first, second = sharded.exposed_seconds, sharded.hidden_seconds
-        exposed = self._add(
-            Task(name, Phase.COMMUNICATE, NETWORK, first, after, stage, chunk.name, rate * first)
-        )
-        self._add(
-            Task(
-                name,
-                Phase.COMMUNICATE,
-                NETWORK,
-                second,
-                (exposed,),
-                stage,
-                chunk.name,
-                rate * second,
-            )
-        )
-        return (exposed,)
+        for seconds in (sharded.exposed_seconds, sharded.hidden_seconds):
+            sent = self.builder.send(name, seconds, rate * seconds, after, chunk.name, rank=stage)
+            exposed = sent if exposed < 0 else exposed
+            after = (exposed,)
+        return after
 
     def _exchange(self, chunk: ChunkTime, stage: int, seconds: float, after: int) -> int:
         """Messages among the devices of a stage, which its next pass waits for."""
         if seconds <= 0:
             return after
         name = f"exchange {chunk.name}"
-        done = self._add(
-            Task(name, Phase.COMMUNICATE, REPLICA_LINK, seconds, (after,), stage, chunk.name)
-        )
+        done = self.builder.send(name, seconds, 0.0, (after,), chunk.name, REPLICA_LINK, rank=stage)
         self.exchanged[stage] = (done,)
         return done
-
-    def _gradients(self, chunk: ChunkTime, stage: int, segment: Segment, after: int) -> int:
-        return self._add(
-            Task(
-                f"gradients {chunk.name}",
-                Phase.COMMUNICATE,
-                NETWORK,
-                segment.message_seconds,
-                (after,),
-                stage,
-                chunk.name,
-                segment.size_bytes,
-            )
-        )
 
     def _pass_on(self, place: int, stage: int, work: Pass, done: int) -> None:
         """To the next chunk, or at the end of the network from forward to backward."""
@@ -216,19 +208,12 @@ class _Lister:
         if target < 0:
             return
         message = self.chunks[min(place, target)]
-        self.arrived[work.is_forward, work.micro_batch, target] = self._add(
-            Task(
-                f"send {work.micro_batch} to {self.chunks[target].name}",
-                Phase.COMMUNICATE,
-                PIPELINE,
-                message.send_seconds,
-                (done,),
-                stage,
-                self.chunks[place].name,
-                message.send_bytes,
-            )
+        self.arrived[work.is_forward, work.micro_batch, target] = self.builder.send(
+            f"send {work.micro_batch} to {self.chunks[target].name}",
+            message.send_seconds,
+            message.send_bytes,
+            (done,),
+            self.chunks[place].name,
+            PIPELINE,
+            stage,
         )
-
-    def _add(self, task: Task) -> int:
-        self.tasks.append(task)
-        return len(self.tasks) - 1

@@ -6,12 +6,12 @@ from paceline.plan.blocks import blocks
 from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
 from paceline.predictor.collectives import Group
 from paceline.predictor.gradient_messages import gradient_messages, leaves_after_backward
-from paceline.predictor.pipeline import ChunkTime, PipelineTasks, Segment, Sharding, pipeline_tasks
+from paceline.predictor.pipeline import ChunkTime, Segment, Sharding, pipeline_tasks
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, tied_bytes
-from paceline.predictor.step_builder import COMPUTE, NETWORK
+from paceline.predictor.step_builder import StepBuilder
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
-from paceline.step import Phase, Step, Task, schedule
+from paceline.step import Phase, Step, Task
 
 
 def pipeline_step(
@@ -22,21 +22,32 @@ def pipeline_step(
     costs: StepCosts,
     update_seconds: Sequence[float],
     label: str = "",
+    bandwidth_factor: float = 1.0,
 ) -> Step:
     """All micro-batches through all stages, gradients exchanged, weights updated.
 
     ``layers`` are those of one micro-batch; ``update_seconds`` are those of each stage. Policies
     that overlap send gradients under the last backward of each chunk, others after it.
+    ``bandwidth_factor`` is the speed of messages between stages over the modelled one.
     """
     plan = replica.plan
+    launch = 0.0 if exchange is None else costs.message_overhead_seconds * exchange.share
     times = [
-        _chunk_time(number, chunk, replica, layers, exchange) for number, chunk in enumerate(chunks)
+        _chunk_time(number, chunk, replica, layers, exchange, launch, bandwidth_factor)
+        for number, chunk in enumerate(chunks)
     ]
-    listed = pipeline_tasks(times, plan.pp, replica.micro_batches, plan.pipeline)
-    tasks = _with_input(listed.tasks, costs)
-    tied = tied_bytes(replica, chunks)
-    _finish(tasks, listed, replica, exchange, update_seconds, chunks, tied)
-    return schedule(tasks, label)
+    builder = StepBuilder(costs.interference)
+    waits = pipeline_tasks(builder, times, plan.pp, replica.micro_batches, plan.pipeline)
+    _input(builder, costs)
+    tied = _tied(builder, replica, chunks, waits, bandwidth_factor)
+    for stage, finished in enumerate(waits):
+        size = 0.0
+        if exchange is not None and plan.zero in (1, 2):
+            own = [i for chunk in chunks[stage :: plan.pp] for i in chunk.positions]
+            size = sum(replica.weight_bytes[i] for i in own)
+        after = (*finished, *tied.get(stage, ()))
+        _update(builder, stage, update_seconds[stage], after, exchange, size)
+    return builder.build(label)
 
 
 def _chunk_time(
@@ -45,40 +56,51 @@ def _chunk_time(
     replica: Replica,
     layers: Sequence[LayerTime],
     exchange: GradientExchange | None,
+    launch_seconds: float,
+    bandwidth_factor: float,
 ) -> ChunkTime:
     own = [layers[i] for i in chunk.positions]
     zero = replica.plan.zero
     sharded: tuple[Sharding | None, Sharding | None] = (None, None)
+    launches = 0.0
     if exchange is not None and zero >= 2:
-        sharded = _shardings(chunk, replica, layers, exchange)
+        units = _units(chunk, replica)
+        sharded = _shardings(units, replica, layers, exchange)
+        sending = [unit for unit in units if any(layers[i].gradient_bytes > 0 for i in unit)]
+        launches = len(sending) * launch_seconds
     return ChunkTime(
         name=f"chunk {number}",
         forward_seconds=sum(x.forward_seconds for x in own),
         backward_seconds=sum(x.recompute_seconds + x.backward_seconds for x in own),
         forward_exchange_seconds=sum(x.forward_exchange_seconds for x in own),
         backward_exchange_seconds=sum(x.backward_exchange_seconds for x in own),
-        send_seconds=hop_seconds(replica, chunk.sent_bytes),
+        send_seconds=hop_seconds(replica, chunk.sent_bytes) / bandwidth_factor,
         send_bytes=chunk.sent_bytes,
-        segments=last_backward_segments(own, exchange, zero),
+        segments=last_backward_segments(own, exchange, zero, launch_seconds),
         forward_sharding=sharded[0],
         backward_sharding=sharded[1],
+        launch_seconds=launches,
     )
 
 
-def _shardings(
-    chunk: Chunk,
-    replica: Replica,
-    layers: Sequence[LayerTime],
-    exchange: GradientExchange,
-) -> tuple[Sharding | None, Sharding | None]:
-    """What its blocks exchange in every pass: gradients, with stage 3 weights before them."""
-    parts = [
+def _units(chunk: Chunk, replica: Replica) -> list[range]:
+    """The blocks of a chunk, which sharded replicas exchange one at a time."""
+    return [
         range(part.first, part.last)
         for part in blocks(replica.workload.graph)
         if chunk.first <= part.first < chunk.last
     ]
+
+
+def _shardings(
+    units: Sequence[range],
+    replica: Replica,
+    layers: Sequence[LayerTime],
+    exchange: GradientExchange,
+) -> tuple[Sharding | None, Sharding | None]:
+    """What blocks exchange in every pass: gradients, with stage 3 weights before them."""
     forward, backward, gathered, scattered = [], [], 0.0, 0.0
-    for part in parts:
+    for part in units:
         weights = sum(replica.weight_bytes[i] for i in part) if replica.plan.zero == 3 else 0.0
         gradients = sum(layers[i].gradient_bytes for i in part)
         gather = float(exchange.gather(weights)) if weights > 0 else 0.0
@@ -112,76 +134,84 @@ def hop_seconds(replica: Replica, sent_bytes: float) -> float:
 
 
 def last_backward_segments(
-    layers: Sequence[LayerTime], exchange: GradientExchange | None, zero: int
+    layers: Sequence[LayerTime],
+    exchange: GradientExchange | None,
+    zero: int,
+    launch_seconds: float = 0.0,
 ) -> tuple[Segment, ...]:
-    """The last backward cut where gradient messages leave; all at its end unless they overlap."""
+    """The last backward cut where gradient messages leave; all at its end unless they overlap.
+
+    Each message takes ``launch_seconds`` from the device.
+    """
     if exchange is None or zero >= 2:
         return ()
     seconds = exchange.scatter if zero >= 1 else exchange.round_trip
-    groups = gradient_messages(layers, exchange.synchronisation, seconds)
+    groups = gradient_messages(layers, exchange.synchronisation, seconds, launch_seconds)
     total = sum(layer.whole_backward_seconds for layer in layers)
     if leaves_after_backward(exchange.synchronisation) or total == 0:
-        sizes = [group.size_bytes for group in groups]
-        whole = [Segment(1.0, float(seconds(sizes[0])), sizes[0])] if sizes else []
-        return (*whole, *(Segment(0.0, float(seconds(size)), size) for size in sizes[1:]))
+        return tuple(
+            Segment(
+                float(number == 0),
+                float(seconds(group.size_bytes)),
+                group.size_bytes,
+                launch_seconds,
+            )
+            for number, group in enumerate(groups)
+        )
     cut: list[Segment] = []
     done = len(layers)
     for group in groups:
         first = group.layers[-1]
         share = sum(layer.whole_backward_seconds for layer in layers[first:done]) / total
-        cut.append(Segment(share, float(seconds(group.size_bytes)), group.size_bytes))
+        size = group.size_bytes
+        cut.append(Segment(share, float(seconds(size)), size, launch_seconds))
         done = first
     rest = sum(layer.whole_backward_seconds for layer in layers[:done]) / total
     return (*cut, Segment(rest, 0.0, 0.0)) if rest > 0 else tuple(cut)
 
 
-def _with_input(tasks: list[Task], costs: StepCosts) -> list[Task]:
-    """The tasks, with the input of the next step beside them."""
-    listed = list(tasks)
+def _input(builder: StepBuilder, costs: StepCosts) -> None:
+    """The input of the next step beside everything, and the framework's own time."""
     for name, phase, seconds in (
         ("input", Phase.INPUT, costs.input_seconds),
         ("copy", Phase.COPY, costs.copy_seconds),
     ):
         if seconds > 0:
-            listed.append(Task(name, phase, str(phase), seconds))
+            builder.add(Task(name, phase, str(phase), seconds))
     if costs.overhead_seconds > 0:
-        listed.append(Task("framework", Phase.OTHER, COMPUTE, costs.overhead_seconds))
-    return listed
+        builder.compute("framework", Phase.OTHER, costs.overhead_seconds)
 
 
-def _finish(
-    tasks: list[Task],
-    listed: PipelineTasks,
+def _tied(
+    builder: StepBuilder,
     replica: Replica,
-    exchange: GradientExchange | None,
-    update_seconds: Sequence[float],
     chunks: Sequence[Chunk],
-    tied: float,
+    waits: Sequence[tuple[int, ...]],
+    bandwidth_factor: float,
+) -> dict[int, tuple[int, ...]]:
+    """Sum the gradients of weights that the first and the last stage share."""
+    size = tied_bytes(replica, chunks)
+    if size == 0:
+        return {}
+    pair = Group(2, replica.layout.neighbours.ranks_per_node)
+    seconds = float(replica.cost("all_reduce", pair).seconds(size)) / bandwidth_factor
+    ends = (*waits[0], *waits[-1])
+    return {
+        stage: (builder.send("all-reduce tied weights", seconds, size, ends, rank=stage),)
+        for stage in (0, len(waits) - 1)
+    }
+
+
+def _update(
+    builder: StepBuilder,
+    stage: int,
+    seconds: float,
+    after: tuple[int, ...],
+    exchange: GradientExchange | None,
+    gathered_bytes: float,
 ) -> None:
-    """Sum tied weights, update each stage, gather weights whose update was shared out."""
-    pp = replica.plan.pp
-    waits = [list(finished) for finished in listed.finished]
-    if tied > 0:
-        pair = replica.layout.neighbours
-        seconds = float(replica.cost("all_reduce", Group(2, pair.ranks_per_node)).seconds(tied))
-        ends = (*waits[0], *waits[-1])
-        for stage in (0, pp - 1):
-            name = "all-reduce tied weights"
-            tasks.append(
-                Task(name, Phase.COMMUNICATE, NETWORK, seconds, ends, stage, size_bytes=tied)
-            )
-            waits[stage].append(len(tasks) - 1)
-    gathers = exchange is not None and replica.plan.zero in (1, 2)
-    for stage in range(pp):
-        tasks.append(
-            Task("update", Phase.UPDATE, COMPUTE, update_seconds[stage], tuple(waits[stage]), stage)
-        )
-        if gathers:
-            assert exchange is not None
-            size = sum(replica.weight_bytes[i] for c in chunks[stage::pp] for i in c.positions)
-            after = (len(tasks) - 1,)
-            seconds = float(exchange.gather(size))
-            name = "all-gather weights"
-            tasks.append(
-                Task(name, Phase.COMMUNICATE, NETWORK, seconds, after, stage, size_bytes=size)
-            )
+    """Update a stage; gather its weights where the update was shared out."""
+    done = builder.compute("update", Phase.UPDATE, seconds, after, rank=stage)
+    if exchange is not None and gathered_bytes > 0:
+        gather = float(exchange.gather(gathered_bytes))
+        builder.send("all-gather weights", gather, gathered_bytes, (done,), rank=stage)

@@ -1,18 +1,17 @@
 """Prediction: what a step under a plan takes, what bounds it, and whether it fits."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 from paceline.hardware import Cluster
 from paceline.plan.memory import Memory
 from paceline.plan.plan import Plan
-from paceline.predictor.render import as_html, as_text, bound_by
+from paceline.predictor.render import as_html, as_text, bound_by, losses_seconds
+from paceline.predictor.uncertainty import Interval
 from paceline.step import Breakdown, Phase, Step, breakdown
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
 
-_NORMAL_QUANTILE = 1.645
 _COMPUTING = (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE, Phase.OTHER)
 
 
@@ -21,10 +20,11 @@ class Prediction:
     """A predicted step with its memory. Times in seconds, sizes in bytes.
 
     ``ideal_seconds`` is what a device needs for its share of the arithmetic alone: no messages,
-    bubbles, waiting or recomputation. ``waiting_seconds`` is how much longer the slowest of all
-    workers computes than the mean one. ``relative_error`` is the standard error of the
-    prediction on a logarithmic scale; intervals are 90 %, from ``throughput_factors`` on the
-    throughput where errors were seen to lean to one side. ``notes`` say what is not known.
+    bubbles, waiting or recomputation, but ``ideal_input_seconds`` of input where one device
+    alone was seen to wait for so much. ``sharing_seconds`` is how much longer a device takes
+    beside the others of its machine, ``waiting_seconds`` how much longer the slowest of all
+    workers computes than the mean one. ``interval`` is 90 %, as factors on the throughput.
+    ``notes`` say what the numbers rest on and what is not known.
     """
 
     workload: Workload
@@ -34,11 +34,12 @@ class Prediction:
     step: Step
     memory: Memory
     ideal_seconds: float
+    ideal_input_seconds: float
+    sharing_seconds: float
     waiting_seconds: float
     training_flops: float
-    relative_error: float
+    interval: Interval
     notes: tuple[str, ...] = ()
-    throughput_factors: tuple[float, float] | None = None
 
     @property
     def devices(self) -> int:
@@ -53,11 +54,12 @@ class Prediction:
     @property
     def step_interval_seconds(self) -> tuple[float, float]:
         """90 % interval of the seconds per step."""
-        if self.throughput_factors is not None:
-            slowest, fastest = self.throughput_factors
-            return self.step_seconds / fastest, self.step_seconds / slowest
-        spread = math.exp(_NORMAL_QUANTILE * self.relative_error)
-        return self.step_seconds / spread, self.step_seconds * spread
+        return self.step_seconds / self.interval.high, self.step_seconds / self.interval.low
+
+    @property
+    def relative_error(self) -> float:
+        """Standard error of the prediction on a logarithmic scale."""
+        return self.interval.relative_error
 
     @property
     def samples_per_step(self) -> int:
@@ -93,10 +95,12 @@ class Prediction:
         return self.ideal_seconds / self.step_seconds
 
     @property
-    def utilisation(self) -> float:
-        """Model FLOP per second over the peak of all devices (MFU)."""
-        peak = self.cluster.device.peak(precision(self.workload.precision).compute) * self.devices
-        return self.training_flops / self.step_seconds / peak
+    def utilisation(self) -> float | None:
+        """Model FLOP per second over the peak of all devices (MFU); None where one is unknown."""
+        peak = self.cluster.device.peak_flops.get(precision(self.workload.precision).compute)
+        if peak is None or self.training_flops == 0:
+            return None
+        return self.training_flops / self.step_seconds / (peak * self.devices)
 
     @cached_property
     def breakdown(self) -> Breakdown:
@@ -113,6 +117,11 @@ class Prediction:
     def exposed_communication_seconds(self) -> float:
         """Communication that nothing hides."""
         return self.breakdown.exposed_communication_seconds
+
+    @property
+    def parts_seconds(self) -> dict[str, float]:
+        """The step by cause: one device alone, then what each thing adds to it."""
+        return {"one device alone": self.ideal_seconds, **losses_seconds(self)}
 
     @property
     def device_memory_bytes(self) -> float | None:
@@ -141,6 +150,8 @@ class Prediction:
 
     def __str__(self) -> str:
         return as_text(self)
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return as_html(self)

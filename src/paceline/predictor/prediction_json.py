@@ -35,6 +35,8 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "efficiency": prediction.efficiency,
         "model_flops_utilisation": prediction.utilisation,
         "ideal_seconds": prediction.ideal_seconds,
+        "sharing_seconds": prediction.sharing_seconds,
+        "waiting_seconds": prediction.waiting_seconds,
         "compute_seconds": prediction.compute_seconds,
         "exposed_communication_seconds": prediction.exposed_communication_seconds,
         "hidden_communication_seconds": prediction.breakdown.hidden_communication_seconds,

@@ -15,8 +15,6 @@ FORWARD, BACKWARD = 0, 1
 # A convolution with at most so many filters per group runs as a direct kernel on plain units.
 _DEPTHWISE_FILTERS = 4
 _CONVOLUTIONS = ("conv", "stem")
-# Products of attention are blocked for their shape: heads of this width reach half of the rate.
-_HALF_HEAD = 16.0
 
 
 class Products:
@@ -37,6 +35,7 @@ class Products:
         self.n = _dimension(gemms, "n", batch)
         self.k = _dimension(gemms, "k", batch)
         self.count = _dimension(gemms, "count", batch)
+        self._windows = [gemm.window for gemm in gemms]
 
     @property
     def flops(self) -> Array:
@@ -55,14 +54,15 @@ class Products:
         shape = (-1, *[1] * (self.m.ndim - 1))
         fraction = np.where(
             np.array([kind == "attention" for kind in self._kinds], dtype=bool).reshape(shape),
-            unit.of_attention(self.m, self.n, self.k, self.count, units, _HALF_HEAD),
+            unit.of_attention(self.m, self.n, self.k, self.count, units),
             unit.of_product(self.m, self.n, self.k, self.count, units),
         )
         factors = np.array(
             [
                 efficiency.product_factor(kind, unit)
                 * efficiency.product_factor(f"{kind}_{role}", unit)
-                for kind, role in zip(self._kinds, self._roles, strict=True)
+                * efficiency.window_gain(window, unit)
+                for kind, role, window in zip(self._kinds, self._roles, self._windows, strict=True)
             ]
         )
         direct = np.array([kind in _CONVOLUTIONS for kind in self._kinds], dtype=bool)

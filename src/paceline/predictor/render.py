@@ -34,16 +34,18 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
     communication = exposed.get(Phase.COMMUNICATE, 0.0)
     computing = prediction.compute_seconds
     idle = exposed.get(Phase.WAIT, 0.0)
+    feeding = exposed.get(Phase.INPUT, 0.0) + exposed.get(Phase.COPY, 0.0)
+    own = prediction.ideal_seconds - prediction.ideal_input_seconds
+    known = own + prediction.sharing_seconds + prediction.waiting_seconds
     pipelined = prediction.plan.pp > 1
     return {
         "network": max(0.0, communication - within),
         "links within a replica": within,
         "pipeline bubble" if pipelined else "idle": idle,
-        "input": exposed.get(Phase.INPUT, 0.0) + exposed.get(Phase.COPY, 0.0),
+        "input": max(0.0, feeding - prediction.ideal_input_seconds),
+        "sharing the machine": prediction.sharing_seconds,
         "waiting for the slowest": prediction.waiting_seconds,
-        "recomputation and overheads": max(
-            0.0, computing - prediction.ideal_seconds - prediction.waiting_seconds
-        ),
+        "recomputation and overheads": max(0.0, computing - known),
     }
 
 
@@ -104,7 +106,8 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
 
 
 def _utilisation(prediction: "Prediction") -> str:
-    return f"{prediction.utilisation:.0%}" if prediction.training_flops > 0 else "unknown"
+    utilisation = prediction.utilisation
+    return "unknown" if utilisation is None else f"{utilisation:.0%}"
 
 
 def _phases(prediction: "Prediction") -> str:

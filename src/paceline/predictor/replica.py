@@ -1,7 +1,7 @@
 """One replica of a workload under a plan: times of its layers and messages on a cluster."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ from paceline.plan.written_attention import with_written_scores
 from paceline.predictor.collectives import CollectiveCost, Group, collective_cost
 from paceline.predictor.compute import layer_times, with_measured
 from paceline.predictor.efficiency import Efficiency
-from paceline.predictor.frameworks import Framework
+from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.layout import Layout, layout_of
 from paceline.predictor.step_costs import LayerTime
 from paceline.workload.cost import GraphCost, GraphProfile
@@ -27,16 +27,15 @@ class Replica:
     """A workload divided by a plan on a cluster with a framework's habits.
 
     ``measured`` layers replace what the device model says, by name, for one micro-batch of one
-    device. All times are multiplied by ``scale``, which a measured step gives.
+    device.
     """
 
     workload: Workload
     cluster: Cluster
     plan: Plan
-    framework: Framework
+    framework: FrameworkProfile
     efficiency: Efficiency | None = None
     measured: tuple[LayerTime, ...] = ()
-    scale: float = 1.0
 
     @cached_property
     def sharding(self) -> Sharding:
@@ -91,22 +90,29 @@ class Replica:
     @cached_property
     def layers(self) -> list[LayerTime]:
         """Times of one micro-batch on one device, exchanges within the replica included."""
-        computed = self._computed()
-        exchanges = self._exchanges(computed)
-        return [
-            LayerTime(
-                name=layer.name,
-                forward_seconds=layer.forward_seconds,
-                backward_seconds=layer.backward_seconds,
-                gradient_bytes=self._gradient_bytes(part),
-                recompute_seconds=layer.forward_seconds + forward if again else 0.0,
-                forward_exchange_seconds=forward,
-                backward_exchange_seconds=backward,
-            )
-            for layer, part, again, (forward, backward) in zip(
-                computed, self.parts, self.kept.again, exchanges, strict=True
-            )
-        ]
+        return self.layers_at()
+
+    def layers_at(
+        self, scale: float = 1.0, modelled: float = 1.0, bandwidth: float = 1.0
+    ) -> list[LayerTime]:
+        """The layers with computing ``scale`` times as long and messages so much faster.
+
+        ``modelled`` multiplies the layers that were not measured once more.
+        """
+        measured = {layer.name for layer in self.measured}
+        result = []
+        for layer, size, again, (forward, backward, ring) in zip(
+            self._computed, self._gradient_bytes, self.kept.again, self._exchanges, strict=True
+        ):
+            factor = scale if layer.name in measured else scale * modelled
+            computing, back = factor * layer.forward_seconds, factor * layer.backward_seconds
+            sent, returned = forward / bandwidth, backward / bandwidth
+            if ring > 0:
+                sent += max(0.0, ring / bandwidth - computing)
+                returned += max(0.0, 2.0 * ring / bandwidth - back)
+            recomputed = computing + sent if again else 0.0
+            result.append(LayerTime(layer.name, computing, back, size, recomputed, sent, returned))
+        return result
 
     def cost(self, operation: str, group: Group) -> CollectiveCost:
         """Seconds of a collective operation of this plan, by size."""
@@ -122,8 +128,13 @@ class Replica:
     def _costs(self) -> dict[tuple[str, Group], CollectiveCost]:
         return {}
 
+    @cached_property
     def _computed(self) -> list[LayerTime]:
+        """Computing of each layer: measured, else as the device model says."""
         profile = GraphProfile(tuple(part.profile for part in self.parts))
+        if {layer.name for layer in self.measured} == {part.name for part in profile.layers}:
+            known = {layer.name: layer for layer in self.measured}
+            return [known[part.name] for part in profile.layers]
         predicted = layer_times(
             GraphCost(profile, self.share_of_batch),
             self.cluster.device,
@@ -133,30 +144,24 @@ class Replica:
             pointwise_traffic=self.framework.pointwise_traffic,
             dispatch_seconds=self.framework.dispatch_seconds,
         )
-        return [self._scaled(layer) for layer in with_measured(predicted, self.measured)]
+        return with_measured(predicted, self.measured)
 
-    def _scaled(self, layer: LayerTime) -> LayerTime:
-        return replace(
-            layer,
-            forward_seconds=self.scale * layer.forward_seconds,
-            backward_seconds=self.scale * layer.backward_seconds,
-        )
+    @cached_property
+    def _exchanges(self) -> list[tuple[float, float, float]]:
+        """Seconds of each layer's forward and backward messages with its own devices.
 
-    def _exchanges(self, computed: Sequence[LayerTime]) -> list[tuple[float, float]]:
-        """Seconds of forward and of backward exchanges of each layer, with its own devices."""
+        The third is once round the devices that share a sample's tokens, under computing.
+        """
         tensor, experts = self.layout.tensor, self.layout.experts
         result = []
-        for part, layer in zip(self.parts, computed, strict=True):
+        for part in self.parts:
             forward = self._seconds(part.tensor_forward, tensor)
             backward = self._seconds(part.tensor_backward, tensor)
             if self.plan.ep > 1:
                 forward += self._seconds(part.expert_forward, experts)
                 backward += self._seconds(part.expert_backward, experts)
-            if self.plan.cp > 1:
-                ring = self._context_seconds(part.context_forward)
-                forward += max(0.0, ring - layer.forward_seconds)
-                backward += max(0.0, 2.0 * ring - layer.backward_seconds)
-            result.append((forward, backward))
+            ring = self._context_seconds(part.context_forward) if self.plan.cp > 1 else 0.0
+            result.append((forward, backward, ring))
         return result
 
     def _seconds(self, messages: Sequence[Message], group: Group) -> float:
@@ -174,8 +179,13 @@ class Replica:
         pair = Group(2, min(2.0, float(group.ranks_per_node)), group.concurrent_groups)
         return hops * self._seconds(messages, pair)
 
-    def _gradient_bytes(self, part: ShardedLayer) -> float:
-        """Bytes to sum among replicas. Experts have fewer of them: as many fewer bytes.
+    @cached_property
+    def _gradient_bytes(self) -> list[float]:
+        """Bytes of each layer to sum among replicas."""
+        return [self._summed_bytes(part) for part in self.parts]
+
+    def _summed_bytes(self, part: ShardedLayer) -> float:
+        """Experts have fewer replicas: as many fewer bytes.
 
         A ring moves 2 (N-1)/N of its bytes, so experts count with the ratio of these.
         """

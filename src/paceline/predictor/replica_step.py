@@ -144,7 +144,7 @@ def _message(
         return device.send(name, group, seconds, after)
     pushed = device.send("push", group, seconds, after)
     lane = NETWORK if exchange.one_way_at_a_time else PULL
-    return device.send("pull", group, exchange.pull, (pushed,), lane)
+    return device.send("pull", group, exchange.answer, (pushed,), lane)
 
 
 class _PriorityQueue:

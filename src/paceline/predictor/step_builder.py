@@ -1,6 +1,6 @@
 """Lists the tasks of a step while keeping its clocks, so that overlap can cost something."""
 
-from paceline.step import Origin, Phase, Step, Task
+from paceline.step import Phase, Task, Timetable
 
 COMPUTE = "compute"
 NETWORK = "network"
@@ -20,29 +20,18 @@ def interfered_seconds(work_seconds: float, busy_seconds: float, interference: f
     return work_seconds + interference * min(work_seconds, slowed)
 
 
-class StepBuilder:
-    """Appends tasks in issue order and knows when each lane gets free.
+class StepBuilder(Timetable):
+    """A timetable whose computing is slowed down by messages in flight.
 
-    Indices that the methods return are what later tasks wait for. Compute tasks are stretched
-    by ``interference`` for as long as the network is busy when they start; that is exact when
-    every message that can be in flight by then has been listed or announced as waiting.
+    Compute tasks are stretched by ``interference`` for as long as the network of their rank is
+    busy when they start; that is exact when every message that can be in flight by then has
+    been listed or announced as waiting.
     """
 
     def __init__(self, interference: float = 0.0) -> None:
-        self.tasks: list[Task] = []
+        super().__init__()
         self.interference = interference
         self.waiting_seconds = 0.0
-        self._starts: list[float] = []
-        self._ends: list[float] = []
-        self._free: dict[str, float] = {}
-
-    def free_at(self, lane: str) -> float:
-        """When the lane has finished everything listed so far, seconds."""
-        return self._free.get(lane, 0.0)
-
-    def end_of(self, task: int) -> float:
-        """When a listed task ends, seconds."""
-        return self._ends[task]
 
     def compute(
         self,
@@ -51,13 +40,14 @@ class StepBuilder:
         seconds: float,
         after: tuple[int, ...] = (),
         layer: str = "",
+        rank: int = 0,
     ) -> int:
         """Work on the device, in order; stretched while the network is busy."""
         if self.interference > 0:
-            start = self._start(COMPUTE, after)
-            busy = self.free_at(NETWORK) + self.waiting_seconds - start
+            start = self.start_on((rank, COMPUTE), after)
+            busy = self.free_at(NETWORK, rank) + self.waiting_seconds - start
             seconds = interfered_seconds(seconds, busy, self.interference)
-        return self.add(Task(name, phase, COMPUTE, seconds, after, layer=layer))
+        return self.add(Task(name, phase, COMPUTE, seconds, after, rank, layer))
 
     def send(
         self,
@@ -67,29 +57,9 @@ class StepBuilder:
         after: tuple[int, ...] = (),
         layer: str = "",
         lane: str = NETWORK,
+        rank: int = 0,
     ) -> int:
         """A message on a link, in order."""
         return self.add(
-            Task(name, Phase.COMMUNICATE, lane, seconds, after, layer=layer, size_bytes=size_bytes)
+            Task(name, Phase.COMMUNICATE, lane, seconds, after, rank, layer, size_bytes)
         )
-
-    def add(self, task: Task) -> int:
-        """Any task; its index."""
-        start = self._start(task.resource, task.after)
-        end = start + task.seconds
-        self.tasks.append(task)
-        self._starts.append(start)
-        self._ends.append(end)
-        self._free[task.resource] = end
-        return len(self.tasks) - 1
-
-    def build(self, label: str) -> Step:
-        """The step with the starts that `paceline.step.schedule` would give its tasks."""
-        return Step(tuple(self.tasks), tuple(self._starts), Origin.PREDICTED, label)
-
-    def _start(self, lane: str, after: tuple[int, ...]) -> float:
-        start = self._free.get(lane, 0.0)
-        for task in after:
-            if self._ends[task] > start:
-                start = self._ends[task]
-        return start

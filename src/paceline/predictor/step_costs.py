@@ -45,7 +45,8 @@ class GradientExchange:
     ``all_reduce`` is the message of most policies; with ``pull`` it is the push to parameter
     servers and ``pull`` the way back, at the same time as later pushes unless
     ``one_way_at_a_time``. Sharded data parallelism and ``split`` use ``reduce_scatter`` and
-    ``all_gather``, each half of an all-reduce unless given.
+    ``all_gather``, each half of an all-reduce unless given. Everything is divided by
+    ``bandwidth_factor``.
     """
 
     synchronisation: Synchronisation
@@ -54,6 +55,7 @@ class GradientExchange:
     all_gather: CollectiveSeconds | None = None
     pull: CollectiveSeconds | None = None
     one_way_at_a_time: bool = False
+    bandwidth_factor: float = 1.0
 
     @property
     def share(self) -> float:
@@ -62,24 +64,31 @@ class GradientExchange:
 
     def message(self, size: Any) -> Any:
         """Seconds of an all-reduce or a push."""
-        return self.share * self.all_reduce(size)
+        return self._factor * self.all_reduce(size)
+
+    def answer(self, size: Any) -> Any:
+        """Seconds of the pull that follows a push; none where nothing is pulled."""
+        return 0.0 if self.pull is None else self._factor * self.pull(size)
 
     def round_trip(self, size: Any) -> Any:
         """Seconds of an all-reduce, or of a push and the pull that follows it."""
-        back = 0.0 if self.pull is None else self.share * self.pull(size)
-        return self.message(size) + back
+        return self.message(size) + self.answer(size)
 
     def scatter(self, size: Any) -> Any:
         """Seconds of a reduce-scatter."""
         if self.reduce_scatter is None:
             return 0.5 * self.message(size)
-        return self.share * self.reduce_scatter(size)
+        return self._factor * self.reduce_scatter(size)
 
     def gather(self, size: Any) -> Any:
         """Seconds of an all-gather."""
         if self.all_gather is None:
             return 0.5 * self.message(size)
-        return self.share * self.all_gather(size)
+        return self._factor * self.all_gather(size)
+
+    @property
+    def _factor(self) -> float:
+        return self.share / self.bandwidth_factor
 
 
 @dataclass(frozen=True)

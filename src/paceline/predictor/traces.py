@@ -1,10 +1,9 @@
 """Layer-wise traces: the ones shipped as examples, and replaying any of them."""
 
-import tomllib
 from functools import cache
 from importlib import resources
-from typing import Any
 
+from paceline.located_toml import Table, shipped_toml
 from paceline.naming import unknown_name
 from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.data_parallel import data_parallel_step
@@ -16,6 +15,10 @@ from paceline.workload.ops import Recorded, RecordedTensor, Work
 
 _MICROSECOND = 1e-6
 _FLOAT_BYTES = 4
+_KEYS = (
+    *("schema", "label", "batch_per_worker", "step_seconds_alone", "gradient_bytes"),
+    *("backward_us", "communication_us", "second_pass_us"),
+)
 
 
 def example_traces() -> list[str]:
@@ -29,8 +32,7 @@ def example_trace(name: str) -> LayerTrace:
     """The shipped trace called ``name``, e.g. ``googlenet_k80``."""
     if name not in example_traces():
         raise unknown_name("trace", name, example_traces(), f"one of {', '.join(example_traces())}")
-    file = resources.files("paceline") / "data" / "traces" / f"{name}.toml"
-    return _read(tomllib.loads(file.read_text(encoding="utf-8")))
+    return _read(shipped_toml("data", "traces", f"{name}.toml"))
 
 
 def layer_times(trace: LayerTrace) -> list[LayerTime]:
@@ -82,20 +84,26 @@ def replay(
     )
 
 
-def _read(document: dict[str, Any]) -> LayerTrace:
-    backward = [microseconds * _MICROSECOND for microseconds in document["backward_us"]]
-    forward = document["step_seconds_alone"] - sum(backward)
-    communication = document["communication_us"]
+def _read(root: Table) -> LayerTrace:
+    root.check_keys(_KEYS, needed=_KEYS[:-1])
+    sizes = root.numbers("gradient_bytes")
+    backward = [microseconds * _MICROSECOND for microseconds in root.numbers("backward_us")]
+    forward = (root.parsed("step_seconds_alone", float) or 0.0) - sum(backward)
+    logged = root.table("communication_us")
+    communication = {int(nodes): logged.numbers(nodes) for nodes in logged.values}
+    if any(len(times) != len(sizes) for times in (backward, *communication.values())):
+        root.fail("gradient_bytes", "lists of different lengths", "one number per layer in each")
     layers = tuple(
         TracedLayer(
             name=f"layer{index}",
             forward_seconds=forward * backward[index] / sum(backward),
             backward_seconds=backward[index],
-            gradient_bytes=float(size),
+            gradient_bytes=size,
             communication_seconds={
-                int(nodes): times[index] * _MICROSECOND for nodes, times in communication.items()
+                nodes: times[index] * _MICROSECOND for nodes, times in communication.items()
             },
         )
-        for index, size in enumerate(document["gradient_bytes"])
+        for index, size in enumerate(sizes)
     )
-    return LayerTrace(layers, document["label"], batch_per_worker=document["batch_per_worker"])
+    batch = root.count("batch_per_worker")
+    return LayerTrace(layers, root.text_of("label"), batch_per_worker=batch)

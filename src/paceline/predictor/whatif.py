@@ -8,9 +8,9 @@ from paceline.hardware import Cluster, Device, Link
 from paceline.plan.compression import Compression, CompressionKind
 from paceline.plan.plan import Plan, Recompute
 from paceline.plan.synchronisation import MIB, Policy, Synchronisation
-from paceline.predictor.case import Case
 from paceline.predictor.predict import prediction_of
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.prepared import PreparedStep
 
 _FREE = 1e9
 """A factor by which a resource is faster that leaves nothing of its time."""
@@ -37,13 +37,14 @@ class WhatIf:
         return self.base_seconds - self.step_seconds
 
 
-def what_if(case: Case) -> list[WhatIf]:
-    """Every change that applies to a prepared case, the largest gain of each kind first.
+def what_if(prepared: PreparedStep) -> list[WhatIf]:
+    """Every change that applies to a prepared step, the largest gain of each kind first.
 
     Resources are made twice as fast and free; a free resource bounds what any improvement of it
     can give. Optimisations are other plans on the same machine, predicted in full.
     """
-    base = prediction_of(case, 0.0)
+    case = prepared.with_fixed_work()
+    base = prediction_of(case)
     found = [
         WhatIf("resource", change, other.step_seconds, base.step_seconds, other.fits)
         for change, other in _predicted(_resources(case))
@@ -55,18 +56,18 @@ def what_if(case: Case) -> list[WhatIf]:
     return sorted(found, key=lambda item: (item.kind != "resource", item.step_seconds))
 
 
-def _predicted(cases: Iterator[tuple[str, Case]]) -> Iterator[tuple[str, Prediction]]:
+def _predicted(cases: Iterator[tuple[str, PreparedStep]]) -> Iterator[tuple[str, Prediction]]:
     """Predictions of the cases that are possible (an interleave may not divide the layers)."""
     for change, case in cases:
         try:
-            yield change, prediction_of(case, 0.0)
+            yield change, prediction_of(case)
         except PacelineError:
             continue
 
 
-def _resources(case: Case) -> Iterator[tuple[str, Case]]:
+def _resources(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
     cluster = case.replica.cluster
-    changes: dict[str, Callable[[float], Case]] = {
+    changes: dict[str, Callable[[float], PreparedStep]] = {
         "arithmetic": lambda k: _on(case, device=_faster_arithmetic(cluster.device, k)),
         "device memory": lambda k: _on(case, device=_faster_memory(cluster.device, k)),
         "issuing operations": lambda k: _issuing(case, k),
@@ -83,10 +84,11 @@ def _resources(case: Case) -> Iterator[tuple[str, Case]]:
         yield f"{name} twice as fast", change(2.0)
         yield f"{name} free", change(_FREE)
     if case.slowest_factor > 1:
-        yield "all workers equally fast", replace(case, jitter=0.0)
+        calm = replace(case.evidence, spread=0.0, colocation={})
+        yield "all workers equally fast", replace(case, evidence=calm)
 
 
-def _optimisations(case: Case) -> Iterator[tuple[str, Case]]:
+def _optimisations(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
     plan = case.plan
     if plan.shard_degree > 1:
         for change, synchronisation in _synchronisations(case.synchronisation).items():
@@ -124,7 +126,7 @@ def _synchronisations(current: Synchronisation) -> Mapping[str, Synchronisation]
     return changes
 
 
-def _pipelines(case: Case, plan: Plan) -> Iterator[tuple[str, Case]]:
+def _pipelines(case: PreparedStep, plan: Plan) -> Iterator[tuple[str, PreparedStep]]:
     for chunks in (2, 4):
         if chunks != plan.interleave:
             yield f"interleave {chunks}", _with_plan(case, replace(plan, interleave=chunks))
@@ -134,13 +136,16 @@ def _pipelines(case: Case, plan: Plan) -> Iterator[tuple[str, Case]]:
         yield f"micro-batches of {micro_batch // 2}", _with_plan(case, halved)
 
 
-def _with_plan(case: Case, plan: Plan) -> Case:
+def _with_plan(case: PreparedStep, plan: Plan) -> PreparedStep:
     return replace(case, replica=replace(case.replica, plan=plan))
 
 
 def _on(
-    case: Case, device: Device | None = None, intra: Link | None = None, inter: Link | None = None
-) -> Case:
+    case: PreparedStep,
+    device: Device | None = None,
+    intra: Link | None = None,
+    inter: Link | None = None,
+) -> PreparedStep:
     cluster: Cluster = case.replica.cluster
     changed = replace(
         cluster,
@@ -163,7 +168,7 @@ def _faster_memory(device: Device, factor: float) -> Device:
     return replace(device, memory_bandwidth=device.known_memory_bandwidth * factor)
 
 
-def _issuing(case: Case, factor: float) -> Case:
+def _issuing(case: PreparedStep, factor: float) -> PreparedStep:
     framework = case.framework
     quicker = replace(
         framework,

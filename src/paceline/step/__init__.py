@@ -3,7 +3,7 @@
 from paceline.step.breakdown import Breakdown, breakdown
 from paceline.step.chrome_trace import chrome_trace
 from paceline.step.critical_path import critical_path
-from paceline.step.schedule import schedule
+from paceline.step.schedule import Timetable, schedule
 from paceline.step.serialise import step_from_json, step_to_json
 from paceline.step.task import Origin, Phase, Step, Task
 
@@ -13,6 +13,7 @@ __all__ = [
     "Phase",
     "Step",
     "Task",
+    "Timetable",
     "breakdown",
     "chrome_trace",
     "critical_path",

@@ -6,28 +6,62 @@ from paceline.errors import InputError
 from paceline.step.task import Origin, Step, Task
 
 
-def schedule(tasks: Sequence[Task], label: str = "") -> Step:
-    """Place ``tasks`` as early as their lane and their predecessors allow.
+class Timetable:
+    """Places tasks one by one, each as early as its lane and its predecessors allow.
 
     A lane is one resource of one rank and works through its tasks in the order given. A task
-    starts when its lane is free and every task of ``after`` has ended. Predecessors must come
-    earlier in the list, so one pass places everything: O(tasks + dependencies).
+    starts when its lane is free and every task of ``after`` has ended. Predecessors must be
+    placed earlier, so one pass places everything: O(tasks + dependencies).
     """
-    lane_free: dict[tuple[int, str], float] = {}
-    starts: list[float] = []
-    ends: list[float] = []
-    for index, task in enumerate(tasks):
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+        self._starts: list[float] = []
+        self._ends: list[float] = []
+        self._free: dict[tuple[int, str], float] = {}
+
+    def add(self, task: Task) -> int:
+        """Place a task; its index, which later tasks wait for."""
         lane = (task.rank, task.resource)
-        start = lane_free.get(lane, 0.0)
+        start = self.start_on(lane, task.after)
+        end = start + task.seconds
+        self.tasks.append(task)
+        self._starts.append(start)
+        self._ends.append(end)
+        self._free[lane] = end
+        return len(self.tasks) - 1
+
+    def start_on(self, lane: tuple[int, str], after: tuple[int, ...]) -> float:
+        """When a further task of a lane could start behind the tasks ``after``, seconds."""
+        start = self._free.get(lane, 0.0)
+        ends = self._ends
+        for task in after:
+            if ends[task] > start:
+                start = ends[task]
+        return start
+
+    def free_at(self, lane: str, rank: int = 0) -> float:
+        """When a rank's lane has finished everything placed so far, seconds."""
+        return self._free.get((rank, lane), 0.0)
+
+    def end_of(self, task: int) -> float:
+        """When a placed task ends, seconds."""
+        return self._ends[task]
+
+    def build(self, label: str = "") -> Step:
+        """The step of everything placed so far."""
+        return Step(tuple(self.tasks), tuple(self._starts), Origin.PREDICTED, label)
+
+
+def schedule(tasks: Sequence[Task], label: str = "") -> Step:
+    """Place ``tasks`` as a `Timetable` does; predecessors must come earlier in the list."""
+    table = Timetable()
+    for index, task in enumerate(tasks):
         for predecessor in task.after:
             if not 0 <= predecessor < index:
                 raise InputError(
                     f"task {index} ('{task.name}') waits for {predecessor}, which is not before it",
                     "list the tasks in the order in which they are issued",
                 )
-            start = max(start, ends[predecessor])
-        starts.append(start)
-        end = start + task.seconds
-        ends.append(end)
-        lane_free[lane] = end
-    return Step(tuple(tasks), tuple(starts), Origin.PREDICTED, label)
+        table.add(task)
+    return table.build(label)

@@ -1,4 +1,4 @@
-"""The contract of a framework's worker, as checks that anyone can run on his own.
+"""The contract of a framework's worker, as checks that anyone can run on their own.
 
     from paceline.testing.adapter_suite import run_suite
     for result in run_suite("torch-ddp"):
@@ -13,7 +13,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from paceline.measurement.frameworks import check_runnable, framework
+from paceline.frameworks.command import check_runnable, runs_in_our_environment
+from paceline.frameworks.environments import record_verification
+from paceline.frameworks.registry import framework
 from paceline.store import Store
 from paceline.testing.bench import Bench
 from paceline.testing.contract import Result, run_check
@@ -68,3 +70,18 @@ def run_suite(
         bench = Bench(wanted, store)
         for label, check in (QUICK if checks is None else checks).items():
             yield run_check(label, check, bench)
+
+
+def verify(
+    name: str,
+    checks: dict[str, Callable[[Bench], str]] | None = None,
+    directory: Path | None = None,
+) -> Iterator[Result]:
+    """Run the checks as `run_suite` does, and keep with the environment whether all passed."""
+    passed = True
+    for result in run_suite(name, checks, directory):
+        passed = passed and result.passed is not False
+        yield result
+    wanted = framework(name)
+    if runs_in_our_environment(wanted):
+        record_verification(wanted.environment, name, passed)

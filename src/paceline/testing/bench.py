@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.measurement.events import Event, only, read_events
-from paceline.measurement.frameworks import Framework
 from paceline.measurement.job import Job
 from paceline.measurement.run import events_path, run_job
 from paceline.store import Launch, Status, Store
@@ -28,7 +28,7 @@ LAUNCH_SECONDS = 300.0
 class Bench:
     """Where checks run: the framework, a store of its own, and how long a launch may take."""
 
-    framework: Framework
+    framework: FrameworkAdapter
     store: Store
     launch_seconds: float = LAUNCH_SECONDS
 

@@ -1,7 +1,8 @@
 """Checks that a launch which goes wrong ends, says why, and leaves nothing behind."""
 
+from paceline.measurement.job import Optimiser
 from paceline.store import Launch, Status
-from paceline.testing.bench import ALONE, Bench, narrowed_fcn5
+from paceline.testing.bench import ALONE, Bench
 from paceline.testing.contract import ContractError
 from paceline.testing.leftovers import check_nothing_left, interrupted_launch
 
@@ -36,11 +37,8 @@ def check_out_of_memory(bench: Bench) -> str:
 
 def check_crash(bench: Bench) -> str:
     """An error in the worker becomes a reason that names it and its place."""
-    graph = narrowed_fcn5()
-    nodes = [dict(node) for node in graph["nodes"]]
-    nodes[1]["op"] = "no_such_operation"
-    launch = bench.run(bench.job(*ALONE, graph={**graph, "nodes": nodes}))
-    if launch.status is not Status.FAILED or "no_such_operation" not in launch.outcome.reason:
+    launch = bench.run(bench.job(*ALONE, optimiser=Optimiser("no_such_optimiser")))
+    if launch.status is not Status.FAILED or "no_such_optimiser" not in launch.outcome.reason:
         raise ContractError(_ending(launch))
     return launch.outcome.reason
 

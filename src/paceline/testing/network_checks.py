@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from paceline.measurement.frameworks import Framework
+from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.testing.bench import IMAGES, Bench
 from paceline.testing.contract import ContractError
 from paceline.workload import zoo
@@ -36,7 +36,7 @@ def check_every_network(bench: Bench) -> str:
     return f"{words}; not claimed: {', '.join(left) or 'none'}"
 
 
-def claimed(wanted: Framework, names: Sequence[str]) -> list[str]:
+def claimed(wanted: FrameworkAdapter, names: Sequence[str]) -> list[str]:
     """Those of some networks of the zoo that the framework's worker can build."""
     return [name for name in names if wanted.claims(zoo.build(name).to_json())]
 

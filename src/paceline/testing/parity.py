@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.errors import InputError
+from paceline.frameworks.registry import framework
 from paceline.measurement.events import only, read_events
-from paceline.measurement.frameworks import framework
 from paceline.measurement.job import Job, Optimiser
 from paceline.measurement.run import events_path, run_job
 from paceline.store import Launch, Status, Store

@@ -7,17 +7,14 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.measurement.frameworks import ends_in_loss, missing_operations
+from paceline.frameworks.operations import ends_in_loss, missing_operations
+from paceline.frameworks.runtime import synthetic
+from paceline.frameworks.runtime.layer_graph import parameter_owners, trained_parameters
 from paceline.measurement.job import Job
-from paceline.measurement.workers import synthetic
-from paceline.measurement.workers.layer_shapes import (
-    input_shape,
-    parameter_owners,
-    parameter_shapes,
-)
 from paceline.testing.reference_layers import LAYERS, Array, Backward, Layer
 from paceline.testing.reference_loss_layers import LOSS_LAYERS
 from paceline.testing.reference_sequence_layers import SEQUENCE_LAYERS
+from paceline.workload.shapes import with_shapes
 
 OPERATIONS: dict[str, Layer] = {**LAYERS, **SEQUENCE_LAYERS, **LOSS_LAYERS}
 """Every operation the reference computes: those of all workers but dropout, which is random."""
@@ -37,12 +34,13 @@ def reference_losses(job: Job) -> list[float]:
         raise InputError("batch statistics of several ranks have no common reference")
     if job.optimiser.name != "sgd":
         raise InputError(f"the reference trains with sgd, not {job.optimiser.name}")
-    weights = initial_weights(job.graph, job.seed)
+    graph = with_shapes(job.graph, job.sequence)
+    weights = initial_weights(graph, job.seed)
     velocities: dict[str, Array] = {}
     losses = []
     for index in range(job.warmup_steps + job.steps):
-        batch = _batch(job, index % job.distinct_batches)
-        loss, gradients = loss_and_gradients(job.graph, weights, batch)
+        batch = _batch(job, graph, index % job.distinct_batches)
+        loss, gradients = loss_and_gradients(graph, weights, batch)
         for name, gradient in gradients.items():
             velocity = velocities.setdefault(name, np.zeros(gradient.shape))
             velocity *= job.optimiser.momentum
@@ -67,16 +65,17 @@ def check_reference(graph: Mapping[str, Any]) -> None:
 
 
 def initial_weights(graph: Mapping[str, Any], seed: int) -> dict[str, Array]:
-    """Every trained parameter by its name, ``<node>.<parameter>``."""
+    """Every trained parameter of a graph with shapes by its name, ``<node>.<parameter>``."""
     return {
         f"{node['name']}.{short}": _initial(f"{node['name']}.{short}", node["op"], shape, seed)
-        for node, short, shape in parameter_shapes(graph)
+        for node, short, shape in trained_parameters(graph)
     }
 
 
 def first_loss_and_gradients(job: Job) -> tuple[float, dict[str, Array]]:
     """Loss and gradients of a job's first step."""
-    return loss_and_gradients(job.graph, initial_weights(job.graph, job.seed), _batch(job, 0))
+    graph = with_shapes(job.graph, job.sequence)
+    return loss_and_gradients(graph, initial_weights(graph, job.seed), _batch(job, graph, 0))
 
 
 def loss_and_gradients(
@@ -92,7 +91,7 @@ def loss_and_gradients(
     tape: list[tuple[Mapping[str, Any], Backward]] = []
     for node in graph["nodes"]:
         inputs = [values[name] for name in node["inputs"]]
-        own = {short: weights[name] for short, name in names.get(node["name"], {}).items()}
+        own = {short: weights[name] for short, name in names[node["name"]].items()}
         values[node["name"]], backward = OPERATIONS[node["op"]](node, inputs, own)
         tape.append((node, backward))
     wanted: dict[str, Array] = {graph["output"]: np.ones(())}
@@ -108,18 +107,16 @@ def loss_and_gradients(
     return float(values[graph["output"]]), gradients
 
 
-def _batch(job: Job, number: int) -> dict[str, Array]:
+def _batch(job: Job, graph: Mapping[str, Any], number: int) -> dict[str, Array]:
     count = job.batch_per_rank * job.world_size
-    length = job.sequence or job.graph.get("sequence")
     return {
-        name: _samples(name, spec, input_shape(spec, length), job.seed, number * count, count)
-        for name, spec in job.graph["inputs"].items()
+        name: _samples(name, spec, job.seed, number * count, count)
+        for name, spec in graph["inputs"].items()
     }
 
 
-def _samples(
-    name: str, spec: Mapping[str, Any], shape: tuple[int, ...], seed: int, first: int, count: int
-) -> Array:
+def _samples(name: str, spec: Mapping[str, Any], seed: int, first: int, count: int) -> Array:
+    shape = spec["shape"]
     size = math.prod(shape)
     key = synthetic.stream_key(seed, f"input/{name}")
     words = _words(key, first * size, count * size)

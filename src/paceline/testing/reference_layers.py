@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, expit
 
-from paceline.measurement.workers.layer_settings import (
+from paceline.frameworks.runtime.layer_graph import beyond_end
+from paceline.frameworks.runtime.layer_settings import (
     NORM_EPSILON,
     RESPONSE_ALPHA,
     RESPONSE_BETA,
     RESPONSE_K,
 )
-from paceline.measurement.workers.layer_shapes import beyond_end
 
 Array: TypeAlias = NDArray[Any]
 Node: TypeAlias = Mapping[str, Any]
@@ -191,7 +191,7 @@ ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
 def max_pool(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
     """The largest of each window; its gradient goes to the first that is as large."""
     x = inputs[0]
-    ends = zip(node["padding"], beyond_end(node, x.shape[1:]), strict=True)
+    ends = zip(node["padding"], beyond_end(node, x.shape[2:]), strict=True)
     padded = _padded(x, [(size, size + more) for size, more in ends], -np.inf)
     places = list(_places(node, padded).values())
     taken = np.stack([padded[:, :, down, right] for down, right in places])

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from paceline.measurement.workers.layer_settings import RMS_EPSILON, ROTARY_BASE
+from paceline.frameworks.runtime.layer_settings import RMS_EPSILON, ROTARY_BASE
 from paceline.testing.reference_layers import (
     ACTIVATIONS,
     Array,

@@ -21,11 +21,14 @@ SMALL_LEARNING_RATE, SMALL_TOLERANCE = 0.1, 2e-5
 
 def check_losses(bench: Bench) -> str:
     """The first losses, from the same weights and data, are the NumPy reference's."""
-    worst = 0.0
-    for model, batch in (ALONE, IMAGES):
-        job = bench.job(model, batch)
-        worst = max(worst, _loss_difference(bench.finished(job), reference_losses(job)))
-    return f"{COUNTED_LOSSES} losses within {worst:.1e} of the reference (limit {LOSS_TOLERANCE})"
+    worst, left = 0.0, ""
+    for job in (bench.job(*ALONE), bench.job(*IMAGES)):
+        if bench.framework.claims(job.graph):
+            worst = max(worst, _loss_difference(bench.finished(job), reference_losses(job)))
+        else:
+            left += f"; {job.model} is not claimed"
+    within = f"within {worst:.1e} of the reference (limit {LOSS_TOLERANCE})"
+    return f"{COUNTED_LOSSES} losses {within}{left}"
 
 
 def check_operations(bench: Bench) -> str:

@@ -56,7 +56,9 @@ class Gemm:
     """``count`` matrix products (m x k) (k x n) of one sample.
 
     ``grows`` names the dimension that is multiplied by the batch: the pixels or tokens of a
-    layer with weights, the number of products in attention, or nothing at all.
+    layer with weights, the number of products in attention, or nothing at all. ``window`` is
+    the side of a square window that slides by single steps, which libraries may compute with
+    fewer multiplications (Winograd, Fourier); 0 for every other product.
     """
 
     m: Number
@@ -64,6 +66,7 @@ class Gemm:
     k: Number
     count: Number = 1
     grows: Literal["m", "n", "k", "count", "nothing"] = "n"
+    window: int = 0
 
     @property
     def flops(self) -> Affine:
@@ -76,7 +79,7 @@ class Gemm:
         sizes: dict[str, Any] = {"m": self.m, "n": self.n, "k": self.k, "count": self.count}
         if self.grows != "nothing":
             sizes[self.grows] = sizes[self.grows] * batch
-        return Gemm(**sizes, grows=self.grows)
+        return Gemm(**sizes, grows=self.grows, window=self.window)
 
 
 GROWING_QUANTITIES = (

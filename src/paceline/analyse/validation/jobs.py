@@ -1,120 +1,121 @@
-"""A published configuration in the terms of the predictor: workload, cluster, plan, framework.
+"""A published configuration in the terms of the predictor: workload, cluster, plan, program.
 
 What a row leaves open is filled in here, and nowhere else: each assumption is a function that
-says what is assumed and why.
+says what is assumed and why, and how much wider it makes the interval.
 """
 
+import tomllib
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib import resources
 
 from paceline.analyse.validation.forecast import Skipped
 from paceline.analyse.validation.measurement import Configuration
-from paceline.analyse.validation.workloads import graph_of
+from paceline.analyse.validation.workloads import black_box, graph_of, tokens_per_sample
 from paceline.errors import PacelineError, UnknownNameError
 from paceline.hardware import Cluster, Device, Link, catalogue
+from paceline.hardware.usual_links import UsualLink, usual_inner_link, usual_outer_link
 from paceline.plan.plan import Plan, Recompute
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
-from paceline.predictor.frameworks import Framework, framework
+from paceline.predictor.corrections.covariates import Program, Tuning
+from paceline.predictor.frameworks import FrameworkProfile, framework
 from paceline.workload.graph import Graph
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
 
 USUAL_FRAMEWORK = "torch-ddp"
-USUAL_INNER_LINK = "pcie3_x16"
-USUAL_OUTER_LINK = "eth_10g"
 _ASSUMED_PARAMETERS = 25e6
 _MOST_PASSES = 200_000
 _FUSED_ATTENTION_SINCE = 2022
-_FUSED_FRAMEWORKS = frozenset({"torch-fsdp"})
+_FUSED_FRAMEWORKS = frozenset({"torch-fsdp", "nanotron"})
 _POLICIES = {
     "none": Policy.ONE_MESSAGE,
     "per_tensor": Policy.PER_TENSOR,
     "bucketed": Policy.MERGED,
 }
+_NOMINAL_RATES = {"fp32": 1e14, "tf32": 1e14, "fp16": 1e14, "bf16": 1e14, "fp8": 1e14}
+_NOMINAL_BANDWIDTH = 1e12
 
 
 @dataclass(frozen=True)
 class Job:
-    """What ran: a workload (None where it is a black box) on a cluster under a plan.
+    """What ran: a workload on a cluster under a plan, by a program.
 
-    A black box is a model that the zoo lacks, or one on a device that the catalogue lacks.
-
-    ``parameters`` is the number of trainable numbers, ``units_per_sample`` what throughput
-    counts per sample of the batch (tokens of a sequence), ``assumptions`` what the row does
-    not say.
+    ``cold_obstacle`` says why its time cannot be predicted from nothing (a black box, a device
+    that the catalogue lacks); empty if it can. ``units_per_sample`` is what throughput counts
+    per sample of the workload (tokens of a sequence), ``samples`` the samples of a step of the
+    whole job. ``assumptions`` say what the row does not, ``bandwidth_spread`` is the standard
+    deviation of the logarithm of an assumed link's bandwidth.
     """
 
-    workload: Workload | None
+    workload: Workload
     cluster: Cluster
     plan: Plan
-    framework: Framework
-    parameters: float
+    program: Program
     units_per_sample: float
+    samples: float
+    cold_obstacle: str
     assumptions: tuple[str, ...]
+    bandwidth_spread: float
 
 
 def job_of(configuration: Configuration) -> Job:
-    """The job of a row. Never fails: what is not known is assumed, and said so."""
+    """The job of a row. What is not known is assumed, and said so."""
     return _job(configuration.unnamed)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=16384)
 def _job(configuration: Configuration) -> Job:
     assumptions: list[str] = []
     graph = graph_of(configuration)
-    if (
-        isinstance(graph, Graph)
-        and graph.name.startswith("gpt_h")
-        and "_h" not in configuration.model
-    ):
+    device, unknown_device = _device(configuration, assumptions)
+    obstacle = unknown_device
+    if isinstance(graph, Skipped):
+        obstacle = graph.reason
+    elif graph.name.startswith("gpt_h") and "_h" not in configuration.model:
         assumptions.append(f"model '{configuration.model}' taken as {graph.name}")
     profile = _framework(configuration, assumptions)
-    cluster = _cluster(configuration, assumptions)
-    plan = _plan(configuration, profile, cluster.device, assumptions)
-    workload = None
-    if isinstance(graph, Graph) and device_obstacle(configuration) is None:
-        workload = Workload(
-            graph,
-            max(1, round(configuration.global_batch / plan.dp)),
-            configuration.sequence,
-            configuration.precision,
-            optimiser_of(configuration),
-        )
+    cluster, spread = _cluster(configuration, device, assumptions)
+    units = tokens_per_sample(configuration, graph)
+    samples = configuration.global_batch
+    if configuration.batch_unit == "tokens":
+        samples /= _length(configuration, graph)
+    if configuration.throughput_unit == "tokens" and units == 1.0:
+        obstacle = obstacle or "throughput in tokens of a batch whose length is not known"
+    plan = _plan(configuration, samples, profile, cluster.device, assumptions)
+    if (configuration.pp or 1) * (configuration.micro_batches or 1) > _MOST_PASSES:
+        obstacle = "its pipeline has more micro-batches than can be scheduled"
+    workload = Workload(
+        graph if isinstance(graph, Graph) else black_box(_parameters(configuration, assumptions)),
+        max(1, round(samples / plan.dp)),
+        configuration.sequence if isinstance(graph, Graph) else None,
+        configuration.precision,
+        optimiser_of(configuration),
+    )
     return Job(
         workload,
         cluster,
-        plan,
-        profile,
-        _parameters(configuration, graph, assumptions),
-        _units_per_sample(configuration, graph),
+        plan if isinstance(graph, Graph) else _data_parallel_part(plan),
+        program_of(configuration),
+        units,
+        samples,
+        obstacle,
         tuple(assumptions),
+        spread,
     )
 
 
-def cold_obstacle(configuration: Configuration) -> Skipped | None:
-    """Why a row cannot be predicted without a baseline; None if it can."""
-    graph = graph_of(configuration)
-    if isinstance(graph, Skipped):
-        return graph
-    unknown = device_obstacle(configuration)
-    if unknown is not None:
-        return unknown
-    if configuration.throughput_unit == "tokens" and graph.sequence is None:
-        return Skipped("throughput in tokens of a batch whose length is not known")
-    if (configuration.pp or 1) * (configuration.micro_batches or 1) > _MOST_PASSES:
-        return Skipped("its pipeline has more micro-batches than can be scheduled")
-    return None
-
-
-def device_obstacle(configuration: Configuration) -> Skipped | None:
-    """Why layers cannot be timed on the row's device in its precision; None if they can."""
-    try:
-        device = catalogue.device(configuration.device)
-        device.peak(precision(configuration.precision).compute)
-        _ = device.known_memory_bandwidth
-    except PacelineError as problem:
-        return Skipped(problem.message)
-    return None
+def program_of(configuration: Configuration) -> Program:
+    """Which program a row is of, by the names that its source gives."""
+    method = configuration.method
+    compiler = "xla" if "XLA on" in method else "plain" if "XLA off" in method else ""
+    return Program(
+        tuning=_tuning(configuration),
+        source=configuration.family,
+        task=configuration.task,
+        system=method if method.startswith("system:") else "",
+        compiler=compiler,
+    )
 
 
 def optimiser_of(configuration: Configuration) -> str:
@@ -122,7 +123,41 @@ def optimiser_of(configuration: Configuration) -> str:
     return "sgd_momentum" if configuration.batch_unit == "images" else "adam"
 
 
-def _framework(configuration: Configuration, assumptions: list[str]) -> Framework:
+def _tuning(configuration: Configuration) -> Tuning | None:
+    """As the row says, else as is known of its source."""
+    if configuration.tuning:
+        return Tuning(configuration.tuning)
+    known = _tuning_of_sources().get(configuration.family)
+    return Tuning(known) if known else None
+
+
+@lru_cache(maxsize=1)
+def _tuning_of_sources() -> dict[str, str]:
+    file = resources.files("paceline") / "data" / "reference" / "sources.toml"
+    listed = tomllib.loads(file.read_text(encoding="utf-8"))["source"]
+    return {entry["family"]: entry["tuning"] for entry in listed if "tuning" in entry}
+
+
+def _device(configuration: Configuration, assumptions: list[str]) -> tuple[Device, str]:
+    """The device of the catalogue, and why layers cannot be timed on it; one to stand in then."""
+    try:
+        device = catalogue.device(configuration.device)
+        device.peak(precision(configuration.precision).compute)
+        _ = device.known_memory_bandwidth
+    except PacelineError as problem:
+        assumptions.append(f"rates of device '{configuration.device}' are not known")
+        return Device(
+            configuration.device,
+            "",
+            "gpu",
+            _NOMINAL_RATES,
+            memory_bandwidth=_NOMINAL_BANDWIDTH,
+            compute_units=100,
+        ), problem.message
+    return device, ""
+
+
+def _framework(configuration: Configuration, assumptions: list[str]) -> FrameworkProfile:
     """The profile of the method where it has one (WFBP, BSP, ...), else of the framework."""
     for name in (configuration.method, configuration.framework):
         profile = _known_framework(name)
@@ -133,56 +168,72 @@ def _framework(configuration: Configuration, assumptions: list[str]) -> Framewor
 
 
 @lru_cache(maxsize=512)
-def _known_framework(name: str) -> Framework | None:
+def _known_framework(name: str) -> FrameworkProfile | None:
     try:
         return framework(name) if name else None
     except UnknownNameError:
         return None
 
 
-def _cluster(configuration: Configuration, assumptions: list[str]) -> Cluster:
-    try:
-        device = catalogue.device(configuration.device)
-    except PacelineError:
-        device = Device(configuration.device, "", "gpu", {})
-        assumptions.append(f"device '{configuration.device}' is not in the catalogue")
+def _cluster(
+    configuration: Configuration, device: Device, assumptions: list[str]
+) -> tuple[Cluster, float]:
+    """The machine, its links as usual where they are not stated, and how much those vary."""
     inner = outer = None
+    cards, spread = configuration.nics_per_node or 1, 0.0
     if configuration.devices_per_node > 1:
-        inner = _link(configuration.intra_link, USUAL_INNER_LINK, "in a node", assumptions)
-    if configuration.nodes > 1 or configuration.inter_link:
-        outer = _link(configuration.inter_link, USUAL_OUTER_LINK, "between nodes", assumptions)
-    return Cluster(
+        usual = usual_inner_link(device)
+        inner = _link(configuration.intra_link)
+        if inner is None:
+            inner = _assumed(usual, "in a node", configuration.intra_link, assumptions)
+            spread = usual.spread if configuration.nodes == 1 else 0.0
+    if configuration.nodes > 1:
+        usual = usual_outer_link(device, configuration.devices_per_node)
+        outer = _link(configuration.inter_link)
+        if outer is None:
+            outer = _assumed(usual, "between nodes", configuration.inter_link, assumptions)
+            cards, spread = configuration.nics_per_node or usual.cards, usual.spread
+    cluster = Cluster(
         "published",
         device,
         configuration.devices_per_node,
         configuration.nodes,
         inner,
         outer,
-        nics_per_node=configuration.nics_per_node or 1,
+        nics_per_node=cards,
     )
+    return cluster, spread
 
 
-def _link(name: str, usual: str, where: str, assumptions: list[str]) -> Link:
+def _link(name: str) -> Link | None:
     try:
-        link = catalogue.link(name or usual)
+        link = catalogue.link(name) if name else None
     except PacelineError:
-        link = catalogue.link(usual)
-    if link.bandwidth is None:
-        link = catalogue.link(usual)
-    if not name or link.name == usual != name:
-        assumptions.append(f"link {where} '{name or 'not stated'}' taken as {usual}")
-    return link
+        return None
+    return None if link is None or link.bandwidth is None else link
+
+
+def _assumed(usual: UsualLink, where: str, name: str, assumptions: list[str]) -> Link:
+    cards = f"{usual.cards} x " if usual.cards > 1 else ""
+    assumptions.append(
+        f"link {where} '{name or 'not stated'}' taken as {cards}{usual.link.name}, as usual"
+    )
+    return usual.link
 
 
 def _plan(
-    configuration: Configuration, profile: Framework, device: Device, assumptions: list[str]
+    configuration: Configuration,
+    samples: float,
+    profile: FrameworkProfile,
+    device: Device,
+    assumptions: list[str],
 ) -> Plan:
     tp, pp, cp = configuration.tp or 1, configuration.pp or 1, configuration.cp or 1
     dp = configuration.dp or max(1, configuration.devices // (tp * pp * cp))
     if dp * tp * pp * cp != configuration.devices:
         assumptions.append("its degrees do not multiply to its devices: taken as data parallel")
         dp, tp, pp, cp = configuration.devices, 1, 1, 1
-    batch = max(1, round(configuration.global_batch / dp))
+    batch = max(1, round(samples / dp))
     count = configuration.micro_batches or 1
     return Plan(
         dp=dp,
@@ -198,7 +249,12 @@ def _plan(
     )
 
 
-def has_fused_attention(profile: Framework, device: Device) -> bool:
+def _data_parallel_part(plan: Plan) -> Plan:
+    """The plan of a black box: only its replicas are known to exchange anything."""
+    return replace(plan, dp=plan.devices, tp=1, pp=1, cp=1, zero=0, recompute=Recompute.NONE)
+
+
+def has_fused_attention(profile: FrameworkProfile, device: Device) -> bool:
     """Whether attention keeps its scores on the chip.
 
     Such kernels became usual in 2022: devices since then, and frameworks that appeared with
@@ -215,7 +271,7 @@ def _recompute(configuration: Configuration) -> Recompute:
         return Recompute.NONE
 
 
-def _synchronisation(configuration: Configuration, profile: Framework) -> Synchronisation:
+def _synchronisation(configuration: Configuration, profile: FrameworkProfile) -> Synchronisation:
     """The profile's, with the policy and the exchange that the row states."""
     own = profile.synchronisation
     policy = _POLICIES.get(configuration.overlap, own.policy)
@@ -231,21 +287,14 @@ def _synchronisation(configuration: Configuration, profile: Framework) -> Synchr
     )
 
 
-def _parameters(
-    configuration: Configuration, graph: Graph | Skipped, assumptions: list[str]
-) -> float:
+def _parameters(configuration: Configuration, assumptions: list[str]) -> float:
     if configuration.n_params is not None:
         return configuration.n_params
-    if isinstance(graph, Graph):
-        return float(graph.cost(1).parameters)
     assumptions.append(f"number of parameters not known: {_ASSUMED_PARAMETERS:.0f} assumed")
     return _ASSUMED_PARAMETERS
 
 
-def _units_per_sample(configuration: Configuration, graph: Graph | Skipped) -> float:
-    """Tokens of a sequence where throughput is in tokens and the batch in sequences."""
-    if configuration.throughput_unit == configuration.batch_unit:
-        return 1.0
+def _length(configuration: Configuration, graph: Graph | Skipped) -> float:
     length = configuration.sequence
     if length is None and isinstance(graph, Graph):
         length = graph.sequence

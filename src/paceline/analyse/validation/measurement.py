@@ -4,6 +4,7 @@ A model under test is given a `Configuration`, never a `Measurement` of the row 
 that no prediction can read the answer.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,8 @@ class Configuration:
 
     ``micro_batches`` counts accumulation or pipeline micro-batches, ``batch_per_replica`` is
     samples per optimiser step and data-parallel rank, ``global_batch`` the same of the whole
-    job. Names are those of the hardware catalogue and of the zoo.
+    job. ``tuning`` is how well the program was tuned (`paceline.predictor.corrections`), where
+    that follows from its source. Names are those of the hardware catalogue and of the zoo.
     """
 
     id: str
@@ -36,6 +38,10 @@ class Configuration:
     hidden: int | None = None
     layers: int | None = None
     heads: int | None = None
+    kv_heads: int | None = None
+    feed_forward: int | None = None
+    vocabulary: int | None = None
+    tied_embeddings: bool | None = None
     n_params: float | None = None
     task: str = ""
     data: str = ""
@@ -62,6 +68,7 @@ class Configuration:
     scaling: str = ""
     baseline_id: str = ""
     axis: str = ""
+    tuning: str = ""
 
     @property
     def half_precision(self) -> bool:
@@ -93,16 +100,24 @@ class Configuration:
 class Measurement:
     """A configuration with the speed that was published for it.
 
-    ``throughput`` is that of the whole job in ``configuration.throughput_unit`` per second,
+    ``throughput`` is that of the whole job in ``configuration.throughput_unit`` per second, NaN
+    where the job ``failed``; ``memory_bytes`` the peak of one device where it was printed,
     ``spread`` relative, ``source`` and ``source_path`` where it was printed.
     """
 
     configuration: Configuration
-    throughput: float
+    throughput: float = math.nan
+    status: str = ""
+    memory_bytes: float | None = None
     spread: float | None = None
     source: str = ""
     source_path: str = ""
     notes: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the job did not run: out of memory, mostly."""
+        return self.status == "failed"
 
     @property
     def step_seconds(self) -> float:

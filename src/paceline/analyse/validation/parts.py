@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from paceline.analyse.validation.jobs import Job
 from paceline.plan.plan import Plan
-from paceline.predictor.case import Case
 from paceline.predictor.collectives import Group, collective_cost
 from paceline.predictor.exchange import gradient_exchange
 from paceline.predictor.fitted.circumstances import base_of
+from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
 from paceline.predictor.replica_step import replica_step
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
@@ -99,7 +99,7 @@ class StepTaker:
         case = _whole_case(job)
         alone = self._one_device(job)
         scale = _scale(alone, alone_seconds)
-        case = Case(replace(case.replica, scale=scale), 0.0, 0.0)
+        case = case.with_scale(scale)
         assert case.exchange is not None
         return _parts(alone_seconds, case.step().seconds, case.exchange, case.layers)
 
@@ -113,7 +113,7 @@ class StepTaker:
         key = (_workload(job), plan, job.cluster.device.name)
         if key not in self._alone:
             cluster = job.cluster.shaped(1, 1)
-            case = Case(Replica(_workload(job), cluster, plan, job.framework), 0.0, 0.0)
+            case = PreparedStep(Replica(_workload(job), cluster, plan, job.framework))
             self._alone[key] = _Alone(
                 tuple(case.layers),
                 case.replica.micro_batches,
@@ -138,11 +138,11 @@ def takes_whole_step(job: Job) -> bool:
     return divides_model(job) or base_of(job.framework.name) == "megatron"
 
 
-def _whole_case(job: Job) -> Case:
+def _whole_case(job: Job) -> PreparedStep:
     plan = job.plan
     if plan.zero == 0 and job.framework.shard_stage > 0:
         plan = replace(plan, zero=job.framework.shard_stage)
-    return Case(Replica(_workload(job), job.cluster, plan, job.framework), 0.0, 0.0)
+    return PreparedStep(Replica(_workload(job), job.cluster, plan, job.framework))
 
 
 def _parts(

@@ -26,6 +26,9 @@ class CellError(ValueError):
     """A cell whose text is not what its column holds; the message is the reason."""
 
 
+FAILED = "failed"
+"""Status of a job that did not run, which has no throughput."""
+
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _SHOWN = 40
 _MOST = 1e18
@@ -78,6 +81,23 @@ def _counted(most: int, least: int = 1) -> Callable[[str], int]:
     return read
 
 
+def _flag(cell: str) -> bool:
+    if cell.lower() not in ("true", "false", "1", "0", "yes", "no"):
+        raise CellError(f"'{cell[:_SHOWN]}' is neither true nor false")
+    return cell.lower() in ("true", "1", "yes")
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    """A reader of one of a few words."""
+
+    def read(cell: str) -> str:
+        if cell.lower() not in words:
+            raise CellError(f"'{cell[:_SHOWN]}' is none of {', '.join(words)}")
+        return cell.lower()
+
+    return read
+
+
 _DEVICES = _counted(10_000_000)
 _DEGREE = _DEVICES
 _DEPTH = _counted(2_000)
@@ -94,6 +114,10 @@ CONFIGURATION_COLUMNS = (
     Column("hidden", "hidden", _WIDTH),
     Column("layers", "layers", _DEPTH),
     Column("heads", "heads", _WIDTH),
+    Column("kv_heads", "kv_heads", _WIDTH),
+    Column("ffn", "feed_forward", _WIDTH),
+    Column("vocab", "vocabulary", _WIDTH),
+    Column("tied_embeddings", "tied_embeddings", _flag),
     Column("n_params", "n_params", _positive),
     Column("task", "task", _text),
     Column("data", "data", _text),
@@ -127,11 +151,14 @@ CONFIGURATION_COLUMNS = (
     Column("group", "group", _text, required=True),
     Column("baseline_id", "baseline_id", _text),
     Column("axis", "axis", _text),
+    Column("tuning", "tuning", _one_of("plain", "reference", "tuned")),
 )
 """What describes a configuration; a blank cell is unknown."""
 
 RESULT_COLUMNS = (
     Column("throughput", "throughput", _positive, required=True),
+    Column("status", "status", _one_of("ok", FAILED)),
+    Column("memory_gb", "memory_bytes", lambda cell: 1e9 * _positive(cell)),
     Column("spread", "spread", _number),
     Column("source", "source", _text),
     Column("source_path", "source_path", _text),
@@ -169,7 +196,7 @@ def read_cells(cells: Mapping[str, str]) -> Measurement | str:
     for name, column in COLUMNS.items():
         text = (cells.get(name) or "").strip()
         if not text:
-            if column.required:
+            if column.required and not (name == "throughput" and _has_failed(cells)):
                 return f"column '{name}' is empty"
             continue
         try:
@@ -186,6 +213,10 @@ def read_cells(cells: Mapping[str, str]) -> Measurement | str:
     }
     configuration = Configuration(**values)  # type: ignore[arg-type]
     return Measurement(configuration, **results)  # type: ignore[arg-type]
+
+
+def _has_failed(cells: Mapping[str, str]) -> bool:
+    return (cells.get("status") or "").strip().lower() == FAILED
 
 
 def _complete_nodes(values: dict[str, object]) -> str:

@@ -131,7 +131,8 @@ def rankings_of(launches: "list[Launch]") -> "dict[int, Ranking]":
 
 def _runnable(text: str) -> list[str]:
     from paceline.errors import InputError
-    from paceline.measurement.frameworks import check_runnable, framework
+    from paceline.frameworks.command import check_runnable
+    from paceline.frameworks.registry import framework
 
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:

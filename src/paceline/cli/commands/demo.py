@@ -56,8 +56,9 @@ def command(
     network; and says where the time goes. Takes about three minutes on two cores.
     """
     from paceline.cli.options import parse_places
+    from paceline.frameworks.command import interpreter
+    from paceline.frameworks.registry import framework
     from paceline.hardware import catalogue
-    from paceline.measurement.frameworks import framework, interpreter
     from paceline.report.files import write_text
     from paceline.report.page import render
     from paceline.report.study import study_page

@@ -1,15 +1,15 @@
 """``paceline frameworks``: what can be run, and the environments it runs in."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from paceline.cli.output import emit_json, json_option, next_line
 
 if TYPE_CHECKING:
-    from paceline.measurement.environments import EnvironmentState
-    from paceline.measurement.frameworks import Framework
+    from paceline.frameworks.states import FrameworkState
     from paceline.testing.contract import Result
 
 EXAMPLE = """
@@ -34,12 +34,14 @@ def command(context: click.Context, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    rows = framework_rows()
+    from paceline.frameworks.states import framework_states
+
+    states = framework_states()
     if as_json:
-        emit_json("frameworks", 1, {"frameworks": rows})
+        emit_json("frameworks", 1, {"frameworks": [asdict(one) for one in states]})
         return
-    _print_rows(rows)
-    missing = [row["name"] for row in rows if row["state"] == "not installed"]
+    _print_states(states)
+    missing = [one.name for one in states if one.state == "not installed"]
     verb = f"install {missing[0]}" if missing else "verify torch-ddp"
     next_line(f"paceline frameworks {verb}", "paceline compare --help")
 
@@ -53,18 +55,15 @@ def install(names: tuple[str, ...], python: str | None) -> None:
     What a broken-off installation had finished is kept; nothing uses it before it is whole.
     """
     from paceline.cli.progress import study_progress
-    from paceline.measurement.environments import RECIPES, environment_state, environments_root
-    from paceline.measurement.environments import install as install_environment
+    from paceline.frameworks import environments
+    from paceline.frameworks.registry import environments_of
 
-    for environment in _environments(names):
-        recipe = RECIPES[environment]
-        with study_progress(environment) as progress:
-            install_environment(recipe, progress.stage, python)
-        made = environment_state(recipe)
-        click.echo(
-            f"{environment}: {made.state}, {_gigabytes(made.size_bytes)} in {made.directory}"
-        )
-    click.echo(f"Environments are in {environments_root()}")
+    for spec in environments_of(names):
+        with study_progress(spec.name) as progress:
+            environments.install(spec, progress.stage, python)
+        made = environments.environment_state(spec)
+        click.echo(f"{spec.name}: {made.state}, {_gigabytes(made.size_bytes)} in {made.directory}")
+    click.echo(f"Environments are in {environments.environments_root()}")
     next_line(f"paceline frameworks verify {' '.join(names)}")
 
 
@@ -80,30 +79,24 @@ def install(names: tuple[str, ...], python: str | None) -> None:
 def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_json: bool) -> None:
     """Run the contract on each framework: the same training, and well-behaved."""
     from paceline.cli.progress import study_progress
-    from paceline.measurement.environments import record_verification
-    from paceline.measurement.frameworks import framework, runs_in_our_environment
-    from paceline.testing.adapter_suite import CHECKS, QUICK, run_suite
+    from paceline.testing.adapter_suite import CHECKS, QUICK
+    from paceline.testing.adapter_suite import verify as verified
 
     checks = CHECKS if all_networks else QUICK
-    results: dict[str, list[Result]] = {}
-    for name in names:
-        wanted = framework(name)
-        results[name] = []
+    results: dict[str, list[Result]] = {name: [] for name in names}
+    for name, found in results.items():
         with study_progress(name) as progress:
-            waiting = list(checks)
+            waiting = [*checks, "done"]
             progress.stage(f"{name}: {waiting[0]}")
-            for result in run_suite(name, checks, logs):
-                results[name].append(result)
-                waiting = waiting[1:]
-                progress.stage(f"{name}: {waiting[0] if waiting else 'done'}")
+            for result in verified(name, checks, logs):
+                found.append(result)
+                progress.stage(f"{name}: {waiting[len(found)]}")
                 if not as_json:
                     _print_result(name, result)
-        if runs_in_our_environment(wanted):
-            passed = all(result.passed is not False for result in results[name])
-            record_verification(wanted.environment, name, passed)
-    failed = [name for name, found in results.items() if any(r.passed is False for r in found)]
+    failed = any(result.passed is False for found in results.values() for result in found)
     if as_json:
-        emit_json("contract", 1, {"frameworks": [_verified(n, r) for n, r in results.items()]})
+        rows = [{"name": name, "checks": list(map(asdict, r))} for name, r in results.items()]
+        emit_json("contract", 1, {"frameworks": rows})
     elif not failed:
         next_line(f"paceline compare --frameworks {','.join(names)}")
     if failed:
@@ -114,12 +107,12 @@ def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_jso
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def remove(names: tuple[str, ...]) -> None:
     """Delete the environment of each framework."""
-    from paceline.measurement.environments import RECIPES
-    from paceline.measurement.environments import remove as remove_environment
+    from paceline.frameworks import environments
+    from paceline.frameworks.registry import environments_of
 
-    for environment in _environments(names):
-        there = remove_environment(RECIPES[environment])
-        click.echo(f"{environment}: {'removed' if there else 'was not installed'}")
+    for spec in environments_of(names):
+        there = environments.remove(spec)
+        click.echo(f"{spec.name}: {'removed' if there else 'was not installed'}")
     next_line("paceline frameworks")
 
 
@@ -131,90 +124,26 @@ def remove(names: tuple[str, ...]) -> None:
 def use(name: str, interpreter: str | None, image: str | None, own: bool) -> None:
     """Run a framework in an interpreter or a container image of your own."""
     from paceline.errors import InputError
-    from paceline.measurement.environments import Choice, choose, forget
-    from paceline.measurement.frameworks import check_runnable, framework
+    from paceline.frameworks.command import run_in
+    from paceline.frameworks.environments import Choice
+    from paceline.frameworks.registry import framework
 
-    wanted = framework(name)
     if own == bool(interpreter or image):
         raise InputError("give one of --interpreter, --image and --own", "see --help")
-    if own:
-        forget(wanted.environment)
-    else:
-        choose(wanted.environment, Choice(interpreter, image))
-        try:
-            check_runnable(wanted)
-        except Exception:
-            forget(wanted.environment)
-            raise
+    run_in(framework(name), None if own else Choice(interpreter, image))
     click.echo(f"{name} runs in {interpreter or image or 'the environment of Paceline'}")
     next_line(f"paceline frameworks verify {name}")
 
 
-def framework_rows() -> list[dict[str, Any]]:
-    """Every framework with the environment it would run in now."""
-    from paceline.measurement.environments import RECIPES, environment_state
-    from paceline.measurement.frameworks import FRAMEWORKS
-
-    rows = []
-    for wanted in FRAMEWORKS.values():
-        if not wanted.environment:
-            continue
-        found = environment_state(RECIPES[wanted.environment])
-        verified = found.verified.get(wanted.name)
-        state, place = _state_and_place(wanted, found)
-        rows.append(
-            {
-                "name": wanted.name,
-                "environment": wanted.environment,
-                "state": state,
-                "size_bytes": found.size_bytes,
-                "python": found.python,
-                "verified_at": verified.at if verified else None,
-                "place": place,
-            }
-        )
-    return rows
-
-
-def _state_and_place(wanted: "Framework", found: "EnvironmentState") -> tuple[str, str]:
-    """What a framework runs in now, in a few words, and where that is."""
-    import sys
-
-    from paceline.errors import PacelineError
-    from paceline.measurement.environments import chosen
-    from paceline.measurement.frameworks import interpreter, runs_in_our_environment
-
-    choice = chosen(wanted.environment)
-    if choice is not None and choice.image:
-        return "image of your own", choice.image
-    try:
-        if not runs_in_our_environment(wanted):
-            place = interpreter(wanted)
-            ours = place == sys.executable
-            return "in Paceline's Python" if ours else "your own Python", place
-    except PacelineError:
-        return str(found.state), ""
-    return str(found.state_of(wanted.name)), str(found.directory)
-
-
-def _environments(names: tuple[str, ...]) -> list[str]:
-    """The environments of frameworks, each once, in the order they were named."""
-    from paceline.measurement.environments import RECIPES
-    from paceline.measurement.frameworks import framework
-
-    found = [name if name in RECIPES else framework(name).environment for name in names]
-    return list(dict.fromkeys(found))
-
-
-def _print_rows(rows: list[dict[str, Any]]) -> None:
+def _print_states(states: "list[FrameworkState]") -> None:
     from paceline.report.table import Column, Table
     from paceline.report.terminal import print_table
 
     table = Table(
         columns=(Column("framework"), Column("environment"), Column("state"), Column("size")),
         rows=tuple(
-            (row["name"], row["environment"], row["state"], _gigabytes(row["size_bytes"]))
-            for row in rows
+            (one.name, one.environment or "-", one.state, _gigabytes(one.size_bytes))
+            for one in states
         ),
         note="Environments are made by 'paceline frameworks install NAME'.",
     )
@@ -224,16 +153,6 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 def _print_result(name: str, result: "Result") -> None:
     word = {True: "passed", False: "FAILED", None: "does not apply"}[result.passed]
     click.echo(f"{name}: {result.check}: {word} ({result.words})")
-
-
-def _verified(name: str, results: "list[Result]") -> dict[str, Any]:
-    return {
-        "name": name,
-        "checks": [
-            {"check": r.check, "passed": r.passed, "words": r.words, "seconds": r.seconds}
-            for r in results
-        ],
-    }
 
 
 def _gigabytes(size_bytes: float | None) -> str:

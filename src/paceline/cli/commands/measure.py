@@ -92,8 +92,8 @@ def command(
     """
     from paceline.cli.progress import study_progress
     from paceline.cli.tables import launches_json, print_throughput
-    from paceline.measurement.frameworks import check_runnable
-    from paceline.measurement.frameworks import framework as find_framework
+    from paceline.frameworks.command import check_runnable
+    from paceline.frameworks.registry import framework as find_framework
     from paceline.measurement.study import Design, run_study
     from paceline.store import Store, default_store_path
     from paceline.units import parse_bytes, parse_seconds
@@ -152,7 +152,7 @@ def jobs_of(
 ) -> Iterator["Job"]:
     """Every job of a study: each place with each instrument, and side by side where asked."""
     from paceline.errors import InputError
-    from paceline.measurement.frameworks import framework
+    from paceline.frameworks.registry import framework
     from paceline.measurement.job import Job, batch_per_rank
     from paceline.measurement.run import launcher_for
     from paceline.workload import zoo

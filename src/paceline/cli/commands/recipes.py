@@ -9,7 +9,7 @@ from paceline.cli.options import parse_settings
 from paceline.cli.output import emit_json, json_option, next_line
 
 if TYPE_CHECKING:
-    from paceline.measurement.recipes import Recipe
+    from paceline.frameworks.recipes import ProgramRecipe
 
 EXAMPLE = """
 \b
@@ -29,7 +29,7 @@ def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
 
     Without a name, lists the programs there are recipes for.
     """
-    from paceline.measurement.recipes import recipe, recipes
+    from paceline.frameworks.registry import recipe, recipes
 
     if name is None:
         _list(list(recipes().values()), as_json)
@@ -46,11 +46,11 @@ def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
     next_line(f"paceline import {_log_file(chosen)} --dry-run")
 
 
-def _log_file(chosen: "Recipe") -> str:
+def _log_file(chosen: "ProgramRecipe") -> str:
     return chosen.log.split()[0].rstrip(";,")
 
 
-def _list(found: "list[Recipe]", as_json: bool) -> None:
+def _list(found: "list[ProgramRecipe]", as_json: bool) -> None:
     if as_json:
         emit_json("recipes", 1, {"recipes": [{"name": r.name, "title": r.title} for r in found]})
         return
@@ -60,7 +60,7 @@ def _list(found: "list[Recipe]", as_json: bool) -> None:
     next_line("paceline recipes NAME")
 
 
-def _print(chosen: "Recipe", filled: str, given: dict[str, str]) -> None:
+def _print(chosen: "ProgramRecipe", filled: str, given: dict[str, str]) -> None:
     import textwrap
 
     command_lines = textwrap.wrap(

@@ -84,7 +84,8 @@ def _command(
 ) -> tuple[dict[str, str], tuple[str, ...], str | None]:
     """Variables, words and log reader of what is to be run."""
     from paceline.errors import InputError
-    from paceline.measurement.recipes import fill, recipe
+    from paceline.frameworks.recipes import fill
+    from paceline.frameworks.registry import recipe
 
     reader = None
     if recipe_name is not None:

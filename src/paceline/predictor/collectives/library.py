@@ -1,24 +1,33 @@
 """Communication libraries: which algorithm they take when, and what a message costs in each.
 
-Profiles are data (``data/collectives/libraries.toml``); a profile lists variants (an algorithm
+Profiles are data (``data/constants/libraries.toml``); a profile lists variants (an algorithm
 in one of the library's protocols) and how it chooses among them.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib import resources
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from paceline import units
+from paceline.constants import built_from_constants, numbers_of
 from paceline.errors import PacelineError
 from paceline.hardware import Device
-from paceline.hardware.toml_lines import parse_toml, read_toml
+from paceline.located_toml import Table, read_toml
 from paceline.naming import look_up
 from paceline.plugins import Plugin, PluginError, PluginKind, plugins
 from paceline.predictor.collectives.algorithms import AddedAlgorithm, Counts, algorithms
 from paceline.predictor.collectives.group import Group
+
+_KEYS = (
+    *("source", "message_overhead", "interference", "efficiency", "hop", "variant"),
+    *("like", "rules", "algorithms", "negotiation"),
+    *("pipelined", "hides_reduction", "uses_collective_bandwidth"),
+)
+_VARIANT_KEYS = (
+    *("operations", "algorithm", "hop", "protocol", "start", "bandwidth_fraction"),
+    *("inner_families", "one_node", "needs_switch"),
+)
 
 
 @dataclass(frozen=True)
@@ -122,89 +131,115 @@ def default_library(device: Device) -> Library:
     return library("gloo" if device.is_processor else "nccl")
 
 
-@lru_cache(maxsize=1)
+@built_from_constants
 def libraries() -> dict[str, Library]:
     """Every profile by name: ours, and those of the files of installed packages."""
-    file = resources.files("paceline") / "data" / "collectives" / "libraries.toml"
-    document = parse_toml(file.read_text(encoding="utf-8"), "libraries.toml")
-    known = {name: _library(name, document) for name in document}
+    shipped = numbers_of("libraries").tables()
+    known = {name: _library(table, shipped) for name, table in shipped.items()}
     for plugin, value in plugins(PluginKind.COLLECTIVE):
         if not isinstance(value, AddedAlgorithm):
-            known |= _added(plugin, plugin.path(value), document, known)
+            known |= _added(plugin, plugin.path(value), shipped, known)
     return known
 
 
 def _added(
-    plugin: Plugin, path: Path, shipped: Mapping[str, Any], known: Mapping[str, Library]
+    plugin: Plugin, path: Path, shipped: Mapping[str, Table], known: Mapping[str, Library]
 ) -> dict[str, Library]:
     """The profiles of a plugin's file, which may be ``like`` shipped ones."""
     try:
-        _, own = read_toml(path)
-        added = {name: _library(name, {**shipped, **own}) for name in own}
-        for variant in (variant for one in added.values() for variant in one.variants):
-            algorithms()[variant.operation][variant.algorithm]
+        own = read_toml(path).tables()
+        added = {name: _library(table, {**shipped, **own}) for name, table in own.items()}
     except PluginError:
         raise
     except PacelineError as error:
         raise PluginError(plugin, error.message) from error
-    except (KeyError, TypeError) as error:
-        raise PluginError(plugin, f"{path.name} lacks or does not know {error}") from error
     if taken := sorted(own.keys() & known.keys()):
         raise PluginError(plugin, f"the name '{taken[0]}' is taken")
     return added
 
 
-def _library(name: str, document: Mapping[str, Any]) -> Library:
-    own = document[name]
-    base = document[own["like"]] if "like" in own else {}
-    values = {**base, **own}
+def _library(own: Table, others: Mapping[str, Table]) -> Library:
+    """The library of a table, with what it takes from the one it is ``like``."""
+    base: Mapping[str, Any] = {}
+    if "like" in own.values:
+        with own.locating("like"):
+            base = look_up("library", own.text_of("like"), others, "one of this file").values
+    table = replace(own, values={**base, **own.values})
+    table.check_keys(_KEYS, needed=_KEYS[:6])
+    hops = {name: _hops(hop) for name, hop in table.table("hop").tables().items()}
+    kept, efficiency = table.names("algorithms"), table.table("efficiency")
     return Library(
-        name=name,
+        name=own.name,
         variants=tuple(
-            _variant(operation, entry)
-            for entry in values["variant"]
-            for operation in entry["operations"]
-            if entry["algorithm"] in values.get("algorithms", [entry["algorithm"]])
+            variant
+            for entry in table.table("variant").tables().values()
+            for variant in _variants(entry, hops)
+            if not kept or variant.algorithm in kept
         ),
-        rules=tuple(
-            Rule(
-                operation=entry["operation"],
-                algorithm=entry["algorithm"],
-                ranks_below=float(entry.get("ranks_below", "inf")),
-                bytes_below=units.parse_bytes(entry["bytes_below"])
-                if "bytes_below" in entry
-                else float("inf"),
-            )
-            for entry in values.get("rule", [])
-        ),
-        efficiency=values["efficiency"],
-        pipelined=values.get("pipelined", False),
-        hides_reduction=values.get("hides_reduction", False),
-        uses_collective_bandwidth=values.get("uses_collective_bandwidth", False),
-        message_overhead_seconds=units.parse_seconds(values["message_overhead"]),
-        interference=values["interference"],
-        source=values["source"],
-        negotiation=_negotiation(values.get("negotiation")),
+        rules=tuple(_rules(table.table("rules"))),
+        efficiency={
+            family: efficiency.parsed(family, float) or 0.0 for family in efficiency.values
+        },
+        pipelined=table.flag("pipelined"),
+        hides_reduction=table.flag("hides_reduction"),
+        uses_collective_bandwidth=table.flag("uses_collective_bandwidth"),
+        message_overhead_seconds=_seconds(table, "message_overhead"),
+        interference=table.parsed("interference", float, may_be_zero=True) or 0.0,
+        source=table.text_of("source"),
+        negotiation=_negotiation(table.table("negotiation"))
+        if "negotiation" in table.values
+        else None,
     )
 
 
-def _negotiation(entry: Mapping[str, Any] | None) -> Negotiation | None:
-    return None if entry is None else Negotiation(entry["trees"], _hops(entry))
+def _variants(table: Table, hops: Mapping[str, Mapping[str, float]]) -> list[Variant]:
+    """The variant of a table for each of its operations."""
+    table.check_keys(_VARIANT_KEYS, needed=_VARIANT_KEYS[:3])
+    with table.locating("hop"):
+        hop_seconds = look_up("hop", table.text_of("hop"), hops, f"one of {', '.join(hops)}")
+    return [
+        Variant(
+            operation=operation,
+            algorithm=_algorithm(table, "algorithm", operation, table.text_of("algorithm")),
+            protocol=table.text_of("protocol"),
+            start_seconds=_seconds(table, "start"),
+            hop_seconds=hop_seconds,
+            bandwidth_fraction=table.parsed("bandwidth_fraction", float) or 1.0,
+            inner_families=tuple(table.names("inner_families")),
+            one_node=table.flag("one_node"),
+            needs_switch=table.flag("needs_switch"),
+        )
+        for operation in table.names("operations")
+    ]
 
 
-def _variant(operation: str, entry: Mapping[str, Any]) -> Variant:
-    return Variant(
-        operation=operation,
-        algorithm=entry["algorithm"],
-        protocol=entry.get("protocol", ""),
-        start_seconds=units.parse_seconds(entry.get("start", 0.0)),
-        hop_seconds=_hops(entry),
-        bandwidth_fraction=entry.get("bandwidth_fraction", 1.0),
-        inner_families=tuple(entry.get("inner_families", ())),
-        one_node=entry.get("one_node", False),
-        needs_switch=entry.get("needs_switch", False),
-    )
+def _rules(table: Table) -> Iterator[Rule]:
+    """Rules in the order of the file: ``[fewer ranks than, fewer bytes than, algorithm]``."""
+    for operation, entries in table.values.items():
+        for entry in entries:
+            if len(entry) != 3:
+                table.fail(operation, f"{entry} is no rule", 'write [RANKS, BYTES, "ALGORITHM"]')
+            ranks, size, algorithm = entry
+            algorithm = _algorithm(table, operation, operation, algorithm)
+            yield Rule(operation, algorithm, float(ranks), float(size))
 
 
-def _hops(entry: Mapping[str, Any]) -> dict[str, float]:
-    return {family: units.parse_seconds(text) for family, text in entry["hop"].items()}
+def _algorithm(table: Table, key: str, operation: str, name: str) -> str:
+    """The name of an algorithm, checked to exist for the operation."""
+    with table.locating(key):
+        known = look_up("operation", operation, algorithms(), f"one of {', '.join(algorithms())}")
+        look_up(f"algorithm of {operation}", name, known, f"one of {', '.join(known)}")
+    return name
+
+
+def _negotiation(table: Table) -> Negotiation:
+    table.check_keys(("trees", "hop"), needed=("trees", "hop"))
+    return Negotiation(int(table.parsed("trees", float) or 0), _hops(table.table("hop")))
+
+
+def _hops(table: Table) -> dict[str, float]:
+    return {family: _seconds(table, family) for family in table.values}
+
+
+def _seconds(table: Table, key: str) -> float:
+    return table.parsed(key, units.parse_seconds, may_be_zero=True) or 0.0

@@ -8,13 +8,14 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Exchange, Policy
-from paceline.predictor.case import Case
 from paceline.predictor.efficiency import Efficiency
-from paceline.predictor.frameworks import Framework
+from paceline.predictor.evidence import Evidence
+from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.gradient_messages import leaves_after_backward
 from paceline.predictor.per_layer.segments import Segment, Way, segments
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
+from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
 from paceline.predictor.step_costs import LayerTime, StepCosts
 from paceline.workload.workload import Workload
@@ -58,7 +59,7 @@ class PerLayerCosts:
         return segments(self.workload.graph)
 
     @cached_property
-    def data(self) -> Case:
+    def data(self) -> PreparedStep:
         """Everything data parallel, one message per layer."""
         policy = Policy.NONE if self.sends_after_backward else Policy.PER_TENSOR
         usual = self.plan.synchronisation or self._framework.synchronisation
@@ -70,7 +71,7 @@ class PerLayerCosts:
         return self._case(self.workload, own)
 
     @cached_property
-    def model(self) -> Case:
+    def model(self) -> PreparedStep:
         """Everything model parallel by filter."""
         samples = self.workload.global_batch(self.cluster.devices)
         own = Plan(tp=self.cluster.devices, framework=self.plan.framework)
@@ -112,7 +113,7 @@ class PerLayerCosts:
         """Gradient tensors of a segment."""
         return sum(len(self.data.replica.parts[i].profile.tensors) for i in segment.positions)
 
-    def case(self, way: Way) -> Case:
+    def case(self, way: Way) -> PreparedStep:
         """The case in which everything is spread one way."""
         return self.data if way is Way.DATA else self.model
 
@@ -173,14 +174,15 @@ class PerLayerCosts:
             + tensors * self._framework.tensor_overhead_seconds,
         )
 
-    def _case(self, workload: Workload, plan: Plan) -> Case:
+    def _case(self, workload: Workload, plan: Plan) -> PreparedStep:
         replica = Replica(workload, self.cluster, plan, self._framework, self.efficiency)
-        return Case(replica, self.input_seconds, self.jitter)
+        evidence = Evidence(spread=self.jitter)
+        return PreparedStep(replica, evidence, input_seconds=self.input_seconds)
 
     @cached_property
-    def _framework(self) -> Framework:
+    def _framework(self) -> FrameworkProfile:
         return find_framework(self.plan.framework or DEFAULT_FRAMEWORK)
 
     @staticmethod
-    def _parameters(case: Case) -> int:
+    def _parameters(case: PreparedStep) -> int:
         return sum(part.profile.parameters for part in case.replica.parts)

@@ -12,10 +12,10 @@ from paceline.hardware import Cluster
 from paceline.plan.blocks import Block, blocks, part_of
 from paceline.plan.compression import NO_COMPRESSION
 from paceline.plan.plan import PipelineSchedule, Plan
-from paceline.predictor.case import Case
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
+from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
 from paceline.predictor.search.layer_table import MODES, Alike, Array, LayerTable, alike_layers
 from paceline.predictor.search.memory import memory_bytes
@@ -162,8 +162,8 @@ class PlanSearch:
         return {division: alike_layers(self._replica, division) for division in (False, True)}
 
     @cached_property
-    def _case(self) -> Case:
-        return Case(self._replica, 0.0, None)
+    def _case(self) -> PreparedStep:
+        return PreparedStep(self._replica)
 
     @cached_property
     def _parts(self) -> tuple[Block, ...]:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.plan.blocks import Block
-from paceline.predictor.case import Case
 from paceline.predictor.collectives import Group, Numbers
 from paceline.predictor.exchange import exchange_among
 from paceline.predictor.layout import Layout
+from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.search.layer_table import Array, LayerTable, Sums
 from paceline.predictor.search.space import ZERO_STAGES, Degrees
 from paceline.predictor.stages import crossing_bytes
@@ -29,7 +29,7 @@ class Setting:
 
     table: LayerTable
     degrees: Degrees
-    case: Case
+    case: PreparedStep
     parts: tuple[Block, ...]
     global_batch: int
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from paceline.hardware import Device
 from paceline.predictor.compute import LayerWork, layer_work
 from paceline.predictor.efficiency import Efficiency, load_efficiency
-from paceline.predictor.frameworks import Framework
+from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.products import BACKWARD, FORWARD
 from paceline.predictor.vectorised.axes import Array
 from paceline.workload.cost import GraphProfile
@@ -29,7 +29,7 @@ class LayerRows:
         groups: Sequence[Sequence[tuple[int, int]]],
         device: Device,
         number_format: str,
-        framework: Framework,
+        framework: FrameworkProfile,
         efficiency: Efficiency | None,
     ) -> None:
         self._profile = profile

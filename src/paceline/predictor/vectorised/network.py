@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from paceline.hardware import Cluster
-from paceline.predictor.case import Case
 from paceline.predictor.collectives import Fabric, Group, fabric_of
 from paceline.predictor.jitter import expected_maximum_lognormal
+from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.vectorised.axes import Array
 
 
@@ -23,9 +23,9 @@ def fabric_at(cluster: Cluster, group: Group, link: Array, memory: Array) -> Fab
     return fabric
 
 
-def slowest_factor(case: Case, workers: Array) -> Array:
+def slowest_factor(case: PreparedStep, workers: Array) -> Array:
     """Computing time of the slowest of so many workers over the mean one."""
-    variation = case.jitter if case.jitter is not None else case.system.jitter
+    variation = case.variation
     if not variation or case.synchronisation.asynchronous:
         return np.ones(1)
     distinct, place = np.unique(workers, return_inverse=True)

@@ -7,12 +7,13 @@ import numpy as np
 
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
-from paceline.predictor.case import Case
 from paceline.predictor.compute import update_seconds
 from paceline.predictor.efficiency import Efficiency
+from paceline.predictor.evidence import Evidence
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK, predict
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
 from paceline.predictor.update import update_traffic_bytes
 from paceline.predictor.vectorised.axes import Array, base_values
@@ -41,13 +42,14 @@ class Sweep:
         return base_values(self.workload, self.cluster)
 
     @cached_property
-    def case(self) -> Case:
+    def case(self) -> PreparedStep:
         """A single worker: what does not change along the axes."""
         plan = replace(self.plan, dp=1, tp=1, pp=1, cp=1, ep=1, micro_batch=None)
         profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
         alone = self.cluster.shaped(1, 1)
         replica = Replica(self.workload, alone, plan, profile, self.efficiency)
-        return Case(replica, self.input_seconds, self.jitter)
+        evidence = Evidence(spread=self.jitter)
+        return PreparedStep(replica, evidence, input_seconds=self.input_seconds)
 
     def predicted(self, batch: int, cluster: Cluster, plan: Plan) -> Prediction:
         """The scheduler's prediction with the same settings."""
@@ -57,7 +59,7 @@ class Sweep:
             plan,
             efficiency=self.efficiency,
             input_seconds=self.input_seconds,
-            jitter=self.jitter,
+            evidence=Evidence(spread=self.jitter),
         )
 
     def update_seconds(self, parameters: float, memory: Array) -> Array:

@@ -97,19 +97,26 @@ class Convolution(Op):
         else:
             positions = elements(output[1:])
             rows, depth = filters, channels * window
-        forward = Gemm(rows, positions, depth, self.groups, "n")
-        input_gradient = Gemm(depth, positions, rows, self.groups, "n")
+        slides = self._sliding_window()
+        forward = Gemm(rows, positions, depth, self.groups, "n", slides)
+        input_gradient = Gemm(depth, positions, rows, self.groups, "n", slides)
         backward = Traffic(read + written, weight_gradients=weights)
         if needs_input_gradient:
             backward += Traffic(read + written, weights=weights)
         return Work(
             forward=(forward,),
-            weight_gradient=(Gemm(rows, depth, positions, self.groups, "k"),),
+            weight_gradient=(Gemm(rows, depth, positions, self.groups, "k", slides),),
             input_gradient=(input_gradient,) if needs_input_gradient else (),
             forward_traffic=Traffic(read + written, weights=weights),
             backward_traffic=backward,
             kept=Kept(inputs=(0,)),
         )
+
+    def _sliding_window(self) -> int:
+        """Side of a square window that moves by single steps over all channels; else 0."""
+        plain = len(self.kernel) == 2 and self.groups == 1 and not self.transposed
+        single = set(self.stride) == set(self.dilation) == {1}
+        return self.kernel[0] if plain and single and len(set(self.kernel)) == 1 else 0
 
     def _transposed_positions(self, sizes: Shape) -> tuple[Number, ...]:
         extra = self.output_padding or (0,) * len(self.kernel)

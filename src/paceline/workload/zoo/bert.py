@@ -1,9 +1,11 @@
-"""BERT (Devlin et al. 2019) with its pre-training heads, and BioBERT's fine-tuning form.
+"""BERT (Devlin et al. 2019) with its pre-training heads, and the forms it is fine-tuned in.
 
-The masked-word head scores every position, as PyTorch implementations do.
+``bert_base`` and ``bert_large`` score every position, as PyTorch libraries do. The programs that
+results are published of score the masked words only: ``bert_base_pretraining``.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from paceline.errors import InputError
 from paceline.workload import ops
@@ -15,6 +17,8 @@ BERT_VOCABULARY = 30_522
 """Word pieces of the uncased models."""
 
 _DROPOUT = 0.1
+_MASKED_SHARE = 20 / 128
+"""Positions that pre-training programs score: 20 of 128, 80 of 512."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +40,47 @@ BIOBERT = BertSize(768, 12, 12, vocabulary=28_996)
 
 
 def bert(name: str, size: BertSize) -> Graph:
-    """Pre-training: masked words and next sentence."""
+    """Pre-training: masked words, scored at every position, and next sentence."""
     net = NetworkBuilder(name)
     x = _encoder(net, size)
+    return _pretrained(net, size, x, x, net.integers("word", size.vocabulary, "sequence"))
+
+
+def bert_pretraining(name: str, size: BertSize, sequence: int = 512) -> Graph:
+    """Pre-training that scores the masked words only, as published programs do."""
+    net = NetworkBuilder(name)
+    x = _encoder(net, size)
+    count = math.ceil(_MASKED_SHARE * sequence)
+    masked = net.part("masked", x, 0, 0, count)
+    graph = _pretrained(net, size, x, masked, net.integers("word", size.vocabulary, count))
+    return replace(graph, sequence=sequence)
+
+
+def bert_labels(name: str, size: BertSize, labels: int, sequence: int) -> Graph:
+    """Fine-tuning with so many scores for each token: 2 bound an answer, 3 name an entity."""
+    net = NetworkBuilder(name)
+    x = net.dropout("dropout", _encoder(net, size), _DROPOUT)
+    scores = net.linear("labels", x, labels)
+    loss = net.cross_entropy("loss", scores, net.integers("label", labels, "sequence"))
+    return net.build(loss, sequence, _dimensions(size))
+
+
+def _pretrained(
+    net: NetworkBuilder, size: BertSize, encoded: str, scored: str, targets: str
+) -> Graph:
+    """The two heads of pre-training: words at the ``scored`` positions, next sentence."""
     with net.scope("masked_words"):
-        y = net.activation("gelu", net.linear("transform", x, size.hidden), "gelu")
+        y = net.activation("gelu", net.linear("transform", scored, size.hidden), "gelu")
         y = net.layer_norm("norm", y)
         words = net.linear("scores", y, size.vocabulary, shares="embedding.words")
     with net.scope("next_sentence"):
-        first = net.flatten("first_only", net.part("first", x, 0, 0, 1))
+        first = net.flatten("first_only", net.part("first", encoded, 0, 0, 1))
         pooled = net.activation("tanh", net.linear("pool", first, size.hidden), "tanh")
         order = net.linear("scores", pooled, 2)
-    word = net.integers("word", size.vocabulary, "sequence")
-    word_loss = net.cross_entropy("word_loss", words, word)
+    word_loss = net.cross_entropy("word_loss", words, targets)
     order_loss = net.cross_entropy("order_loss", order, net.integers("order", 2))
     loss = net.add_node("loss", ops.WeightedSum((1.0, 1.0)), word_loss, order_loss)
     return net.build(loss, size.positions, _dimensions(size))
-
-
-def biobert_base() -> Graph:
-    """Fine-tuning for named entities: three labels for each token."""
-    net = NetworkBuilder("biobert_base")
-    x = net.dropout("dropout", _encoder(net, BIOBERT), _DROPOUT)
-    scores = net.linear("labels", x, 3)
-    loss = net.cross_entropy("loss", scores, net.integers("label", 3, "sequence"))
-    return net.build(loss, 128, _dimensions(BIOBERT))
 
 
 def _encoder(net: NetworkBuilder, size: BertSize) -> str:

@@ -160,7 +160,12 @@ def _texts() -> dict[str, Entry]:
         table[name] = Entry("Transformer-XL", partial(transformer_xl.transformer_xl, name, xl))
     for name, shape in bert.BERT.items():
         table[name] = Entry("BERT", partial(bert.bert, name, shape))
-    table["biobert_base"] = Entry("BERT", bert.biobert_base)
+        masked = partial(bert.bert_pretraining, f"{name}_pretraining", shape)
+        table[f"{name}_pretraining"] = Entry("BERT", masked, masked)
+        answers = partial(bert.bert_labels, f"{name}_squad", shape, 2, 384)
+        table[f"{name}_squad"] = Entry("BERT", answers)
+    entities = partial(bert.bert_labels, "biobert_base", bert.BIOBERT, 3, 128)
+    table["biobert_base"] = Entry("BERT", entities)
     table |= {n: Entry("GPT-2", partial(gpt.gpt, n, size)) for n, size in gpt.GPT2.items()}
     for family, sizes in (("GPT-3", gpt.MEGATRON), ("MPT", gpt.MPT)):
         table |= {name: _elastic_gpt(family, name, size) for name, size in sizes.items()}

@@ -1,0 +1,110 @@
+"""``paceline constants``: the numbers of the predictor, where they are from, what they move."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.cli.output import emit_json, json_option, next_line
+from paceline.errors import InputError
+
+if TYPE_CHECKING:
+    from paceline.analyse.sensitivity import Movement
+    from paceline.constants import Constant
+
+EXAMPLE = """
+\b
+Examples:
+  paceline constants
+  paceline constants libraries.nccl --status prior
+  paceline constants kernels.matrix.ceiling
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("name", required=False)
+@click.option(
+    "--status", type=click.Choice(["fact", "prior", "fitted"]), help="List only these numbers."
+)
+@json_option
+def command(name: str | None, status: str | None, as_json: bool) -> None:
+    """Show the numbers that predictions depend on, with unit, status and source.
+
+    NAME is one constant, shown in full with what moves if it grows by a tenth, or what several
+    names begin with (libraries.nccl), which are listed.
+    """
+    from paceline.constants import constant, shipped_constants
+
+    constants = shipped_constants()
+    below = [one for key, one in constants.items() if name is None or key.startswith(f"{name}.")]
+    if name is not None and not below:
+        _show(constant(name), as_json)
+        return
+    listed = [one for one in below if status in (None, one.status)]
+    if not listed:
+        raise InputError(f"no constant of {name} is {status}", "leave --status out to see all")
+    _list(listed, as_json)
+
+
+def _list(listed: "list[Constant]", as_json: bool) -> None:
+    if as_json:
+        emit_json("constants", 1, {"constants": [asdict(one) for one in listed]})
+        return
+    from paceline.report.table import Align, Column, Table
+    from paceline.report.terminal import print_table
+
+    columns = (
+        Column("name"),
+        Column("value", align=Align.RIGHT),
+        Column("unit"),
+        Column("status"),
+        Column("source"),
+    )
+    rows = tuple(
+        (one.name, f"{one.value:.6g}", one.unit, one.status.value, one.source) for one in listed
+    )
+    print_table(Table(columns, rows))
+    next_line("paceline constants NAME", "docs/constants.md says how to change one")
+
+
+def _show(one: "Constant", as_json: bool) -> None:
+    from paceline.analyse.sensitivity import DEFAULT_FACTOR, movements
+
+    moved = movements(one.name)
+    if as_json:
+        fields = {
+            **asdict(one),
+            "factor": DEFAULT_FACTOR,
+            "moves": [
+                {
+                    "case": asdict(each.case),
+                    "step_seconds": each.step_seconds,
+                    "changed_step_seconds": each.changed_seconds,
+                }
+                for each in moved
+            ],
+        }
+        emit_json("constant", 1, fields)
+        return
+    click.echo(f"{one.name} = {one.value:.6g} {one.unit}")
+    for label, text in (("status", one.status), ("source", one.source), ("rows", one.fitted_on)):
+        if text:
+            click.echo(f"  {label:<7} {text}")
+    click.echo("")
+    _print_movements(moved)
+    next_line(f"paceline constants {one.name.rpartition('.')[0]}")
+
+
+def _print_movements(moved: "list[Movement]") -> None:
+    from paceline.report.table import Column, Table
+    from paceline.report.terminal import print_table
+
+    columns = (
+        Column("with 10 % more of it"),
+        Column("step", "ms", 1e3),
+        Column("change", "%", 100.0, 2, signed=True),
+    )
+    rows = tuple((each.case.label, each.step_seconds, each.relative_change) for each in moved)
+    still = all(each.relative_change == 0 for each in moved)
+    note = "no standard case moves: it matters elsewhere, if at all" if still else ""
+    print_table(Table(columns, rows, note=note))

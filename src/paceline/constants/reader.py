@@ -1,0 +1,121 @@
+"""Files of constants: clean tables of numbers, with unit and origin by patterns of names.
+
+``[unit]`` lists for each unit the numbers that have it, ``[origin.ANY]`` says where the numbers it
+lists come from (docs/constants.md). Of several patterns that fit a number the last one holds::
+
+    [unit]
+    fraction = ["memory.*"]
+
+    [origin.operators]
+    status = "fitted"
+    source = "by hand on the times of single operators"
+    fitted_on = "ResNet-50 on H100"
+    numbers = ["memory.*"]
+
+    [memory]
+    add = 0.92
+
+Texts (``"10us"``) are numbers where they have a unit; other texts, flags and lists are none.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from paceline import units
+from paceline.constants.value import Constant, Status
+from paceline.located_toml import Table
+from paceline.naming import nearest
+
+HEADINGS = ("unit", "origin")
+_KEYS = ("status", "source", "fitted_on", "numbers")
+_PARSERS: Mapping[str, Callable[[str | float], float]] = {
+    "s": units.parse_seconds,
+    "B": units.parse_bytes,
+    "B/s": units.parse_bandwidth,
+}
+
+
+def read_constants(root: Table, file: str) -> dict[str, Constant]:
+    """Every number of a file by name, which begins with ``file``; each has unit and origin."""
+    leaves = {leaf_name(table, key): (table, key) for table, key in _leaves(root)}
+    unit_of = _by_number(root.table("unit"), root.table("unit").values, leaves)
+    origins = root.table("origin").tables()
+    for origin in origins.values():
+        _check_origin(origin)
+    origin_of: dict[str, str] = {}
+    for name, origin in origins.items():
+        origin_of |= dict.fromkeys(_by_number(origin, ("numbers",), leaves), name)
+    found = {}
+    for name, (table, key) in leaves.items():
+        if name not in unit_of:
+            if not isinstance(table.values[key], str):
+                table.fail(key, f"'{name}' has no unit", "list it under [unit]")
+            continue
+        if name not in origin_of:
+            table.fail(key, f"'{name}' has no origin", "list it in numbers of an [origin.NAME]")
+        origin = origins[origin_of[name]]
+        found[f"{file}.{name}"] = Constant(
+            f"{file}.{name}",
+            _value(table, key, unit_of[name]),
+            unit_of[name],
+            origin.text_of("source"),
+            Status(origin.text_of("status")),
+            origin.text_of("fitted_on"),
+        )
+    return found
+
+
+def leaf_name(table: Table, key: str) -> str:
+    """The name of a number within its file."""
+    return ".".join([*map(str, table.path), key])
+
+
+def _leaves(table: Table) -> Iterator[tuple[Table, str]]:
+    """Every text and number below a table, headings left out."""
+    for key, value in table.values.items():
+        if isinstance(value, dict) and not (key in HEADINGS and not table.path):
+            yield from _leaves(table.table(key))
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            yield table, key
+
+
+def _by_number(
+    table: Table, keys: Mapping[str, object] | tuple[str, ...], leaves: Mapping[str, object]
+) -> dict[str, str]:
+    """For each number the last of ``keys`` with a pattern that fits it."""
+    found: dict[str, str] = {}
+    for key in keys:
+        for pattern in table.names(key):
+            fitting = [name for name in leaves if fnmatchcase(name, pattern)]
+            if not fitting:
+                near = nearest(pattern, leaves, 1)
+                hint = f"did you mean '{near[0]}'?" if near else "remove it"
+                table.fail(key, f"'{pattern}' fits no number of this file", hint)
+            found |= dict.fromkeys(fitting, key)
+    return found
+
+
+def _check_origin(origin: Table) -> None:
+    origin.check_keys(_KEYS, needed=("status", "source", "numbers"))
+    status = origin.text_of("status", allowed=tuple(Status))
+    if (status == Status.FITTED) != ("fitted_on" in origin.values):
+        origin.fail(
+            "status",
+            f"{origin.title} is {status} {'without' if status == Status.FITTED else 'with'} "
+            "fitted_on",
+            "fitted numbers, and only these, say the measurements they were fitted on",
+        )
+
+
+def _value(table: Table, key: str, unit: str) -> float:
+    """The number in SI units."""
+    written = table.values[key]
+    with table.locating(key):
+        try:
+            value = _PARSERS.get(unit, float)(written)
+        except ValueError:
+            table.fail(key, f"{key} is {written!r}, not a number", f"write it in {unit}")
+    if not math.isfinite(value):
+        table.fail(key, f"{key} of {written!r} is impossible", "give a finite number")
+    return value

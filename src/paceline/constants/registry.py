@@ -1,0 +1,92 @@
+"""Every constant by name, and predictions with other values of some."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import cache, lru_cache, wraps
+from typing import Any, TypeVar
+
+from paceline.constants.reader import HEADINGS, read_constants
+from paceline.constants.value import Constant
+from paceline.located_toml import Table, shipped_toml
+from paceline.naming import look_up
+
+FILES = ("kernels", "overheads", "libraries", "spread")
+"""Files of ``data/constants``; the name of a constant begins with that of its file."""
+
+T = TypeVar("T")
+_HINT = "'paceline constants' lists all"
+_overrides: ContextVar[Mapping[str, float]] = ContextVar("overrides", default={})  # noqa: B039
+
+
+@cache
+def shipped_constants() -> dict[str, Constant]:
+    """Every constant that comes with the package, by name."""
+    return {
+        name: constant
+        for file in FILES
+        for name, constant in read_constants(_file(file), file).items()
+    }
+
+
+def constant(name: str) -> Constant:
+    """The constant called ``name``, with the value it has here and now."""
+    found = look_up("constant", name, shipped_constants(), _HINT)
+    return replace(found, value=_overrides.get().get(name, found.value))
+
+
+def number(name: str) -> float:
+    """The value of a constant, in SI units."""
+    return constant(name).value
+
+
+def numbers_of(file: str) -> Table:
+    """The tables of numbers of one of `FILES`, as they are here and now."""
+    root = _file(file)
+    values = {key: value for key, value in root.values.items() if key not in HEADINGS}
+    return replace(root, values=_changed(values, file, _overrides.get()))
+
+
+@contextmanager
+def overridden(changes: Mapping[str, float]) -> Iterator[None]:
+    """Inside, the named constants have other values, for this thread and all it calls.
+
+    ``with overridden({"kernels.matrix.ceiling": 0.8}): predict(...)``
+    """
+    for name in changes:
+        look_up("constant", name, shipped_constants(), _HINT)
+    token = _overrides.set({**_overrides.get(), **changes})
+    try:
+        yield
+    finally:
+        _overrides.reset(token)
+
+
+def built_from_constants(build: Callable[[], T]) -> Callable[[], T]:
+    """Decorator: what ``build`` makes of constants is kept until one of them is overridden."""
+
+    @lru_cache(maxsize=2)
+    def kept(changes: frozenset[tuple[str, float]]) -> T:
+        return build()
+
+    @wraps(build)
+    def current() -> T:
+        return kept(frozenset(_overrides.get().items()))
+
+    return current
+
+
+@cache
+def _file(file: str) -> Table:
+    return shipped_toml("data", "constants", f"{file}.toml")
+
+
+def _changed(values: Mapping[str, Any], name: str, changes: Mapping[str, float]) -> dict[str, Any]:
+    """A copy of a table in which the named numbers have other values."""
+    return {
+        key: _changed(value, f"{name}.{key}", changes)
+        if isinstance(value, dict)
+        else changes.get(f"{name}.{key}", value)
+        for key, value in values.items()
+    }

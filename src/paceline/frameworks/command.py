@@ -1,0 +1,180 @@
+"""How a framework's worker is started: in an interpreter or in a container.
+
+A worker imports its framework, and by their bare names the modules of its own folder, of the
+families it uses, and of ``runtime``: these folders are its search path.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from paceline.errors import EnvironmentUnusableError, InputError
+from paceline.frameworks.adapter import FrameworkAdapter
+from paceline.frameworks.environments import Choice, choose, chosen, forget, installed_python
+from paceline.frameworks.registry import environments, manifests
+from paceline.naming import look_up
+
+RUNTIME = Path(__file__).parent / "runtime"
+SEARCH_PATH = "PYTHONPATH"
+
+PASSED = (
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "PACELINE_WATCH_STDIN",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+)
+"""Variables of a rank that its container must see."""
+
+
+@dataclass(frozen=True)
+class WorkerCommand:
+    """How to start a rank: ``arguments``, with ``variables`` set."""
+
+    arguments: tuple[str, ...]
+    variables: Mapping[str, str]
+
+
+def worker_command(wanted: FrameworkAdapter, directory: Path) -> WorkerCommand:
+    """The command of a framework's worker, without the job; ``directory`` has the launch's files.
+
+    A container sees that directory and the folders of the worker, at the paths they have here.
+    """
+    worker, variables = str(wanted.worker), worker_variables(wanted)
+    image = _image(wanted)
+    if image is not None:
+        return WorkerCommand((*_in_container(image, wanted, directory), worker), variables)
+    return WorkerCommand((interpreter(wanted), worker), variables)
+
+
+def search_path(wanted: FrameworkAdapter) -> list[Path]:
+    """Folders whose modules a worker imports by their bare names."""
+    hint = "'uses' of its manifest names families of frameworks"
+    used = [look_up("family", name, manifests(), hint).folder for name in wanted.uses]
+    return [wanted.worker.parent, *used, RUNTIME]
+
+
+def worker_variables(wanted: FrameworkAdapter) -> dict[str, str]:
+    """Variables that a worker is started with; what is on PYTHONPATH stays there."""
+    before = os.environ.get(SEARCH_PATH)
+    folders = [*map(str, search_path(wanted)), *([before] if before else [])]
+    return {**wanted.variables, SEARCH_PATH: os.pathsep.join(folders)}
+
+
+def interpreter(wanted: FrameworkAdapter) -> str:
+    """Path of the Python in which the framework's worker runs, checked to have the framework.
+
+    The user's own comes first, then the environment installed for it, then Paceline's Python.
+    """
+    own, source = os.environ.get(wanted.interpreter_variable), f"${wanted.interpreter_variable}"
+    choice = chosen(wanted.environment) if wanted.environment else None
+    if not own and choice is not None and choice.interpreter:
+        own, source = choice.interpreter, f"the interpreter chosen for {wanted.name}"
+    if own:
+        return _own_interpreter(wanted, own, source)
+    installed = _installed(wanted)
+    if installed is not None:
+        return installed
+    if importlib.util.find_spec(wanted.module.split(".")[0]) is None:
+        raise EnvironmentUnusableError(
+            f"{wanted.name} needs the Python module '{wanted.module}', which is not here",
+            f"{wanted.install}, or point ${wanted.interpreter_variable} at a Python with it",
+        )
+    return sys.executable
+
+
+def check_runnable(wanted: FrameworkAdapter) -> None:
+    """Raise, with what to do, unless the framework's worker can be started."""
+    if _image(wanted) is None:
+        interpreter(wanted)
+    else:
+        _container_engine(wanted)
+
+
+def runs_in_our_environment(wanted: FrameworkAdapter) -> bool:
+    """Whether its worker would run in the environment that Paceline installed for it."""
+    if not wanted.environment or _image(wanted) is not None:
+        return False
+    return interpreter(wanted) == _installed(wanted)
+
+
+def run_in(wanted: FrameworkAdapter, choice: Choice | None) -> None:
+    """Run a framework in what the user chose from now on, if it can; None: in our environment."""
+    if not wanted.environment:
+        raise InputError(
+            f"{wanted.name} has no environment to replace",
+            f"point ${wanted.interpreter_variable} at a Python that has it",
+        )
+    forget(wanted.environment)
+    if choice is None:
+        return
+    choose(wanted.environment, choice)
+    try:
+        check_runnable(wanted)
+    except Exception:
+        forget(wanted.environment)
+        raise
+
+
+def _installed(wanted: FrameworkAdapter) -> str | None:
+    spec = environments().get(wanted.environment)
+    return None if spec is None else installed_python(spec)
+
+
+def _own_interpreter(wanted: FrameworkAdapter, own: str, source: str) -> str:
+    path = shutil.which(own)
+    if path is None or not _can_import(path, wanted.module):
+        raise EnvironmentUnusableError(
+            f"{source} is '{own}', which "
+            + ("cannot be run" if path is None else f"cannot import '{wanted.module}'"),
+            f"{wanted.install}, or install '{wanted.module}' there",
+        )
+    return path
+
+
+@lru_cache(maxsize=8)
+def _can_import(path: str, module: str) -> bool:
+    try:
+        check = subprocess.run(
+            [path, "-c", f"import {module}"], capture_output=True, timeout=120, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return check.returncode == 0
+
+
+def _image(wanted: FrameworkAdapter) -> str | None:
+    own = os.environ.get(wanted.image_variable)
+    choice = chosen(wanted.environment) if wanted.environment else None
+    return own or (choice.image if choice else None)
+
+
+def _container_engine(wanted: FrameworkAdapter) -> str:
+    for name in ("docker", "podman"):
+        found = shutil.which(name)
+        if found:
+            return found
+    raise EnvironmentUnusableError(
+        f"{wanted.name} is to run in a container, and neither docker nor podman is here",
+        f"install one, or unset ${wanted.image_variable}",
+    )
+
+
+def _in_container(image: str, wanted: FrameworkAdapter, directory: Path) -> Sequence[str]:
+    folders = search_path(wanted)
+    path = f"{SEARCH_PATH}={os.pathsep.join(map(str, folders))}"
+    variables = [word for name in (*PASSED, *wanted.variables, path) for word in ("-e", name)]
+    mounts = [f"{folder}:{folder}:ro" for folder in folders] + [f"{directory}:{directory}"]
+    options = ["run", "--rm", "-i", "--init", "--network", "host", "--ipc", "host"]
+    volumes = [word for mount in mounts for word in ("-v", mount)]
+    return (_container_engine(wanted), *options, *variables, *volumes, image, "python")

@@ -1,0 +1,53 @@
+"""What a user runs a framework in instead of our environment: a Python or an image of their own."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from paceline.errors import InputError
+from paceline.frameworks.environments.place import environments_root
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An interpreter's path, or a container image; exactly one of them."""
+
+    interpreter: str | None = None
+    image: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.interpreter is None) == (self.image is None):
+            raise InputError("give an interpreter or an image, not both", "see --help")
+
+
+def chosen(name: str) -> Choice | None:
+    """What the user chose for an environment; None if nothing."""
+    try:
+        fields = json.loads(_path(name).read_text(encoding="utf-8"))
+        return Choice(fields.get("interpreter"), fields.get("image"))
+    except (OSError, ValueError, InputError):
+        return None
+
+
+def choose(name: str, choice: Choice) -> None:
+    """Keep a choice until it is forgotten or replaced."""
+    path = _path(name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(choice)) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error}", "set PACELINE_ENVIRONMENTS to another directory"
+        ) from error
+
+
+def forget(name: str) -> bool:
+    """Drop a choice; whether there was one."""
+    path = _path(name)
+    existed = path.exists()
+    path.unlink(missing_ok=True)
+    return existed
+
+
+def _path(name: str) -> Path:
+    return environments_root() / f"{name}.choice.json"

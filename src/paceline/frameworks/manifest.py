@@ -1,0 +1,166 @@
+"""The manifest of a framework's folder: what it brings, each mistake located by file and line.
+
+    status = "maintained"
+
+    [environment.mine]
+    module = "mine"
+    disk = "1GB"
+
+    [framework.mine]
+    worker = "mine_worker.py"
+    environment = "mine"
+    operations = "common"
+
+    [profile.mine]
+    inherits = "torch-ddp"
+    title = "Mine"
+
+docs/frameworks.md has every key.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline import units
+from paceline.frameworks.adapter import FrameworkAdapter
+from paceline.frameworks.environments.spec import (
+    NEWEST_PYTHON,
+    OLDEST_PYTHON,
+    EnvironmentSpec,
+    PipStep,
+)
+from paceline.frameworks.operations import COMMON_OPERATIONS
+from paceline.frameworks.recipes import ProgramRecipe, read_recipe
+from paceline.located_toml import Table, read_toml
+
+FILE_NAME = "manifest.toml"
+STATUSES = ("maintained", "legacy", "external")
+"""Maintained by its project; run though its project has ended; predicted and read, not run."""
+
+_FRAMEWORK_KEYS = (
+    *("worker", "module", "environment", "uses", "operations", "instruments", "variables"),
+    *("synchronous", "launcher", "profile"),
+)
+_ENVIRONMENT_KEYS = (
+    *("module", "disk", "steps", "tools", "oldest_python", "newest_python", "compiler_standard"),
+)
+
+
+@dataclass(frozen=True)
+class FrameworkManifest:
+    """What one folder brings, by name; ``name`` is the family's, that of the folder.
+
+    ``profiles`` are left as tables, which the predictor reads: one may inherit from a profile
+    of another folder.
+    """
+
+    name: str
+    folder: Path
+    status: str
+    adapters: Mapping[str, FrameworkAdapter]
+    environments: Mapping[str, EnvironmentSpec]
+    profiles: Mapping[str, Table]
+    recipes: Mapping[str, ProgramRecipe]
+
+
+def read_manifest(path: Path) -> FrameworkManifest:
+    """The manifest of a folder, or a file of that form with another name."""
+    file = path / FILE_NAME if path.is_dir() else path
+    folder = file.parent
+    root = read_toml(file)
+    root.check_keys(("status", "framework", "environment", "profile", "recipe"), needed=("status",))
+    environments = {
+        name: _environment(table, folder)
+        for name, table in root.table("environment").tables().items()
+    }
+    return FrameworkManifest(
+        name=folder.name if file.name == FILE_NAME else file.stem,
+        folder=folder,
+        status=root.text_of("status", allowed=STATUSES),
+        adapters={
+            name: _adapter(table, folder, environments)
+            for name, table in root.table("framework").tables().items()
+        },
+        environments=environments,
+        profiles=root.table("profile").tables(),
+        recipes={name: read_recipe(table) for name, table in root.table("recipe").tables().items()},
+    )
+
+
+def _adapter(
+    table: Table, folder: Path, environments: Mapping[str, EnvironmentSpec]
+) -> FrameworkAdapter:
+    environment = table.text_of("environment")
+    needed = ("worker", "operations") if environment else ("worker", "operations", "module")
+    table.check_keys(_FRAMEWORK_KEYS, needed)
+    if environment and environment not in environments:
+        table.fail("environment", f"no [environment.{environment}]", "add it to this file")
+    return FrameworkAdapter(
+        name=table.name,
+        worker=_file(table, "worker", folder),
+        module=table.text_of("module") or environments[environment].module,
+        environment=environment,
+        uses=tuple(table.names("uses")),
+        operations=_operations(table),
+        instruments=tuple(table.names("instruments")) or FrameworkAdapter.instruments,
+        variables=_texts(table.table("variables")),
+        synchronous="synchronous" not in table.values or table.flag("synchronous"),
+        launcher=table.text_of("launcher", allowed=("", "mpiexec")),
+        profile=table.text_of("profile", table.name),
+    )
+
+
+def _operations(table: Table) -> frozenset[str] | None:
+    value = table.values["operations"]
+    if isinstance(value, list):
+        return frozenset(table.names("operations"))
+    if value not in ("all", "common"):
+        table.fail(
+            "operations", f"operations is {value!r}", 'write "all", "common" or a list of names'
+        )
+    return None if value == "all" else COMMON_OPERATIONS
+
+
+def _environment(table: Table, folder: Path) -> EnvironmentSpec:
+    table.check_keys(_ENVIRONMENT_KEYS, needed=("module", "disk"))
+    steps = tuple(_step(step, folder) for step in table.array("steps"))
+    return EnvironmentSpec(
+        name=table.name,
+        module=table.text_of("module"),
+        steps=steps or (PipStep(folder / "requirements.txt"),),
+        disk_bytes=table.parsed("disk", units.parse_bytes) or 0.0,
+        tools=tuple(table.names("tools")),
+        oldest_python=_version(table, "oldest_python", OLDEST_PYTHON),
+        newest_python=_version(table, "newest_python", NEWEST_PYTHON),
+        compiler_standard=table.text_of("compiler_standard"),
+    )
+
+
+def _step(table: Table, folder: Path) -> PipStep:
+    table.check_keys(("requirements", "options", "variables"), needed=("requirements",))
+    return PipStep(
+        _file(table, "requirements", folder),
+        tuple(table.names("options")),
+        _texts(table.table("variables")),
+    )
+
+
+def _file(table: Table, key: str, folder: Path) -> Path:
+    path = folder / table.text_of(key)
+    if not path.is_file():
+        table.fail(key, f"there is no file {path}", "name a file of the manifest's folder")
+    return path
+
+
+def _texts(table: Table) -> dict[str, str]:
+    return {key: table.text_of(key) for key in table.values}
+
+
+def _version(table: Table, key: str, default: tuple[int, int]) -> tuple[int, int]:
+    if key not in table.values:
+        return default
+    major, _, minor = table.text_of(key).partition(".")
+    if not (major.isdecimal() and minor.isdecimal()):
+        table.fail(key, f"{key} is '{table.text_of(key)}'", 'write it like "3.11"')
+    return int(major), int(minor)

@@ -1,0 +1,56 @@
+"""Which networks a worker can build: the operations, and the forms of them, that it has."""
+
+from collections.abc import Container, Mapping
+from typing import Any
+
+from paceline.frameworks.runtime.layer_graph import LOSSES
+
+COMMON_OPERATIONS = frozenset(
+    {
+        *("conv", "linear", "embedding", "lstm", "attention"),
+        *("batch_norm", "layer_norm", "rms_norm", "local_response_norm", "dropout"),
+        *("activation", "add", "multiply", "max_pool", "avg_pool", "global_avg_pool"),
+        *("concat", "flatten", "slice", "transpose", "pad_shortcut"),
+        *("position_embedding", "class_token", "rotary"),
+        *("cross_entropy", "elementwise_loss", "weighted_sum"),
+    }
+)
+"""Operations that every worker has; PyTorch's have all of the graph's."""
+
+COMMON_ACTIVATIONS = frozenset({"relu", "relu6", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu"})
+
+
+def ends_in_loss(graph: Mapping[str, Any]) -> bool:
+    """Whether the output of a graph (its JSON form) is a loss."""
+    kinds = {node["name"]: node["op"] for node in graph["nodes"]}
+    return kinds[graph["output"]] in LOSSES
+
+
+def missing_operations(graph: Mapping[str, Any], operations: Container[str]) -> list[str]:
+    """Operations of a graph (its JSON form) that something with only these cannot build.
+
+    Of some operations only common forms are built: convolutions and pools of images, not both
+    strided and dilated, norms of an odd number of channels, the functions that all frameworks
+    have.
+    """
+    return sorted(
+        {
+            node["op"]
+            for node in graph["nodes"]
+            if node["op"] not in operations or not _has_common_form(node)
+        }
+    )
+
+
+def _has_common_form(node: Mapping[str, Any]) -> bool:
+    if len(node.get("kernel", (1, 1))) != 2 or node.get("transposed"):
+        return False
+    if node.get("ceil") and (node["op"] != "max_pool" or any(node["padding"])):
+        return False
+    if max(node.get("dilation", (1,))) > 1 and max(node["stride"]) > 1:
+        return False
+    if node["op"] == "local_response_norm":
+        return bool(node["size"] % 2)
+    if node["op"] == "activation":
+        return node["function"] in COMMON_ACTIVATIONS
+    return bool(node.get("function", "binary_cross_entropy") == "binary_cross_entropy")

@@ -1,0 +1,170 @@
+"""Runs the nodes of a network with one framework's functions; standard library only.
+
+Every node of a job's graph says the shape of its result and of its parameters: of one sample,
+channels first, parameters in PyTorch's layout, which `synthetic` defines initial weights in.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Node = Mapping[str, Any]
+Shape = tuple[int, ...]
+
+LOSSES = frozenset({"cross_entropy", "ctc_loss", "elementwise_loss", "weighted_sum"})
+"""Operations that belong to the loss, not to the network: they have no weights."""
+
+TIED_ROWS = "rows"
+"""What a linear layer calls the weight of an embedding that it shares: one row per output."""
+
+Operation = Callable[..., Any]
+"""Called with the node, the values it reads, and its parameters by their short names."""
+
+
+@dataclass(frozen=True)
+class NodeRun:
+    """A node, and the full name of each parameter by the short one that its operation reads."""
+
+    node: Node
+    own: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Nodes in the order they run, and the name of the value that is wanted."""
+
+    runs: tuple[NodeRun, ...]
+    output: str
+
+    def run(
+        self,
+        operations: Mapping[str, Operation],
+        parameters: Mapping[str, Any],
+        inputs: Mapping[str, Any],
+    ) -> Any:
+        """The output, every node by the framework's function for its operation.
+
+        ``parameters`` are named ``<node>.<parameter>``.
+        """
+        values = dict(inputs)
+        for one in self.runs:
+            node = one.node
+            read = [values[name] for name in node["inputs"]]
+            own = {short: parameters[full] for short, full in one.own.items()}
+            values[node["name"]] = operations[node["op"]](node, read, own)
+        return values[self.output]
+
+
+def value_shapes(graph: Mapping[str, Any]) -> dict[str, Shape]:
+    """Shape of every input and of every node's result."""
+    shapes = {name: spec["shape"] for name, spec in graph["inputs"].items()}
+    shapes.update((node["name"], node["output_shape"]) for node in graph["nodes"])
+    return {name: tuple(shape) for name, shape in shapes.items()}
+
+
+def parameter_owners(graph: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Node that owns every parameter that a node reads: itself, or one it shares weights with.
+
+    What is shared are the parameters of the same name and shape.
+    """
+    shapes = {node["name"]: node["parameter_shapes"] for node in graph["nodes"]}
+    owners: dict[str, dict[str, str]] = {}
+    for node in graph["nodes"]:
+        name, other = node["name"], node.get("shares_weights_with")
+        owners[name] = {
+            short: owners[other][short] if other and shapes[other].get(short) == shape else name
+            for short, shape in shapes[name].items()
+        }
+    return owners
+
+
+def trained_parameters(graph: Mapping[str, Any]) -> list[tuple[Node, str, Shape]]:
+    """Node, parameter's name within it, and shape, of all that is trained, in order."""
+    owners = parameter_owners(graph)
+    return [
+        (node, short, tuple(shape))
+        for node in graph["nodes"]
+        for short, shape in node["parameter_shapes"].items()
+        if owners[node["name"]][short] == node["name"]
+    ]
+
+
+def beyond_end(node: Node, sides: Sequence[int]) -> list[int]:
+    """Positions that the last window of a pool reaches beyond the padding, in each dimension.
+
+    ``sides`` are the lengths of what it reads, in these dimensions.
+    """
+    return [
+        max(0, (count - 1) * stride + kernel - (side + 2 * padding))
+        for count, side, kernel, stride, padding in zip(
+            node["output_shape"][1:],
+            sides,
+            node["kernel"],
+            node["stride"],
+            node["padding"],
+            strict=True,
+        )
+    ]
+
+
+def whole_program(graph: Mapping[str, Any]) -> Program:
+    """The network and its loss."""
+    owners = parameter_owners(graph)
+    kinds = {node["name"]: node["op"] for node in graph["nodes"]}
+    runs = []
+    for node in graph["nodes"]:
+        own = {}
+        for short, owner in owners[node["name"]].items():
+            tied = node["op"] == "linear" and kinds[owner] == "embedding"
+            own[TIED_ROWS if tied else short] = f"{owner}.{short}"
+        if node["op"] == "batch_norm":
+            own |= {short: f"{node['name']}.{short}" for short in ("running_mean", "running_var")}
+        runs.append(NodeRun(node, own))
+    return Program(tuple(runs), graph["output"])
+
+
+def loss_program(graph: Mapping[str, Any]) -> Program:
+    """The loss alone, which reads what the network makes and the targets."""
+    runs = tuple(NodeRun(node, {}) for node in split_loss(graph)[1])
+    return Program(runs, graph["output"])
+
+
+def split_loss(graph: Mapping[str, Any]) -> tuple[list[Node], list[Node], list[str]]:
+    """Nodes of the network, nodes of the loss, and the names the loss reads of the network."""
+    network = [node for node in graph["nodes"] if node["op"] not in LOSSES]
+    loss = [node for node in graph["nodes"] if node["op"] in LOSSES]
+    if not loss:
+        return network, loss, [graph["output"]]
+    made = {node["name"] for node in network}
+    reads = (name for node in loss for name in node["inputs"])
+    return network, loss, list(dict.fromkeys(name for name in reads if name in made))
+
+
+def weighted_sum(node: Node, losses: Sequence[Any], _: Mapping[str, Any]) -> Any:
+    """The operation of that name on any framework's numbers."""
+    weighted = [weight * loss for weight, loss in zip(node["weights"], losses, strict=True)]
+    return sum(weighted[1:], weighted[0])
+
+
+def lstm_layers(
+    node: Node,
+    tokens: Any,
+    states: Callable[[Any, str, bool], Any],
+    side_by_side: Callable[[list], Any],
+) -> Any:
+    """The states of an LSTM's last layer for every token.
+
+    ``states`` are those of one layer and direction: called with what the layer reads, the end of
+    its parameters' names, and whether it goes from the last token to the first.
+    """
+    for layer in range(node["layers"]):
+        ways = [states(tokens, f"l{layer}", False)]
+        if node["bidirectional"]:
+            ways.append(states(tokens, f"l{layer}_reverse", True))
+        tokens = side_by_side(ways) if len(ways) > 1 else ways[0]
+    return tokens
+
+
+def batch_axis(axis: int) -> int:
+    """The axis of a batch, samples first, that is ``axis`` of one sample."""
+    return axis + 1 if axis >= 0 else axis

@@ -1,0 +1,76 @@
+"""A rendezvous of all ranks over a plain socket, for what their framework cannot tell them."""
+
+import json
+import os
+import socket
+import time
+
+PATIENCE_SECONDS = 120.0
+
+
+def exchange(value: object) -> list:
+    """Every rank's ``value`` (anything JSON can hold), in the order of ranks, at every rank.
+
+    Rank 0 listens at MASTER_ADDR:MASTER_PORT, and no longer when it answers: ranks may exchange
+    again at once.
+    """
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+    if world == 1:
+        return [value]
+    return _collect(address, world, value) if rank == 0 else _send(address, rank, value)
+
+
+def free_port() -> int:
+    """A TCP port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _collect(address: tuple[str, int], world: int, own: object) -> list:
+    values = {0: own}
+    peers = []
+    with socket.create_server(address) as server:
+        server.settimeout(PATIENCE_SECONDS)
+        while len(values) < world:
+            try:
+                peer, _ = server.accept()
+            except TimeoutError:
+                missing = sorted(set(range(world)) - set(values))
+                ranks = ", ".join(map(str, missing))
+                raise TimeoutError(f"rank {ranks} did not reach {_place(address)}") from None
+            words = peer.makefile("rw", encoding="utf-8")
+            rank, value = json.loads(words.readline())
+            values[rank] = value
+            peers.append((peer, words))
+    everything = [values[rank] for rank in range(world)]
+    for peer, words in peers:
+        words.write(json.dumps(everything) + "\n")
+        words.flush()
+        words.close()
+        peer.close()
+    return everything
+
+
+def _send(address: tuple[str, int], rank: int, value: object) -> list:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            connection = socket.create_connection(address, timeout=PATIENCE_SECONDS)
+            break
+        except OSError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"rank 0 did not open {_place(address)}") from None
+            time.sleep(0.05)
+    with connection, connection.makefile("rw", encoding="utf-8") as words:
+        words.write(json.dumps([rank, value]) + "\n")
+        words.flush()
+        answer = words.readline()
+    if not answer:
+        raise ConnectionError("rank 0 left the rendezvous before all ranks had come")
+    return json.loads(answer)
+
+
+def _place(address: tuple[str, int]) -> str:
+    return f"the rendezvous at {address[0]}:{address[1]} within {PATIENCE_SECONDS:.0f} s"

@@ -1,0 +1,105 @@
+"""Initial weights and batches as NumPy arrays, for frameworks that take those.
+
+The numbers are those of `synthetic`, bit for bit the same as the PyTorch worker's.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import synthetic
+from layer_graph import Shape, trained_parameters
+
+Array = Any
+Layout = Mapping[str, tuple[int, ...]]
+"""Order of the axes of the weight of an operation, where it is not PyTorch's."""
+
+PYTORCH: Layout = {}
+INPUTS_FIRST: Layout = {"linear": (1, 0)}
+CHANNELS_LAST: Layout = {"conv": (2, 3, 1, 0), "linear": (1, 0)}
+
+
+def initial_weights(
+    graph: Mapping[str, Any], seed: int, layout: Layout = PYTORCH
+) -> dict[str, Array]:
+    """Every trained parameter by its name, ``<node>.<parameter>``, as float32."""
+    found = {}
+    for node, short, shape in trained_parameters(graph):
+        name = f"{node['name']}.{short}"
+        value = _initial(name, node["op"], shape, seed)
+        if short == "weight" and node["op"] in layout:
+            value = np.ascontiguousarray(value.transpose(layout[node["op"]]))
+        found[name] = value
+    return found
+
+
+def initial_statistics(graph: Mapping[str, Any]) -> dict[str, Array]:
+    """Running statistics of batch normalisations by their names, as float32."""
+    found = {}
+    for node in graph["nodes"]:
+        if node["op"] == "batch_norm":
+            shape = node["parameter_shapes"]["weight"]
+            found[f"{node['name']}.running_mean"] = np.zeros(shape, np.float32)
+            found[f"{node['name']}.running_var"] = np.ones(shape, np.float32)
+    return found
+
+
+def batches(job: Mapping[str, Any], rank: int, world: int) -> list[dict[str, Array]]:
+    """The job's distinct batches of this rank, in the order they are trained on.
+
+    Each is the arrays of all inputs by name, labels among them: images channels first, integers
+    of 32 bits.
+    """
+    if job["data"]["kind"] != "synthetic":
+        raise ValueError(f"{job['framework']} trains on synthetic data, not {job['data']['kind']}")
+    graph, size = job["graph"], job["batch_per_rank"]
+    made = []
+    for number in range(job["distinct_batches"]):
+        first = (number * world + rank) * size
+        made.append(
+            {
+                name: _samples(name, spec, job["seed"], first, size)
+                for name, spec in graph["inputs"].items()
+            }
+        )
+    return made
+
+
+def channels_last(value: Array) -> Array:
+    """Images with their channels last; anything else as it is."""
+    return value.transpose(0, 2, 3, 1).copy() if value.ndim == 4 else value
+
+
+def _samples(
+    name: str,
+    spec: Mapping[str, Any],
+    seed: int,
+    first: int,
+    count: int,
+) -> Array:
+    shape = spec["shape"]
+    elements = math.prod(shape)
+    indices = np.arange(first * elements, (first + count) * elements, dtype=np.int64)
+    with np.errstate(over="ignore"):
+        words = synthetic.array_words(synthetic.stream_key(seed, f"input/{name}"), indices)
+    if spec["dtype"] == "float":
+        return _reals(words).reshape(count, *shape)
+    whole = synthetic.integers_from_words(words, spec["limit"])
+    return whole.astype(np.int32).reshape(count, *shape)
+
+
+def _initial(name: str, kind: str, shape: Shape, seed: int) -> Array:
+    if synthetic.starts_at_one(name, kind):
+        return np.ones(shape, np.float32)
+    scale = synthetic.initial_scale(name, shape, kind)
+    if scale == 0.0:
+        return np.zeros(shape, np.float32)
+    indices = np.arange(math.prod(shape), dtype=np.int64)
+    with np.errstate(over="ignore"):
+        words = synthetic.array_words(synthetic.stream_key(seed, f"weight/{name}"), indices)
+    return (_reals(words) * np.float32(scale)).reshape(shape)
+
+
+def _reals(words: Array) -> Array:
+    return synthetic.reals_from_words(words).astype(np.float32) * np.float32(synthetic.REAL_STEP)

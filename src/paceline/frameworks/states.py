@@ -1,0 +1,62 @@
+"""How every framework stands: in what it would run now."""
+
+import sys
+from dataclasses import dataclass
+
+from paceline.errors import PacelineError
+from paceline.frameworks.adapter import FrameworkAdapter
+from paceline.frameworks.command import interpreter, runs_in_our_environment
+from paceline.frameworks.environments import EnvironmentState, chosen, environment_state
+from paceline.frameworks.registry import environments, frameworks
+
+
+@dataclass(frozen=True)
+class FrameworkState:
+    """One framework and the environment it would run in now.
+
+    ``state`` is in a few words; ``place`` is a directory, an interpreter or an image. What is
+    not known of an environment that is not installed is None.
+    """
+
+    name: str
+    environment: str
+    state: str
+    size_bytes: float | None
+    python: str | None
+    verified_at: str | None
+    place: str
+
+
+def framework_states() -> list[FrameworkState]:
+    """Every framework that can be run."""
+    return [_state(wanted) for wanted in frameworks().values()]
+
+
+def _state(wanted: FrameworkAdapter) -> FrameworkState:
+    spec = environments().get(wanted.environment)
+    found = None if spec is None else environment_state(spec)
+    verified = None if found is None else found.verified.get(wanted.name)
+    state, place = _state_and_place(wanted, found)
+    return FrameworkState(
+        name=wanted.name,
+        environment=wanted.environment,
+        state=state,
+        size_bytes=found.size_bytes if found else None,
+        python=found.python if found else None,
+        verified_at=verified.at if verified else None,
+        place=place,
+    )
+
+
+def _state_and_place(wanted: FrameworkAdapter, found: EnvironmentState | None) -> tuple[str, str]:
+    choice = chosen(wanted.environment) if found else None
+    if choice is not None and choice.image:
+        return "image of your own", choice.image
+    try:
+        if found is None or not runs_in_our_environment(wanted):
+            place = interpreter(wanted)
+            ours = place == sys.executable
+            return "in Paceline's Python" if ours else "your own Python", place
+    except PacelineError:
+        return str(found.state) if found else "not installed", ""
+    return str(found.state_of(wanted.name)), str(found.directory)

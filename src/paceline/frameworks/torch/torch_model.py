@@ -1,0 +1,208 @@
+"""Builds a layer graph (its JSON form) into PyTorch modules, with its loss and its optimiser.
+
+PyTorch and the standard library only. Each node becomes one module that keeps the node's name
+(dots nest: ``layer1.0.conv1``), so that times, parameters and gradients can be told by node.
+A loss that has weights of its own (`adaptive_cross_entropy`) is part of the network, which then
+reads the targets too.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+import torch_sequence_layers  # noqa: F401  (registers its builders)
+from layer_graph import split_loss, weighted_sum
+from torch import Tensor, nn
+from torch_layers import BUILDERS, Fields, Shapes, has_no_data
+
+ANY_SEQUENCE = 8
+"""Tokens where no length is given and none matters: no parameter's shape depends on it."""
+
+
+def build(graph: Fields, sequence: "int | None" = None) -> "Network":
+    """The network of a graph without its loss, in training mode, with PyTorch's initial weights.
+
+    Shapes are worked out at ``sequence`` tokens, or the length the graph was published with; the
+    network runs at any other.
+    """
+    return Network(graph, sequence or graph.get("sequence") or ANY_SEQUENCE)
+
+
+def build_loss(graph: Fields) -> "Loss":
+    """The loss of a graph: called with the network's output and the targets."""
+    return Loss(graph)
+
+
+def build_optimiser(parameters: Iterable[nn.Parameter], job: Fields) -> torch.optim.Optimizer:
+    """The optimiser of a job: ``sgd`` (with momentum), ``adam`` or ``adamw``."""
+    name, rate = job["name"], job["learning_rate"]
+    decay = job.get("weight_decay", 0.0)
+    if name == "sgd":
+        momentum = job.get("momentum", 0.0)
+        return torch.optim.SGD(parameters, lr=rate, momentum=momentum, weight_decay=decay)
+    if name == "adam":
+        return torch.optim.Adam(parameters, lr=rate, weight_decay=decay)
+    if name == "adamw":
+        return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay)
+    raise ValueError(f"no optimiser named '{name}'; there are: sgd, adam, adamw")
+
+
+class Network(nn.Module):
+    """Runs the nodes of a graph in order; inputs come in the order of the graph.
+
+    The output is what the loss reads: one tensor, or a list where there are several heads.
+    """
+
+    def __init__(self, graph: Fields, sequence: int) -> None:
+        super().__init__()
+        nodes, _, self.outputs = split_loss(graph)
+        read = {name for node in nodes for name in node["inputs"]} | set(self.outputs)
+        self.input_names = [name for name in graph["inputs"] if name in read]
+        self.steps: list[tuple[str, nn.Module, list[str]]] = []
+        values = {name: meta_input(graph["inputs"][name], sequence) for name in self.input_names}
+        modules: dict[str, nn.Module] = {}
+        for node in nodes:
+            inputs = [values[name] for name in node["inputs"]]
+            module = build_node(node, [tuple(value.shape[1:]) for value in inputs])
+            shared = node.get("shares_weights_with")
+            if shared:
+                share_weights(module, modules[shared], node["name"], shared)
+            modules[node["name"]] = module
+            add_nested(self, node["name"], module)
+            self.steps.append((node["name"], module, node["inputs"]))
+            values[node["name"]] = run_on_meta(module, inputs)
+        self._last_use = {name: index for index, step in enumerate(self.steps) for name in step[2]}
+
+    def node_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
+        """Name and value of each parameter of a node; none for a node of the loss."""
+        for step_name, module, _ in self.steps:
+            if step_name == name:
+                return list(module.named_parameters())
+        return []
+
+    def forward(self, *inputs: Tensor) -> Any:
+        """The scores of a batch; values are dropped after their last use."""
+        values = dict(zip(self.input_names, inputs, strict=True))
+        for index, (name, module, reads) in enumerate(self.steps):
+            values[name] = module(*[values[read] for read in reads])
+            for read in set(reads):
+                if self._last_use[read] == index and read not in self.outputs:
+                    del values[read]
+        outputs = [values[name] for name in self.outputs]
+        return outputs[0] if len(outputs) == 1 else outputs
+
+
+class Loss(nn.Module):
+    """The loss nodes of a graph, run on the network's output and the targets.
+
+    A graph without a loss is trained on the mean of its output, which needs no targets.
+    """
+
+    def __init__(self, graph: Fields) -> None:
+        super().__init__()
+        _, self._nodes, self._scores = split_loss(graph)
+        scored = set(self._scores) | {node["name"] for node in self._nodes}
+        reads = (name for node in self._nodes for name in node["inputs"])
+        self.target_names = list(dict.fromkeys(name for name in reads if name not in scored))
+        self._output = graph["output"]
+
+    def forward(self, output: Any, *targets: Tensor) -> Tensor:
+        """One number to minimise."""
+        scores = output if isinstance(output, list) else [output]
+        values = dict(zip(self._scores, scores, strict=True))
+        if not self._nodes:
+            return sum((value.float().mean() for value in scores[1:]), scores[0].float().mean())
+        values |= dict(zip(self.target_names, targets, strict=True))
+        for node in self._nodes:
+            inputs = [values[name] for name in node["inputs"]]
+            values[node["name"]] = LOSS_FUNCTIONS[node["op"]](node, *inputs)
+        return values[self._output]
+
+
+def cross_entropy(_: Fields, scores: Tensor, targets: Tensor) -> Tensor:
+    """Mean cross entropy in 32 bits, classes in the last dimension of the scores."""
+    return F.cross_entropy(scores.float().reshape(-1, scores.shape[-1]), targets.reshape(-1))
+
+
+def elementwise_loss(node: Fields, predicted: Tensor, wanted: Tensor) -> Tensor:
+    """Mean of a function of prediction and target."""
+    functions: dict[str, Callable[..., Tensor]] = {
+        "smooth_l1": F.smooth_l1_loss,
+        "binary_cross_entropy": F.binary_cross_entropy_with_logits,
+    }
+    return functions[node["function"]](predicted.float(), wanted.float())
+
+
+def ctc_loss(_: Fields, scores: Tensor, labels: Tensor) -> Tensor:
+    """Connectionist temporal classification of frames x classes; class 0 is the blank.
+
+    Without data its sum over alignments cannot be run, and a mean stands in for it.
+    """
+    frames = torch.full((scores.shape[0],), scores.shape[1])
+    lengths = torch.full((labels.shape[0],), labels.shape[1])
+    chances = scores.float().log_softmax(-1).transpose(0, 1)
+    if has_no_data(chances):
+        return -chances.mean()
+    return F.ctc_loss(chances, labels.clamp(min=1), frames, lengths, zero_infinity=True)
+
+
+LOSS_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "cross_entropy": cross_entropy,
+    "ctc_loss": ctc_loss,
+    "elementwise_loss": elementwise_loss,
+    "weighted_sum": lambda node, *losses: weighted_sum(node, losses, {}),
+}
+
+
+def build_node(node: Fields, shapes: Shapes) -> nn.Module:
+    """The module of one node, given the shapes of its inputs for one sample."""
+    if node["op"] not in BUILDERS:
+        raise ValueError(f"node '{node['name']}': PyTorch worker has no operation '{node['op']}'")
+    return BUILDERS[node["op"]](node, shapes)
+
+
+def meta_input(spec: Fields, sequence: int) -> Tensor:
+    """A tensor without memory of two samples of an input."""
+    shape = [sequence if size == "sequence" else size for size in spec["shape"]]
+    dtype = torch.float32 if spec["dtype"].startswith("float") else torch.int64
+    return torch.empty(2, *shape, dtype=dtype, device="meta")
+
+
+def run_on_meta(module: nn.Module, inputs: list[Tensor]) -> Tensor:
+    """The module's result in shape only; its own weights and statistics stay untouched."""
+    state = {name: tensor.detach().to("meta") for name, tensor in named_tensors(module)}
+    return torch.func.functional_call(module, state, tuple(inputs)).detach()
+
+
+def named_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Parameters and buffers."""
+    yield from module.named_parameters()
+    yield from module.named_buffers()
+
+
+def share_weights(module: nn.Module, owner: nn.Module, name: str, owner_name: str) -> None:
+    """Let ``module`` use the tensors of ``owner`` where both have one of that name and shape."""
+    theirs = dict(owner.named_parameters())
+    common = [
+        parameter_name
+        for parameter_name, parameter in module.named_parameters()
+        if parameter_name in theirs and theirs[parameter_name].shape == parameter.shape
+    ]
+    if not common:
+        raise ValueError(f"node '{name}' has no tensor in common with '{owner_name}'")
+    for parameter_name in common:
+        module.register_parameter(parameter_name, theirs[parameter_name])
+
+
+def add_nested(root: nn.Module, name: str, module: nn.Module) -> None:
+    """Put ``module`` at the dotted path ``name`` below ``root``."""
+    *path, last = name.split(".")
+    holder = root
+    for part in path:
+        if part not in holder._modules:
+            holder.add_module(part, nn.Module())
+        holder = holder.get_submodule(part)
+    if last in holder._modules:
+        raise ValueError(f"node name '{name}' is taken, or is the beginning of another's")
+    holder.add_module(last, module)

@@ -1,0 +1,70 @@
+"""The links that devices of a generation and form usually come with, where nobody states them.
+
+A board with its own sockets (SXM, OAM) comes in servers whose devices are joined by the links of
+its generation, with about one network adapter per device since 2020; a card in a PCIe slot comes
+in workstations and plain servers. These are priors: whoever uses one says so, and widens the
+interval by what such networks vary (`UsualLink.spread`).
+"""
+
+from dataclasses import dataclass
+
+from paceline.hardware import catalogue
+from paceline.hardware.device import Device
+from paceline.hardware.link import Link
+
+_INNER_SPREAD = 0.3
+_OUTER_SPREAD = 0.7
+_SOCKETED = ("sxm", "gb200", "gb300", "gh200", "mi250", "mi300", "mi325", "mi355", "gaudi", "tpu")
+_INNER_OF_SOCKETED = (
+    (2024, "nvlink5"),
+    (2022, "nvlink4"),
+    (2020, "nvlink3"),
+    (2017, "nvlink2_mesh"),
+    (0, "nvlink1"),
+)
+_INNER_OF_CARDS = ((2024, "pcie5_x16"), (2020, "pcie4_x16"), (0, "pcie3_x16"))
+_OUTER_OF_SOCKETED = (
+    (2022, "ib_ndr_400g", 1.0),
+    (2020, "ib_hdr_200g", 1.0),
+    (2017, "ib_edr_100g", 0.5),
+    (0, "ib_edr_100g", 0.25),
+)
+_OUTER_OF_CARDS = ((2020, "ib_edr_100g", 0.0), (2017, "eth_25g", 0.0), (0, "eth_10g", 0.0))
+
+
+@dataclass(frozen=True)
+class UsualLink:
+    """A link taken for one that is not stated.
+
+    ``cards`` is how many network adapters a node has of it; ``spread`` the standard deviation
+    of the logarithm of its bandwidth among machines of the kind.
+    """
+
+    link: Link
+    cards: int
+    spread: float
+
+
+def usual_inner_link(device: Device) -> UsualLink:
+    """What joins the devices of one node."""
+    if "mi3" in device.name or "mi2" in device.name:
+        return UsualLink(catalogue.link("xgmi_mi300x"), 1, _INNER_SPREAD)
+    table = _INNER_OF_SOCKETED if _is_socketed(device) else _INNER_OF_CARDS
+    name = next(name for since, name in table if _year(device) >= since)
+    return UsualLink(catalogue.link(name), 1, _INNER_SPREAD)
+
+
+def usual_outer_link(device: Device, devices_per_node: int) -> UsualLink:
+    """What joins nodes of so many devices."""
+    table = _OUTER_OF_SOCKETED if _is_socketed(device) else _OUTER_OF_CARDS
+    name, per_device = next((name, each) for since, name, each in table if _year(device) >= since)
+    cards = max(1, round(per_device * devices_per_node))
+    return UsualLink(catalogue.link(name), cards, _OUTER_SPREAD)
+
+
+def _is_socketed(device: Device) -> bool:
+    return any(mark in device.name for mark in _SOCKETED)
+
+
+def _year(device: Device) -> int:
+    return device.year or 2018

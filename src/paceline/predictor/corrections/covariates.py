@@ -1,0 +1,146 @@
+"""Covariates: the names of what a correction may depend on."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from paceline.hardware import Cluster, Device, Link
+from paceline.predictor.collectives.fabric import inner_family, outer_family
+from paceline.workload.precision import precision
+from paceline.workload.workload import Workload
+
+IMAGE, TEXT, OTHER = "image", "text", "other"
+"""Kinds of samples."""
+
+HALF, FULL = "half", "full"
+"""Widths of the numbers that products are computed with."""
+
+_IMAGE_DIMENSIONS = 3
+_FULL_BYTES = 4
+_GENERATIONS = ((2022, "hopper"), (2020, "ampere"), (2017, "volta"), (0, "pascal"))
+_BASES = {
+    "mxnet": ("mxnet",),
+    "tensorflow": ("tensorflow", "tf-", "keras", "tarantella"),
+    "oneflow": ("oneflow",),
+    "megatron": ("megatron", "nemo"),
+    "paddle": ("paddle",),
+    "jax": ("jax",),
+}
+
+
+class Tuning(StrEnum):
+    """How well a program was tuned for its machine: what its author can say and a row implies."""
+
+    PLAIN = "plain"
+    """A tutorial or benchmark script as it comes."""
+    REFERENCE = "reference"
+    """A maintained implementation of a vendor or a framework, with its recommended settings."""
+    TUNED = "tuned"
+    """A submission to a competition or a record run: fused kernels, graphs, no padding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Which program trains, as far as that is said; empty where it is not.
+
+    ``source`` names who published results of it, ``task`` what it trains for, ``system`` the
+    machine by the source's own name, ``compiler`` how operations are fused where it is said.
+    """
+
+    tuning: Tuning | None = None
+    source: str = ""
+    task: str = ""
+    system: str = ""
+    compiler: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Covariates:
+    """Names of the levels at hand; empty where unknown or not applicable.
+
+    ``base`` is the library under a framework (Horovod with MXNet is ``mxnet``), ``kind`` what a
+    sample is, ``width`` half or full precision, ``reach`` the family of the slowest link that
+    gradients cross (``nvlink``, ``pcie``, ``tcp``, ``rdma``), ``link`` its name. ``script`` is
+    one published program, ``work`` that program on one network and sequence length, ``site`` one
+    published machine.
+    """
+
+    framework: str = ""
+    base: str = ""
+    kind: str = ""
+    width: str = ""
+    compiler: str = ""
+    tuning: str = ""
+    device: str = ""
+    generation: str = ""
+    model: str = ""
+    reach: str = ""
+    link: str = ""
+    script: str = ""
+    work: str = ""
+    site: str = ""
+
+    def level(self, factor: str) -> str:
+        """The level of a factor such as ``device`` or ``base+kind+width``; empty if unknown."""
+        parts = [str(getattr(self, name)) for name in factor.split("+")]
+        return "" if not parts[0] else "/".join(parts)
+
+
+def covariates_of(
+    workload: Workload, cluster: Cluster, framework: str, program: Program | None = None
+) -> Covariates:
+    """What is known of a job by name."""
+    told = program or Program()
+    link = _slowest_link(cluster)
+    source, model = told.source, workload.graph.name
+    script = f"{source}/{framework}/{told.task}" if source else ""
+    return Covariates(
+        framework=framework,
+        base=base_of(framework),
+        kind=kind_of(workload),
+        width=width_of(workload),
+        compiler=told.compiler,
+        tuning=told.tuning or "",
+        device=cluster.device.name,
+        generation=generation_of(cluster.device),
+        model=model,
+        reach=_family(link, cluster) if link else "",
+        link=link.name if link else "",
+        script=script,
+        work=f"{script}/{model}/{workload.sequence or ''}" if source else "",
+        site=f"{source}/{told.system or cluster.device.name}" if source else "",
+    )
+
+
+def kind_of(workload: Workload) -> str:
+    """What a sample of a workload is, by what it reads."""
+    inputs = workload.graph.inputs.values()
+    if any(spec.dtype == "float" and len(spec.shape) >= _IMAGE_DIMENSIONS for spec in inputs):
+        return IMAGE
+    return TEXT if any(spec.dtype == "integer" and spec.shape for spec in inputs) else OTHER
+
+
+def width_of(workload: Workload) -> str:
+    """The width of the numbers that a workload's products read."""
+    return HALF if precision(workload.precision).operand_bytes < _FULL_BYTES else FULL
+
+
+def generation_of(device: Device) -> str:
+    """The generation of a device, by its year, under the name of NVIDIA's of those years."""
+    year = device.year or 0
+    return next(name for since, name in _GENERATIONS if year >= since)
+
+
+def base_of(framework: str) -> str:
+    """The library that a framework's profile stands on; PyTorch unless its name says another."""
+    for base, marks in _BASES.items():
+        if any(mark in framework for mark in marks):
+            return base
+    return "torch"
+
+
+def _slowest_link(cluster: Cluster) -> Link | None:
+    return cluster.inter if cluster.nodes > 1 else cluster.intra
+
+
+def _family(link: Link, cluster: Cluster) -> str:
+    return outer_family(link) if cluster.nodes > 1 else inner_family(link)

@@ -1,0 +1,80 @@
+"""A quantity as a constant plus effects of named circumstances, with its variance components."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from paceline.predictor.corrections.covariates import Covariates
+
+
+class Estimate(NamedTuple):
+    """A number with the variance of what is not known about it."""
+
+    value: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """What a quantity may depend on: names of `Covariates` joined by ``+``.
+
+    An ``optional`` factor that a job has no level of adds nothing; of any other a level exists
+    and is not known, which widens the interval. ``deviation`` is the standard deviation among
+    levels with which a fit begins.
+    """
+
+    name: str
+    deviation: float
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A quantity on the scale that is linear in effects, with the prior of its constant."""
+
+    name: str
+    prior: float
+    deviation: float
+    factors: tuple[Factor, ...] = ()
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """What was fitted of a quantity: constant, deviations among levels, and the levels seen."""
+
+    quantity: Quantity
+    constant: Estimate
+    deviations: Mapping[str, float]
+    levels: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+
+    def estimate(self, covariates: Covariates) -> Estimate:
+        """Constant plus the effects of the levels at hand; unknown ones widen the variance."""
+        value, variance = self.constant
+        for factor in self.quantity.factors:
+            level = covariates.level(factor.name)
+            known = self.levels.get(factor.name, {}).get(level)
+            if known is not None:
+                value += known.value
+                variance += known.variance
+            elif level or not factor.optional:
+                variance += self.deviations[factor.name] ** 2
+        return Estimate(value, variance)
+
+    def knows(self, factor: str, covariates: Covariates) -> bool:
+        """Whether the level at hand was among those that were fitted."""
+        return covariates.level(factor) in self.levels.get(factor, {})
+
+
+def prior_hierarchy(quantity: Quantity) -> Hierarchy:
+    """The quantity as it is before anything was measured."""
+    return Hierarchy(
+        quantity,
+        Estimate(quantity.prior, quantity.deviation**2),
+        {factor.name: factor.deviation for factor in quantity.factors},
+    )
+
+
+def logistic(value: float) -> float:
+    """The share that a logit stands for."""
+    return 1.0 / (1.0 + math.exp(-value))

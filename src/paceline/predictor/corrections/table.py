@@ -1,0 +1,89 @@
+"""The file of fitted corrections: read once, written by script/fit-constants."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+
+from paceline.located_toml import Table, shipped_toml
+from paceline.predictor.corrections.hierarchy import Estimate, Hierarchy
+from paceline.predictor.corrections.model import CorrectionModel, ErrorRule
+from paceline.predictor.corrections.quantities import QUANTITIES
+
+FILE = ("data", "constants", "corrections.toml")
+_DIGITS = 5
+
+
+@cache
+def shipped_corrections() -> CorrectionModel:
+    """The corrections that come with the package."""
+    return read_corrections(shipped_toml(*FILE))
+
+
+def read_corrections(root: Table) -> CorrectionModel:
+    """The model of a file as `corrections_toml` writes it."""
+    hierarchies = {}
+    for quantity in QUANTITIES:
+        own = root.table(quantity.name)
+        levels = own.table("levels").values if "levels" in own.values else {}
+        hierarchies[quantity.name] = Hierarchy(
+            quantity,
+            Estimate(own.values["constant"], own.values["variance"]),
+            own.table("deviations").values if "deviations" in own.values else {},
+            {
+                factor: {level: Estimate(*pair) for level, pair in seen.items()}
+                for factor, seen in levels.items()
+            },
+        )
+    domain = root.table("domain")
+    return CorrectionModel(
+        hierarchies,
+        {mode: ErrorRule(**rule) for mode, rule in root.table("errors").values.items()},
+        root.table("origin").table("published").text_of("fitted_on"),
+        frozenset(domain.names("devices")),
+        frozenset(domain.names("frameworks")),
+    )
+
+
+def corrections_toml(model: CorrectionModel) -> str:
+    """The file of a fitted model."""
+    lines = [
+        "# Written by script/fit-constants; paceline.predictor.corrections says what each is.",
+        "# A level is [effect, variance of what is not known of it].",
+        "",
+        "[unit]",
+        'log = ["computing.*", "bandwidth.*", "variation.*", "overhead.*", "errors.*"]',
+        'logit = ["unhidden.*"]',
+        "",
+        "[origin.published]",
+        'status = "fitted"',
+        'source = "hierarchical model, variance components by expectation maximisation"',
+        f"fitted_on = {json.dumps(model.fitted_on, ensure_ascii=False)}",
+        'numbers = ["*"]',
+        "",
+        "[domain]",
+        f"devices = {json.dumps(sorted(model.devices))}",
+        f"frameworks = {json.dumps(sorted(model.frameworks))}",
+    ]
+    for mode, rule in sorted(model.rules.items()):
+        numbers = {"noise": rule.noise, "low": rule.low, "high": rule.high}
+        lines += ["", f"[errors.{mode}]", *_pairs(numbers)]
+    for name, each in model.hierarchies.items():
+        constant = {"constant": each.constant.value, "variance": each.constant.variance}
+        lines += ["", f"[{name}]", *_pairs(constant)]
+        if each.deviations:
+            lines += ["", f"[{name}.deviations]", *_pairs(each.deviations)]
+        for factor, levels in each.levels.items():
+            lines += ["", f"[{name}.levels.{json.dumps(factor)}]"]
+            lines += [
+                f"{_key(level)} = [{value:.{_DIGITS}g}, {variance:.{_DIGITS}g}]"
+                for level, (value, variance) in sorted(levels.items())
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _pairs(values: Mapping[str, float]) -> list[str]:
+    return [f"{_key(name)} = {value:.{_DIGITS}g}" for name, value in values.items()]
+
+
+def _key(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)

@@ -1,0 +1,413 @@
+"""A job ready to be scheduled: a replica, what was measured of it, and what experience adds."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from paceline.errors import InputError
+from paceline.hardware import Cluster
+from paceline.plan.blocks import blocks
+from paceline.plan.plan import Plan
+from paceline.plan.synchronisation import Synchronisation
+from paceline.predictor.evidence import NO_EVIDENCE, Colocated, Evidence
+from paceline.predictor.exchange import compressed, gradient_exchange
+from paceline.predictor.frameworks import FrameworkProfile
+from paceline.predictor.inputs import copy_seconds
+from paceline.predictor.jitter import expected_maximum_lognormal
+from paceline.predictor.pipeline_step import pipeline_step
+from paceline.predictor.replica import Replica
+from paceline.predictor.replica_step import replica_step
+from paceline.predictor.sharded_step import fully_sharded_step, sharded_update_step
+from paceline.predictor.stages import Chunk, chunks_of
+from paceline.predictor.step_corrections import (
+    NO_CORRECTIONS,
+    StepCorrections,
+    cluster_corrections,
+)
+from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
+from paceline.predictor.update import stage_update_seconds
+from paceline.step import Step
+from paceline.units import format_seconds
+from paceline.workload.workload import Workload
+
+_LEAST_WORK = 0.05
+"""Of a measured baseline at least so much was computing, whatever the model says of the rest."""
+_SCALE_ERROR = 1e-6
+_UNCORRECTED = ("chunks", "modelled_exchange", "modelled_updates", "units", "alone")
+"""What stays when only corrections change."""
+
+
+@dataclass(frozen=True)
+class PreparedStep:
+    """A job whose step can be scheduled, again and again under other corrections.
+
+    ``corrections`` are, unless given, those known of the cluster. ``input_seconds`` is what
+    reading and preparing a batch takes, beside the step where the framework prefetches.
+    ``scale`` multiplies all layer times in place of what evidence and corrections ask for.
+    """
+
+    replica: Replica
+    evidence: Evidence = NO_EVIDENCE
+    corrections: StepCorrections | None = None
+    input_seconds: float = 0.0
+    scale: float | None = None
+
+    @property
+    def workload(self) -> Workload:
+        """What one replica trains."""
+        return self.replica.workload
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where it runs."""
+        return self.replica.cluster
+
+    @property
+    def plan(self) -> Plan:
+        """How the workload is spread."""
+        return self.replica.plan
+
+    @property
+    def framework(self) -> FrameworkProfile:
+        """What the framework adds."""
+        return self.replica.framework
+
+    @cached_property
+    def applied(self) -> StepCorrections:
+        """The corrections that were given, else those known of the cluster."""
+        return self.corrections or cluster_corrections(self.cluster.name)
+
+    @cached_property
+    def synchronisation(self) -> Synchronisation:
+        """The plan's own, else that of the framework."""
+        return self.plan.synchronisation or self.framework.synchronisation
+
+    def with_corrections(self, corrections: StepCorrections) -> "PreparedStep":
+        """The same job under other corrections; what they do not touch is not computed again."""
+        other = self._sharing(replace(self, corrections=corrections))
+        if self.evidence.alone_seconds is not None:
+            other.__dict__["work_scale"] = self.work_scale
+        return other
+
+    def with_scale(self, scale: float) -> "PreparedStep":
+        """The same job with all layer times multiplied."""
+        return self._sharing(replace(self, scale=scale))
+
+    def _sharing(self, other: "PreparedStep") -> "PreparedStep":
+        """Another with what this one has computed and corrections do not change."""
+        other.__dict__.update({name: getattr(self, name) for name in _UNCORRECTED})
+        return other
+
+    def with_fixed_work(self) -> "PreparedStep":
+        """The same step with its layer times as a number of their own.
+
+        Whoever changes device or plan from there sees the change, and not the evidence again.
+        """
+        evidence = replace(self.evidence, alone_seconds=None, baseline=None)
+        return replace(self, evidence=evidence, scale=self.work_scale * self.modelled_factor)
+
+    def seconds(self) -> float:
+        """Seconds of the scheduled step."""
+        return self.step().seconds
+
+    # What does not depend on corrections.
+
+    @cached_property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """Parts of the network that the pipeline cuts it into; one without a pipeline."""
+        if self.plan.pp == 1:
+            return (Chunk(0, len(self.replica.parts), 0.0),)
+        return chunks_of(self.replica)
+
+    @cached_property
+    def units(self) -> list[range]:
+        """Runs of layers that fully sharded replicas gather together."""
+        return [range(part.first, part.last) for part in blocks(self.workload.graph)]
+
+    @cached_property
+    def modelled_exchange(self) -> GradientExchange | None:
+        """Messages among replicas, all-reduce as measured where it was; None for one replica."""
+        exchange = gradient_exchange(self.replica, self.synchronisation)
+        measured = self.evidence.all_reduce.get(self.plan.shard_degree)
+        if exchange is None or measured is None:
+            return exchange
+        return GradientExchange(self.synchronisation, measured)
+
+    @cached_property
+    def modelled_updates(self) -> list[float]:
+        """Seconds of each stage's update on one device alone."""
+        if self.evidence.update_seconds is None:
+            return stage_update_seconds(self.replica, self.chunks)
+        shards = self.plan.shard_degree if self.plan.zero >= 1 else 1
+        sizes = [part.profile.parameters for part in self.replica.parts]
+        whole = self.workload.profile.parameters or 1
+        return [
+            self.evidence.update_seconds
+            * sum(sizes[i] for chunk in self.chunks[stage :: self.plan.pp] for i in chunk.positions)
+            / (shards * whole)
+            for stage in range(self.plan.pp)
+        ]
+
+    @cached_property
+    def alone(self) -> "PreparedStep":
+        """One device on the same batch, by the same measured parts."""
+        plan = Plan(
+            micro_batch=self.plan.micro_batch,
+            micro_batches=self.plan.micro_batches,
+            recompute=self.plan.recompute,
+            fused_attention=self.plan.fused_attention,
+        )
+        replica = replace(self.replica, cluster=self.cluster.shaped(1, 1), plan=plan)
+        evidence = Evidence(
+            input_seconds=self.evidence.input_seconds, update_seconds=self.evidence.update_seconds
+        )
+        return PreparedStep(replica, evidence, NO_CORRECTIONS)
+
+    # What evidence and corrections make of it.
+
+    @cached_property
+    def work_scale(self) -> float:
+        """Factor on all layer times with which what was measured is reproduced."""
+        if self.scale is not None:
+            return self.scale
+        if self.evidence.alone_seconds is not None:
+            return _scale_alone(self.alone, self.evidence.alone_seconds)
+        baseline = self.evidence.baseline
+        if baseline is not None:
+            return _scale_of_baseline(baseline.job.with_corrections(self.applied), baseline.seconds)
+        return 1.0
+
+    @property
+    def modelled_factor(self) -> float:
+        """What corrections multiply modelled layers with; nothing where the work is known."""
+        known = self.evidence.alone_seconds is not None or self.evidence.baseline is not None
+        return 1.0 if known or self.scale is not None else self.applied.compute_factor
+
+    @cached_property
+    def colocated(self) -> Colocated | None:
+        """What the processes of one node do to each other, where that was measured."""
+        processes = min(self.plan.devices, self.cluster.devices_per_node)
+        return self.evidence.colocation.get(processes) if processes > 1 else None
+
+    @property
+    def variation(self) -> float | None:
+        """Coefficient of variation of workers' times; None if nobody knows."""
+        if self.evidence.spread is not None:
+            return self.evidence.spread
+        return self.applied.variation_on(self.cluster.nodes)
+
+    @property
+    def sharing_factor(self) -> float:
+        """How much longer a device computes beside the others of its node."""
+        return 1.0 if self.colocated is None else self.colocated.slowdown
+
+    @cached_property
+    def slowest_factor(self) -> float:
+        """Computing time of the slowest of all devices over the mean one."""
+        if self.synchronisation.asynchronous:
+            return 1.0
+        if self.colocated is not None and self.cluster.nodes == 1:
+            return self.colocated.slowest
+        variation = self.variation
+        return _slowest_of(variation, self.plan.devices) if variation else 1.0
+
+    @property
+    def _beside_layers_factor(self) -> float:
+        """The same of input and update: where processes share a machine all of a step is slower."""
+        if self.colocated is None:
+            return 1.0
+        waiting = self.slowest_factor if self.cluster.nodes == 1 else 1.0
+        return self.colocated.slowdown * waiting
+
+    @cached_property
+    def layers(self) -> list[LayerTime]:
+        """Layers of the slowest device, gradients compressed."""
+        scale = self.work_scale * self.sharing_factor * self.slowest_factor
+        bandwidth = self.applied.bandwidth_factor
+        own = self.replica.layers_at(scale, self.modelled_factor, bandwidth)
+        return compressed(own, self.replica)
+
+    @cached_property
+    def exchange(self) -> GradientExchange | None:
+        """Messages among replicas; None when there is only one."""
+        exchange, factor = self.modelled_exchange, self.applied.bandwidth_factor
+        if exchange is None or factor == 1.0:
+            return exchange
+        return replace(exchange, bandwidth_factor=factor)
+
+    @cached_property
+    def updates(self) -> list[float]:
+        """Seconds of each stage's update."""
+        return [self._beside_layers_factor * seconds for seconds in self.modelled_updates]
+
+    @cached_property
+    def costs(self) -> StepCosts:
+        """What a step costs beside layers and messages."""
+        library = self.framework.library(self.cluster.device)
+        overhead = self.framework.overhead_seconds(self._tensors, self.plan.shard_degree)
+        if self.plan.shard_degree > 1:
+            overhead += self.applied.overhead_seconds
+        interference = self.applied.interference
+        shown = self.evidence.input_seconds
+        return StepCosts(
+            input_seconds=self.input_seconds
+            if shown is None
+            else self._beside_layers_factor * shown,
+            copy_seconds=copy_seconds(self.replica),
+            input_overlapped=self.framework.input_overlapped and shown is None,
+            update_seconds=self.updates[0],
+            message_overhead_seconds=self.framework.message_overhead_seconds
+            + library.message_overhead_seconds,
+            overhead_seconds=overhead,
+            interference=library.interference if interference is None else interference,
+        )
+
+    @property
+    def _tensors(self) -> int:
+        """Gradient tensors of one device."""
+        count = sum(len(part.profile.tensors) for part in self.replica.parts)
+        return count // self.plan.pp
+
+    # The step, and what it is made of.
+
+    def step(self) -> Step:
+        """The scheduled step."""
+        replica, plan, label = self.replica, self.plan, self.plan.label
+        if plan.pp > 1:
+            return pipeline_step(
+                replica,
+                self.layers,
+                self.chunks,
+                self.exchange,
+                self.costs,
+                self.updates,
+                label,
+                self.applied.bandwidth_factor,
+            )
+        if self.exchange is None or plan.zero == 0:
+            return replica_step(
+                self.layers,
+                self.exchange,
+                self.costs,
+                micro_batches=replica.micro_batches,
+                label=label,
+            )
+        if plan.zero == 3:
+            return fully_sharded_step(
+                self.layers,
+                self.exchange,
+                self.costs,
+                replica.weight_bytes,
+                self.units,
+                micro_batches=replica.micro_batches,
+                label=label,
+            )
+        return sharded_update_step(
+            self.layers,
+            self.exchange,
+            self.costs,
+            replica.weight_bytes,
+            scatters_each=plan.zero == 2,
+            micro_batches=replica.micro_batches,
+            label=label,
+        )
+
+    @property
+    def shown_input_seconds(self) -> float:
+        """What of the input shows in a step of one device alone, where that was measured."""
+        return self.evidence.input_seconds or 0.0
+
+    def ideal_seconds(self) -> float:
+        """One device's share of the arithmetic, if dividing it cost nothing and none was double.
+
+        The whole network as one device would compute it, over the devices of a replica.
+        """
+        replica, plan = self.replica, self.plan
+        if plan.tp > 1 or plan.ep > 1 or plan.cp > 1:
+            undivided = replace(plan, tp=1, ep=1, cp=1, sequence_parallel=False)
+            replica = replace(replica, plan=undivided)
+        layers = replica.layers_at(self.work_scale, self.modelled_factor)
+        work = self.replica.micro_batches * sum(
+            x.forward_seconds + x.backward_seconds for x in layers
+        )
+        update = sum(self.modelled_updates) / len(self.modelled_updates)
+        shares = plan.tp * plan.cp * plan.pp
+        return work / shares + update + self.costs.overhead_seconds + self.shown_input_seconds
+
+    def sharing_seconds(self) -> float:
+        """How much longer a device takes because others of its node work at the same time."""
+        rest = self.modelled_updates[0] + self.shown_input_seconds
+        return (self.sharing_factor - 1.0) * (self._work_seconds() + rest)
+
+    def waiting_seconds(self) -> float:
+        """How much longer the slowest device computes than the mean one."""
+        longer = (self.slowest_factor - 1.0) * self.sharing_factor
+        work = self._work_seconds()
+        if self.colocated is not None and self.cluster.nodes == 1:
+            work += self.modelled_updates[0] + self.shown_input_seconds
+        return longer * work
+
+    def _work_seconds(self) -> float:
+        """Layers of a device's share of the network in a step, the device alone and as the mean."""
+        layers = self.replica.layers_at(self.work_scale, self.modelled_factor)
+        work = sum(x.forward_seconds + x.backward_seconds + x.recompute_seconds for x in layers)
+        return self.replica.micro_batches * work / self.plan.pp
+
+    def notes(self) -> tuple[str, ...]:
+        """Where the numbers come from, what is not known, and what the plan cannot do."""
+        notes = []
+        if self.evidence.source:
+            notes.append(self.evidence.source)
+        if self.input_seconds == 0 and self.evidence.input_seconds is None:
+            notes.append("reading and preparing the input is taken to keep up")
+        if self.variation is None and self.colocated is None and self.plan.devices > 1:
+            notes.append("workers are taken to be equally fast: nobody measured their spread here")
+        if self.workload.cost.training_flops == 0:
+            notes.append("what the layers compute and keep is not known: memory is a lower bound")
+        if self.plan.tp > 1 and not self.replica.sharding.divides:
+            notes.append("no layer of this model can be divided by tp: every device does it all")
+        return (*notes, *self.applied.notes)
+
+
+@lru_cache(maxsize=4096)
+def _slowest_of(variation: float, workers: int) -> float:
+    return float(expected_maximum_lognormal(1.0, variation, workers))
+
+
+def _scale_alone(alone: PreparedStep, seconds: float) -> float:
+    """The factor on layer times with which one device alone takes ``seconds``."""
+    layers = sum(x.whole_forward_seconds + x.whole_backward_seconds for x in alone.layers)
+    work = alone.replica.micro_batches * layers
+    rest = alone.seconds() - work
+    if seconds <= rest or work <= 0:
+        raise InputError(
+            f"a step of {format_seconds(seconds)} is shorter than what the framework "
+            f"alone takes of it ({format_seconds(rest)})",
+            "give the seconds per step of one device",
+        )
+    return (seconds - rest) / work
+
+
+def _scale_of_baseline(job: PreparedStep, seconds: float) -> float:
+    """The factor on layer times with which ``job`` takes ``seconds``.
+
+    The step grows with the factor, between its work alone and its work plus everything else.
+    """
+    work = sum(x.whole_forward_seconds + x.whole_backward_seconds for x in job.replica.layers)
+    work *= job.replica.micro_batches / job.plan.pp
+    if work <= 0:
+        raise InputError(
+            "a baseline of a job without computing tells nothing", "name the model that it trains"
+        )
+    from scipy.optimize import brentq
+
+    def excess(scale: float) -> float:
+        return job.with_scale(scale).seconds() / seconds - 1.0
+
+    low, high = _LEAST_WORK * seconds / work, job.plan.pp * seconds / work
+    if excess(low) >= 0:
+        return low
+    return (
+        float(brentq(excess, low, high, xtol=_SCALE_ERROR * low, rtol=_SCALE_ERROR))
+        if excess(high) > 0
+        else high
+    )

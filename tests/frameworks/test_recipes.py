@@ -1,0 +1,43 @@
+"""Recipes: data that holds together, and templates that fill in."""
+
+import pytest
+
+from paceline.errors import InputError, UnknownNameError
+from paceline.frameworks.recipes import fill, placeholders
+from paceline.frameworks.registry import recipe, recipes
+from paceline.measurement.readers import readers
+
+
+def test_every_external_program_has_a_recipe():
+    assert {r.reader for r in recipes().values()} == readers().keys() - {"cntk-profiler"}
+
+
+@pytest.mark.parametrize("name", sorted(recipes()))
+def test_a_recipe_explains_every_placeholder_of_its_command(name: str):
+    one = recipe(name)
+    assert placeholders(one.command) == list(dict.fromkeys(placeholders(one.command)))
+    assert set(placeholders(one.command)) == one.placeholders.keys()
+    assert one.install
+    assert one.comparable
+    assert one.tells
+    assert one.does_not_tell
+
+
+def test_filling_a_template_in():
+    assert fill("mpirun -np {ranks} x{{y}}", {"ranks": 4, "batch": 1}) == "mpirun -np 4 x{y}"
+
+
+def test_a_missing_value_is_named():
+    with pytest.raises(InputError, match=r"\{batch\}") as raised:
+        fill("run {ranks} {batch}", {"ranks": 2})
+    assert "--set batch=" in raised.value.hint
+
+
+def test_a_broken_template_is_an_error_for_the_user():
+    with pytest.raises(InputError, match="template"):
+        placeholders("run {ranks")
+
+
+def test_a_misspelt_recipe_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="pydtnn"):
+        recipe("pydtn")
