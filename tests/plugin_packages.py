@@ -14,7 +14,7 @@ def install(site: Path, *names: str) -> dict[str, str]:
         project = tomllib.loads((PACKAGES / name / "pyproject.toml").read_text())["project"]
         shutil.copytree(PACKAGES / name, site, dirs_exist_ok=True)
         information = site / f"{name}-{project['version']}.dist-info"
-        information.mkdir()
+        information.mkdir(exist_ok=True)
         (information / "METADATA").write_text(
             f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
         )

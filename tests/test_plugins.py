@@ -20,13 +20,10 @@ def command(tmp_path):
     """Run ``paceline``, or Python code, with some packages of the fixtures installed."""
 
     def run(packages, *words, code=None):
-        site = tmp_path / "site"
-        environment = install(site, *packages) if not site.exists() else run.environment
-        run.environment = environment
         start = ["-c", code] if code else ["-m", "paceline"]
         return subprocess.run(
             [sys.executable, *start, *map(str, words)],
-            env=environment,
+            env=install(tmp_path / "site", *packages),
             capture_output=True,
             text=True,
             timeout=300,
@@ -172,6 +169,7 @@ def test_doctor_lists_plugins_and_says_which_are_broken(command):
     assert findings["network 'acme_net' (plugin)"]["works"]
     assert findings["launcher 'nice' (plugin)"]["detail"] == "nice-launcher: nice_launcher:LAUNCHER"
     for name, why in {
+        "framework 'torch'": "that name is taken",
         "launcher 'absent'": "No module named 'no_such_module'",
         "reader 'caffe'": "that name is taken",
         "network 'ResNet-50'": "that name is taken",
@@ -183,20 +181,21 @@ def test_doctor_lists_plugins_and_says_which_are_broken(command):
         assert not finding["works"]
         assert why in finding["detail"]
         assert finding["remedy"] == "mend or uninstall broken-parts"
-    assert "launch with local" in findings
+    assert findings["launch with local"]["works"]
+    assert "the framework 'torch'" in findings["train with frameworks"]["detail"]
 
 
 def test_a_broken_plugin_stops_only_what_needs_it(command):
     assert command(["broken_parts"], "--help").returncode == 0
-    assert command([], "frameworks").returncode == 0
-    answer = command([], "inspect", "fcn5")
+    assert command(["broken_parts"], "published", "--help").returncode == 0
+    answer = command(["broken_parts"], "inspect", "fcn5")
     assert answer.returncode == 2
     assert "the network 'ResNet-50' of the package broken-parts cannot be used" in answer.stderr
     assert "uninstall broken-parts" in answer.stderr
     assert "Traceback" not in answer.stderr
 
 
-def test_doctor_claims_no_launcher_that_does_not_exist(command, tmp_path):
+def test_doctor_claims_no_launcher_that_does_not_exist(tmp_path):
     (tmp_path / "sbatch").touch(mode=0o755)
     environment = install(tmp_path / "site")
     environment["PATH"] = f"{tmp_path}:{environment['PATH']}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.errors import EnvironmentUnusableError
+from paceline.errors import EnvironmentUnusableError, PacelineError
 from paceline.frameworks.command import interpreter
 from paceline.frameworks.registry import frameworks
 from paceline.hardware.catalogue import packaged
@@ -92,7 +92,11 @@ def _disk() -> Finding:
 
 def _frameworks() -> list[Finding]:
     findings = []
-    for framework in frameworks().values():
+    try:
+        known = frameworks()
+    except PacelineError as error:
+        return [Finding("train with frameworks", False, error.message, error.hint)]
+    for framework in known.values():
         try:
             path = interpreter(framework)
         except EnvironmentUnusableError as error:
