@@ -21,9 +21,10 @@ ALLOWED = {
     "frameworks": set(),
     "predictor": {"constants", "workload", "hardware", "plan", "step", "frameworks"},
     "store": {"step"},
-    "measurement": {"workload", "hardware", "plan", "step", "store", "frameworks"},
+    "launch": set(),
+    "measurement": {"workload", "hardware", "plan", "step", "store", "launch", "frameworks"},
 }
-ALLOWED["testing"] = {"workload", "step", "measurement", "store", "frameworks"}
+ALLOWED["testing"] = {"workload", "step", "launch", "measurement", "store", "frameworks"}
 ALLOWED["analyse"] = (
     ALLOWED["predictor"] | ALLOWED["measurement"] | {"predictor", "measurement", "testing"}
 )

@@ -6,14 +6,17 @@ in one of the library's protocols) and how it chooses among them.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from paceline import units
 from paceline.constants import built_from_constants, numbers_of
+from paceline.errors import PacelineError
 from paceline.hardware import Device
-from paceline.located_toml import Table
+from paceline.located_toml import Table, read_toml
 from paceline.naming import look_up
-from paceline.predictor.collectives.algorithms import ALGORITHMS, Counts
+from paceline.plugins import Plugin, PluginError, PluginKind, plugins
+from paceline.predictor.collectives.algorithms import AddedAlgorithm, Counts, algorithms
 from paceline.predictor.collectives.group import Group
 
 _NEEDED = ("source", "message_overhead", "interference", "efficiency", "hop", "variant")
@@ -56,7 +59,7 @@ class Variant:
 
     def counts(self, group: Group) -> Counts:
         """Messages and volumes of one call."""
-        return ALGORITHMS[self.operation][self.algorithm](group)
+        return algorithms()[self.operation][self.algorithm](group)
 
 
 @dataclass(frozen=True)
@@ -115,14 +118,14 @@ def library(name: str | Library) -> Library:
     return look_up(
         "communication library",
         name.strip().lower().replace("_", "-"),
-        _libraries(),
-        f"one of {', '.join(_libraries())}",
+        libraries(),
+        f"one of {', '.join(libraries())}",
     )
 
 
 def library_names() -> list[str]:
     """Every profile."""
-    return list(_libraries())
+    return list(libraries())
 
 
 def default_library(device: Device) -> Library:
@@ -131,8 +134,14 @@ def default_library(device: Device) -> Library:
 
 
 @built_from_constants
-def _libraries() -> dict[str, Library]:
-    return read_libraries(numbers_of("libraries"))
+def libraries() -> dict[str, Library]:
+    """Every profile by name: ours, and those of the files of installed packages."""
+    root = numbers_of("libraries")
+    shipped, known = root.tables(), read_libraries(root)
+    for plugin, value in plugins(PluginKind.COLLECTIVE):
+        if not isinstance(value, AddedAlgorithm):
+            known |= _added(plugin, plugin.path(value), shipped, known)
+    return known
 
 
 def read_libraries(root: Table, known: Mapping[str, Table] | None = None) -> dict[str, Library]:
@@ -142,6 +151,21 @@ def read_libraries(root: Table, known: Mapping[str, Table] | None = None) -> dic
     """
     own = root.tables()
     return {name: _library(table, {**(known or {}), **own}) for name, table in own.items()}
+
+
+def _added(
+    plugin: Plugin, path: Path, shipped: Mapping[str, Table], known: Mapping[str, Library]
+) -> dict[str, Library]:
+    """The profiles of a plugin's file, which may be ``like`` shipped ones."""
+    try:
+        added = read_libraries(read_toml(path), shipped)
+    except PluginError:
+        raise
+    except PacelineError as error:
+        raise PluginError(plugin, error.message) from error
+    if taken := sorted(added.keys() & known.keys()):
+        raise PluginError(plugin, f"the name '{taken[0]}' is taken")
+    return added
 
 
 def _library(own: Table, others: Mapping[str, Table]) -> Library:
@@ -156,14 +180,14 @@ def _library(own: Table, others: Mapping[str, Table]) -> Library:
         name: hop.quantities(units.parse_seconds, may_be_zero=True)
         for name, hop in table.table("hop").tables().items()
     }
-    algorithms = table.names("algorithms")
+    kept = table.names("algorithms")
     return Library(
         name=own.name,
         variants=tuple(
             variant
             for entry in table.table("variant").tables().values()
             for variant in _variants(entry, hops)
-            if not algorithms or variant.algorithm in algorithms
+            if not kept or variant.algorithm in kept
         ),
         rules=tuple(_rules(table.table("rules"))),
         efficiency=table.table("efficiency").quantities(float),
@@ -215,7 +239,7 @@ def _rules(table: Table) -> Iterator[Rule]:
 def _algorithm(table: Table, key: str, operation: str, name: str) -> str:
     """The name of an algorithm, checked to exist for the operation."""
     with table.locating(key):
-        known = look_up("operation", operation, ALGORITHMS, f"one of {', '.join(ALGORITHMS)}")
+        known = look_up("operation", operation, algorithms(), f"one of {', '.join(algorithms())}")
         look_up(f"algorithm of {operation}", name, known, f"one of {', '.join(known)}")
     return name
 
