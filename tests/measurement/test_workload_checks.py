@@ -12,7 +12,10 @@ from paceline.workload import zoo
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
-QUICK = ("fcn5", "alexnet", "resnet20", "mobilenet_v1", "lstm_ptb", "ncf")
+QUICK = (
+    *("fcn5", "alexnet", "resnet20", "mobilenet_v1", "lstm_ptb", "ncf"),
+    *("dlrm", "tft_electricity", "mobilefacenet_arcface"),
+)
 """Networks of every kind of layer that torch counts differently, small enough for every run."""
 
 KEPT_TO_FIVE_PERCENT = ("resnet50", "vgg16", "gpt2")

@@ -177,3 +177,11 @@ def test_operations_refuse_settings_that_cannot_be():
         Convolution(64, (3, 3), (1,), (1, 1), (1, 1))
     with pytest.raises(InputError, match="do not divide by 5 key-value heads"):
         Attention(32, 5, 64)
+
+
+def test_frozen_nodes_and_sparse_tables_survive_the_json_form():
+    for name in ("llama2_7b_lora", "wide_deep_vocab1000_emb16_fc1x8"):
+        graph = zoo.build(name)
+        again = Graph.from_json(graph.to_json())
+        assert again == graph
+        assert again.cost(4).gradient_bytes == graph.cost(4).gradient_bytes

@@ -6,6 +6,12 @@ from paceline.errors import InputError, PacelineError, UnknownNameError
 from paceline.workload import zoo
 
 # Where a paper rounds, the count is that of the weights its authors or PyTorch distribute.
+# Mask R-CNN: torchvision's 44,401,393 of 91 classes, less the outputs of ten. RetinaNet, SSD with
+# ResNet-34, 3D U-Net, DLRM: the modules of MLPerf's reference code. nnU-Net, industrial U-Net,
+# GPUNet (the paper rounds to 11.9, 12.7 and 25.8 million), EfficientDet (3.88), Wide & Deep on
+# Outbrain, fusion transformers (less an unused matrix): those of NVIDIA's recipes. Stable
+# Diffusion: U-Net, text encoder of 23 layers, image encoder and its last convolution. Faces:
+# InsightFace's networks and a row for each person.
 PARAMETERS = {
     "fcn5": 14_205_962,
     "alexnet": 61_100_840,
@@ -42,9 +48,28 @@ PARAMETERS = {
     "vit_b_16": 86_567_656,
     "unet": 31_030_658,
     "unet_medical": 31_030_658,
+    "unet_industrial": 1_850_305,
+    "unet3d": 31_190_243,
+    "nnunet_2d": 20_613_092,
+    "nnunet_3d": 31_192_868,
+    "ssd300_resnet34": 19_972_534,
     "ssd300_resnet50": 22_894_902,
+    "retinanet_resnext50": 37_060_652,
+    "mask_rcnn_r50_fpn": 44_347_573,
+    "efficientdet_d0": 3_877_763,
+    "gpunet_0": 11_885_432,
+    "gpunet_1": 12_704_192,
+    "gpunet_2": 25_798_704,
+    "resnet100_arcface": 65_156_160 + 85_742 * 512,
+    "mobilefacenet_arcface": 1_003_264 + 85_742 * 128,
+    "stable_diffusion_v2": 865_910_724 + 340_387_840 + 34_163_592 + 72,
     "ncf": 31_832_577,
+    "dlrm": 24_036_595_969,
+    "wide_deep_outbrain": 91_893_370,
     "quartznet": 18_924_381,
+    "jasper": 332_632_349,
+    "tft_electricity": 1_633_833 - 16_384,
+    "tft_traffic": 1_709_865 - 16_384,
     "lstm_ptb": 66_034_000,
     "gnmt_v2": 160_671_297,
     "transformer_base": 63_045_632,
@@ -58,6 +83,8 @@ PARAMETERS = {
     "bert_base_squad": 108_893_186,
     "bert_large_squad": 334_094_338,
     "biobert_base": 107_721_987,
+    "bart_base": 139_420_416,
+    "bart_large": 406_291_456,
     "gpt2": 124_439_808,
     "gpt2_medium": 354_823_168,
     "gpt2_large": 774_030_080,
@@ -68,8 +95,10 @@ PARAMETERS = {
     "gpt3_760m": 761_748_480,
     "gpt3_1.3b": 1_317_654_528,
     "gpt3_2.7b": 2_653_967_360,
+    "gpt3_5b": 5_051_228_160,
     "gpt3_6.7b": 6_662_266_880,
     "gpt3_13b": 12_858_214_400,
+    "gpt3_20b": 20_262_014_976,
     "gpt3_175b": 174_615_846_912,
     "megatron_22b": 22_074_273_792,
     "mt_nlg_530b": 529_600_819_200,
@@ -92,6 +121,7 @@ PARAMETERS = {
     "llama3_70b": 70_553_706_496,
     "llama3_405b": 405_853_388_800,
     "mixtral_8x7b": 46_702_792_704,
+    "llama2_70b_lora": 68_976_648_192 + 44_564_480,
 }
 
 
@@ -110,6 +140,10 @@ def test_parameters_are_exactly_those_published(name):
         ("gpt_h3072_l32", None, 3_788_740_608),
         ("gpt_h768_l12_a12_v50257", 1024, 124_439_808),
         ("bert_h1024_l24", None, 336_226_108),
+        ("llama_h4096_l32_a32_k8_f14336_v128256", None, 8_030_261_248),
+        ("llama_h2048_l16_a32_k8_f8192_v128256_tied", None, 1_235_814_400),
+        ("llama3_8b_lora", None, 8_030_261_248 + 32 * 16 * (4096 + 6144 + 4096 + 4096)),
+        ("wide_deep_vocab2322444_emb16_fc2x1024", None, 17 * 2_322_444 + 1_490_945),
         ("mpt_125m", 65_536, 174_070_272),
         ("mpt_7b", 65_536, 6_918_905_856),
         ("mpt_13b", 32_768, 13_011_240_960),
@@ -131,6 +165,7 @@ def test_sizes_that_are_not_listed_follow_from_their_numbers(name, sequence, par
         ("resnet50_v1.5", 4.089e9),
         ("densenet121", 2.834e9),
         ("mobilenet_v2", 0.3008e9),
+        ("resnet100_arcface", 12.09e9 + 85_742 * 512),
         ("resnet20", 40.55e6),
         ("resnet110", 252.9e6),
     ],
@@ -151,6 +186,38 @@ def test_training_costs_six_flop_per_weight_and_token_beside_attention():
     norms = sum(x.parameters for x in cost.layers if x.kind == "rms_norm")
     weights = cost.parameters - table - norms
     assert cost.training_flops - attention == 6 * weights * 128
+
+
+@pytest.mark.parametrize(
+    ("name", "trained"),
+    [
+        # Adapters of rank 16 on queries, keys and values together and on the output.
+        ("llama2_70b_lora", 44_564_480),
+        ("stable_diffusion_v2", 865_910_724),
+        # The stem and the first stage of the backbone are frozen.
+        ("mask_rcnn_r50_fpn", 44_347_573 - 222_400),
+        ("resnet50", 25_557_032),
+    ],
+)
+def test_what_is_trained_of_a_network_is_what_its_recipe_trains(name, trained):
+    cost = zoo.build(name).cost(1)
+    assert cost.trainable_parameters == trained
+    assert cost.gradient_bytes == 4 * trained
+
+
+def test_frozen_weights_cost_no_products_of_their_gradient():
+    whole, adapted = (zoo.build(name).cost(1, 512) for name in ("llama2_7b", "llama2_7b_lora"))
+    assert whole.backward_flops == 2 * whole.forward_flops
+    assert adapted.backward_flops < 1.1 * adapted.forward_flops
+    assert adapted.activation_bytes < whole.activation_bytes
+
+
+@pytest.mark.parametrize(("batch", "sent"), [(1, 1), (512, 512)])
+def test_a_table_of_a_recommender_exchanges_the_rows_that_were_looked_up(batch, sent):
+    cost = zoo.build("dlrm").cost(batch)
+    (table,) = [layer for layer in cost.layers if layer.kind == "embedding"]
+    assert table.gradient_bytes == sent * 26 * 128 * 4
+    assert table.parameters == 187_767_399 * 128
 
 
 def test_googlenet_has_the_64_layers_with_weights_of_its_published_trace():
@@ -186,6 +253,11 @@ def test_googlenet_has_the_64_layers_with_weights_of_its_published_trace():
         ("llama3_1b", "llama3_1b"),
         ("Mixtral-8x7B", "mixtral_8x7b"),
         (" transformer-xl ", "transformer_xl_base"),
+        ("Mask R-CNN", "mask_rcnn_r50_fpn"),
+        ("3D-UNet", "unet3d"),
+        ("Llama-2-70B-LoRA", "llama2_70b_lora"),
+        ("llama3_8b_lora_r8", "llama3_8b_lora_r8"),
+        ("facebook/bart-large", "bart_large"),
         ("GPT-H512-L4", "gpt_h512_l4"),
     ],
 )
@@ -210,7 +282,13 @@ def test_an_unknown_name_suggests_the_nearest():
         zoo.build("resnet5o")
 
 
-@pytest.mark.parametrize("name", ["gpt_h0_l2", "gpt_h100_l2_a7", "bert_h64_l0", "gpt_h64_l2_v0"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gpt_h0_l2", "gpt_h100_l2_a7", "bert_h64_l0", "gpt_h64_l2_v0", "llama_h64_l2_a7"),
+        *("llama3_8b_lora_r0", "wide_deep_vocab0_emb16_fc2x8", "gpt_h64_l99999"),
+    ],
+)
 def test_a_size_that_cannot_be_is_refused(name):
     with pytest.raises(PacelineError):
         zoo.build(name)
@@ -229,7 +307,9 @@ def test_learned_positions_follow_the_sequence_only_where_they_should():
 
 
 def test_names_can_be_searched_in_any_spelling():
-    assert zoo.names_like("Llama 2") == ["llama2_7b", "llama2_13b", "llama2_70b"]
+    assert zoo.names_like("Llama 2") == [
+        *("llama2_7b", "llama2_13b", "llama2_70b", "llama2_70b_lora")
+    ]
     assert zoo.names_like("") == zoo.names()
 
 

@@ -31,7 +31,7 @@ def missing_operations(graph: Mapping[str, Any], operations: Container[str]) -> 
 
     Of some operations only common forms are built: convolutions and pools of images, not both
     strided and dilated, norms of an odd number of channels, the functions that all frameworks
-    have.
+    have, weights that are trained, gradients that are dense.
     """
     return sorted(
         {
@@ -43,6 +43,8 @@ def missing_operations(graph: Mapping[str, Any], operations: Container[str]) -> 
 
 
 def _has_common_form(node: Mapping[str, Any]) -> bool:
+    if node.get("frozen") or node.get("sparse"):
+        return False
     if len(node.get("kernel", (1, 1))) != 2 or node.get("transposed"):
         return False
     if node.get("ceil") and (node["op"] != "max_pool" or any(node["padding"])):

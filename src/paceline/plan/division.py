@@ -40,7 +40,8 @@ def divided_profile(
     return replace(
         profile,
         tensors=_shared_tensors(profile.tensors, weights),
-        gradient_bytes=_count(profile.gradient_bytes * weights),
+        frozen_tensors=_shared_tensors(profile.frozen_tensors, weights),
+        gradient_bytes=_counts(_scaled(profile.gradient_bytes, weights)),
         forward_flops=_scaled(profile.forward_flops, work),
         weight_gradient_flops=_scaled(profile.weight_gradient_flops, work),
         input_gradient_flops=_scaled(profile.input_gradient_flops, work),
@@ -61,16 +62,14 @@ def shared_out_experts(profile: LayerProfile, op: MixtureOfExperts, ep: Number) 
     """
     if isinstance(ep, int) and ep == 1:
         return profile
-    router = sum(size for name, size in profile.tensors if name == "router")
-    total = sum(size for _, size in profile.tensors)
-    share = (router + (total - router) / ep) / total
-    tensors = tuple(
-        (name, size if name == "router" else _count(size / ep)) for name, size in profile.tensors
-    )
+    held = (*profile.tensors, *profile.frozen_tensors)
+    router = sum(size for name, size in held if name == "router")
+    share = (router + (profile.parameters - router) / ep) / profile.parameters
     return replace(
         profile,
-        tensors=tensors,
-        gradient_bytes=_count(profile.gradient_bytes * share),
+        tensors=_experts_of(profile.tensors, ep),
+        frozen_tensors=_experts_of(profile.frozen_tensors, ep),
+        gradient_bytes=_counts(_scaled(profile.gradient_bytes, share)),
         forward_bytes=_scaled(profile.forward_bytes, 1.0, share),
         backward_bytes=_scaled(profile.backward_bytes, 1.0, share),
         forward_gemms=_regrouped(profile.forward_gemms, ep),
@@ -116,8 +115,16 @@ def _regrouped(gemms: Sequence[Gemm], ep: Number) -> tuple[Gemm, ...]:
     return (router, *changed)
 
 
+def _experts_of(tensors: tuple[tuple[str, int], ...], ep: Number) -> Any:
+    return tuple((name, size if name == "router" else _count(size / ep)) for name, size in tensors)
+
+
 def _shared_tensors(tensors: tuple[tuple[str, int], ...], share: Number) -> Any:
     return tuple((name, _count(size * share)) for name, size in tensors)
+
+
+def _counts(size: Affine) -> Affine:
+    return Affine(_count(size.fixed), _count(size.per_sample))
 
 
 def _count(number: Number) -> Any:

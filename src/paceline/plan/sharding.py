@@ -45,11 +45,13 @@ class ShardedLayer:
     is_expert: bool = False
 
     @property
-    def expert_parameters(self) -> Number:
-        """Parameters of this device's experts: those of a layer of experts but its router."""
+    def expert_share(self) -> float:
+        """Share of its parameters that are experts': all but the router's in a layer of experts."""
         if not self.is_expert:
-            return 0
-        return sum(size for name, size in self.profile.tensors if name != "router")
+            return 0.0
+        held = (*self.profile.tensors, *self.profile.frozen_tensors)
+        router = sum(size for name, size in held if name == "router")
+        return 1.0 - float(router) / float(self.profile.parameters)
 
 
 class Sharding:

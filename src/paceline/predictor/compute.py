@@ -19,7 +19,8 @@ CONVOLUTIONS = ("implicit", "im2col")
 
 POINTWISE = frozenset(
     {
-        *("activation", "add", "multiply", "dropout", "rotary"),
+        *("activation", "add", "add_per_channel", "fused_sum", "multiply", "prelu"),
+        *("dropout", "rotary", "frozen_batch_norm"),
         *("batch_norm", "group_norm", "layer_norm", "rms_norm", "local_response_norm"),
     }
 )
@@ -110,7 +111,7 @@ def layer_work(
         flops=flops,
         bytes=moved / reached,
         operations=operations,
-        gradient_bytes=np.array([layer.gradient_bytes for layer in profile.layers], dtype=float),
+        gradient_bytes=_affine_rows([layer.gradient_bytes for layer in profile.layers], batches),
     )
 
 

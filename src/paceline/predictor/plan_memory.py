@@ -1,6 +1,6 @@
 """Memory of a plan on its fullest device."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from paceline.plan.activations import working_bytes
 from paceline.plan.blocks import blocks
@@ -12,10 +12,12 @@ from paceline.plan.memory import (
     optimiser_bytes_per_parameter,
     sharded_bytes,
 )
-from paceline.plan.plan import PipelineSchedule, Recompute
+from paceline.plan.plan import PipelineSchedule, Plan, Recompute
+from paceline.plan.sharding import ShardedLayer
 from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk
+from paceline.workload.cost import LayerProfile
 from paceline.workload.precision import precision
 
 
@@ -36,15 +38,12 @@ def _stage_memory(
     plan, workload = replica.plan, replica.workload
     widths = precision(workload.precision)
     own = [i for chunk in chunks for i in chunk.positions]
-    weights, gradients, state = (
-        _sharded(replica, own, width, stage_of)
-        for width, stage_of in (
-            (widths.weight_bytes, 3),
-            (widths.gradient_bytes, 2),
-            (optimiser_bytes_per_parameter(workload.optimiser, widths), 1),
-        )
-    )
-    whole = sum(float(replica.parts[i].profile.parameters) for i in own) * widths.gradient_bytes
+    parts = [replica.parts[i] for i in own]
+    state_width = optimiser_bytes_per_parameter(workload.optimiser, widths)
+    weights = _sharded(plan, parts, 3, lambda p: float(p.parameters * widths.weight_bytes))
+    gradients = _sharded(plan, parts, 2, lambda p: float(p.gradient_bytes.at(workload.batch)))
+    state = _sharded(plan, parts, 1, lambda p: float(p.trainable_parameters * state_width))
+    whole = sum(float(part.profile.gradient_bytes.at(workload.batch)) for part in parts)
     buffers: Numbers = 0.0
     if plan.shard_degree > 1:
         buffers = buffer_bytes(
@@ -57,15 +56,15 @@ def _stage_memory(
     return Memory(weights, gradients, state, _activations(replica, stage, own), buffers)
 
 
-def _sharded(replica: Replica, own: Sequence[int], width: float, stage: int) -> Numbers:
+def _sharded(
+    plan: Plan, parts: Sequence[ShardedLayer], stage: int, size: Callable[[LayerProfile], float]
+) -> Numbers:
     """Bytes of something that sharding of ``stage`` shares out: experts among fewer devices."""
-    plan = replica.plan
-    parts = [replica.parts[i] for i in own]
-    experts = sum(float(part.expert_parameters) for part in parts)
-    dense = sum(float(part.profile.parameters) for part in parts) - experts
+    total = sum(size(part.profile) for part in parts)
+    experts = sum(size(part.profile) * part.expert_share for part in parts)
     holders = plan.shard_degree // plan.ep
-    return sharded_bytes(width * dense, stage, plan.zero, plan.shard_degree) + sharded_bytes(
-        width * experts, stage, plan.zero, holders
+    return sharded_bytes(total - experts, stage, plan.zero, plan.shard_degree) + sharded_bytes(
+        experts, stage, plan.zero, holders
     )
 
 

@@ -31,7 +31,7 @@ from paceline.workload.workload import Workload
 
 _LEAST_WORK = 0.05
 """Of a measured baseline at least so much was computing, whatever the model says of the rest."""
-_SCALE_ERROR = 1e-6
+_SCALE_ERROR = 1e-5
 _UNCORRECTED = ("chunks", "modelled_exchange", "modelled_updates", "units", "alone")
 """What stays when only corrections change."""
 
@@ -84,7 +84,7 @@ class PreparedStep:
     def with_corrections(self, corrections: StepCorrections) -> "PreparedStep":
         """The same job under other corrections; what they do not touch is not computed again."""
         other = self._sharing(replace(self, corrections=corrections))
-        if self.evidence.alone_seconds is not None:
+        if self._has_lone_evidence:
             other.__dict__["work_scale"] = self.work_scale
         return other
 
@@ -163,6 +163,13 @@ class PreparedStep:
         return PreparedStep(replica, evidence, NO_CORRECTIONS)
 
     # What evidence and corrections make of it.
+
+    @property
+    def _has_lone_evidence(self) -> bool:
+        """Whether the work is known from one device, which no correction touches."""
+        baseline = self.evidence.baseline
+        lone = baseline is not None and baseline.job.plan.devices == 1
+        return lone or self.evidence.alone_seconds is not None
 
     @cached_property
     def work_scale(self) -> float:
@@ -390,7 +397,7 @@ def _scale_alone(alone: PreparedStep, seconds: float) -> float:
 def _scale_of_baseline(job: PreparedStep, seconds: float) -> float:
     """The factor on layer times with which ``job`` takes ``seconds``.
 
-    The step grows with the factor, between its work alone and its work plus everything else.
+    On one device the step is a line of the factor. Otherwise it grows with the factor, between its work alone and its work plus everything else.
     """
     work = sum(x.whole_forward_seconds + x.whole_backward_seconds for x in job.replica.layers)
     work *= job.replica.micro_batches / job.plan.pp
@@ -398,6 +405,9 @@ def _scale_of_baseline(job: PreparedStep, seconds: float) -> float:
         raise InputError(
             "a baseline of a job without computing tells nothing", "name the model that it trains"
         )
+    if job.plan.devices == 1:
+        rest = max(0.0, job.with_scale(1.0).seconds() - work)
+        return max(seconds - rest, _LEAST_WORK * seconds) / work
     from scipy.optimize import brentq
 
     def excess(scale: float) -> float:

@@ -189,7 +189,7 @@ class Replica:
 
         A ring moves 2 (N-1)/N of its bytes, so experts count with the ratio of these.
         """
-        size = float(part.profile.gradient_bytes)
+        size = float(part.profile.gradient_bytes.at(self.workload.batch))
         if not part.is_expert or self.plan.ep == 1:
             return size
         everyone = self.plan.shard_degree

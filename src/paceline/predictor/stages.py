@@ -57,7 +57,8 @@ def tied_bytes(replica: Replica, chunks: Sequence[Chunk]) -> float:
     for node in graph.nodes:
         owner = node.shares_weights_with
         if owner is not None and place[owner][0] != place[node.name][0]:
-            shared += float(replica.parts[place[owner][1]].profile.gradient_bytes)
+            size = replica.parts[place[owner][1]].profile.gradient_bytes
+            shared += float(size.at(replica.workload.batch))
     return shared
 
 

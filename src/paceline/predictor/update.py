@@ -18,12 +18,14 @@ def update_traffic_bytes(optimiser: str, number_format: Precision) -> int:
 def stage_update_seconds(replica: Replica, chunks: Sequence[Chunk]) -> list[float]:
     """Seconds that each pipeline stage takes to update its weights, or its shard of them."""
     workload, plan = replica.workload, replica.plan
-    moved = update_traffic_bytes(workload.optimiser, precision(workload.precision))
+    widths = precision(workload.precision)
+    moved = update_traffic_bytes(workload.optimiser, widths)
     shards = plan.shard_degree if plan.zero >= 1 else 1
     result = []
     for stage in range(plan.pp):
         own = [i for chunk in chunks[stage :: plan.pp] for i in chunk.positions]
-        parameters = sum(replica.parts[i].profile.parameters for i in own)
+        gradients = [replica.parts[i].profile.gradient_bytes.at(workload.batch) for i in own]
+        parameters = sum(map(float, gradients)) / widths.gradient_bytes
         if parameters == 0:
             result.append(0.0)
             continue

@@ -89,18 +89,25 @@ GROWING_QUANTITIES = (
     "forward_bytes",
     "backward_bytes",
     "activation_bytes",
+    "gradient_bytes",
 )
 """Names of a layer's costs that grow with the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerProfile:
-    """Costs of one layer as functions of the batch, at a given sequence and precision."""
+    """Costs of one layer as functions of the batch, at a given sequence and precision.
+
+    ``tensors`` and ``frozen_tensors`` are name and number of elements of what this layer owns:
+    what is trained, and what is only used. ``gradient_bytes`` is what workers exchange in a
+    step: the size of the trained tensors, or of the rows looked up in a sparse table.
+    """
 
     name: str
     kind: str
     tensors: tuple[tuple[str, int], ...]
-    gradient_bytes: int
+    frozen_tensors: tuple[tuple[str, int], ...]
+    gradient_bytes: Affine
     output_shape: Shape
     forward_flops: Affine
     weight_gradient_flops: Affine
@@ -113,9 +120,14 @@ class LayerProfile:
     input_gradient_gemms: tuple[Gemm, ...]
 
     @property
-    def parameters(self) -> int:
-        """Trainable numbers that this layer owns; 0 where it shares another layer's."""
+    def trainable_parameters(self) -> int:
+        """Trained numbers that this layer owns; 0 where it shares another layer's."""
         return sum(size for _, size in self.tensors)
+
+    @property
+    def parameters(self) -> int:
+        """Numbers that this layer owns, trained or frozen; 0 where it shares another layer's."""
+        return self.trainable_parameters + sum(size for _, size in self.frozen_tensors)
 
 
 @dataclass(frozen=True)
@@ -142,12 +154,17 @@ class LayerCost:
 
     @property
     def parameters(self) -> int:
-        """Trainable numbers that this layer owns."""
+        """Numbers that this layer owns, trained or frozen."""
         return self.profile.parameters
 
     @property
+    def trainable_parameters(self) -> int:
+        """Trained numbers that this layer owns."""
+        return self.profile.trainable_parameters
+
+    @property
     def tensors(self) -> tuple[tuple[str, int], ...]:
-        """Name and number of elements of each parameter tensor that this layer owns."""
+        """Name and number of elements of each trained tensor that this layer owns."""
         return self.profile.tensors
 
     @property
@@ -155,10 +172,10 @@ class LayerCost:
         """Dimensions of one sample's output."""
         return self.profile.output_shape
 
-    @property
-    def gradient_bytes(self) -> int:
+    @cached_property
+    def gradient_bytes(self) -> Number:
         """Bytes of parameter gradient to exchange."""
-        return self.profile.gradient_bytes
+        return self.profile.gradient_bytes.at(self.batch)
 
     @cached_property
     def forward_flops(self) -> Number:
@@ -227,13 +244,18 @@ class GraphProfile:
 
     @cached_property
     def parameters(self) -> int:
-        """Trainable numbers, shared ones once."""
+        """Numbers that are trained or frozen, shared ones once."""
         return sum(layer.parameters for layer in self.layers)
 
     @cached_property
-    def gradient_bytes(self) -> int:
-        """Bytes of parameter gradient to exchange per step."""
-        return sum(layer.gradient_bytes for layer in self.layers)
+    def trainable_parameters(self) -> int:
+        """Numbers that are trained, shared ones once."""
+        return sum(layer.trainable_parameters for layer in self.layers)
+
+    @property
+    def has_sparse_gradients(self) -> bool:
+        """Whether the size of a gradient grows with the batch: rows looked up in a table."""
+        return bool(np.any(self.totals["gradient_bytes"].per_sample))
 
     @cached_property
     def totals(self) -> dict[str, Affine]:
@@ -258,13 +280,18 @@ class GraphCost:
 
     @property
     def parameters(self) -> int:
-        """Trainable numbers, shared ones once."""
+        """Numbers that are trained or frozen, shared ones once."""
         return self.profile.parameters
 
     @property
-    def gradient_bytes(self) -> int:
+    def trainable_parameters(self) -> int:
+        """Numbers that are trained, shared ones once."""
+        return self.profile.trainable_parameters
+
+    @cached_property
+    def gradient_bytes(self) -> Number:
         """Bytes of parameter gradient to exchange per step."""
-        return self.profile.gradient_bytes
+        return self._total("gradient_bytes")
 
     @cached_property
     def forward_flops(self) -> Number:

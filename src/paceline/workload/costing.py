@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from paceline.errors import InputError, PacelineError
 from paceline.workload.cost import (
@@ -19,7 +19,6 @@ from paceline.workload.cost import (
 )
 from paceline.workload.ops.base import (
     INDEX_BYTES,
-    Kept,
     Op,
     Parameters,
     Shapes,
@@ -30,6 +29,9 @@ from paceline.workload.precision import Precision
 
 if TYPE_CHECKING:
     from paceline.workload.graph import Graph, Node
+
+Tensors: TypeAlias = tuple[tuple[str, int], ...]
+"""Name and number of elements of parameter tensors."""
 
 # Where a tensor has several consumers their gradients are added: two in, one out.
 _ACCUMULATION_PASSES = 3
@@ -64,8 +66,8 @@ class _Costing:
         inputs = tuple(self.shapes[name] for name in node.inputs)
         needs_input_gradient = any(name in self.trained for name in node.inputs)
         try:
-            alone = _cost_alone(node.op, inputs, needs_input_gradient, self.precision)
-            tensors = self._owned_tensors(node, alone.parameters)
+            alone = _cost_alone(node.op, inputs, needs_input_gradient, node.frozen, self.precision)
+            tensors, frozen = self._owned_tensors(node, alone)
         except PacelineError as error:
             where = f"node '{node.name}' ({node.op.kind}): {error.message}"
             raise type(error)(where, error.hint) from None
@@ -79,23 +81,30 @@ class _Costing:
             name=node.name,
             kind=node.op.cost_kind,
             tensors=tensors,
-            gradient_bytes=sum(size for _, size in tensors) * self.precision.gradient_bytes,
+            frozen_tensors=frozen,
+            gradient_bytes=self._gradient_bytes(node, alone, tensors),
             output_shape=alone.output,
             forward_flops=alone.forward_flops,
             weight_gradient_flops=alone.weight_gradient_flops,
             input_gradient_flops=alone.input_gradient_flops,
             forward_bytes=alone.forward_bytes,
             backward_bytes=self._backward_bytes(node, alone),
-            activation_bytes=self._kept_bytes(node, work.kept) if alone.trains else NOTHING,
+            activation_bytes=self._kept_bytes(node, work) if alone.trains else NOTHING,
             forward_gemms=work.forward,
             weight_gradient_gemms=work.weight_gradient if alone.trains else (),
             input_gradient_gemms=work.input_gradient if alone.trains else (),
         )
 
-    def _owned_tensors(self, node: "Node", parameters: Parameters) -> tuple[tuple[str, int], ...]:
+    def _owned_tensors(self, node: "Node", alone: "_Alone") -> tuple[Tensors, Tensors]:
+        """Name and size of the tensors that the node owns: trained ones, frozen ones."""
+        own = _sizes(self._not_shared(node, alone.parameters))
+        frozen = _sizes(alone.frozen_parameters)
+        return ((), own + frozen) if node.frozen else (own, frozen)
+
+    def _not_shared(self, node: "Node", parameters: Parameters) -> Parameters:
         owner = node.shares_weights_with
         if owner is None:
-            return tuple((name, math.prod(shape)) for name, shape in parameters.items())
+            return parameters
         theirs = self.parameters.get(owner, {})
         own = {name: shape for name, shape in parameters.items() if theirs.get(name) != shape}
         if len(own) == len(parameters):
@@ -103,7 +112,17 @@ class _Costing:
                 f"has no tensor in common with '{owner}', whose weights it should share: "
                 f"{dict(parameters)} here, {dict(theirs)} there"
             )
-        return tuple((name, math.prod(shape)) for name, shape in own.items())
+        return own
+
+    def _gradient_bytes(self, node: "Node", alone: "_Alone", tensors: Tensors) -> Affine:
+        width = self.precision.gradient_bytes
+        if node.frozen:
+            return NOTHING
+        count = alone.gradient_elements
+        owned = count.fixed
+        if node.shares_weights_with is not None:
+            owned = min(owned, sum(size for _, size in tensors))
+        return Affine(owned * width, count.per_sample * width)
 
     def _backward_bytes(self, node: "Node", alone: "_Alone") -> Affine:
         further = self.consumers[node.name] - 1
@@ -112,9 +131,10 @@ class _Costing:
         added = _ACCUMULATION_PASSES * further * elements(alone.output)
         return alone.backward_bytes + Affine(0, added * self.precision.activation_bytes)
 
-    def _kept_bytes(self, node: "Node", kept: Kept) -> Affine:
+    def _kept_bytes(self, node: "Node", work: Work) -> Affine:
+        kept, for_weights = work.kept, work.kept_for_weights
         per_sample = kept.elements * self.precision.activation_bytes + kept.other_bytes
-        names = [node.inputs[position] for position in kept.inputs]
+        names = [node.inputs[position] for position in (*kept.inputs, *for_weights.inputs)]
         for name in [*names, *([node.name] if kept.output else [])]:
             whole = self.storage[name]
             if whole not in self.kept:
@@ -135,6 +155,8 @@ class _Alone:
 
     output: Shape
     parameters: Parameters
+    frozen_parameters: Parameters
+    gradient_elements: Affine
     work: Work
     trains: bool
     forward_flops: Affine
@@ -144,33 +166,44 @@ class _Alone:
     backward_bytes: Affine
 
 
-def _cost_alone(op: Op, inputs: Shapes, needs_input_gradient: bool, precision: Precision) -> _Alone:
+def _cost_alone(
+    op: Op, inputs: Shapes, needs_input_gradient: bool, frozen: bool, precision: Precision
+) -> _Alone:
     if all(isinstance(size, int) for shape in inputs for size in shape):
-        return _cost_alone_once(op, inputs, needs_input_gradient, precision)
-    return _compute_alone(op, inputs, needs_input_gradient, precision)
+        return _cost_alone_once(op, inputs, needs_input_gradient, frozen, precision)
+    return _compute_alone(op, inputs, needs_input_gradient, frozen, precision)
 
 
 def _compute_alone(
-    op: Op, inputs: Shapes, needs_input_gradient: bool, precision: Precision
+    op: Op, inputs: Shapes, needs_input_gradient: bool, frozen: bool, precision: Precision
 ) -> _Alone:
     output = op.output(inputs)
     parameters = op.parameters(inputs)
     work = op.work(inputs, needs_input_gradient)
-    trains = needs_input_gradient or bool(parameters)
+    if frozen:
+        work = work.without_weight_gradient()
+    trains = needs_input_gradient or (bool(parameters) and not frozen)
+    backward_traffic = work.backward_traffic + work.weight_gradient_traffic
     return _Alone(
         output=output,
         parameters=parameters,
+        frozen_parameters=op.frozen_parameters(inputs),
+        gradient_elements=op.gradient_elements(inputs),
         work=work,
         trains=trains,
         forward_flops=_flops(work.forward),
         weight_gradient_flops=_flops(work.weight_gradient) if trains else NOTHING,
         input_gradient_flops=_flops(work.input_gradient) if trains else NOTHING,
         forward_bytes=work.forward_traffic.size(precision),
-        backward_bytes=work.backward_traffic.size(precision) if trains else NOTHING,
+        backward_bytes=backward_traffic.size(precision) if trains else NOTHING,
     )
 
 
 _cost_alone_once = lru_cache(maxsize=4096)(_compute_alone)
+
+
+def _sizes(parameters: Parameters) -> Tensors:
+    return tuple((name, math.prod(shape)) for name, shape in parameters.items())
 
 
 def _flops(gemms: tuple[Gemm, ...]) -> Affine:

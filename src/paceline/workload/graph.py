@@ -49,13 +49,15 @@ class Node:
     """One layer: an operation on the results of earlier nodes or on inputs of the graph.
 
     A node that shares weights uses the tensors of the named earlier node wherever name and
-    shape agree (a tied output layer keeps its own bias).
+    shape agree (a tied output layer keeps its own bias). The weights of a frozen node are used
+    and not trained: no gradient of them, no state of an optimiser.
     """
 
     name: str
     op: Op
     inputs: tuple[str, ...]
     shares_weights_with: str | None = None
+    frozen: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,18 +255,25 @@ def _spec_from_json(name: str, document: Mapping[str, Any]) -> InputSpec:
 
 
 def _node_to_json(node: Node) -> dict[str, Any]:
-    document = {"name": node.name, "op": node.op.kind, "inputs": list(node.inputs)}
+    document: dict[str, Any] = {
+        "name": node.name,
+        "op": node.op.kind,
+        "inputs": list(node.inputs),
+    }
     if node.shares_weights_with is not None:
         document["shares_weights_with"] = node.shares_weights_with
+    if node.frozen:
+        document["frozen"] = True
     return document | fields_of(node.op)
 
 
 def _node_from_json(document: Mapping[str, Any]) -> Node:
-    reserved = ("name", "op", "inputs", "shares_weights_with")
+    reserved = ("name", "op", "inputs", "shares_weights_with", "frozen")
     name = document["name"]
     fields = {key: value for key, value in document.items() if key not in reserved}
     try:
         op = op_from_fields(document["op"], fields)
     except PacelineError as error:
         raise type(error)(f"node '{name}': {error.message}", error.hint) from None
-    return Node(name, op, tuple(document["inputs"]), document.get("shares_weights_with"))
+    shared, frozen = document.get("shares_weights_with"), document.get("frozen", False)
+    return Node(name, op, tuple(document["inputs"]), shared, frozen is True)

@@ -12,6 +12,7 @@ import torch_layers  # noqa: E402
 import torch_model  # noqa: E402
 
 from paceline.workload import Graph, ops, zoo  # noqa: E402
+from paceline.workload.zoo import llama  # noqa: E402
 from paceline.workload.zoo.builder import NetworkBuilder  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -82,6 +83,16 @@ OPERATIONS = {
     "lstm_without_bias": (ops.Lstm(5, bias=False), [(4, 3)]),
     "moe": (ops.MixtureOfExperts(4, 2, 16), [(6, 8)]),
     "moe_without_gate": (ops.MixtureOfExperts(4, 1, 16, gated=False), [(6, 8)]),
+    "lstm_from_a_state": (ops.Lstm(5), [(4, 3), (5,), (5,)]),
+    "frozen_batch_norm": (ops.FrozenBatchNorm(), [(6, 4, 4)]),
+    "add_per_channel": (ops.AddPerChannel(), [(3, 4, 5), (3,)]),
+    "fused_sum": (ops.FusedSum(), [(3, 4), (3, 4), (3, 4)]),
+    "prelu": (ops.Prelu(), [(3, 4, 5)]),
+    "upsample": (ops.Upsample(2), [(3, 4, 5)]),
+    "upsample_of_volumes": (ops.Upsample(3), [(2, 2, 3, 4)]),
+    "roi_align": (ops.RoiAlign((7, 5)), [(6, 4), (3, 16, 20), (3, 8, 10)]),
+    "matrix_product": (ops.MatrixProduct(), [(2, 3, 4), (2, 4, 5)]),
+    "dot_interaction": (ops.DotInteraction(), [(5, 8)]),
     **{f"activation_{f}": (ops.Activation(f), [(3, 4)]) for f in torch_layers.ACTIVATIONS},
 }
 
@@ -104,6 +115,49 @@ def test_fused_and_written_out_attention_give_the_same_result():
         graph = one_of(ops.Attention(4, 2, 8, True, fused), *[x.shape[1:] for x in tokens])
         results.append(built(graph)[0](*tokens))
     assert torch.allclose(*results, atol=1e-6)
+
+
+def test_a_box_round_the_whole_image_sees_all_of_it():
+    network, _ = built(one_of(ops.RoiAlign((2, 2), samples=2), (1, 4), (1, 4, 4)))
+    image = torch.arange(16.0).reshape(1, 1, 4, 4)
+    seen = network(torch.tensor([[[-1.0, -1.0, 1.0, 1.0]]]), image)
+    expected = torch.nn.functional.avg_pool2d(image, 2)
+    assert torch.allclose(seen[:, :, 0], expected)
+
+
+def test_pairs_of_features_are_multiplied_once_each():
+    network, _ = built(one_of(ops.DotInteraction(), (3, 2)))
+    first, second, third = features = torch.randn(3, 2)
+    expected = torch.stack([second @ first, third @ first, third @ second])
+    assert torch.allclose(network(features[None])[0], expected)
+
+
+def test_adapters_are_trained_and_the_weights_beside_them_are_not():
+    graph = llama.llama("small", llama.LlamaSize(32, 2, 4, 2, 64, 50, 8, adapter_rank=4))
+    network, loss = built(graph)
+    torch_data.initialise(network, graph.to_json(), seed=1)
+    before = {name: p.detach().clone() for name, p in network.named_parameters()}
+    (inputs, targets), *_ = torch_data.batches(
+        job(graph), 0, 1, network.input_names, loss.target_names
+    )
+    loss(network(*inputs), *targets).backward()
+    optimiser = {"name": "sgd", "learning_rate": 0.1}
+    torch_model.build_optimiser(network.parameters(), optimiser).step()
+    changed = {n for n, p in network.named_parameters() if not torch.equal(before[n], p)}
+    assert changed == {n for n in before if n.endswith(("_down.weight", "_up.weight"))}
+    assert sum(before[n].numel() for n in changed) == graph.cost(1).trainable_parameters
+
+
+def test_a_sparse_table_has_a_gradient_of_the_rows_that_were_looked_up():
+    network, loss = built(graph := zoo.build("wide_deep_vocab1000_emb8_fc2x16"))
+    (inputs, targets), *_ = torch_data.batches(
+        job(graph), 0, 1, network.input_names, loss.target_names
+    )
+    loss(network(*inputs), *targets).backward()
+    gradient = network.get_parameter("deep.table.weight").grad
+    assert gradient.is_sparse
+    described = {layer.name: layer.gradient_bytes for layer in graph.cost(4).layers}
+    assert gradient._values().numel() * 4 == described["deep.table"]
 
 
 def test_relative_attention_scores_by_distance():

@@ -376,7 +376,8 @@ def test_frozen_layers_have_no_gradient_and_stop_it():
     net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 4))
     net[0].requires_grad_(False)
     cost = costs(net, torch.randn(5, 8), 5)
-    assert cost.parameters == 36
+    assert (cost.parameters, cost.trainable_parameters) == (108, 36)
+    assert cost.gradient_bytes == 36 * 4
     assert cost.backward_flops == 5 * 2 * 8 * 4
 
 

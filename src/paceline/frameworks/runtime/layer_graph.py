@@ -11,7 +11,7 @@ from typing import Any
 Node = Mapping[str, Any]
 Shape = tuple[int, ...]
 
-LOSSES = frozenset({"cross_entropy", "ctc_loss", "elementwise_loss", "weighted_sum"})
+LOSSES = frozenset({"cross_entropy", "ctc_loss", "elementwise_loss", "focal_loss", "weighted_sum"})
 """Operations that belong to the loss, not to the network: they have no weights."""
 
 TIED_ROWS = "rows"

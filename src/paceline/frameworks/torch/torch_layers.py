@@ -79,14 +79,38 @@ def _linear(node: Fields, shapes: Shapes) -> nn.Module:
 
 
 @builds("embedding")
-def _embedding(node: Fields, _: Shapes) -> nn.Module:
-    return nn.Embedding(node["vocabulary"], node["width"])
+class Embedding(nn.Embedding):
+    """PyTorch's table; its gradient is sparse if the node says so and there are data."""
+
+    def __init__(self, node: Fields, _: Shapes) -> None:
+        super().__init__(node["vocabulary"], node["width"])
+        self._wants_sparse = node.get("sparse", False)
+
+    def forward(self, indices: Tensor) -> Tensor:
+        """A row for each index."""
+        sparse = self._wants_sparse and not has_no_data(indices)
+        return F.embedding(indices, self.weight, sparse=sparse)
 
 
 @builds("batch_norm")
 def _batch_norm(_: Fields, shapes: Shapes) -> nn.Module:
     kinds = (nn.BatchNorm1d, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
     return kinds[len(shapes[0]) - 1](shapes[0][0])
+
+
+@builds("frozen_batch_norm")
+class FrozenBatchNorm(nn.Module):
+    """Scale and shift of each channel that are not trained."""
+
+    def __init__(self, _: Fields, shapes: Shapes) -> None:
+        super().__init__()
+        shape = (shapes[0][0], *[1] * (len(shapes[0]) - 1))
+        self.register_buffer("scale", torch.ones(shape))
+        self.register_buffer("shift", torch.zeros(shape))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Channels after the batch."""
+        return x * self.scale + self.shift
 
 
 @builds("group_norm")
@@ -120,6 +144,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "silu": nn.SiLU,
     "hard_swish": nn.Hardswish,
     "leaky_relu": nn.LeakyReLU,
+    "elu": nn.ELU,
 }
 """Every activation of the graph."""
 
@@ -162,6 +187,82 @@ def _global_avg_pool(_: Fields, shapes: Shapes) -> nn.Module:
 @builds("add")
 def _add(_: Fields, shapes: Shapes) -> nn.Module:
     return Apply(lambda first, *others: sum(others, first), f"sum of {len(shapes)}")
+
+
+@builds("add_per_channel")
+def _add_per_channel(_: Fields, shapes: Shapes) -> nn.Module:
+    missing = (1,) * (len(shapes[0]) - len(shapes[1]))
+    return Apply(lambda x, y: x + y.reshape(*y.shape, *missing), "sum per channel")
+
+
+@builds("prelu")
+def _prelu(_: Fields, shapes: Shapes) -> nn.Module:
+    return nn.PReLU(shapes[0][0])
+
+
+@builds("fused_sum")
+class FusedSum(nn.Module):
+    """Inputs times rectified weights over their sum."""
+
+    def __init__(self, _: Fields, shapes: Shapes) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(len(shapes)))
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Tensors of one shape."""
+        weights = self.weight.relu()
+        weights = weights / (weights.sum() + 1e-4)
+        scaled = [x * weight for x, weight in zip(inputs, weights.unbind(), strict=True)]
+        return sum(scaled[1:], scaled[0])
+
+
+@builds("matrix_product")
+def _matrix_product(_: Fields, __: Shapes) -> nn.Module:
+    return Apply(torch.matmul, "matrix product")
+
+
+@builds("dot_interaction")
+class DotInteraction(nn.Module):
+    """Products of all pairs of features; of the square, what lies below its diagonal."""
+
+    def __init__(self, _: Fields, shapes: Shapes) -> None:
+        super().__init__()
+        count = shapes[0][0]
+        places = [row * count + column for row in range(count) for column in range(row)]
+        self.register_buffer("places", torch.tensor(places))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features of shape (batch, count, width)."""
+        return (x @ x.transpose(-2, -1)).flatten(1).index_select(1, self.places)
+
+
+@builds("upsample")
+def _upsample(node: Fields, _: Shapes) -> nn.Module:
+    return nn.Upsample(scale_factor=node["scale"])
+
+
+@builds("roi_align")
+class RoiAlign(nn.Module):
+    """Maps of equal shares of the boxes, interpolated from one feature map each."""
+
+    def __init__(self, node: Fields, _: Shapes) -> None:
+        super().__init__()
+        self._size, self._samples = node["size"], node["samples"]
+
+    def forward(self, boxes: Tensor, *maps: Tensor) -> Tensor:
+        """Boxes are (batch, count, 4), corners from -1 to 1; the count comes after the channels."""
+        shares = boxes.tensor_split(len(maps), dim=1)
+        return torch.cat([self._cut(*pair) for pair in zip(shares, maps, strict=True)], dim=2)
+
+    def _cut(self, boxes: Tensor, image: Tensor) -> Tensor:
+        rows, columns = (size * self._samples for size in self._size)
+        low, high = boxes[..., None, None, :2], boxes[..., None, None, 2:]
+        steps = [(torch.arange(n, device=boxes.device) + 0.5) / n for n in (columns, rows)]
+        places = torch.stack(torch.meshgrid(*steps, indexing="xy"), dim=-1)
+        points = (low + (high - low) * places).flatten(1, 2)
+        values = F.grid_sample(image, points, align_corners=False)
+        values = F.avg_pool2d(values, self._samples)
+        return values.unflatten(2, (boxes.shape[1], -1))
 
 
 @builds("multiply")

@@ -68,6 +68,8 @@ class Network(nn.Module):
             shared = node.get("shares_weights_with")
             if shared:
                 share_weights(module, modules[shared], node["name"], shared)
+            if node.get("frozen"):
+                module.requires_grad_(False)
             modules[node["name"]] = module
             add_nested(self, node["name"], module)
             self.steps.append((node["name"], module, node["inputs"]))
@@ -130,8 +132,16 @@ def elementwise_loss(node: Fields, predicted: Tensor, wanted: Tensor) -> Tensor:
     functions: dict[str, Callable[..., Tensor]] = {
         "smooth_l1": F.smooth_l1_loss,
         "binary_cross_entropy": F.binary_cross_entropy_with_logits,
+        "squared_error": F.mse_loss,
     }
     return functions[node["function"]](predicted.float(), wanted.float())
+
+
+def focal_loss(_: Fields, scores: Tensor, targets: Tensor) -> Tensor:
+    """Mean focal loss of sigmoids: easy scores, which are nearly right, count little."""
+    wanted = F.one_hot(targets, scores.shape[-1]).float()
+    entropy = F.binary_cross_entropy_with_logits(scores.float(), wanted, reduction="none")
+    return ((1 - (-entropy).exp()) ** 2 * entropy).mean()
 
 
 def ctc_loss(_: Fields, scores: Tensor, labels: Tensor) -> Tensor:
@@ -151,6 +161,7 @@ LOSS_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "cross_entropy": cross_entropy,
     "ctc_loss": ctc_loss,
     "elementwise_loss": elementwise_loss,
+    "focal_loss": focal_loss,
     "weighted_sum": lambda node, *losses: weighted_sum(node, losses, {}),
 }
 

@@ -142,7 +142,7 @@ class AdditiveAttention(nn.Module):
 
 @builds("lstm")
 class Lstm(nn.LSTM):
-    """PyTorch's LSTM, giving the states of every token."""
+    """PyTorch's LSTM, giving the states of every token; from a state and a cell if given."""
 
     def __init__(self, node: Fields, shapes: Shapes) -> None:
         super().__init__(
@@ -154,9 +154,9 @@ class Lstm(nn.LSTM):
             bidirectional=node["bidirectional"],
         )
 
-    def forward(self, tokens: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, *start: Tensor) -> Tensor:
         """Tokens of shape (batch, positions, features)."""
-        states, _ = super().forward(tokens)
+        states, _ = super().forward(tokens, tuple(own[None] for own in start) or None)
         return states
 
 

@@ -125,7 +125,7 @@ class TorchTraining(Training):
     def parts(self) -> dict[str, Callable[[int], Any]]:
         """Every part, on the bare network where it is whole."""
         optimiser = build_optimiser(self.network.parameters(), self.job["optimiser"])
-        sizes = [parameter.numel() for parameter in self.network.parameters()]
+        sizes = [own.numel() for own in self.network.parameters() if own.requires_grad]
         buffer = torch.zeros(sum(sizes), device=self.device)
 
         def forward(index: int) -> torch.Tensor:

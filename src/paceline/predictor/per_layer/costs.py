@@ -106,8 +106,9 @@ class PerLayerCosts:
         return (self.data.updates[0] - self.model.updates[0]) / (whole - share)
 
     def parameters(self, segment: Segment, way: Way) -> int:
-        """Parameters of a segment that one device holds."""
-        return sum(self.case(way).replica.parts[i].profile.parameters for i in segment.positions)
+        """Trained parameters of a segment that one device holds."""
+        parts = self.case(way).replica.parts
+        return sum(parts[i].profile.trainable_parameters for i in segment.positions)
 
     def tensors(self, segment: Segment) -> int:
         """Gradient tensors of a segment."""
@@ -185,4 +186,4 @@ class PerLayerCosts:
 
     @staticmethod
     def _parameters(case: PreparedStep) -> int:
-        return sum(part.profile.parameters for part in case.replica.parts)
+        return sum(part.profile.trainable_parameters for part in case.replica.parts)

@@ -41,6 +41,7 @@ class Sums:
     backward_exchange: Array
     kept_bytes: Array
     parameters: float
+    trainable_parameters: float
     gradient_bytes: float
     weight_bytes: float
 
@@ -154,6 +155,7 @@ class LayerTable:
             counts @ self._backward_exchange,
             np.tensordot(counts, self._kept_bytes, 1),
             float(counts @ self._parameters),
+            float(counts @ self._trainable_parameters),
             float(counts @ self._gradient_bytes),
             float(counts @ self._weight_bytes),
         )
@@ -171,7 +173,12 @@ class LayerTable:
         ).swapaxes(1, 2)
         width = precision(self.replica.workload.precision).operand_bytes
         self._parameters = np.array([float(part.profile.parameters) for part in kinds])
-        self._gradient_bytes = np.array([float(part.profile.gradient_bytes) for part in kinds])
+        self._trainable_parameters = np.array(
+            [float(part.profile.trainable_parameters) for part in kinds]
+        )
+        self._gradient_bytes = np.array(
+            [float(part.profile.gradient_bytes.fixed) for part in kinds]
+        )
         self._weight_bytes = self._parameters * width
 
     def _seconds(self, kinds: Sequence[ShardedLayer]) -> Array:

@@ -1,5 +1,7 @@
 """Memory of all plans of a setting on their fullest device."""
 
+from operator import attrgetter
+
 import numpy as np
 
 from paceline.plan.memory import (
@@ -24,23 +26,31 @@ def memory_bytes(setting: Setting) -> Array:
     totals = []
     for stage, own in ((0, first), (1, middle), (-1, last)):
         place = np.minimum(setting.pp - 1.0, stage) if stage >= 0 else setting.pp - 1.0
-        parameters = np.where(alone, whole.parameters, own.parameters + inner * middle.parameters)
+        held, trained = (
+            np.where(alone, of(whole), of(own) + inner * of(middle))
+            for of in (attrgetter("parameters"), attrgetter("trainable_parameters"))
+        )
         kept = np.where(
             alone,
             setting.by_micro_batch(whole.kept_bytes),
             setting.by_micro_batch(own.kept_bytes) + inner * of_middle,
         )
-        totals.append(_stage_bytes(setting, place, parameters, kept, largest))
+        totals.append(_stage_bytes(setting, place, held, trained, kept, largest))
     return np.asarray(np.maximum.reduce(totals))
 
 
 def _stage_bytes(
-    setting: Setting, stage: Array, parameters: Array, kept: Array, largest_block: float
+    setting: Setting,
+    stage: Array,
+    parameters: Array,
+    trained: Array,
+    kept: Array,
+    largest_block: float,
 ) -> Array:
     workload = setting.table.replica.workload
     widths = precision(workload.precision)
-    state = parameters * optimiser_bytes_per_parameter(workload.optimiser, widths)
-    gradients = parameters * widths.gradient_bytes
+    state = trained * optimiser_bytes_per_parameter(workload.optimiser, widths)
+    gradients = trained * widths.gradient_bytes
     zero, shards = setting.zero, setting.dp
     synchronisation = setting.case.synchronisation
     buffers = buffer_bytes(

@@ -105,6 +105,12 @@ class PlanSearch:
                 "plans with cp, ep or compressed gradients are not searched",
                 "leave them out, or let 'paceline predict' look at one plan",
             )
+        if self.workload.profile.has_sparse_gradients:
+            raise InputError(
+                "plans of networks with sparse tables are not searched: gradients grow with "
+                "the batch",
+                "let 'paceline predict' look at one plan",
+            )
 
     def run(self) -> Candidates:
         """Evaluate every plan."""

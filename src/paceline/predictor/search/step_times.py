@@ -51,7 +51,7 @@ def _pipelined(setting: Setting, own: EqualBlocks, through: Array) -> Array:
     ]
     ends = [
         end
-        + _update(setting, part.parameters + blocks * setting.middle.parameters)
+        + _update(setting, part.trainable_parameters + blocks * setting.middle.trainable_parameters)
         + _weights(setting, part.weight_bytes + blocks * setting.middle.weight_bytes)
         for end, part in zip(ready, (setting.first, setting.last), strict=True)
     ]
@@ -77,7 +77,8 @@ def _unpiped(setting: Setting) -> Array:
         np.maximum(each + (earlier - 1.0) * (each - forward - backward), each) - forward,
         0.0,
     )
-    overhead, update = _overhead(setting), _update(setting, np.full_like(alone, whole.parameters))
+    trained = np.full_like(alone, whole.trainable_parameters)
+    overhead, update = _overhead(setting), _update(setting, trained)
     if depends_on_times(setting.case.synchronisation):
         single = overhead + alone + update
         seconds = np.where(several, scheduled_seconds(setting, overhead, update), single)

@@ -35,6 +35,11 @@ class DataParallelSweep(Sweep):
                 f"sweeps do not have the synchronisation {policy.policy} ({policy.exchange})",
                 f"take --overlap {', '.join(VECTORISED)}, or 'paceline predict' for one point",
             )
+        if self.workload.profile.has_sparse_gradients:
+            raise InputError(
+                "sweeps do not have gradients of sparse tables, which grow with the batch",
+                "use 'paceline predict' for one point",
+            )
         if self.case.plan.zero or self.case.framework.shard_stage:
             raise InputError(
                 "sweeps are of unsharded data parallelism", "leave --zero out, or use 'predict'"
@@ -84,7 +89,8 @@ class DataParallelSweep(Sweep):
 
     @cached_property
     def _messages(self) -> list[Message]:
-        sizes = [float(layer.gradient_bytes) for layer in self.workload.profile.layers]
+        layers = self.workload.profile.layers
+        sizes = [float(layer.gradient_bytes.at(self.workload.batch)) for layer in layers]
         return messages(self.case.synchronisation, sizes, [0.0] * len(sizes), lambda size: size)
 
     @cached_property
@@ -146,7 +152,8 @@ class DataParallelSweep(Sweep):
         tensors = sum(len(layer.tensors) for layer in self.workload.profile.layers)
         overhead = self.case.framework.overhead_seconds
         added = np.where(workers > 1, added + overhead(tensors, 2), overhead(tensors, 1))
-        seconds = alone + self.update_seconds(self.workload.profile.parameters, memory) + added
+        trained = self.workload.profile.trainable_parameters
+        seconds = alone + self.update_seconds(trained, memory) + added
         return self.with_input(seconds, batch)
 
 

@@ -58,7 +58,7 @@ class ModelParallelSweep(Sweep):
         seconds = factor * self._computing(parts, batches, points)
         if workers > 1:
             seconds = seconds + self._exchanges(parts, workers, batches, points)
-        parameters = float(sum(part.profile.parameters for part in parts))
+        parameters = float(sum(part.profile.trainable_parameters for part in parts))
         seconds = seconds + self.update_seconds(parameters, points.memory)
         tensors = sum(len(part.profile.tensors) for part in parts)
         seconds = seconds + self.case.framework.overhead_seconds(tensors, 1)

@@ -28,6 +28,7 @@ def model_facts(name: str) -> dict[str, Any]:
         "inputs": {key: list(spec.shape) for key, spec in graph.inputs.items()},
         "sequence": graph.sequence,
         "parameters": cost.parameters,
+        "trainable_parameters": cost.trainable_parameters,
         "forward_flops_per_sample": cost.forward_flops,
         "training_flops_per_sample": cost.training_flops,
         "gradient_bytes": cost.gradient_bytes,
@@ -110,6 +111,7 @@ def inspected_json(graph: Graph, batch: int, seq: int | None, precision: str) ->
         "sequence": (seq or graph.sequence) if graph.uses_sequence else None,
         "precision": find_precision(precision).name,
         "parameters": cost.parameters,
+        "trainable_parameters": cost.trainable_parameters,
         "forward_flops": cost.forward_flops,
         "training_flops": cost.training_flops,
         "forward_bytes": cost.forward_bytes,
@@ -124,8 +126,12 @@ def inspected_json(graph: Graph, batch: int, seq: int | None, precision: str) ->
 
 def totals_text(cost: GraphCost) -> list[str]:
     """What a step costs altogether, in lines."""
+    trained = ""
+    if cost.trainable_parameters < cost.parameters:
+        trained = f", {cost.trainable_parameters:,} of them trained"
     return [
-        f"parameters  {cost.parameters:,}  (gradient {format_bytes(cost.gradient_bytes)})",
+        f"parameters  {cost.parameters:,}{trained}  "
+        f"(gradient {format_bytes(float(cost.gradient_bytes))})",
         f"arithmetic  forward {format_flops(float(cost.forward_flops))}, "
         f"with backward {format_flops(float(cost.training_flops))}",
         f"memory      {format_bytes(float(cost.activation_bytes))} kept for backward, "
@@ -141,8 +147,8 @@ def layer_json(layer: LayerCost) -> dict[str, Any]:
         "kind": layer.kind,
         "output_shape": list(layer.output_shape),
         "parameters": layer.parameters,
+        "trainable_parameters": layer.trainable_parameters,
         **numbers,
-        "gradient_bytes": layer.gradient_bytes,
     }
 
 

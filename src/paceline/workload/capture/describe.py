@@ -113,6 +113,9 @@ class _Pair:
             shape=_sample_shape(segment.output_shape, self.batch),
             tensors=tensors,
             recorded_work=work,
+            frozen_tensors=tuple(
+                RecordedTensor(name, shape) for name, shape in segment.frozen.items()
+            ),
             unknown=tuple(
                 UnknownOperation(operation, size / total_bytes)
                 for operation, size in segment.unknown_bytes.items()

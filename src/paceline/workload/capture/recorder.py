@@ -43,6 +43,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._constants: set[int] = set()
         self._kept: set[int] = set()
         self._parameter_names: dict[int, tuple[str, tuple[int, ...]]] = {}
+        self._frozen_not_yet_used: dict[int, tuple[str, tuple[int, ...]]] = {}
         self._inputs = dict(inputs)
         self._index_limits: dict[str, int] = {}
         self._prepare(model)
@@ -52,8 +53,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             storage = self._storage(parameter)
             self._weights.add(storage)
             self._constants.add(storage)
-            if parameter.requires_grad and storage not in self._parameter_names:
-                self._parameter_names[storage] = (name, tuple(parameter.shape))
+            names = self._parameter_names if parameter.requires_grad else self._frozen_not_yet_used
+            names.setdefault(storage, (name, tuple(parameter.shape)))
         for buffer in model.buffers():
             self._constants.add(self._storage(buffer))
         for name, tensor in self._inputs.items():
@@ -160,6 +161,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             if storage in self._parameter_names:
                 name, shape = self._parameter_names[storage]
                 segment.parameters[name] = shape
+            if storage in self._frozen_not_yet_used:
+                name, shape = self._frozen_not_yet_used.pop(storage)
+                segment.frozen[name] = shape
         if call.name == "aten::embedding":
             table, indices = call.args[:2]
             source = self._producer.get(self._storage(indices))

@@ -29,13 +29,15 @@ class Segment:
     """Operations that one call of a module did itself, without interruption by another module.
 
     ``module`` is its path in the model; ``reads`` are indices of earlier segments, or names of
-    inputs; ``kind`` is that of the graph's operation it is costed like, where it is known
-    beforehand. Products are in the order of execution, so that two recordings can be compared.
+    inputs; ``frozen`` are tensors without a gradient that were first used here; ``kind`` is that
+    of the graph's operation it is costed like, where it is known beforehand. Products are in the
+    order of execution, so that two recordings can be compared.
     """
 
     module: str
     reads: dict[int | str, None] = field(default_factory=dict)
     parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    frozen: dict[str, tuple[int, ...]] = field(default_factory=dict)
     forward: list[Product] = field(default_factory=list)
     input_gradient: list[Product] = field(default_factory=list)
     weight_gradient: list[Product] = field(default_factory=list)

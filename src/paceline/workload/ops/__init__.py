@@ -11,18 +11,35 @@ from paceline.workload.ops.base import OPS, Kept, Op, Traffic, Work, register
 from paceline.workload.ops.convolution import Convolution
 from paceline.workload.ops.dense import ClassToken, Embedding, Linear, PositionEmbedding
 from paceline.workload.ops.experts import MixtureOfExperts
-from paceline.workload.ops.losses import CrossEntropy, CtcLoss, ElementwiseLoss, WeightedSum
+from paceline.workload.ops.losses import (
+    CrossEntropy,
+    CtcLoss,
+    ElementwiseLoss,
+    FocalLoss,
+    WeightedSum,
+)
 from paceline.workload.ops.norms import (
     BatchNorm,
+    FrozenBatchNorm,
     GroupNorm,
     LayerNorm,
     LocalResponseNorm,
     RmsNorm,
 )
-from paceline.workload.ops.pointwise import Activation, Add, Dropout, Multiply
+from paceline.workload.ops.pointwise import (
+    Activation,
+    Add,
+    AddPerChannel,
+    Dropout,
+    FusedSum,
+    Multiply,
+    Prelu,
+)
 from paceline.workload.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
+from paceline.workload.ops.products import DotInteraction, MatrixProduct
 from paceline.workload.ops.recorded import Recorded, RecordedTensor, UnknownOperation
 from paceline.workload.ops.recurrent import Lstm
+from paceline.workload.ops.resampling import RoiAlign, Upsample
 from paceline.workload.ops.shaping import (
     Concatenate,
     Flatten,
@@ -38,6 +55,7 @@ __all__ = [
     "AdaptiveCrossEntropy",
     "AdaptiveEmbedding",
     "Add",
+    "AddPerChannel",
     "AdditiveAttention",
     "Attention",
     "AveragePool",
@@ -47,10 +65,14 @@ __all__ = [
     "Convolution",
     "CrossEntropy",
     "CtcLoss",
+    "DotInteraction",
     "Dropout",
     "ElementwiseLoss",
     "Embedding",
     "Flatten",
+    "FocalLoss",
+    "FrozenBatchNorm",
+    "FusedSum",
     "GlobalAveragePool",
     "GroupNorm",
     "Kept",
@@ -58,22 +80,26 @@ __all__ = [
     "Linear",
     "LocalResponseNorm",
     "Lstm",
+    "MatrixProduct",
     "MaxPool",
     "MixtureOfExperts",
     "Multiply",
     "Op",
     "PadShortcut",
     "PositionEmbedding",
+    "Prelu",
     "Recorded",
     "RecordedTensor",
     "RelativeAttention",
     "Reshape",
     "RmsNorm",
+    "RoiAlign",
     "Rotary",
     "Slice",
     "Traffic",
     "Transpose",
     "UnknownOperation",
+    "Upsample",
     "WeightedSum",
     "Work",
     "register",

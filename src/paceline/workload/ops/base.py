@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias, TypeVar
 
 import numpy as np
@@ -68,7 +68,11 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of one operation on one sample: matrix products, traffic, and what is kept."""
+    """The work of one operation on one sample: matrix products, traffic, and what is kept.
+
+    ``weight_gradient_traffic`` and ``kept_for_weights`` come on top of ``backward_traffic`` and
+    ``kept``: what only the gradient of the weights moves and keeps.
+    """
 
     forward: tuple[Gemm, ...] = ()
     weight_gradient: tuple[Gemm, ...] = ()
@@ -76,6 +80,18 @@ class Work:
     forward_traffic: Traffic = Traffic()
     backward_traffic: Traffic = Traffic()
     kept: Kept = Kept()
+    weight_gradient_traffic: Traffic = Traffic()
+    kept_for_weights: Kept = Kept()
+
+    def without_weight_gradient(self) -> "Work":
+        """The work where the weights are frozen: gradients pass through to the inputs only."""
+        return replace(
+            self,
+            weight_gradient=(),
+            backward_traffic=replace(self.backward_traffic, weight_gradients=0),
+            weight_gradient_traffic=Traffic(),
+            kept_for_weights=Kept(),
+        )
 
 
 class Op(ABC):
@@ -100,6 +116,14 @@ class Op(ABC):
     def parameters(self, inputs: Shapes) -> Parameters:
         """Shape of each trainable tensor by name, as PyTorch stores it."""
         return {}
+
+    def frozen_parameters(self, inputs: Shapes) -> Parameters:
+        """Shape of each tensor that is held and never trained, whatever the node says."""
+        return {}
+
+    def gradient_elements(self, inputs: Shapes) -> Affine:
+        """Numbers of parameter gradient that workers exchange, as a function of the batch."""
+        return Affine(count_parameters(self.parameters(inputs)), 0)
 
     @abstractmethod
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:

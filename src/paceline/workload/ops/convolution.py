@@ -100,16 +100,15 @@ class Convolution(Op):
         slides = self._sliding_window()
         forward = Gemm(rows, positions, depth, self.groups, "n", slides)
         input_gradient = Gemm(depth, positions, rows, self.groups, "n", slides)
-        backward = Traffic(read + written, weight_gradients=weights)
-        if needs_input_gradient:
-            backward += Traffic(read + written, weights=weights)
+        moved = read + written
         return Work(
             forward=(forward,),
             weight_gradient=(Gemm(rows, depth, positions, self.groups, "k", slides),),
             input_gradient=(input_gradient,) if needs_input_gradient else (),
-            forward_traffic=Traffic(read + written, weights=weights),
-            backward_traffic=backward,
-            kept=Kept(inputs=(0,)),
+            forward_traffic=Traffic(moved, weights=weights),
+            backward_traffic=Traffic(moved, weights) if needs_input_gradient else Traffic(),
+            weight_gradient_traffic=Traffic(moved, weight_gradients=weights),
+            kept_for_weights=Kept(inputs=(0,)),
         )
 
     def _sliding_window(self) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from paceline.errors import InputError
-from paceline.workload.cost import Gemm, Shape
+from paceline.workload.cost import Affine, Gemm, Shape
 from paceline.workload.ops.base import (
     INDEX_BYTES,
     Kept,
@@ -54,9 +54,6 @@ class Linear(Op):
         rows, features = elements(shape[:-1]), fixed_dimension(shape, -1)
         weights = count_parameters(self.parameters(inputs))
         moved = elements(shape) + rows * self.out_features
-        backward = Traffic(moved, weight_gradients=weights)
-        if needs_input_gradient:
-            backward += Traffic(moved, weights=weights)
         return Work(
             forward=(Gemm(self.out_features, rows, features, grows="n"),),
             weight_gradient=(Gemm(self.out_features, features, rows, grows="k"),),
@@ -66,20 +63,26 @@ class Linear(Op):
                 else ()
             ),
             forward_traffic=Traffic(moved, weights=weights),
-            backward_traffic=backward,
-            kept=Kept(inputs=(0,)),
+            backward_traffic=Traffic(moved, weights) if needs_input_gradient else Traffic(),
+            weight_gradient_traffic=Traffic(moved, weight_gradients=weights),
+            kept_for_weights=Kept(inputs=(0,)),
         )
 
 
 @register
 @dataclass(frozen=True, slots=True)
 class Embedding(Op):
-    """A row of a table for each index. Its gradient is dense: the whole table is written."""
+    """A row of a table for each index.
+
+    Its gradient is dense, the whole table is written and exchanged, unless it is ``sparse``:
+    then it is the rows that were looked up, a row for each index.
+    """
 
     kind: ClassVar[str] = "embedding"
 
     vocabulary: int
     width: int
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         require_positive(vocabulary=self.vocabulary, width=self.width)
@@ -92,18 +95,24 @@ class Embedding(Op):
         """The table."""
         return {"weight": (self.vocabulary, self.width)}
 
+    def gradient_elements(self, inputs: Shapes) -> Affine:
+        """The table, or where it is sparse a row for each index."""
+        if self.sparse:
+            return Affine(0, elements(inputs[0]) * self.width)
+        return Affine(self.vocabulary * self.width, 0)
+
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Moves rows, computes nothing; keeps the indices."""
         indices = elements(inputs[0])
         rows = indices * self.width
         return Work(
             forward_traffic=Traffic(2 * rows, other_bytes=indices * INDEX_BYTES),
-            backward_traffic=Traffic(
+            weight_gradient_traffic=Traffic(
                 2 * rows,
-                weight_gradients=self.vocabulary * self.width,
+                weight_gradients=0 if self.sparse else self.vocabulary * self.width,
                 other_bytes=indices * INDEX_BYTES,
             ),
-            kept=Kept(inputs=(0,)),
+            kept_for_weights=Kept(inputs=(0,)),
         )
 
 
@@ -140,7 +149,7 @@ class PositionEmbedding(Op):
         weights = count_parameters(self.parameters(inputs))
         return Work(
             forward_traffic=Traffic(2 * size, weights=weights),
-            backward_traffic=Traffic(size, weight_gradients=weights),
+            weight_gradient_traffic=Traffic(size, weight_gradients=weights),
         )
 
 
@@ -166,5 +175,5 @@ class ClassToken(Op):
         width = fixed_dimension(inputs[0], -1)
         return Work(
             forward_traffic=Traffic(2 * elements(inputs[0]) + width, weights=width),
-            backward_traffic=Traffic(width, weight_gradients=width),
+            weight_gradient_traffic=Traffic(width, weight_gradients=width),
         )

@@ -58,6 +58,27 @@ class CrossEntropy(Op):
 
 @register
 @dataclass(frozen=True, slots=True)
+class FocalLoss(CrossEntropy):
+    """Mean focal loss (Lin et al. 2017) of the sigmoid of each score against integer targets.
+
+    A score is wanted to be one for its target and zero for all other classes.
+    """
+
+    kind: ClassVar[str] = "focal_loss"
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps the scores, and in 32 bits their probabilities."""
+        scores, targets = elements(inputs[0]), elements(inputs[1])
+        wide = scores * FLOAT32_BYTES
+        return Work(
+            forward_traffic=Traffic(scores, other_bytes=2 * wide + targets * INDEX_BYTES),
+            backward_traffic=Traffic(scores, other_bytes=2 * wide + targets * INDEX_BYTES),
+            kept=Kept(inputs=(0, 1), other_bytes=wide),
+        )
+
+
+@register
+@dataclass(frozen=True, slots=True)
 class WeightedSum(Op):
     """Weighted sum of single numbers: the losses of a network with auxiliary heads."""
 
@@ -79,7 +100,7 @@ class WeightedSum(Op):
         return Work()
 
 
-_FUNCTIONS = ("smooth_l1", "binary_cross_entropy")
+_FUNCTIONS = ("smooth_l1", "binary_cross_entropy", "squared_error")
 
 
 @register

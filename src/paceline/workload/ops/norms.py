@@ -64,6 +64,24 @@ class BatchNorm(Op):
 
 @register
 @dataclass(frozen=True, slots=True)
+class FrozenBatchNorm(Op):
+    """Scales and shifts each channel by constants of pre-training: nothing is trained."""
+
+    kind: ClassVar[str] = "frozen_batch_norm"
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the input."""
+        require_rank(inputs[0], 1, "channels in the first dimension")
+        return inputs[0]
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """One pass each way; keeps nothing."""
+        moved = Traffic(2 * elements(inputs[0]))
+        return Work(forward_traffic=moved, backward_traffic=moved)
+
+
+@register
+@dataclass(frozen=True, slots=True)
 class GroupNorm(Op):
     """Normalises each of ``groups`` groups of channels within a sample."""
 

@@ -10,11 +10,13 @@ from paceline.workload.ops.base import (
     MASK_BYTES,
     Kept,
     Op,
+    Parameters,
     Shapes,
     Traffic,
     Work,
     describe,
     elements,
+    fixed_dimension,
     register,
     same_shape,
 )
@@ -30,6 +32,7 @@ KEEPS_OUTPUT = {
     "silu": False,
     "hard_swish": False,
     "leaky_relu": False,
+    "elu": True,
 }
 """Every activation; whether its gradient is computed from its output (else from its input)."""
 
@@ -79,6 +82,88 @@ class Add(Op):
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Reads all, writes one."""
         return Work(forward_traffic=Traffic((len(inputs) + 1) * elements(inputs[0])))
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class AddPerChannel(Op):
+    """Adds the second input, one value per channel of the first, at all of its positions."""
+
+    kind: ClassVar[str] = "add_per_channel"
+    least_inputs: ClassVar[int] = 2
+    most_inputs: ClassVar[int | None] = 2
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the first input."""
+        first, second = inputs
+        if not same_shape(first[: len(second)], second):
+            raise InputError(
+                f"cannot add {describe(second)} to the channels of {describe(first)}",
+                "the second input has the leading dimensions of the first",
+            )
+        return first
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps nothing; backward sums the gradient over the positions."""
+        first, second = elements(inputs[0]), elements(inputs[1])
+        return Work(
+            forward_traffic=Traffic(2 * first + second),
+            backward_traffic=Traffic(first + second),
+        )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class FusedSum(Op):
+    """Sum of equal shapes with learned weights, made positive and to add up to one (BiFPN)."""
+
+    kind: ClassVar[str] = "fused_sum"
+    least_inputs: ClassVar[int] = 2
+    most_inputs: ClassVar[int | None] = None
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As each input."""
+        _require_equal(inputs)
+        return inputs[0]
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """One weight for each input."""
+        return {"weight": (len(inputs),)}
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Scales each input, then adds; keeps all inputs."""
+        size, count = elements(inputs[0]), len(inputs)
+        return Work(
+            forward_traffic=Traffic((3 * count + 1) * size),
+            backward_traffic=Traffic(4 * count * size),
+            kept=Kept(inputs=tuple(range(count))),
+        )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Prelu(Op):
+    """A rectifier with a learned slope below zero for each channel."""
+
+    kind: ClassVar[str] = "prelu"
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the input."""
+        return inputs[0]
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """The slope of each channel."""
+        return {"weight": (fixed_dimension(inputs[0], 0),)}
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """One pass forward; backward also writes what is summed to the slopes' gradient."""
+        size = elements(inputs[0])
+        return Work(
+            forward_traffic=Traffic(2 * size),
+            backward_traffic=Traffic(3 * size),
+            weight_gradient_traffic=Traffic(2 * size),
+            kept=Kept(inputs=(0,)),
+        )
 
 
 @register

@@ -9,7 +9,7 @@ from paceline.workload.ops.base import Op, Parameters, Shapes, Work, register
 
 @dataclass(frozen=True, slots=True)
 class RecordedTensor:
-    """A trainable tensor of a captured module, by its name there."""
+    """A parameter tensor of a captured module, by its name there."""
 
     name: str
     shape: tuple[int, ...]
@@ -44,6 +44,7 @@ class Recorded(Op):
     shape: tuple[int, ...]
     tensors: tuple[RecordedTensor, ...]
     recorded_work: Work
+    frozen_tensors: tuple[RecordedTensor, ...] = ()
     unknown: tuple[UnknownOperation, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -59,6 +60,10 @@ class Recorded(Op):
     def parameters(self, inputs: Shapes) -> Parameters:
         """The trainable tensors that were first used here."""
         return {tensor.name: tensor.shape for tensor in self.tensors}
+
+    def frozen_parameters(self, inputs: Shapes) -> Parameters:
+        """The tensors without a gradient that were first used here."""
+        return {tensor.name: tensor.shape for tensor in self.frozen_tensors}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """As recorded."""

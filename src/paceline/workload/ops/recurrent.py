@@ -19,6 +19,7 @@ from paceline.workload.ops.base import (
     fixed_dimension,
     register,
     require_positive,
+    same_shape,
 )
 
 _GATES = 4
@@ -30,10 +31,12 @@ class Lstm(Op):
     """Long short-term memory over tokens x features, as PyTorch defines it (two biases).
 
     The products with the inputs run over all tokens at once, those with the state one token
-    after the other: ``tokens`` small products in a row.
+    after the other: ``tokens`` small products in a row. A single layer in one direction may also
+    read the hidden state and the cell that it starts from, else it starts from zeros.
     """
 
     kind: ClassVar[str] = "lstm"
+    most_inputs: ClassVar[int | None] = 3
 
     hidden: int
     layers: int = 1
@@ -50,9 +53,15 @@ class Lstm(Op):
 
     def output(self, inputs: Shapes) -> Shape:
         """The states of both directions for every token."""
-        (shape,) = inputs
+        shape, *states = inputs
         if len(shape) != 2:
             raise InputError(f"needs tokens x features, got {describe(shape)}")
+        if states and (
+            len(states) != 2
+            or self.layers * self.directions != 1
+            or not all(same_shape(state, (self.hidden,)) for state in states)
+        ):
+            raise InputError("one layer in one direction may start from a state and a cell")
         return (shape[0], self.hidden * self.directions)
 
     def parameters(self, inputs: Shapes) -> Parameters:

@@ -15,10 +15,13 @@ class NetworkBuilder:
 
     Methods take the name of a layer, the names of what it reads, and its settings; ``scope``
     prefixes names, so that ``block.0.conv1`` is written as ``conv1`` inside ``block.0``.
+    ``image_norm`` is what `batch_norm` writes, so that a backbone can be had with another.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, image_norm: ops.Op | None = None) -> None:
         self.name = name
+        self._image_norm = image_norm or ops.BatchNorm()
+        self._frozen = False
         self._inputs: dict[str, InputSpec] = {}
         self._nodes: list[Node] = []
         self._scopes: list[str] = []
@@ -31,6 +34,15 @@ class NetworkBuilder:
             yield
         finally:
             self._scopes.pop()
+
+    @contextmanager
+    def frozen(self, is_frozen: bool = True) -> Iterator[None]:
+        """Weights of layers written inside are used and not trained."""
+        before, self._frozen = self._frozen, is_frozen
+        try:
+            yield
+        finally:
+            self._frozen = before
 
     def image(self, *shape: int, name: str = "image") -> str:
         """An input of floating-point numbers, channels first."""
@@ -50,7 +62,7 @@ class NetworkBuilder:
     def add_node(self, name: str, op: ops.Op, *reads: str, shares: str | None = None) -> str:
         """Any operation."""
         full_name = ".".join([*self._scopes, name])
-        self._nodes.append(Node(full_name, op, reads, shares))
+        self._nodes.append(Node(full_name, op, reads, shares, self._frozen))
         return full_name
 
     def build(
@@ -74,6 +86,7 @@ class NetworkBuilder:
         groups: int = 1,
         bias: bool = False,
         dimensions: int = 2,
+        shares: str | None = None,
     ) -> str:
         """A convolution; a single size holds for every dimension."""
         rank = len(kernel) if isinstance(kernel, tuple) else dimensions
@@ -86,10 +99,17 @@ class NetworkBuilder:
             groups,
             bias,
         )
-        return self.add_node(name, op, x)
+        return self.add_node(name, op, x, shares=shares)
 
     def conv_transposed(
-        self, name: str, x: str, out_channels: int, kernel: int, stride: int, *, dimensions: int = 2
+        self,
+        name: str,
+        x: str,
+        out_channels: int,
+        kernel: Sizes,
+        stride: Sizes,
+        *,
+        dimensions: int = 2,
     ) -> str:
         """A transposed convolution with bias, without padding."""
         op = ops.Convolution(
@@ -142,16 +162,17 @@ class NetworkBuilder:
             return self.activation(activation, y, activation)
 
     def batch_norm(self, name: str, x: str) -> str:
-        """Batch normalisation."""
-        return self.add_node(name, ops.BatchNorm(), x)
+        """Batch normalisation, or what the network has in its place."""
+        return self.add_node(name, self._image_norm, x)
 
     def layer_norm(self, name: str, x: str, bias: bool = True) -> str:
         """Layer normalisation."""
         return self.add_node(name, ops.LayerNorm(bias), x)
 
     def activation(self, name: str, x: str, function: str = "relu") -> str:
-        """A function of each element."""
-        return self.add_node(name, ops.Activation(function), x)
+        """A function of each element; ``prelu`` learns a slope for each channel."""
+        op = ops.Prelu() if function == "prelu" else ops.Activation(function)
+        return self.add_node(name, op, x)
 
     def max_pool(
         self, name: str, x: str, kernel: int, stride: int, padding: int = 0, ceil: bool = False
@@ -205,6 +226,14 @@ class NetworkBuilder:
         op = ops.Attention(heads, kv_heads or heads, head_dim, causal)
         return self.add_node(name, op, query, key, value)
 
+    def multiply(self, name: str, x: str, y: str) -> str:
+        """A product; the second may be one value per channel of the first."""
+        return self.add_node(name, ops.Multiply(), x, y)
+
+    def reshape(self, name: str, x: str, *shape: int) -> str:
+        """Another shape of as many elements."""
+        return self.add_node(name, ops.Reshape(shape), x)
+
     def part(self, name: str, x: str, axis: int, start: int, stop: int) -> str:
         """A part of one dimension."""
         return self.add_node(name, ops.Slice(axis, start, stop), x)
@@ -213,9 +242,23 @@ class NetworkBuilder:
         """The dimensions of a sample in another order."""
         return self.add_node(name, ops.Transpose(axes), x)
 
+    def elementwise_loss(self, name: str, function: str, predicted: str, wanted: str) -> str:
+        """The mean of a function of prediction and target."""
+        return self.add_node(name, ops.ElementwiseLoss(function), predicted, wanted)
+
+    def sum_of_losses(self, *losses: str) -> Graph:
+        """The finished graph of a network whose losses are added."""
+        weights = (1.0,) * len(losses)
+        return self.build(self.add_node("loss", ops.WeightedSum(weights), *losses))
+
     def cross_entropy(self, name: str, scores: str, targets: str) -> str:
         """The loss of scores against integer targets."""
         return self.add_node(name, ops.CrossEntropy(), scores, targets)
+
+    def segmentation_loss(self, maps: str, classes: int, *sides: int) -> Graph:
+        """The finished graph of a segmenter: a map of scores per class against a label each."""
+        last = self.transpose("classes_last", maps, *range(1, len(sides) + 1), 0)
+        return self.build(self.cross_entropy("loss", last, self.integers("label", classes, *sides)))
 
     def classifier_loss(self, scores: str, classes: int) -> Graph:
         """The finished graph of an image classifier: scores against a label."""

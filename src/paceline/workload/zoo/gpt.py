@@ -46,14 +46,16 @@ MEGATRON = {
     "gpt3_760m": GptSize(1536, 24, 16),
     "gpt3_1.3b": GptSize(2048, 24, 16),
     "gpt3_2.7b": GptSize(2560, 32, 32),
+    "gpt3_5b": GptSize(4096, 24, 32),
     "gpt3_6.7b": GptSize(4096, 32, 32),
     "gpt3_13b": GptSize(5120, 40, 40),
+    "gpt3_20b": GptSize(6144, 44, 48),
     "gpt3_175b": GptSize(12_288, 96, 96),
     "megatron_22b": GptSize(6144, 48, 64),
     "mt_nlg_530b": GptSize(20_480, 105, 128),
     "gpt_1t": GptSize(25_600, 128, 160),
 }
-"""Sizes of the GPT-3 paper and of Megatron's (2205.05198), with Megatron's vocabulary."""
+"""Sizes of the GPT-3 paper, of NeMo and of Megatron's (2205.05198), with Megatron's vocabulary."""
 
 MPT = {
     "mpt_125m": GptSize(768, 12, 12, MPT_VOCABULARY),

@@ -1,4 +1,9 @@
-"""Llama 2 and 3 and Mixtral: RMS norm, rotary positions, gated feed-forward, no biases."""
+"""Llama 2 and 3 and Mixtral: RMS norm, rotary positions, gated feed-forward, no biases.
+
+With low-rank adapters (LoRA, Hu et al. 2021) the weights are frozen and pairs of narrow matrices
+beside those of the attention are trained, one pair for queries, keys and values together, as
+MLPerf's benchmark of fine-tuning has them.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +14,10 @@ from paceline.workload.zoo.builder import NetworkBuilder
 
 @dataclass(frozen=True, slots=True)
 class LlamaSize:
-    """Numbers that describe a Llama; ``experts`` of which each token uses ``top_k``, or none."""
+    """Numbers that describe a Llama; ``experts`` of which each token uses ``top_k``, or none.
+
+    ``adapter_rank`` is the inner width of the adapters that are trained instead of the weights.
+    """
 
     hidden: int
     layers: int
@@ -21,7 +29,13 @@ class LlamaSize:
     tied: bool = False
     experts: int = 0
     top_k: int = 0
+    adapter_rank: int = 0
 
+
+ADAPTER_RANK = 16
+"""Inner width of the adapters of MLPerf's benchmark."""
+
+_ADAPTER_DROPOUT = 0.1
 
 LLAMA = {
     "llama2_7b": LlamaSize(4096, 32, 32, 32, 11_008, 32_000, 4096),
@@ -41,13 +55,14 @@ def llama(name: str, size: LlamaSize) -> Graph:
     """The decoder of a size, with its loss over every token."""
     net = NetworkBuilder(name)
     tokens = net.integers("tokens", size.vocabulary, "sequence")
-    x = net.embedding("embedding", tokens, size.vocabulary, size.hidden)
-    for layer in range(size.layers):
-        with net.scope(f"blocks.{layer}"):
-            x = _block(net, x, size)
-    x = net.add_node("norm", ops.RmsNorm(), x)
-    shares = "embedding" if size.tied else None
-    scores = net.linear("head", x, size.vocabulary, bias=False, shares=shares)
+    with net.frozen(size.adapter_rank > 0):
+        x = net.embedding("embedding", tokens, size.vocabulary, size.hidden)
+        for layer in range(size.layers):
+            with net.scope(f"blocks.{layer}"):
+                x = _block(net, x, size)
+        x = net.add_node("norm", ops.RmsNorm(), x)
+        shares = "embedding" if size.tied else None
+        scores = net.linear("head", x, size.vocabulary, bias=False, shares=shares)
     target = net.integers("target", size.vocabulary, "sequence")
     dimensions = {
         "hidden": size.hidden,
@@ -78,9 +93,9 @@ def _attention(net: NetworkBuilder, x: str, size: LlamaSize) -> str:
     head_dim = size.hidden // size.heads
     narrow = head_dim * size.kv_heads
     with net.scope("attention"):
-        query = net.linear("query", x, size.hidden, bias=False)
-        key = net.linear("key", x, narrow, bias=False)
-        value = net.linear("value", x, narrow, bias=False)
+        query, key, value = _adapted(
+            net, x, size, {"query": size.hidden, "key": narrow, "value": narrow}
+        )
         y = net.attention(
             "scores",
             net.add_node("rotary_query", ops.Rotary(head_dim), query),
@@ -91,7 +106,22 @@ def _attention(net: NetworkBuilder, x: str, size: LlamaSize) -> str:
             head_dim=head_dim,
             causal=True,
         )
-        return net.linear("out", y, size.hidden, bias=False)
+        return _adapted(net, y, size, {"out": size.hidden})[0]
+
+
+def _adapted(net: NetworkBuilder, x: str, size: LlamaSize, widths: dict[str, int]) -> list[str]:
+    """Linear maps of one input by name and width, with an adapter beside them if there are any."""
+    made = [net.linear(name, x, width, bias=False) for name, width in widths.items()]
+    if not size.adapter_rank:
+        return made
+    first = next(iter(widths))
+    with net.frozen(False):
+        narrow = net.dropout(f"{first}_adapter_dropout", x, _ADAPTER_DROPOUT)
+        narrow = net.linear(f"{first}_down", narrow, size.adapter_rank, bias=False)
+        return [
+            net.add(f"{name}_sum", y, net.linear(f"{name}_up", narrow, width, bias=False))
+            for y, (name, width) in zip(made, widths.items(), strict=True)
+        ]
 
 
 def _gated_feed_forward(net: NetworkBuilder, x: str, size: LlamaSize) -> str:

@@ -2,6 +2,7 @@
 
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.inverted_residual import InvertedResidual
 
 
 def mobilenet_v1() -> Graph:
@@ -36,20 +37,9 @@ def mobilenet_v2() -> Graph:
         for repeat in range(repeats):
             with net.scope(f"block{number}"):
                 stride = first_stride if repeat == 0 else 1
-                x = _inverted_residual(net, x, width, out, expansion, stride)
+                block = InvertedResidual(expansion, activation="relu6")
+                x = block.write(net, x, width, out, stride)
             width, number = out, number + 1
     x = net.conv_unit("head", x, 1280, 1, activation="relu6")
     x = net.dropout("dropout", net.global_avg_pool("pool", x), 0.2)
     return net.classifier_loss(net.linear("fc", x, 1000), classes=1000)
-
-
-def _inverted_residual(
-    net: NetworkBuilder, x: str, width: int, out: int, expansion: int, stride: int
-) -> str:
-    inner, y = width * expansion, x
-    if expansion > 1:
-        y = net.conv_unit("expand", y, inner, 1, activation="relu6")
-    y = net.conv_unit("depthwise", y, inner, 3, stride, 1, groups=inner, activation="relu6")
-    with net.scope("project"):
-        y = net.conv_norm("", y, out, 1)
-    return net.add("add", y, x) if stride == 1 and width == out else y

@@ -1,8 +1,7 @@
-"""The list of networks by name, with the sizes that any GPT or BERT can have."""
+"""The list of networks by name, with the sizes that some families can have at will."""
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from types import MappingProxyType
 
@@ -11,40 +10,45 @@ from paceline.naming import unknown_name
 from paceline.workload.graph import Graph
 from paceline.workload.zoo import (
     alexnet,
+    bart,
     bert,
     densenet,
+    efficientdet,
+    face,
+    fusion_transformer,
     googlenet,
     gpt,
+    gpunet,
     inception,
+    jasper,
     llama,
+    mask_rcnn,
     mlp,
     mobilenet,
     quartznet,
+    recommender,
     recurrent,
     resnet,
     resnet_cifar,
+    retinanet,
     ssd,
+    stable_diffusion,
     transformer,
     transformer_xl,
     unet,
+    unet3d,
+    unet_industrial,
     vgg,
     vit,
 )
+from paceline.workload.zoo.entry import Entry, adapted_llama, elastic_gpt
+from paceline.workload.zoo.free_sizes import free_size
 from paceline.workload.zoo.spelling import canonical, squeezed
 
-_HINT = "'paceline models' lists all; any gpt_h1024_l24 or bert_h768_l12 can be named too"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A network of the zoo: its family, and how to write it down.
-
-    ``build_for`` is set where learned positions are as many as the sequence is long.
-    """
-
-    family: str
-    build: Callable[[], Graph]
-    build_for: Callable[[int], Graph] | None = None
+_HINT = (
+    "'paceline models' lists all; any gpt_h1024_l24, bert_h768_l12, llama_h4096_l32 or "
+    "llama3_8b_lora can be named too"
+)
 
 
 def names() -> list[str]:
@@ -66,7 +70,10 @@ def build(name: str, sequence: int | None = None) -> Graph:
     """The network called ``name``, in any common spelling (``ResNet-50``, ``gpt2-xl``).
 
     ``gpt_h{hidden}_l{layers}`` and ``bert_h{hidden}_l{layers}``, followed by ``_a{heads}`` and
-    ``_v{vocabulary}`` if wanted, are networks of any size (64 wide heads unless said).
+    ``_v{vocabulary}`` if wanted, are networks of any size (64 wide heads unless said). So are
+    ``llama_h{hidden}_l{layers}`` with ``_a{heads}_k{key-value heads}_f{feed-forward}_v{...}``
+    and ``_tied``, ``{a Llama}_lora`` with ``_r{rank}``, and
+    ``wide_deep_vocab{rows}_emb{width}_fc{layers}x{hidden}``.
     ``sequence`` is the length to train at; a network whose learned positions follow the
     sequence gets as many.
     """
@@ -91,18 +98,16 @@ def _find(name: str) -> Entry:
     identifier = canonical(name, _by_squeezed_name())
     if identifier is not None:
         return known[identifier]
-    parsed = _parse_size(name)
-    if parsed is None:
+    described = free_size(name)
+    if described is None:
         raise unknown_name("model", name, known, _HINT)
-    return parsed
+    return described
 
 
 @lru_cache(maxsize=1)
 def entries() -> Mapping[str, Entry]:
     """Every network of the zoo, by name, families together."""
-    table: dict[str, Entry] = {}
-    table |= _images() | _texts()
-    return MappingProxyType(table)
+    return MappingProxyType(_images() | _scenes() | _signals() | _texts())
 
 
 @lru_cache(maxsize=1)
@@ -131,6 +136,7 @@ def _images() -> dict[str, Entry]:
             graph = partial(resnet.resnet, depth, version)
             suffix = "" if version == "v1" else f"_{version}"
             table[f"resnet{depth}{suffix}"] = Entry(f"ResNet {version}", graph)
+    table |= {n: Entry("GPUNet", partial(gpunet.gpunet, n, x)) for n, x in gpunet.GPUNET.items()}
     return table | {
         "resnet50_v1b": Entry("ResNet v1.5", partial(resnet.resnet, 50, "v1b")),
         "resnext101_32x4d": Entry("ResNeXt", resnet.resnext101_32x4d),
@@ -139,16 +145,46 @@ def _images() -> dict[str, Entry]:
         "mobilenet_v1": Entry("MobileNet", mobilenet.mobilenet_v1),
         "mobilenet_v2": Entry("MobileNet", mobilenet.mobilenet_v2),
         "vit_b_16": Entry("ViT", vit.vit_b_16),
+    }
+
+
+def _scenes() -> dict[str, Entry]:
+    """Networks that find or make things in images."""
+    return {
         "unet": Entry("U-Net", unet.unet),
         "unet_medical": Entry("U-Net", partial(unet.unet, "unet_medical")),
+        "unet_industrial": Entry("U-Net", unet_industrial.unet_industrial),
+        "unet3d": Entry("U-Net", unet3d.unet3d),
+        "nnunet_2d": Entry("U-Net", unet3d.nnunet_2d),
+        "nnunet_3d": Entry("U-Net", unet3d.nnunet_3d),
+        "ssd300_resnet34": Entry("SSD", ssd.ssd300_resnet34),
         "ssd300_resnet50": Entry("SSD", ssd.ssd300_resnet50),
+        "retinanet_resnext50": Entry("RetinaNet", retinanet.retinanet_resnext50),
+        "mask_rcnn_r50_fpn": Entry("Mask R-CNN", mask_rcnn.mask_rcnn_r50_fpn),
+        "efficientdet_d0": Entry("EfficientDet", efficientdet.efficientdet_d0),
+        "resnet100_arcface": Entry("faces", face.resnet100_arcface),
+        "mobilefacenet_arcface": Entry("faces", face.mobilefacenet_arcface),
+        "stable_diffusion_v2": Entry("diffusion", stable_diffusion.stable_diffusion_v2),
     }
+
+
+def _signals() -> dict[str, Entry]:
+    """Networks of clicks, sounds and series."""
+    table = {
+        "ncf": Entry("recommendation", mlp.ncf),
+        "dlrm": Entry("recommendation", recommender.dlrm),
+        "wide_deep_outbrain": Entry("recommendation", recommender.wide_deep_outbrain),
+        "quartznet": Entry("speech", quartznet.quartznet),
+        "jasper": Entry("speech", jasper.jasper),
+    }
+    for name, (series, dropout) in fusion_transformer.SERIES.items():
+        build = partial(fusion_transformer.fusion_transformer, name, series, dropout)
+        table[name] = Entry("forecasting", build)
+    return table
 
 
 def _texts() -> dict[str, Entry]:
     table = {
-        "ncf": Entry("recommendation", mlp.ncf),
-        "quartznet": Entry("speech", quartznet.quartznet),
         "lstm_ptb": Entry("LSTM", recurrent.lstm_ptb),
         "gnmt_v2": Entry("LSTM", recurrent.gnmt_v2),
     }
@@ -167,51 +203,13 @@ def _texts() -> dict[str, Entry]:
         table[f"{name}_squad"] = Entry("BERT", answers)
     entities = partial(bert.bert_labels, "biobert_base", bert.BIOBERT, 3, 128)
     table["biobert_base"] = Entry("BERT", entities)
+    for name, both in bart.BART.items():
+        table[name] = Entry("BART", partial(bart.bart, name, both))
     table |= {n: Entry("GPT-2", partial(gpt.gpt, n, size)) for n, size in gpt.GPT2.items()}
     for family, sizes in (("GPT-3", gpt.MEGATRON), ("MPT", gpt.MPT)):
-        table |= {name: _elastic_gpt(family, name, size) for name, size in sizes.items()}
+        table |= {name: elastic_gpt(family, name, size) for name, size in sizes.items()}
     for name, decoder in llama.LLAMA.items():
         family = "Mixtral" if decoder.experts else name.split("_")[0].replace("llama", "Llama ")
         table[name] = Entry(family, partial(llama.llama, name, decoder))
+    table["llama2_70b_lora"] = adapted_llama("llama2_70b")
     return table
-
-
-def _elastic_gpt(family: str, name: str, size: gpt.GptSize) -> Entry:
-    def build_for(sequence: int) -> Graph:
-        return gpt.gpt(name, replace(size, positions=sequence))
-
-    return Entry(family, partial(gpt.gpt, name, size), build_for)
-
-
-_SIZE = re.compile(
-    r"^(?P<family>gpt|bert)_h(?P<hidden>\d+)_l(?P<layers>\d+)"
-    r"(?:_a(?P<heads>\d+))?(?:_v(?P<vocabulary>\d+))?$"
-)
-
-# Heads of published sizes that do not follow from the width.
-_KNOWN_HEADS = {1536: 16, 2048: 16, 2304: 24, 3072: 32}
-_MOST_LAYERS = 2000
-
-
-def _parse_size(name: str) -> Entry | None:
-    spelled = re.sub(r"[\s\-]+", "_", name.lower())
-    match = _SIZE.match(spelled)
-    if match is None:
-        return None
-    hidden, layers = int(match["hidden"]), int(match["layers"])
-    heads = int(match["heads"] or _KNOWN_HEADS.get(hidden, max(1, hidden // 64)))
-    if min(hidden, layers, heads) < 1 or hidden % heads:
-        raise InputError(
-            f"'{name}' cannot be built: width {hidden}, {layers} layers, {heads} heads",
-            "give numbers above zero and heads that divide the width, as in gpt_h1024_l24_a16",
-        )
-    if layers > _MOST_LAYERS:
-        raise InputError(
-            f"'{name}' cannot be built: {layers} layers", f"at most {_MOST_LAYERS:,} layers"
-        )
-    if match["family"] == "bert":
-        vocabulary = int(match["vocabulary"] or bert.BERT_VOCABULARY)
-        shape = bert.BertSize(hidden, layers, heads, vocabulary)
-        return Entry("BERT", partial(bert.bert, spelled, shape))
-    vocabulary = int(match["vocabulary"] or gpt.MEGATRON_VOCABULARY)
-    return _elastic_gpt("GPT", spelled, gpt.GptSize(hidden, layers, heads, vocabulary))

@@ -7,7 +7,6 @@ and the MLPerf benchmark run v1.5.
 
 from dataclasses import dataclass
 
-from paceline.workload import ops
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
 
@@ -38,7 +37,7 @@ class Bottleneck:
         y = net.conv_norm(2, y, inner, 3, second, 1, groups=self.groups)
         y = net.conv_norm(3, net.activation("relu2", y), width * _EXPANSION, 1)
         if self.squeeze:
-            y = _gate(net, y, width * _EXPANSION, self.squeeze)
+            y = gate(net, y, width * _EXPANSION, width * _EXPANSION // self.squeeze)
         return _join(net, x, y, width * _EXPANSION, stride, project)
 
 
@@ -49,7 +48,7 @@ def resnet(depth: int, version: str = "v1") -> Graph:
     x = resnet_stem(net)
     for stage, blocks in enumerate(_BLOCKS[depth]):
         if depth < 50:
-            x = _basic_stage(net, x, stage, blocks)
+            x = basic_stage(net, x, stage, blocks)
         else:
             block = Bottleneck(stride_in_3x3=version != "v1")
             x = bottleneck_stage(net, x, stage, blocks, block)
@@ -66,9 +65,10 @@ def se_resnext101_32x4d() -> Graph:
     return _resnext101("se_resnext101_32x4d", squeeze=16)
 
 
-def resnet_stem(net: NetworkBuilder, side: int = 224) -> str:
-    """The first convolution and pool: a quarter of the image's side."""
-    x = net.activation("relu", net.conv_norm(1, net.image(3, side, side), 64, 7, 2, 3))
+def resnet_stem(net: NetworkBuilder, rows: int = 224, columns: int | None = None) -> str:
+    """The first convolution and pool: a quarter of the image's side; square unless said."""
+    image = net.image(3, rows, columns or rows)
+    x = net.activation("relu", net.conv_norm(1, image, 64, 7, 2, 3))
     return net.max_pool("maxpool", x, 3, 2, 1)
 
 
@@ -92,14 +92,16 @@ def _resnext101(name: str, squeeze: int | None) -> Graph:
     return _classify(net, x)
 
 
-def _basic_stage(net: NetworkBuilder, x: str, stage: int, blocks: int) -> str:
+def basic_stage(net: NetworkBuilder, x: str, stage: int, blocks: int, stride: int = 2) -> str:
+    """A stage of two-layer blocks, counted from 0; all but the first begin with a stride."""
     width = 64 << stage
     for number in range(blocks):
-        stride = 2 if stage and number == 0 else 1
+        first = stage > 0 and number == 0
+        own = stride if first else 1
         with net.scope(f"layer{stage + 1}.{number}"):
-            y = net.activation("relu1", net.conv_norm(1, x, width, 3, stride, 1))
+            y = net.activation("relu1", net.conv_norm(1, x, width, 3, own, 1))
             y = net.conv_norm(2, y, width, 3, 1, 1)
-            x = _join(net, x, y, width, stride, project=stride > 1)
+            x = _join(net, x, y, width, own, project=first)
     return x
 
 
@@ -111,12 +113,12 @@ def _join(net: NetworkBuilder, x: str, y: str, width: int, stride: int, project:
     return net.activation("relu", net.add("add", y, shortcut))
 
 
-def _gate(net: NetworkBuilder, x: str, width: int, squeeze: int) -> str:
-    """Each channel scaled by a function of all channels' means."""
+def gate(net: NetworkBuilder, x: str, width: int, inner: int, activation: str = "relu") -> str:
+    """Squeeze and excitation: each channel scaled by a function of all channels' means."""
     with net.scope("gate"):
-        y = net.linear("fc1", net.global_avg_pool("pool", x), width // squeeze)
-        y = net.linear("fc2", net.activation("relu", y), width)
-        return net.add_node("scale", ops.Multiply(), x, net.activation("sigmoid", y, "sigmoid"))
+        y = net.linear("fc1", net.global_avg_pool("pool", x), inner)
+        y = net.linear("fc2", net.activation(activation, y, activation), width)
+        return net.multiply("scale", x, net.activation("sigmoid", y, "sigmoid"))
 
 
 def _classify(net: NetworkBuilder, x: str) -> Graph:

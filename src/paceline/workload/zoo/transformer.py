@@ -7,7 +7,7 @@ biases, positions are sinusoids. Source and target have the same length.
 from paceline.workload import ops
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
-from paceline.workload.zoo.transformer_blocks import feed_forward
+from paceline.workload.zoo.transformer_blocks import cross_attention, feed_forward
 
 _VOCABULARY = 37_000
 _LAYERS = 6
@@ -22,9 +22,8 @@ def transformer(name: str, hidden: int, heads: int, sequence: int = 256) -> Grap
     memory = net.embedding("encoder.embedding", source, _VOCABULARY, hidden)
     for layer in range(_LAYERS):
         with net.scope(f"encoder.{layer}"):
-            memory = _residual(
-                net, "1", memory, _attention(net, "self", memory, memory, hidden, heads)
-            )
+            y = cross_attention(net, "self", memory, memory, hidden, heads, bias=False)
+            memory = _residual(net, "1", memory, y)
             y = feed_forward(net, memory, hidden, 4 * hidden, "relu")
             memory = _residual(net, "2", memory, y)
     x = net.add_node(
@@ -35,32 +34,15 @@ def transformer(name: str, hidden: int, heads: int, sequence: int = 256) -> Grap
     )
     for layer in range(_LAYERS):
         with net.scope(f"decoder.{layer}"):
-            x = _residual(net, "1", x, _attention(net, "self", x, x, hidden, heads, causal=True))
-            x = _residual(net, "2", x, _attention(net, "cross", x, memory, hidden, heads))
+            y = cross_attention(net, "self", x, x, hidden, heads, causal=True, bias=False)
+            x = _residual(net, "1", x, y)
+            y = cross_attention(net, "cross", x, memory, hidden, heads, bias=False)
+            x = _residual(net, "2", x, y)
             x = _residual(net, "3", x, feed_forward(net, x, hidden, 4 * hidden, "relu"))
     scores = net.linear("head", x, _VOCABULARY, bias=False, shares="encoder.embedding")
     word = net.integers("word", _VOCABULARY, "sequence")
     dimensions = {"hidden": hidden, "layers": 2 * _LAYERS, "heads": heads}
     return net.build(net.cross_entropy("loss", scores, word), sequence, dimensions)
-
-
-def _attention(
-    net: NetworkBuilder,
-    name: str,
-    x: str,
-    memory: str,
-    hidden: int,
-    heads: int,
-    causal: bool = False,
-) -> str:
-    with net.scope(name):
-        query = net.linear("query", x, hidden, bias=False)
-        key = net.linear("key", memory, hidden, bias=False)
-        value = net.linear("value", memory, hidden, bias=False)
-        y = net.attention(
-            "scores", query, key, value, heads=heads, head_dim=hidden // heads, causal=causal
-        )
-        return net.linear("out", y, hidden, bias=False)
 
 
 def _residual(net: NetworkBuilder, number: str, x: str, y: str) -> str:

@@ -33,6 +33,32 @@ def self_attention(net: NetworkBuilder, x: str, hidden: int, heads: int, causal:
         return net.linear("out", y, hidden)
 
 
+def cross_attention(
+    net: NetworkBuilder,
+    name: str,
+    x: str,
+    memory: str,
+    hidden: int,
+    heads: int,
+    *,
+    causal: bool = False,
+    bias: bool = True,
+    out_bias: bool | None = None,
+) -> str:
+    """Attention of tokens to those of a memory; queries, keys and values of matrices each.
+
+    ``out_bias`` is that of the last matrix, ``bias`` unless given.
+    """
+    with net.scope(name):
+        query = net.linear("query", x, hidden, bias)
+        key = net.linear("key", memory, hidden, bias)
+        value = net.linear("value", memory, hidden, bias)
+        y = net.attention(
+            "scores", query, key, value, heads=heads, head_dim=hidden // heads, causal=causal
+        )
+        return net.linear("out", y, hidden, bias if out_bias is None else out_bias)
+
+
 def feed_forward(net: NetworkBuilder, x: str, hidden: int, inner: int, activation: str) -> str:
     """Two matrices with a function between them."""
     with net.scope("mlp"):

@@ -23,9 +23,7 @@ def unet(name: str = "unet") -> Graph:
             shortcut = _crop(net, *kept[level], side)
             x = _two_convolutions(net, net.concat("join", (shortcut, x)), _WIDTHS[level])
             side -= 4
-    scores = net.transpose("classes_last", net.conv("classes", x, 2, 1, bias=True), 1, 2, 0)
-    label = net.integers("label", 2, side, side)
-    return net.build(net.cross_entropy("loss", scores, label))
+    return net.segmentation_loss(net.conv("classes", x, 2, 1, bias=True), 2, side, side)
 
 
 def _two_convolutions(net: NetworkBuilder, x: str, width: int) -> str:

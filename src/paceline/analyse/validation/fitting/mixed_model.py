@@ -1,108 +1,169 @@
-"""Constants and shrunken effects by maximum posterior: a mixed model with robust residuals."""
+"""Constants and effects of quantities from linearised measurements, with variance components.
 
-from collections.abc import Callable, Sequence
+Each measurement says: a weighted sum of quantities is so much, up to noise. Quantities are a
+constant plus effects of levels; effects of one factor are draws from a normal distribution whose
+variance is estimated together with them (expectation maximisation), so that a factor that explains
+nothing shrinks to nothing. Residuals are robust: Student's t with few degrees of freedom.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from paceline.predictor.fitted.circumstances import Circumstances
-from paceline.predictor.fitted.effects import Effects, Quantity
+from paceline.predictor.corrections.covariates import Covariates
+from paceline.predictor.corrections.hierarchy import Estimate, Hierarchy, Quantity
 
 FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
-_LONGEST_MOVE = 1.0
-_ROBUST = 2.0
+_DEGREES_OF_FREEDOM = 5.0
+_PRIOR_LEVELS = 2.0
+"""The deviation that a factor begins with counts as so many levels."""
+_LEAST_DEVIATION = 0.01
+_LEAST_NOISE = 0.01
 
 
 @dataclass
-class Parameters:
-    """Every constant and every effect of some quantities, as one vector with its priors."""
+class Columns:
+    """Every constant and every effect of some quantities, as one vector."""
 
-    names: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    prior: list[float] = field(default_factory=list)
-    deviation: list[float] = field(default_factory=list)
+    quantities: tuple[Quantity, ...]
+    index: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, quantities: Sequence[Quantity], circumstances: Sequence[Circumstances]
-    ) -> "Parameters":
-        """Parameters for the levels that occur in ``circumstances``."""
-        parameters = cls()
+    def of(cls, quantities: Sequence[Quantity], rows: Sequence[Covariates]) -> "Columns":
+        """Columns for the levels that occur in ``rows``."""
+        columns = cls(tuple(quantities))
         for quantity in quantities:
-            parameters._add((quantity.name, "", ""), quantity.prior, quantity.deviation)
+            columns._add(quantity.name, "", "")
             for factor in quantity.factors:
-                for level in sorted({each.level(factor.name) for each in circumstances} - {""}):
-                    key = (quantity.name, factor.name, level)
-                    parameters._add(key, 0.0, factor.deviation)
-        return parameters
+                for level in sorted({each.level(factor.name) for each in rows} - {""}):
+                    columns._add(quantity.name, factor.name, level)
+        return columns
 
-    def members(self, quantity: Quantity, circumstances: Sequence[Circumstances]) -> FloatArray:
-        """Matrix that takes the vector to the value of ``quantity`` for each circumstance."""
-        matrix = np.zeros((len(circumstances), len(self.prior)))
-        matrix[:, self.names[quantity.name, "", ""]] = 1.0
+    def _add(self, quantity: str, factor: str, level: str) -> None:
+        self.index[quantity, factor, level] = len(self.index)
+
+    def members(self, quantity: Quantity, rows: Sequence[Covariates]) -> FloatArray:
+        """Matrix that takes the vector to the value of ``quantity`` for each row."""
+        matrix = np.zeros((len(rows), len(self.index)))
+        matrix[:, self.index[quantity.name, "", ""]] = 1.0
         for factor in quantity.factors:
-            for row, each in enumerate(circumstances):
-                column = self.names.get((quantity.name, factor.name, each.level(factor.name)))
+            for number, row in enumerate(rows):
+                column = self.index.get((quantity.name, factor.name, row.level(factor.name)))
                 if column is not None:
-                    matrix[row, column] = 1.0
+                    matrix[number, column] = 1.0
         return matrix
 
-    def effects(self, vector: FloatArray, digits: int = 4) -> Effects:
-        """The vector by name, rounded; effects that round to nothing are left out."""
-        constants: dict[str, float] = {}
-        levels: dict[str, dict[str, dict[str, float]]] = {}
-        for (quantity, factor, level), index in self.names.items():
-            number = round(float(vector[index]), digits)
-            if not factor:
-                constants[quantity] = number
-            elif number:
-                levels.setdefault(quantity, {}).setdefault(factor, {})[level] = number
-        return Effects(constants, levels)
+    def prior_mean(self) -> FloatArray:
+        """Priors of constants; effects are expected to be nothing."""
+        mean = np.zeros(len(self.index))
+        for quantity in self.quantities:
+            mean[self.index[quantity.name, "", ""]] = quantity.prior
+        return mean
 
-    def _add(self, key: tuple[str, str, str], prior: float, deviation: float) -> None:
-        self.names[key] = len(self.prior)
-        self.prior.append(prior)
-        self.deviation.append(deviation)
+    def groups(self) -> dict[tuple[str, str], npt.NDArray[np.intp]]:
+        """Columns of each factor of each quantity."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for (quantity, factor, _), column in self.index.items():
+            if factor:
+                found.setdefault((quantity, factor), []).append(column)
+        return {key: np.array(columns) for key, columns in found.items()}
 
 
 @dataclass(frozen=True)
-class Fit:
-    """The fitted vector, and how many free numbers it amounts to after shrinking."""
+class MixedFit:
+    """What was fitted: the vector with its covariance, deviations of factors, and the noise."""
 
+    columns: Columns
     vector: FloatArray
-    effective_count: float
+    covariance: FloatArray
+    deviations: Mapping[tuple[str, str], float]
+    noise: float
+
+    def hierarchies(self) -> dict[str, Hierarchy]:
+        """Each quantity with the levels that were seen."""
+        found = {}
+        for quantity in self.columns.quantities:
+            levels: dict[str, dict[str, Estimate]] = {}
+            for (name, factor, level), column in self.columns.index.items():
+                if name == quantity.name and factor:
+                    levels.setdefault(factor, {})[level] = self._estimate(column)
+            found[quantity.name] = Hierarchy(
+                quantity,
+                self._estimate(self.columns.index[quantity.name, "", ""]),
+                {
+                    factor.name: self.deviations.get((quantity.name, factor.name), factor.deviation)
+                    for factor in quantity.factors
+                },
+                levels,
+            )
+        return found
+
+    def _estimate(self, column: int) -> Estimate:
+        return Estimate(float(self.vector[column]), float(self.covariance[column, column]))
 
 
-def fit(
-    predicted_log: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
-    measured_log: FloatArray,
+def solve(
+    columns: Columns,
+    design: FloatArray,
+    response: FloatArray,
     weights: FloatArray,
-    parameters: Parameters,
+    start: MixedFit | None = None,
     *,
-    noise: float,
-    start: FloatArray | None = None,
-    iterations: int = 8,
-) -> Fit:
-    """The vector of largest posterior by damped Gauss-Newton steps.
+    estimates_components: bool = True,
+    rounds: int = 12,
+) -> MixedFit:
+    """Fit ``design @ vector`` to ``response``; rows count by ``weights``.
 
-    ``predicted_log`` gives the predictions for a vector, and their slopes (row, parameter).
-    Residuals of logarithms are taken as normal with standard deviation ``noise`` near zero and
-    with heavier tails beyond, so that a few strange rows do not bend what the others say.
-    ``weights`` of zero hold rows out.
+    ``start`` gives deviations and noise to begin with, which stay as they are unless
+    ``estimates_components``.
     """
-    prior = np.array(parameters.prior)
-    precision = 1.0 / np.square(parameters.deviation)
-    vector = prior.copy() if start is None else start.copy()
-    effective = 0.0
-    for _ in range(iterations):
-        current, slopes = predicted_log(vector)
-        residual = measured_log - current
-        weight = weights / noise**2 / np.sqrt(1.0 + np.square(residual / (_ROBUST * noise)))
-        information = slopes.T @ (slopes * weight[:, None])
-        curvature = information + np.diag(precision)
-        gradient = slopes.T @ (weight * residual) - precision * (vector - prior)
-        moves = np.linalg.solve(curvature, gradient)
-        vector = vector + np.clip(moves, -_LONGEST_MOVE, _LONGEST_MOVE)
-        effective = float(np.trace(np.linalg.solve(curvature, information)))
-    return Fit(vector, effective)
+    mean, groups = columns.prior_mean(), columns.groups()
+    deviations = _first_deviations(columns)
+    if start is not None:
+        deviations |= {key: start.deviations[key] for key in deviations if key in start.deviations}
+    noise = 0.1 if start is None else start.noise
+    used = np.flatnonzero(weights)
+    rows, target, counts = design[used], response[used], weights[used]
+    robust = np.ones(len(used))
+    vector, covariance = mean, np.zeros((0, 0))
+    for _ in range(rounds):
+        precision = _prior_precision(columns, deviations, groups)
+        weighted = rows * (counts * robust / noise**2)[:, None]
+        covariance = np.linalg.inv(rows.T @ weighted + np.diag(precision))
+        vector = mean + covariance @ (weighted.T @ (target - rows @ mean))
+        residual = target - rows @ vector
+        robust = (_DEGREES_OF_FREEDOM + 1.0) / (_DEGREES_OF_FREEDOM + (residual / noise) ** 2)
+        if not estimates_components:
+            continue
+        explained = np.einsum("ij,jk,ik->i", rows, covariance, rows)
+        spread = float((counts * (robust * residual**2 + explained)).sum() / counts.sum())
+        noise = max(_LEAST_NOISE, float(np.sqrt(spread)))
+        for (quantity, factor), members in groups.items():
+            first = _first_deviations(columns)[quantity, factor]
+            total = float((vector[members] ** 2 + np.diag(covariance)[members]).sum())
+            size = (total + _PRIOR_LEVELS * first**2) / (len(members) + _PRIOR_LEVELS)
+            deviations[quantity, factor] = max(_LEAST_DEVIATION, float(np.sqrt(size)))
+    return MixedFit(columns, vector, covariance, deviations, noise)
+
+
+def _first_deviations(columns: Columns) -> dict[tuple[str, str], float]:
+    return {
+        (quantity.name, factor.name): factor.deviation
+        for quantity in columns.quantities
+        for factor in quantity.factors
+    }
+
+
+def _prior_precision(
+    columns: Columns,
+    deviations: Mapping[tuple[str, str], float],
+    groups: Mapping[tuple[str, str], npt.NDArray[np.intp]],
+) -> FloatArray:
+    precision = np.zeros(len(columns.index))
+    for quantity in columns.quantities:
+        precision[columns.index[quantity.name, "", ""]] = quantity.deviation**-2
+    for key, members in groups.items():
+        precision[members] = deviations[key] ** -2
+    return precision

@@ -1,0 +1,68 @@
+"""Measurements as linear statements about quantities, around values that are thought likely."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from paceline.analyse.validation.fitting.mixed_model import Columns
+from paceline.predictor.corrections.covariates import Covariates
+from paceline.predictor.corrections.hierarchy import Quantity
+from paceline.predictor.corrections.model import step_corrections
+from paceline.predictor.prepared import PreparedStep
+
+FloatArray = npt.NDArray[np.float64]
+_MOVE = 0.2
+"""How far a quantity is moved, on its own scale, to see what the step does."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One measured step: what it says about the quantities of ``slopes``.
+
+    The sum of slope x quantity is ``response``, up to noise: the logarithm of the step, about
+    the values at which it was linearised.
+    """
+
+    id: str
+    slopes: Mapping[str, float]
+    response: float
+
+
+def statement(
+    identifier: str,
+    prepared: PreparedStep,
+    measured_seconds: float,
+    values: Mapping[str, float],
+    quantities: Sequence[Quantity],
+) -> Statement:
+    """What a measured step says, linearised about ``values`` of every quantity."""
+    seconds = seconds_under(prepared, values)
+    slopes, response = {}, math.log(measured_seconds / seconds)
+    for quantity in quantities:
+        moved = {**values, quantity.name: values[quantity.name] + _MOVE}
+        slope = math.log(seconds_under(prepared, moved) / seconds) / _MOVE
+        slopes[quantity.name] = slope
+        response += slope * values[quantity.name]
+    return Statement(identifier, slopes, response)
+
+
+def seconds_under(prepared: PreparedStep, values: Mapping[str, float]) -> float:
+    """Seconds of a step for values of the quantities on their own scales."""
+    return prepared.with_corrections(step_corrections(values)).seconds()
+
+
+def design_of(
+    columns: Columns, rows: Sequence[Covariates], statements: Sequence[Statement]
+) -> tuple[FloatArray, FloatArray]:
+    """Design matrix and response of many statements."""
+    design = np.zeros((len(rows), len(columns.index)))
+    for quantity in columns.quantities:
+        slopes = np.array([each.slopes[quantity.name] for each in statements])
+        design += slopes[:, None] * columns.members(quantity, rows)
+    return design, np.array([each.response for each in statements])
+
+
+Progress = Callable[[str], None]

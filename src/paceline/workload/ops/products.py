@@ -1,0 +1,84 @@
+"""Matrix products of values with values, without weights."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paceline.errors import InputError
+from paceline.workload.cost import Gemm, Shape
+from paceline.workload.ops.base import (
+    Kept,
+    Op,
+    Shapes,
+    Traffic,
+    Work,
+    describe,
+    differs,
+    elements,
+    register,
+    same_shape,
+)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class MatrixProduct(Op):
+    """Product of matrices in the last two dimensions, (m x k) (k x n), for all before them."""
+
+    kind: ClassVar[str] = "matrix_product"
+    least_inputs: ClassVar[int] = 2
+    most_inputs: ClassVar[int | None] = 2
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The leading dimensions, then m x n."""
+        left, right = inputs
+        if (
+            min(len(left), len(right)) < 2
+            or not same_shape(left[:-2], right[:-2])
+            or differs(left[-1], right[-2])
+        ):
+            raise InputError(f"cannot multiply {describe(left)} by {describe(right)}")
+        return (*left[:-1], right[-1])
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """One product forward, two backward; keeps both inputs."""
+        left, right = inputs
+        count, (m, k), n = elements(left[:-2]), left[-2:], right[-1]
+        moved = elements(left) + elements(right) + elements(self.output(inputs))
+        to_left = Gemm(m, k, n, count, "count")
+        to_right = Gemm(k, n, m, count, "count")
+        return Work(
+            forward=(Gemm(m, n, k, count, "count"),),
+            input_gradient=(to_left, to_right) if needs_input_gradient else (),
+            forward_traffic=Traffic(moved),
+            backward_traffic=Traffic(2 * moved),
+            kept=Kept(inputs=(0, 1)),
+        )
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class DotInteraction(Op):
+    """Products of every feature vector with every earlier one, each pair once (DLRM)."""
+
+    kind: ClassVar[str] = "dot_interaction"
+
+    def output(self, inputs: Shapes) -> Shape:
+        """One number for each pair of the features x width that come in."""
+        (shape,) = inputs
+        if len(shape) != 2:
+            raise InputError(f"needs features x width, got {describe(shape)}")
+        return (shape[0] * (shape[0] - 1) // 2,)
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """The whole square is computed, then half of it taken; keeps the input."""
+        features, width = inputs[0]
+        square = features * features
+        moved = Traffic(2 * elements(inputs[0]) + square)
+        back = Gemm(features, width, features, grows="count")
+        return Work(
+            forward=(Gemm(features, features, width, grows="count"),),
+            input_gradient=(back, back) if needs_input_gradient else (),
+            forward_traffic=moved + Traffic(square),
+            backward_traffic=moved + moved,
+            kept=Kept(inputs=(0,)),
+        )

@@ -1,0 +1,36 @@
+"""How a network of the zoo is listed, and the entries that several lists make."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from paceline.workload.graph import Graph
+from paceline.workload.zoo import gpt, llama
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A network of the zoo: its family, and how to write it down.
+
+    ``build_for`` is set where learned positions are as many as the sequence is long.
+    """
+
+    family: str
+    build: Callable[[], Graph]
+    build_for: Callable[[int], Graph] | None = None
+
+
+def elastic_gpt(family: str, name: str, size: gpt.GptSize) -> Entry:
+    """A GPT that learns as many positions as the sequence is long."""
+
+    def build_for(sequence: int) -> Graph:
+        return gpt.gpt(name, replace(size, positions=sequence))
+
+    return Entry(family, partial(gpt.gpt, name, size), build_for)
+
+
+def adapted_llama(base: str, rank: int = llama.ADAPTER_RANK) -> Entry:
+    """A Llama of the zoo, frozen, with adapters of a rank."""
+    size = replace(llama.LLAMA[base], adapter_rank=rank)
+    suffix = "_lora" if rank == llama.ADAPTER_RANK else f"_lora_r{rank}"
+    return Entry("Llama, adapters", partial(llama.llama, f"{base}{suffix}", size))

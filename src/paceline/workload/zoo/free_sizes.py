@@ -1,0 +1,91 @@
+"""Networks that a name describes by numbers: ``gpt_h1024_l24``, ``llama_h4096_l32_k8``, ..."""
+
+import re
+from functools import partial
+
+from paceline.errors import InputError
+from paceline.workload.zoo import bert, gpt, llama, recommender
+from paceline.workload.zoo.entry import Entry, adapted_llama, elastic_gpt
+
+_PLAIN = re.compile(
+    r"(?P<family>gpt|bert)_h(?P<hidden>\d+)_l(?P<layers>\d+)(?:_a(?P<heads>\d+))?"
+    r"(?:_v(?P<vocabulary>\d+))?"
+)
+_LLAMA = re.compile(
+    r"llama_h(?P<hidden>\d+)_l(?P<layers>\d+)(?:_a(?P<heads>\d+))?(?:_k(?P<kv_heads>\d+))?"
+    r"(?:_f(?P<feed_forward>\d+))?(?:_v(?P<vocabulary>\d+))?(?P<tied>_tied)?"
+)
+_ADAPTED = re.compile(r"(?P<base>.+)_lora(?:_r(?P<rank>\d+))?")
+_WIDE_DEEP = re.compile(r"wide_deep_vocab(\d+)_emb(\d+)_fc(\d+)x(\d+)")
+
+# Heads of published sizes that do not follow from the width.
+_KNOWN_HEADS = {1536: 16, 2048: 16, 2304: 24, 3072: 32}
+_LLAMA_WORDS, _LLAMA_SEQUENCE = 32_000, 4096
+_MOST_LAYERS = 2000
+
+
+def free_size(name: str) -> Entry | None:
+    """The network that a name describes by numbers; None if it does not."""
+    spelled = re.sub(r"[\s\-]+", "_", name.lower())
+    if found := _PLAIN.fullmatch(spelled):
+        return _plain(spelled, found)
+    if found := _LLAMA.fullmatch(spelled):
+        return _llama(spelled, found)
+    if found := _WIDE_DEEP.fullmatch(spelled):
+        rows, width, layers, hidden = map(int, found.groups())
+        _check(spelled, rows=rows, width=width, layers=layers, hidden=hidden)
+        build = partial(recommender.wide_deep, spelled, rows, width, layers, hidden)
+        return Entry("recommendation", build)
+    if (found := _ADAPTED.fullmatch(spelled)) and found["base"] in llama.LLAMA:
+        rank = int(found["rank"] or llama.ADAPTER_RANK)
+        _check(spelled, rank=rank)
+        return adapted_llama(found["base"], rank)
+    return None
+
+
+def _plain(name: str, found: "re.Match[str]") -> Entry:
+    hidden, layers = int(found["hidden"]), int(found["layers"])
+    heads = int(found["heads"] or _KNOWN_HEADS.get(hidden, max(1, hidden // 64)))
+    _check_heads(name, hidden, layers, heads)
+    if found["family"] == "bert":
+        words = int(found["vocabulary"] or bert.BERT_VOCABULARY)
+        shape = bert.BertSize(hidden, layers, heads, words)
+        return Entry("BERT", partial(bert.bert, name, shape))
+    words = int(found["vocabulary"] or gpt.MEGATRON_VOCABULARY)
+    return elastic_gpt("GPT", name, gpt.GptSize(hidden, layers, heads, words))
+
+
+def _llama(name: str, found: "re.Match[str]") -> Entry:
+    hidden, layers = int(found["hidden"]), int(found["layers"])
+    heads = int(found["heads"] or max(1, hidden // 128))
+    kv_heads = int(found["kv_heads"] or heads)
+    _check_heads(name, hidden, layers, heads)
+    size = llama.LlamaSize(
+        hidden,
+        layers,
+        heads,
+        kv_heads,
+        int(found["feed_forward"] or 4 * hidden),
+        int(found["vocabulary"] or _LLAMA_WORDS),
+        _LLAMA_SEQUENCE,
+        tied=found["tied"] is not None,
+    )
+    return Entry("Llama", partial(llama.llama, name, size))
+
+
+def _check_heads(name: str, hidden: int, layers: int, heads: int) -> None:
+    _check(name, width=hidden, layers=layers, heads=heads)
+    if hidden % heads:
+        raise InputError(
+            f"'{name}' cannot be built: a width of {hidden} does not divide by {heads} heads",
+            "give heads that divide the width, as in gpt_h1024_l24_a16",
+        )
+
+
+def _check(name: str, layers: int = 1, **numbers: int) -> None:
+    if min(layers, *numbers.values()) < 1:
+        raise InputError(f"'{name}' cannot be built", "give numbers above zero")
+    if layers > _MOST_LAYERS:
+        raise InputError(
+            f"'{name}' cannot be built: {layers} layers", f"at most {_MOST_LAYERS:,} layers"
+        )

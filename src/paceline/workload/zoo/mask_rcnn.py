@@ -1,0 +1,72 @@
+"""Mask R-CNN (He et al. 2017) with a ResNet-50 pyramid on COCO, as maskrcnn-benchmark trains it.
+
+NVIDIA's and MLPerf's recipes are that program's. Choosing proposals and matching them to targets
+is left out: the boxes come as data. Losses read 256 sampled anchors, 512 boxes and, of them, 128
+with masks per image; the outputs of the class of a box are taken to be those of the first class.
+"""
+
+from paceline.workload import ops
+from paceline.workload.graph import Graph
+from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.pyramid import WIDTH, backbone, detector, pyramid, shared_head
+from paceline.workload.zoo.resnet import Bottleneck
+
+_ROWS, _COLUMNS = 800, 1344
+_CLASSES = 81
+_SAMPLED_ANCHORS, _BOXES, _MASKS = 256, 512, 128
+_MASK_SIDE = 28
+
+
+def mask_rcnn_r50_fpn() -> Graph:
+    """Images of 800 x 1344: 44,347,573 weights, 222,400 of them frozen."""
+    net = detector("mask_rcnn_r50_fpn")
+    levels = pyramid(net, backbone(net, _ROWS, _COLUMNS, Bottleneck(stride_in_3x3=False)))
+    return net.sum_of_losses(
+        *_proposal_losses(net, levels), *_box_losses(net, levels), _mask_loss(net, levels)
+    )
+
+
+def _proposal_losses(net: NetworkBuilder, levels: list[str]) -> list[str]:
+    """Three anchors at each position of five levels, the last one every other of the fourth."""
+    extended = [*levels, net.max_pool("pyramid.pool", levels[-1], 1, 2)]
+    objectness, places = shared_head(net, "proposals", extended, 1, 1, objects=3, places=12)
+    losses = []
+    for name, function, rows, values in (
+        ("object", "binary_cross_entropy", objectness, 1),
+        ("anchor", "smooth_l1", places, 4),
+    ):
+        rows = net.reshape(f"proposals.{name}_each", rows, -1, values)
+        sampled = net.part(f"proposals.{name}_sampled", rows, 0, 0, _SAMPLED_ANCHORS)
+        wanted = net.image(_SAMPLED_ANCHORS, values, name=name)
+        losses.append(net.elementwise_loss(f"{name}_loss", function, sampled, wanted))
+    return losses
+
+
+def _box_losses(net: NetworkBuilder, levels: list[str]) -> list[str]:
+    boxes = net.image(_BOXES, 4, name="boxes")
+    with net.scope("boxes_head"):
+        x = net.add_node("align", ops.RoiAlign((7, 7)), boxes, *levels)
+        x = net.flatten("flatten", net.transpose("boxes_first", x, 1, 0, 2, 3), start_axis=1)
+        x = net.activation("relu6", net.linear("fc6", x, 1024))
+        x = net.activation("relu7", net.linear("fc7", x, 1024))
+        scores = net.linear("scores", x, _CLASSES)
+        corners = net.part("own_class", net.linear("corners", x, 4 * _CLASSES), 1, 0, 4)
+    return [
+        net.cross_entropy("class_loss", scores, net.integers("class", _CLASSES, _BOXES)),
+        net.elementwise_loss("box_loss", "smooth_l1", corners, net.image(_BOXES, 4, name="box")),
+    ]
+
+
+def _mask_loss(net: NetworkBuilder, levels: list[str]) -> str:
+    """Convolutions of each box by itself: boxes are a dimension that no kernel reaches over."""
+    boxes = net.image(_MASKS, 4, name="mask_boxes")
+    with net.scope("mask_head"):
+        x = net.add_node("align", ops.RoiAlign((14, 14)), boxes, *levels)
+        for number in range(4):
+            x = net.conv(f"conv{number}", x, WIDTH, (1, 3, 3), 1, (0, 1, 1), bias=True)
+            x = net.activation(f"relu{number}", x)
+        x = net.conv_transposed("up", x, WIDTH, (1, 2, 2), (1, 2, 2), dimensions=3)
+        x = net.conv("masks", net.activation("relu_up", x), _CLASSES, (1, 1, 1), bias=True)
+        x = net.part("own_class", x, 0, 0, 1)
+    mask = net.image(1, _MASKS, _MASK_SIDE, _MASK_SIDE, name="mask")
+    return net.elementwise_loss("mask_loss", "binary_cross_entropy", x, mask)
