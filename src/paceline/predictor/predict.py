@@ -5,15 +5,17 @@ from dataclasses import replace
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
 from paceline.plan.tensor_parallel import check_divisible
+from paceline.predictor.corrections.covariates import Program, covariates_of
+from paceline.predictor.corrections.model import CorrectionModel, Taught, taught_by
+from paceline.predictor.corrections.table import shipped_corrections
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
-from paceline.predictor.fitted.domain import domain_notes
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.plan_memory import plan_memory
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
-from paceline.predictor.step_corrections import StepCorrections
+from paceline.predictor.step_corrections import StepCorrections, cluster_corrections
 from paceline.predictor.uncertainty import interval
 from paceline.workload.workload import Workload
 
@@ -26,15 +28,20 @@ def predict(
     plan: Plan,
     *,
     evidence: Evidence | None = None,
+    program: Program | None = None,
     corrections: StepCorrections | None = None,
     input_seconds: float = 0.0,
     efficiency: Efficiency | None = None,
+    model: CorrectionModel | None = None,
+    bandwidth_spread: float = 0.0,
 ) -> Prediction:
     """Predict one training step of ``workload`` on ``cluster`` under ``plan``.
 
-    ``evidence`` is what was measured: it goes before what the model says. ``corrections`` are
-    what experience adds to the model; unless given, what is known of the cluster.
-    ``input_seconds`` is what reading and preparing a batch takes.
+    ``evidence`` is what was measured: it goes before what the model says. ``program`` is what is
+    known of the program that trains. Published measurements correct the step (``model``; those
+    that come with the package unless given); ``corrections`` are taken instead as they are.
+    ``input_seconds`` is what reading and preparing a batch takes. ``bandwidth_spread`` is the
+    standard deviation of the logarithm of a bandwidth that is assumed.
     """
     return prediction_of(
         prepare(
@@ -42,9 +49,12 @@ def predict(
             cluster,
             plan,
             evidence=evidence,
+            program=program,
             corrections=corrections,
             input_seconds=input_seconds,
             efficiency=efficiency,
+            model=model,
+            bandwidth_spread=bandwidth_spread,
         )
     )
 
@@ -55,19 +65,66 @@ def prepare(
     plan: Plan,
     *,
     evidence: Evidence | None = None,
+    program: Program | None = None,
     corrections: StepCorrections | None = None,
     input_seconds: float = 0.0,
     efficiency: Efficiency | None = None,
+    model: CorrectionModel | None = None,
+    bandwidth_spread: float = 0.0,
 ) -> PreparedStep:
     """What `predict` schedules, checked: a workload that the plan can divide on the cluster."""
+    known = evidence or NO_EVIDENCE
+    replica = replica_of(workload, cluster, plan, known, efficiency)
+    return prepared_on(
+        replica,
+        evidence=known,
+        program=program,
+        corrections=corrections,
+        input_seconds=input_seconds,
+        model=model,
+        bandwidth_spread=bandwidth_spread,
+    )
+
+
+def replica_of(
+    workload: Workload,
+    cluster: Cluster,
+    plan: Plan,
+    evidence: Evidence = NO_EVIDENCE,
+    efficiency: Efficiency | None = None,
+) -> Replica:
+    """The part of a prepared step that neither corrections nor a measured step change."""
     plan.check_devices(cluster.devices)
     check_divisible(workload.graph, plan.tp)
     profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
     if plan.zero == 0 and profile.shard_stage > 0:
         plan = replace(plan, zero=profile.shard_stage)
-    known = evidence or NO_EVIDENCE
-    replica = Replica(workload, cluster, plan, profile, efficiency, known.layers)
-    return PreparedStep(replica, known, corrections, input_seconds)
+    return Replica(workload, cluster, plan, profile, efficiency, evidence.layers)
+
+
+def prepared_on(
+    replica: Replica,
+    *,
+    evidence: Evidence = NO_EVIDENCE,
+    program: Program | None = None,
+    corrections: StepCorrections | None = None,
+    input_seconds: float = 0.0,
+    model: CorrectionModel | None = None,
+    bandwidth_spread: float = 0.0,
+) -> PreparedStep:
+    """As `prepare`, for a replica that is already there."""
+    taught, cluster = None, replica.cluster
+    if corrections is None and not cluster.device.is_processor:
+        covariates = covariates_of(replica.workload, cluster, replica.framework.name, program)
+        taught = taught_by(model or shipped_corrections(), covariates, bandwidth_spread)
+        corrections = _with_cluster(taught, cluster.name)
+    return PreparedStep(replica, evidence, corrections, input_seconds, taught=taught)
+
+
+def _with_cluster(taught: Taught, cluster: str) -> StepCorrections:
+    """What was taught, less what was measured of the very cluster."""
+    own = cluster_corrections(cluster).unhidden_share
+    return taught.corrections if own is None else replace(taught.corrections, unhidden_share=own)
 
 
 def prediction_of(prepared: PreparedStep) -> Prediction:
@@ -87,6 +144,24 @@ def prediction_of(prepared: PreparedStep) -> Prediction:
         sharing_seconds=prepared.sharing_seconds(),
         waiting_seconds=prepared.waiting_seconds(),
         training_flops=float(prepared.workload.cost.training_flops) * prepared.plan.dp,
-        interval=interval(prepared, max(0.0, 1.0 - ideal / step.seconds)),
+        interval=interval(prepared),
         notes=prepared.notes() + (() if known_here else domain_notes(*where)),
     )
+
+
+def domain_notes(device: str, framework: str, devices: int) -> tuple[str, ...]:
+    """What of a prediction lies outside the validated domain; nothing if all is inside."""
+    published = shipped_corrections()
+    outside = [
+        f"no {what} '{name}'"
+        for what, known, name in (
+            ("device", published.devices, device),
+            ("framework", published.frameworks, framework),
+        )
+        if name not in known
+    ]
+    if devices > published.most_devices:
+        outside.append(f"no job of more than {published.most_devices} devices")
+    if not outside:
+        return ()
+    return (f"outside the validated domain: among published measurements {', '.join(outside)}",)

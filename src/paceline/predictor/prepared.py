@@ -8,6 +8,7 @@ from paceline.hardware import Cluster
 from paceline.plan.blocks import blocks
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Synchronisation
+from paceline.predictor.corrections.model import Taught
 from paceline.predictor.evidence import NO_EVIDENCE, Colocated, Evidence
 from paceline.predictor.exchange import compressed, gradient_exchange
 from paceline.predictor.frameworks import FrameworkProfile
@@ -43,6 +44,7 @@ class PreparedStep:
     ``corrections`` are, unless given, those known of the cluster. ``input_seconds`` is what
     reading and preparing a batch takes, beside the step where the framework prefetches.
     ``scale`` multiplies all layer times in place of what evidence and corrections ask for.
+    ``taught`` is what published measurements say of such a job, where it is corrected by them.
     """
 
     replica: Replica
@@ -50,6 +52,7 @@ class PreparedStep:
     corrections: StepCorrections | None = None
     input_seconds: float = 0.0
     scale: float | None = None
+    taught: Taught | None = None
 
     @property
     def workload(self) -> Workload:

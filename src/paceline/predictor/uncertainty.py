@@ -4,9 +4,8 @@ import math
 from dataclasses import dataclass
 
 from paceline.constants import number
-from paceline.predictor.fitted.circumstances import kind_of, width_of
-from paceline.predictor.fitted.intervals import BASELINE, COLD
-from paceline.predictor.fitted.tables import fitted
+from paceline.predictor.corrections.model import COLD, KNOWN_WORK, ErrorRule, Taught
+from paceline.predictor.corrections.quantities import COMPUTING, SCALING
 from paceline.predictor.prepared import PreparedStep
 
 NORMAL_QUANTILE = 1.645
@@ -49,13 +48,12 @@ def combination_error(*, here: bool) -> float:
     return number("spread.model_error.here" if here else "spread.model_error.elsewhere")
 
 
-def interval(prepared: PreparedStep, added_share: float) -> Interval:
-    """The interval of a prepared step of which ``added_share`` is not one device's arithmetic.
+def interval(prepared: PreparedStep) -> Interval:
+    """The interval of a prepared step.
 
     From launches on this machine: their variation, and the error of putting them together.
-    Otherwise the errors of the predictor on published measurements: on those whose time on one
-    device was known if it is known here, else on those of the same kind of samples and width of
-    numbers.
+    Otherwise from what published measurements leave open: every quantity is moved by its
+    standard deviation, and what the step then does adds up, with the noise that remains.
     """
     evidence = prepared.evidence
     beside = prepared.colocated
@@ -63,7 +61,26 @@ def interval(prepared: PreparedStep, added_share: float) -> Interval:
     if launches is not None:
         measured = prepared.exchange is None or prepared.plan.shard_degree in evidence.all_reduce
         return Interval.symmetric(math.hypot(launches, combination_error(here=measured)))
-    mode = BASELINE if evidence.knows_work else COLD
-    kind, width = kind_of(prepared.workload), width_of(prepared.workload)
-    rule = fitted().intervals.plain_rule(mode, kind, width)
-    return Interval(*rule.bounds(1.0, added_share), rule.standard_error(added_share))
+    if prepared.taught is None:
+        return Interval.symmetric(number("spread.model_error.untaught"))
+    rule = prepared.taught.rules.get(KNOWN_WORK if evidence.knows_work else COLD, ErrorRule())
+    deviation = math.sqrt(rule.noise**2 + taught_variance(prepared, prepared.taught))
+    return Interval(math.exp(rule.low * deviation), math.exp(rule.high * deviation), deviation)
+
+
+def taught_variance(prepared: PreparedStep, taught: Taught) -> float:
+    """Variance of the logarithm of the step by what is not known of the quantities.
+
+    Pipelines, which take long to schedule, are taken to follow their computing alone.
+    """
+    variance = 0.0
+    whole = prepared.plan.pp > 1 or prepared.plan.devices == 1
+    if not prepared.evidence.knows_work:
+        variance += taught.variance(COMPUTING.name)
+    if whole:
+        return variance
+    now = prepared.seconds()
+    for quantity in SCALING:
+        moved = prepared.with_corrections(taught.moved(quantity.name)).seconds()
+        variance += math.log(moved / now) ** 2
+    return variance

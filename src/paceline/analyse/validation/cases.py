@@ -20,7 +20,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Question:
     """A row to predict with the baseline that may be used, or why it is not asked about."""
 
     measurement: Measurement
@@ -32,7 +32,7 @@ def cases(
     measurements: Sequence[Measurement],
     mode: Mode,
     elsewhere: Mapping[str, Measurement] | None = None,
-) -> list[Case]:
+) -> list[Question]:
     """One case per row, in the order of the rows.
 
     A baseline that is not among ``measurements`` may be found by its id ``elsewhere``, if it is
@@ -46,12 +46,12 @@ def cases(
             row.configuration.id for rows in layout_groups(measurements).values() for row in rows
         }
         return [
-            Case(row)
+            Question(row)
             if row.configuration.id in comparable
-            else Case(row, left_out="no other layout of the same job to compare with")
+            else Question(row, left_out="no other layout of the same job to compare with")
             for row in measurements
         ]
-    return [Case(row) for row in measurements]
+    return [Question(row) for row in measurements]
 
 
 def layout_groups(
@@ -64,6 +64,8 @@ def layout_groups(
     groups: dict[tuple[str, int, float], list[Measurement]] = defaultdict(list)
     for row in measurements:
         what = row.configuration
+        if row.failed:
+            continue
         groups[what.group, what.devices, what.global_batch].append(row)
     return {
         key: rows
@@ -74,24 +76,28 @@ def layout_groups(
 
 def _with_baseline(
     row: Measurement, by_id: Mapping[str, Measurement], elsewhere: Mapping[str, Measurement]
-) -> Case:
+) -> Question:
     what = row.configuration
+    if row.failed:
+        return Question(row, left_out="it did not run")
     if not what.baseline_id:
-        return Case(row, left_out="its group has no baseline row")
+        return Question(row, left_out="its group has no baseline row")
     if what.baseline_id == what.id:
-        return Case(row, left_out="it is the baseline of its group")
+        return Question(row, left_out="it is the baseline of its group")
     baseline = by_id.get(what.baseline_id)
     if baseline is None:
         found = elsewhere.get(what.baseline_id)
         if found is not None and _same_origin(found.configuration, what):
             baseline = found
     if baseline is None:
-        return Case(row, left_out=f"its baseline '{what.baseline_id}' is not among the usable rows")
+        return Question(
+            row, left_out=f"its baseline '{what.baseline_id}' is not among the usable rows"
+        )
     if baseline.configuration.devices >= what.devices:
-        return Case(row, left_out="its baseline has no fewer devices than it")
+        return Question(row, left_out="its baseline has no fewer devices than it")
     if baseline.configuration.throughput_unit != what.throughput_unit:
-        return Case(row, left_out="its baseline is in another unit")
-    return Case(row, baseline)
+        return Question(row, left_out="its baseline is in another unit")
+    return Question(row, baseline)
 
 
 def _same_origin(first: Configuration, second: Configuration) -> bool:

@@ -11,13 +11,16 @@ class Forecast:
     """Predicted throughput of the whole job with its 90 % interval, in the row's unit.
 
     ``remarks`` say what was assumed and whether the row lies outside the validated domain.
-    A model without intervals leaves ``low`` and ``high`` out.
+    A model without intervals leaves ``low`` and ``high`` out, one without memory
+    ``memory_bytes`` (of the fullest device) and the probability that the job fits.
     """
 
     throughput: float
     low: float | None = None
     high: float | None = None
     remarks: tuple[str, ...] = ()
+    memory_bytes: float | None = None
+    fits_probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from paceline.analyse.validation.jobs import job_of
 from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.predictor.corrections.covariates import Covariates, covariates_of
 from paceline.predictor.evidence import Baseline, Evidence
-from paceline.predictor.predict import prepare
+from paceline.predictor.predict import prepared_on, replica_of
 from paceline.predictor.prepared import PreparedStep
+from paceline.predictor.replica import Replica
 from paceline.predictor.step_corrections import NO_CORRECTIONS
 
 
@@ -18,21 +19,19 @@ def measured_seconds(row: Measurement) -> float:
 
 
 def prepared_row(configuration: Configuration) -> PreparedStep:
-    """The step of a row, nothing of it measured."""
+    """The step of a row, nothing of it measured and nothing corrected."""
     return _prepared(configuration.unnamed)
 
 
-def prepared_from_baseline(configuration: Configuration, baseline: Measurement) -> PreparedStep:
-    """The step of a row, given the measured baseline of its group."""
-    job = job_of(configuration)
+def baseline_evidence(baseline: Measurement) -> Evidence:
+    """The measured baseline of a group, as evidence for its other rows."""
     known = Baseline(prepared_row(baseline.configuration), measured_seconds(baseline))
-    return prepare(
-        job.workload,
-        job.cluster,
-        job.plan,
-        evidence=Evidence(baseline=known),
-        corrections=NO_CORRECTIONS,
-    )
+    return Evidence(baseline=known)
+
+
+def row_replica(configuration: Configuration) -> Replica:
+    """The replica of a row, made once."""
+    return prepared_row(configuration).replica
 
 
 def row_covariates(configuration: Configuration) -> Covariates:
@@ -43,7 +42,8 @@ def row_covariates(configuration: Configuration) -> Covariates:
 @lru_cache(maxsize=16384)
 def _prepared(configuration: Configuration) -> PreparedStep:
     job = job_of(configuration)
-    return prepare(job.workload, job.cluster, job.plan, corrections=NO_CORRECTIONS)
+    replica = replica_of(job.workload, job.cluster, job.plan)
+    return prepared_on(replica, corrections=NO_CORRECTIONS)
 
 
 @lru_cache(maxsize=16384)

@@ -5,14 +5,17 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from paceline.analyse.validation.cases import Case, Mode, cases
+from paceline.analyse.validation.cases import Mode, Question, cases
 from paceline.analyse.validation.forecast import Forecast, RowModel
 from paceline.analyse.validation.measurement import Measurement
 from paceline.analyse.validation.reading import RowProblem
 from paceline.analyse.validation.reference import reference_table
 from paceline.analyse.validation.scores import Outcome
 
-PREDICTION_COLUMNS = ("id", "mode", "predicted_throughput", "low", "high", "skipped_because")
+PREDICTION_COLUMNS = (
+    *("id", "mode", "predicted_throughput", "low", "high", "skipped_because"),
+    *("predicted_memory_gb", "fits_probability"),
+)
 Progress = Callable[[int, int], None]
 """Told how many rows of how many are done."""
 
@@ -53,26 +56,34 @@ def predictions_csv(runs: Sequence[Run], problems: Sequence[RowProblem] = ()) ->
     for run in runs:
         for outcome in run.outcomes:
             identifier = outcome.measurement.configuration.id
-            forecast = outcome.forecast
-            numbers = (
-                ("", "", "")
-                if forecast is None
-                else tuple(map(_digits, (forecast.throughput, forecast.low, forecast.high)))
-            )
-            writer.writerow([identifier, run.mode, *numbers, outcome.skipped_because])
+            writer.writerow([identifier, run.mode, *_cells(outcome)])
         for problem in problems:
             reason = f"line {problem.line} of {problem.file}: {problem.reason}"
-            writer.writerow([problem.id, run.mode, "", "", "", reason])
+            writer.writerow([problem.id, run.mode, "", "", "", reason, "", ""])
     return out.getvalue()
 
 
-def _outcome(case: Case, mode: Mode, model: RowModel) -> Outcome:
+def _outcome(case: Question, mode: Mode, model: RowModel) -> Outcome:
     if case.left_out:
         return Outcome(case.measurement, mode, None, case.left_out, asked=False)
     answer = model.predict(case.measurement.configuration, case.baseline)
     if isinstance(answer, Forecast):
         return Outcome(case.measurement, mode, answer)
     return Outcome(case.measurement, mode, None, answer.reason)
+
+
+def _cells(outcome: Outcome) -> tuple[str, ...]:
+    """Throughput and its interval, why there is none, memory and the probability of fitting."""
+    forecast = outcome.forecast
+    if forecast is None:
+        return ("", "", "", outcome.skipped_because, "", "")
+    memory = None if forecast.memory_bytes is None else forecast.memory_bytes / 1e9
+    return (
+        *map(_digits, (forecast.throughput, forecast.low, forecast.high)),
+        outcome.skipped_because,
+        _digits(memory),
+        _digits(forecast.fits_probability),
+    )
 
 
 def _digits(value: float | None) -> str:

@@ -57,7 +57,7 @@ class Score:
 
 def score(outcomes: Iterable[Outcome]) -> Score:
     """The score of ``outcomes``; its errors are NaN if nothing was predicted."""
-    asked = [outcome for outcome in outcomes if outcome.asked]
+    asked = [outcome for outcome in outcomes if outcome.asked and not outcome.measurement.failed]
     scored = [outcome for outcome in asked if outcome.forecast is not None]
     if not scored:
         nothing = math.nan

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from paceline.constants import number
 from paceline.hardware import Cluster, Link
 from paceline.predictor.collectives.group import Group, Numbers
 
@@ -59,6 +60,13 @@ def outer_family(link: Link) -> str:
     return link.transport or "tcp"
 
 
+def through_host(line_rate: Numbers, family: str) -> Numbers:
+    """What a card moves of its line rate: TCP goes through the host, which is slower than some."""
+    if family != "tcp":
+        return line_rate
+    return np.minimum(line_rate, number("overheads.tcp.card_bytes_per_second"))
+
+
 def _measured_efficiency(link: Link) -> float | None:
     if link.collective_bandwidth is None:
         return None
@@ -73,13 +81,14 @@ def _inner_bandwidth(link: Link, cluster: Cluster) -> float:
 
 def _outer_bandwidth(link: Link, cluster: Cluster, group: Group) -> Numbers:
     """A group's share of the cards: all it can reach, or its part when groups compete."""
+    line_rate = through_host(link.known_bandwidth, outer_family(link))
     if link.per == "node":
-        whole, card = link.known_bandwidth, link.known_bandwidth / cluster.nics_per_node
+        whole, card = line_rate, line_rate / cluster.nics_per_node
     elif link.per == "device":
-        card = link.known_bandwidth
+        card = line_rate
         whole = card * cluster.devices_per_node
     else:
-        card = link.known_bandwidth
+        card = line_rate
         whole = card * cluster.nics_per_node
     cards_per_rank = max(1.0, whole / card / cluster.devices_per_node)
     reachable = np.minimum(whole, card * cards_per_rank * group.in_node)

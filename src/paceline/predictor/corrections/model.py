@@ -40,7 +40,8 @@ class ErrorRule:
 class CorrectionModel:
     """What was fitted of each quantity, and by mode (`KNOWN_WORK`, `COLD`) how far it errs.
 
-    ``devices`` and ``frameworks`` are the names among the measurements it was ``fitted_on``.
+    ``devices`` and ``frameworks`` are the names among the measurements it was ``fitted_on``, of
+    which the largest job had ``most_devices``.
     """
 
     hierarchies: Mapping[str, Hierarchy]
@@ -48,14 +49,51 @@ class CorrectionModel:
     fitted_on: str = ""
     devices: frozenset[str] = frozenset()
     frameworks: frozenset[str] = frozenset()
+    most_devices: int = 1
 
     def estimates(self, covariates: Covariates) -> dict[str, Estimate]:
         """Every quantity, on its own scale, for a job."""
         return {name: each.estimate(covariates) for name, each in self.hierarchies.items()}
 
-    def rule(self, mode: str) -> ErrorRule:
-        """How far predictions of a mode err."""
-        return self.rules.get(mode, ErrorRule())
+
+@dataclass(frozen=True)
+class Taught:
+    """What published measurements say of one job: every quantity with its variance.
+
+    ``rules`` are the errors that remain, by mode. ``bandwidth_spread`` is the standard deviation
+    of the logarithm of a bandwidth that is assumed, not stated.
+    """
+
+    estimates: Mapping[str, Estimate]
+    rules: Mapping[str, ErrorRule]
+    bandwidth_spread: float = 0.0
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The quantities on their own scales."""
+        return {name: estimate.value for name, estimate in self.estimates.items()}
+
+    @property
+    def corrections(self) -> StepCorrections:
+        """The step's corrections."""
+        return step_corrections(self.values)
+
+    def moved(self, name: str) -> StepCorrections:
+        """Corrections with one quantity a standard deviation higher."""
+        deviation = math.sqrt(self.variance(name))
+        return step_corrections({**self.values, name: self.values[name] + deviation})
+
+    def variance(self, name: str) -> float:
+        """Variance of a quantity, an assumed bandwidth included."""
+        assumed = self.bandwidth_spread if name == BANDWIDTH.name else 0.0
+        return self.estimates[name].variance + assumed**2
+
+
+def taught_by(
+    model: CorrectionModel, covariates: Covariates, bandwidth_spread: float = 0.0
+) -> Taught:
+    """What a model says of a job."""
+    return Taught(model.estimates(covariates), model.rules, bandwidth_spread)
 
 
 def step_corrections(values: Mapping[str, float], notes: tuple[str, ...] = ()) -> StepCorrections:

@@ -41,6 +41,7 @@ def read_corrections(root: Table) -> CorrectionModel:
         root.table("origin").table("published").text_of("fitted_on"),
         frozenset(domain.names("devices")),
         frozenset(domain.names("frameworks")),
+        int(domain.values["most_devices"]),
     )
 
 
@@ -53,6 +54,7 @@ def corrections_toml(model: CorrectionModel) -> str:
         "[unit]",
         'log = ["computing.*", "bandwidth.*", "variation.*", "overhead.*", "errors.*"]',
         'logit = ["unhidden.*"]',
+        'devices = ["domain.most_devices"]',
         "",
         "[origin.published]",
         'status = "fitted"',
@@ -63,6 +65,7 @@ def corrections_toml(model: CorrectionModel) -> str:
         "[domain]",
         f"devices = {json.dumps(sorted(model.devices))}",
         f"frameworks = {json.dumps(sorted(model.frameworks))}",
+        f"most_devices = {model.most_devices}",
     ]
     for mode, rule in sorted(model.rules.items()):
         numbers = {"noise": rule.noise, "low": rule.low, "high": rule.high}

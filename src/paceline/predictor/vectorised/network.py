@@ -6,6 +6,7 @@ import numpy as np
 
 from paceline.hardware import Cluster
 from paceline.predictor.collectives import Fabric, Group, fabric_of
+from paceline.predictor.collectives.fabric import outer_family, through_host
 from paceline.predictor.jitter import expected_maximum_lognormal
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.vectorised.axes import Array
@@ -15,7 +16,9 @@ def fabric_at(cluster: Cluster, group: Group, link: Array, memory: Array) -> Fab
     """The links of a cluster at other bandwidths between nodes and of device memory, bytes/s."""
     fabric = fabric_of(cluster, group)
     if cluster.inter is not None:
-        relative = link / cluster.inter.known_bandwidth
+        family = outer_family(cluster.inter)
+        now = through_host(cluster.inter.known_bandwidth, family)
+        relative = through_host(link, family) / now
         fabric = replace(fabric, outer_bandwidth=fabric.outer_bandwidth * relative)
     if fabric.reduce_bandwidth is not None:
         scale = memory / cluster.device.known_memory_bandwidth

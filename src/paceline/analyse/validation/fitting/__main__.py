@@ -1,8 +1,8 @@
-"""Refit the constants and effects of paceline.predictor.fitted from the reference measurements.
+"""Refit the corrections of paceline.predictor.corrections from the reference measurements.
 
-Writes src/paceline/data/fitted/effects.toml and held_out.json.gz; the same rows and the same
-predictor give the same bytes. With --check nothing is written and the exit code says whether
-the files are those that a refit would write.
+Writes data/constants/corrections.toml and data/reference/statements.csv.gz; the same rows and the
+same predictor give the same bytes. With --check nothing is written and the exit code says whether
+the corrections are those that a refit would write.
 """
 
 import argparse
@@ -11,16 +11,14 @@ import time
 from pathlib import Path
 
 import paceline
+from paceline.analyse.validation.fitting.calibration import calibrated
 from paceline.analyse.validation.fitting.refit import refit
+from paceline.analyse.validation.fitting.statements import FILE as STATEMENTS
+from paceline.analyse.validation.fitting.statements import statements_bytes
 from paceline.analyse.validation.reference import reference_table
-from paceline.predictor.fitted.tables import (
-    EFFECTS_FILE,
-    HELD_OUT_FILE,
-    effects_toml,
-    held_out_bytes,
-)
+from paceline.predictor.corrections.table import FILE, corrections_toml
 
-FOLDER = Path(paceline.__file__).parent / "data" / "fitted"
+ROOT = Path(paceline.__file__).parent
 
 
 def main() -> int:
@@ -33,24 +31,19 @@ def main() -> int:
     def say(text: str) -> None:
         print(f"{time.monotonic() - begun:6.1f} s  {text}", file=sys.stderr, flush=True)
 
-    result = refit(reference_table().measurements, say)
-    files = {
-        EFFECTS_FILE: effects_toml(result.fitted).encode("utf-8"),
-        HELD_OUT_FILE: held_out_bytes(result.held_out),
-    }
-    say(result.fitted.fitted_on)
+    rows = reference_table().measurements
+    model, paired, alone = refit(rows, say)
+    corrections, statements = ROOT.joinpath(*FILE), ROOT / "data" / "reference" / STATEMENTS
+    before = corrections.read_text(encoding="utf-8") if corrections.exists() else ""
+    if not check:
+        statements.write_bytes(statements_bytes(paired, alone))
+        corrections.write_text(corrections_toml(model), encoding="utf-8")
+    text = corrections_toml(calibrated(model, paired, alone, rows, say))
     if check:
-        changed = [
-            name
-            for name, content in files.items()
-            if not (FOLDER / name).exists() or (FOLDER / name).read_bytes() != content
-        ]
-        print(f"differs: {', '.join(changed)}" if changed else "as fitted")
-        return 1 if changed else 0
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        (FOLDER / name).write_bytes(content)
-        print(f"wrote {FOLDER / name} ({len(content)} bytes)")
+        print("as fitted" if text == before else "differs: corrections.toml")
+        return 0 if text == before else 1
+    corrections.write_text(text, encoding="utf-8")
+    print(f"wrote {corrections.name} ({len(text)} bytes) and {statements.name}")
     return 0
 
 

@@ -1,121 +1,170 @@
-"""Refits everything: on all rows, without each fold of groups, without each source."""
+"""Refits the corrections: linearise every reference row, solve, and see how far left-out rows lie.
 
-from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+Scaling is learnt from rows with the measured baseline of their group, computing from rows alone.
+The errors that intervals are made of are those of rows whose source, generation, framework, model,
+network or scale was left out in turn, each source weighing alike.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from paceline.analyse.validation.cases import Case, Mode, cases
-from paceline.analyse.validation.fitting.computing_fit import ComputingFit
-from paceline.analyse.validation.fitting.folds import GROUP_FOLDS, fold_of, ran_in_folds
-from paceline.analyse.validation.fitting.interval_fit import fitted_intervals
-from paceline.analyse.validation.fitting.scaling_fit import ScalingFit
+from paceline.analyse.validation.cases import Mode, cases
+from paceline.analyse.validation.fitting.linearise import Statement, design_of, statement
+from paceline.analyse.validation.fitting.mixed_model import Columns, MixedFit, solve
+from paceline.analyse.validation.hold_out import row_weights
 from paceline.analyse.validation.jobs import job_of
 from paceline.analyse.validation.measurement import Configuration, Measurement
-from paceline.analyse.validation.parts import StepTaker, takes_whole_step
-from paceline.predictor.fitted.effects import Effects
-from paceline.predictor.fitted.tables import Fitted, HeldOut
+from paceline.analyse.validation.rows import (
+    baseline_evidence,
+    measured_seconds,
+    prepared_row,
+    row_covariates,
+    row_replica,
+)
+from paceline.errors import PacelineError
+from paceline.predictor.corrections.covariates import Covariates
+from paceline.predictor.corrections.model import CorrectionModel, ErrorRule, prior_model
+from paceline.predictor.corrections.quantities import COMPUTING, SCALING, Quantity
+from paceline.predictor.predict import prepared_on
+from paceline.predictor.prepared import PreparedStep
+from paceline.predictor.step_corrections import NO_CORRECTIONS
 
 FloatArray = npt.NDArray[np.float64]
 Say = Callable[[str], None]
-_FURTHER_ITERATIONS = 6
+_ROUNDS = 4
+_LONGEST_MOVE = 1.0
 
 
-@dataclass(frozen=True)
-class Refit:
-    """The full fit and the held-out fits."""
+class _Rows:
+    """Measured steps that say something about some quantities."""
 
-    fitted: Fitted
-    held_out: HeldOut
+    def __init__(
+        self,
+        quantities: Sequence[Quantity],
+        steps: Sequence[tuple[Configuration, PreparedStep, float]],
+    ) -> None:
+        self.quantities = tuple(quantities)
+        self.steps = steps
+        self.covariates = [row_covariates(row) for row, _, _ in steps]
+        self.columns = Columns.of(quantities, self.covariates)
+        self.weights = row_weights(self.covariates)
+
+    def statements(self, values: Sequence[Mapping[str, float]]) -> list[Statement]:
+        """What each says, linearised about its own ``values``."""
+        return [
+            statement(row.id, prepared, seconds, own, self.quantities)
+            for (row, prepared, seconds), own in zip(self.steps, values, strict=True)
+        ]
+
+    def solved(self, statements: Sequence[Statement]) -> MixedFit:
+        """The fit to all statements, variance components included."""
+        design, response = design_of(self.columns, self.covariates, statements)
+        return solve(self.columns, design, response, self.weights)
 
 
-def refit(measurements: Sequence[Measurement], say: Say = lambda text: None) -> Refit:
-    """Fit ``measurements``; ``say`` is told how far it is."""
-    taker = StepTaker()
-    say("taking steps apart")
-    pairs = [case for case in cases(measurements, Mode.BASELINE) if _teaches_scaling(case)]
-    scaling = ScalingFit(pairs, taker)
-    computing = ComputingFit(measurements, taker)
-    say(f"fitting {len(scaling.rows)} pairs and {len(computing.rows)} rows")
-    full = _Vectors(scaling, computing)
-    everything = full.effects(lambda configuration: True)
-    by_fold = []
-    for number, ran in enumerate(ran_in_folds(measurements), start=1):
-        say(f"without fold {number} of {GROUP_FOLDS}")
-        by_fold.append(full.effects(_ran_elsewhere(ran)))
-    families = {}
-    for family in sorted({row.configuration.family for row in measurements}):
-        say(f"without {family}")
-        families[family] = full.effects(_outside_family(family))
-    folds = {row.configuration.group: fold_of(row.configuration.group) for row in measurements}
-    held_out = HeldOut(tuple(by_fold), families, folds)
-    say("intervals from rows that were held out")
-    intervals = fitted_intervals(measurements, held_out, taker)
-    described = (
-        f"{len(computing.rows)} rows and {len(scaling.rows)} pairs of "
-        f"data/reference/measurements.csv.gz; {full.count} numbers that shrinking leaves as free "
-        f"as {full.effective_count:.0f}; "
-        f"intervals from {GROUP_FOLDS} folds of groups (near) and from leaving out each of "
-        f"{len(families)} sources (far)"
+def refit(
+    measurements: Sequence[Measurement], say: Say = lambda text: None
+) -> tuple[CorrectionModel, list[Statement], list[Statement]]:
+    """The model and the statements it was fitted to: with baselines, and alone."""
+    say("preparing steps")
+    paired, alone = _Rows(SCALING, _pairs(measurements)), _Rows((COMPUTING,), _alone(measurements))
+    model = prior_model()
+    values = [_values(model, each) for each in paired.covariates]
+    fit, with_baseline = None, []
+    for number in range(_ROUNDS):
+        say(f"{len(paired.steps)} rows with baselines, round {number + 1} of {_ROUNDS}")
+        with_baseline = paired.statements(values)
+        fit = paired.solved(with_baseline)
+        values = [
+            _moved(old, fit, each) for old, each in zip(values, paired.covariates, strict=True)
+        ]
+    assert fit is not None
+    hierarchies = {**model.hierarchies, **fit.hierarchies()}
+    scaled = CorrectionModel(hierarchies)
+    say(f"{len(alone.steps)} rows alone")
+    lone = alone.statements([_values(scaled, each) for each in alone.covariates])
+    computing = alone.solved(lone)
+    hierarchies |= computing.hierarchies()
+    rows = [row for row, _, _ in (*paired.steps, *alone.steps)]
+    effects = sum(len(levels) for h in hierarchies.values() for levels in h.levels.values())
+    fitted = CorrectionModel(
+        hierarchies,
+        {"known_work": ErrorRule(fit.noise), "cold": ErrorRule(computing.noise)},
+        f"{len(paired.steps)} rows with baselines and {len(alone.steps)} alone of "
+        f"data/reference/measurements.csv.gz; {len(hierarchies)} constants and {effects} effects",
+        frozenset(row_covariates(row).device for row in rows),
+        frozenset(row_covariates(row).framework for row in rows),
+        max(row.devices for row in rows),
     )
-    jobs = [job_of(row.configuration) for row in computing.rows]
-    fitted = Fitted(
-        everything,
-        intervals,
-        described,
-        frozenset(job.cluster.device.name for job in jobs),
-        frozenset(job.framework.name for job in jobs),
-    )
-    return Refit(fitted, held_out)
+    return fitted, with_baseline, lone
 
 
-class _Vectors:
-    """Both fits; starts each held-out fit where the full one ended."""
+def error_rule(
+    noise: float, errors: Sequence[tuple[float, float, str]]
+) -> ErrorRule:
+    """The rule of left-out rows: (log error of throughput, its predicted deviation, source) each.
 
-    def __init__(self, scaling: ScalingFit, computing: ComputingFit) -> None:
-        self._scaling = scaling
-        self._computing = computing
-        self._starts: tuple[FloatArray | None, FloatArray | None] = (None, None)
-        self.effective_count = 0.0
-
-    @property
-    def count(self) -> int:
-        """Constants and effects of both."""
-        return len(self._scaling.parameters.prior) + len(self._computing.parameters.prior)
-
-    def effects(self, keeps: Callable[[Configuration], bool]) -> Effects:
-        """Effects fitted on the rows that ``keeps`` says yes to."""
-        first = self._starts[0] is None
-        iterations = 2 * _FURTHER_ITERATIONS if first else _FURTHER_ITERATIONS
-        scaling = self._scaling.fitted(
-            _weights(self._scaling.rows, keeps), self._starts[0], iterations
-        )
-        scaling_effects = self._scaling.parameters.effects(scaling.vector)
-        computing = self._computing.fitted(
-            scaling_effects, _weights(self._computing.rows, keeps), self._starts[1]
-        )
-        if first:
-            self._starts = (scaling.vector, computing.vector)
-            self.effective_count = scaling.effective_count + computing.effective_count
-        return scaling_effects.combined(self._computing.parameters.effects(computing.vector))
+    Quantiles of standardised errors, every source weighing alike: the next one is another.
+    """
+    counts = Counter(source for _, _, source in errors)
+    scaled = np.array([error / deviation for error, deviation, _ in errors])
+    weights = np.array([1.0 / counts[source] for _, _, source in errors])
+    order = np.argsort(scaled)
+    middles = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
+    low, high = np.interp([0.05, 0.95], middles, scaled[order])
+    return ErrorRule(noise, float(min(low, 0.0)), float(max(high, 0.0)))
 
 
-def _teaches_scaling(case: Case) -> bool:
-    """Whether a pair is of plain data parallelism."""
-    if case.left_out or case.baseline is None:
-        return False
-    both = (case.measurement, case.baseline)
-    return not any(takes_whole_step(job_of(row.configuration)) for row in both)
+def _pairs(
+    measurements: Sequence[Measurement],
+) -> list[tuple[Configuration, PreparedStep, float]]:
+    found = []
+    for case in cases(measurements, Mode.BASELINE):
+        if case.baseline is None:
+            continue
+        row = case.measurement
+        try:
+            prepared = prepared_on(
+                row_replica(row.configuration),
+                evidence=baseline_evidence(case.baseline),
+                corrections=NO_CORRECTIONS,
+            )
+            prepared.seconds()
+        except PacelineError:
+            continue
+        found.append((row.configuration, prepared, measured_seconds(row)))
+    return found
 
 
-def _weights(rows: Sequence[Measurement], keeps: Callable[[Configuration], bool]) -> FloatArray:
-    return np.array([1.0 if keeps(row.configuration) else 0.0 for row in rows])
+def _alone(
+    measurements: Sequence[Measurement],
+) -> list[tuple[Configuration, PreparedStep, float]]:
+    found = []
+    for row in measurements:
+        if row.failed or job_of(row.configuration).cold_obstacle:
+            continue
+        try:
+            prepared = prepared_row(row.configuration)
+            prepared.seconds()
+        except PacelineError:
+            continue
+        found.append((row.configuration, prepared, measured_seconds(row)))
+    return found
 
 
-def _ran_elsewhere(ran: Set[Configuration]) -> Callable[[Configuration], bool]:
-    return lambda configuration: configuration.what_ran not in ran
+def _values(model: CorrectionModel, covariates: Covariates) -> dict[str, float]:
+    """Every quantity of a job, computing as modelled."""
+    values = {name: each.value for name, each in model.estimates(covariates).items()}
+    return {**values, COMPUTING.name: 0.0}
 
 
-def _outside_family(family: str) -> Callable[[Configuration], bool]:
-    return lambda configuration: configuration.family != family
+def _moved(old: Mapping[str, float], fit: MixedFit, covariates: Covariates) -> dict[str, float]:
+    """Values of the next round: those of the fit, no further away than a step is straight."""
+    values = dict(old)
+    for name, hierarchy in fit.hierarchies().items():
+        wanted = hierarchy.estimate(covariates).value
+        values[name] = float(np.clip(wanted, old[name] - _LONGEST_MOVE, old[name] + _LONGEST_MOVE))
+    return values

@@ -1,1 +1,0 @@
-"""What published measurements taught the predictor: constants, shrunken effects, intervals."""
