@@ -26,9 +26,9 @@ from common import arguments, finish, machine, ratio_interval
 from paceline.errors import PacelineError
 from paceline.frameworks.command import check_runnable, interpreter
 from paceline.frameworks.registry import framework, frameworks
+from paceline.launch import LaunchRequest, LocalLauncher
 from paceline.measurement.events import only, read_events
 from paceline.measurement.job import Job
-from paceline.measurement.launcher import launch_local
 from paceline.measurement.run import events_path, run_job, thread_variables
 from paceline.store import Status, Store
 from paceline.workload import zoo
@@ -127,7 +127,15 @@ def by_hand(name: str, script: Script, core: int, steps: int, batch: int) -> Ste
             command = [*start, "-np", str(script.processes), *command]
             variables["PATH"] = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
         started = 1 if script.horovod else script.processes
-        ended = launch_local(command, started, place, timeout_seconds=600, environment=variables)
+        ended = LocalLauncher().launch(
+            LaunchRequest(
+                lambda rank: command,
+                place,
+                timeout_seconds=600,
+                processes=started,
+                variables=lambda rank: variables,
+            )
+        )
         if ended.reason:
             log = ended.ranks[ended.first_failed or 0].log.read_text(errors="replace")
             raise SystemExit(f"{script.file} failed: {ended.reason}\n{log[-2000:]}")

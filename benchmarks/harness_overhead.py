@@ -17,8 +17,8 @@ from typing import Any
 from common import arguments, finish, machine, ratio_interval
 
 from paceline.analyse.statistics import mean_step_seconds
+from paceline.launch import LaunchRequest, LocalLauncher
 from paceline.measurement.job import Job
-from paceline.measurement.launcher import launch_local
 from paceline.measurement.run import run_job, thread_variables
 from paceline.store import Store
 from paceline.workload import zoo
@@ -44,12 +44,15 @@ def by_hand(world: int, steps: int, batch: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         script = str(HERE / "handwritten" / "ddp_loop_script.py")
-        ended = launch_local(
-            [sys.executable, script, str(place / "out"), str(steps), "2", str(batch)],
-            world,
-            place,
-            timeout_seconds=600,
-            environment=thread_variables(1),
+        words = [sys.executable, script, str(place / "out"), str(steps), "2", str(batch)]
+        ended = LocalLauncher().launch(
+            LaunchRequest(
+                lambda rank: words,
+                place,
+                timeout_seconds=600,
+                processes=world,
+                variables=lambda rank: thread_variables(1),
+            )
         )
         if ended.reason:
             raise SystemExit(f"the hand-written loop failed: {ended.reason}")

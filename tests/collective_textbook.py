@@ -3,7 +3,7 @@
 import numpy as np
 
 from paceline.naming import look_up
-from paceline.predictor.collectives.algorithms import ALGORITHMS
+from paceline.predictor.collectives.algorithms import algorithms
 from paceline.predictor.collectives.group import Group, Numbers
 
 
@@ -22,8 +22,8 @@ def closed_form_seconds(
     ``alpha_seconds`` is paid per message in series, ``beta_seconds_per_byte`` per byte sent,
     ``gamma_seconds_per_byte`` per byte summed. Vectorised over every number.
     """
-    hint = f"one of {', '.join(ALGORITHMS)}"
-    table = look_up("collective operation", operation, ALGORITHMS, hint)
+    known = algorithms()
+    table = look_up("collective operation", operation, known, f"one of {', '.join(known)}")
     count = look_up(f"{operation} algorithm", algorithm, table, f"one of {', '.join(table)}")
     counts = count(Group(workers, 1))
     messages = counts.inner_messages + counts.outer_messages

@@ -9,6 +9,7 @@ import pytest
 
 import paceline
 from paceline.frameworks import registry
+from paceline.frameworks.command import search_path
 
 ROOT = Path(paceline.__file__).parent
 ALLOWED = {
@@ -20,9 +21,10 @@ ALLOWED = {
     "frameworks": set(),
     "predictor": {"constants", "workload", "hardware", "plan", "step", "frameworks"},
     "store": {"step"},
-    "measurement": {"workload", "hardware", "plan", "step", "store", "frameworks"},
+    "launch": set(),
+    "measurement": {"workload", "hardware", "plan", "step", "store", "launch", "frameworks"},
 }
-ALLOWED["testing"] = {"workload", "step", "measurement", "store", "frameworks"}
+ALLOWED["testing"] = {"workload", "step", "launch", "measurement", "store", "frameworks"}
 ALLOWED["analyse"] = (
     ALLOWED["predictor"] | ALLOWED["measurement"] | {"predictor", "measurement", "testing"}
 )
@@ -32,13 +34,16 @@ ALLOWED["api"] = ALLOWED["study"] | {"study"}
 ALLOWED["cli"] = ALLOWED["api"] | {"api"}
 
 
+def imports_of(path):
+    tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return [node for node in tree if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported_packages(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
+    for node in imports_of(path):
+        names = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{name}" for name in names] if node.level == 0 else []
         for name in names:
             parts = name.split(".")
             if parts[0] == "paceline" and len(parts) > 1:
@@ -95,6 +100,30 @@ def test_modules_of_workers_have_names_of_their_own():
     assert len(names) == len(set(names))
     frameworks = {one.module.split(".")[0] for one in registry.frameworks().values()}
     assert not set(names) & (frameworks | sys.stdlib_module_names)
+
+
+def worker_imports(path, folders):
+    """Modules of workers that one imports, and those which these import."""
+    names = {alias.name for node in imports_of(path) for alias in node.names}
+    names |= {node.module for node in imports_of(path) if isinstance(node, ast.ImportFrom)}
+    found = names & {module.stem for module in WORKER_MODULES}
+    for name in found.copy():
+        files = [folder / f"{name}.py" for folder in folders if (folder / f"{name}.py").exists()]
+        assert files, f"{path.name} imports {name}, which is not on its search path"
+        found |= worker_imports(files[0], folders)
+    return found
+
+
+@pytest.mark.parametrize("adapter", registry.frameworks().values(), ids=lambda one: one.name)
+def test_the_search_path_of_a_worker_has_what_it_imports(adapter):
+    folders = search_path(adapter)
+    used = {
+        folder
+        for name in worker_imports(adapter.worker, folders)
+        for folder in folders
+        if (folder / f"{name}.py").exists()
+    }
+    assert used | {adapter.worker.parent} == set(folders)
 
 
 def test_a_module_of_a_family_is_named_after_it():

@@ -122,6 +122,13 @@ class Table:
             self.fail(key, f"{key} of {value!r} is impossible", "give a number above zero")
         return quantity
 
+    def quantities(
+        self, parse: Callable[[Any], float], may_be_zero: bool = False
+    ) -> dict[str, float]:
+        """Every value of the table, all of them quantities, in SI units."""
+        found = {key: self.parsed(key, parse, may_be_zero) for key in self.values}
+        return {key: quantity for key, quantity in found.items() if quantity is not None}
+
     def text_of(self, key: str, default: str = "", allowed: Sequence[str] = ()) -> str:
         """A text, one of ``allowed`` where these are given."""
         value = self.values.get(key, default)

@@ -1,10 +1,12 @@
 """What installed packages add to Paceline: one mechanism, entry points, for every kind."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, TypeVar
 
 from paceline.errors import PacelineError
@@ -33,54 +35,93 @@ class Plugin:
     target: str
     package: str
 
+    def load(self) -> Any:
+        """What the entry point names; whatever that raises is told, not thrown."""
+        try:
+            return EntryPoint(self.name, self.target, self.kind.value).load()
+        except (Exception, SystemExit) as problem:
+            raise PluginError(self, f"{type(problem).__name__}: {problem}") from problem
+
+    def path(self, value: object) -> Path:
+        """The file that the entry point gives: as a path, or by a function that returns one."""
+        try:
+            given = value() if callable(value) else value
+            path = Path(given) if isinstance(given, str | os.PathLike) else None
+        except Exception as problem:
+            raise PluginError(self, f"{type(problem).__name__}: {problem}") from problem
+        if path is None or not path.is_file():
+            raise PluginError(self, f"it gives no file, but {given!r}")
+        return path
+
+
+class PluginError(PacelineError):
+    """A plugin that cannot be used; ``why`` is the reason in a few words."""
+
+    def __init__(self, plugin: Plugin, why: str) -> None:
+        self.plugin, self.why = plugin, why
+        super().__init__(
+            f"the {plugin.kind.name.lower()} '{plugin.name}' of the package {plugin.package} "
+            f"cannot be used: {why}",
+            f"mend or uninstall {plugin.package} ({plugin.target}); "
+            "'paceline doctor' lists all plugins",
+        )
+
 
 def installed_plugins() -> list[Plugin]:
     """Every plugin of every kind, whether it can be loaded or not."""
-    return [
-        Plugin(kind, point.name, point.value, _package(point))
-        for kind in PluginKind
-        for point in entry_points(group=kind.value)
-    ]
+    return [plugin for kind in PluginKind for plugin in _registered(kind)]
 
 
 @cache
-def plugins(kind: PluginKind) -> Mapping[str, Any]:
-    """What installed packages register under ``kind``, loaded, by name."""
-    found: dict[str, Any] = {}
-    for point in entry_points(group=kind.value):
-        if point.name in found:
-            raise _unusable(point, kind, "another package registers that name too")
-        try:
-            found[point.name] = point.load()
-        except Exception as problem:  # a stranger's code: whatever it raises is told, not thrown
-            raise _unusable(point, kind, f"{type(problem).__name__}: {problem}") from problem
-    return found
+def plugins(kind: PluginKind) -> tuple[tuple[Plugin, Any], ...]:
+    """What installed packages register under ``kind``, with what each entry point names."""
+    found: dict[str, tuple[Plugin, Any]] = {}
+    for plugin in _registered(kind):
+        if plugin.name in found:
+            raise PluginError(plugin, "another package registers that name too")
+        found[plugin.name] = (plugin, plugin.load())
+    return tuple(found.values())
 
 
-def with_plugins(kind: PluginKind, built_in: Mapping[str, T], expected: type[T]) -> dict[str, T]:
-    """``built_in`` and what packages add to it; a name that is taken or a wrong type is refused."""
+def with_plugins(
+    kind: PluginKind,
+    built_in: Mapping[str, T],
+    expected: type[Any],
+    spelled: Callable[[str], str] = str,
+) -> dict[str, T]:
+    """``built_in`` and what packages add to it, by name.
+
+    Refused are a name that is taken (two names are one if ``spelled`` alike), a value that is
+    not of the ``expected`` type, and one whose own name is not that of its entry point.
+    """
     together = dict(built_in)
-    for name, value in plugins(kind).items():
-        point = _point(kind, name)
-        if name in built_in:
-            raise _unusable(point, kind, "Paceline has one of that name itself")
+    taken = {spelled(name) for name in built_in}
+    for plugin, value in plugins(kind):
+        if spelled(plugin.name) in taken:
+            raise PluginError(plugin, "that name is taken")
         if not isinstance(value, expected):
-            raise _unusable(point, kind, f"it is no {expected.__name__}")
-        together[name] = value
+            raise PluginError(plugin, f"it is no {expected.__name__}")
+        if hasattr(expected, "name") and value.name != plugin.name:
+            raise PluginError(plugin, f"it calls itself '{value.name}'")
+        taken.add(spelled(plugin.name))
+        together[plugin.name] = value
     return together
 
 
-def _point(kind: PluginKind, name: str) -> EntryPoint:
-    return next(point for point in entry_points(group=kind.value) if point.name == name)
+def why_unusable(plugin: Plugin, registry: Callable[[], object]) -> str:
+    """Why a plugin cannot be used, alone or in the ``registry`` of its kind; empty if it can."""
+    try:
+        plugin.load()
+        registry()
+    except PluginError as error:
+        return error.why if error.plugin == plugin else ""
+    except PacelineError as error:
+        return error.message
+    return ""
 
 
-def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else "unknown"
-
-
-def _unusable(point: EntryPoint, kind: PluginKind, why: str) -> PacelineError:
-    what = kind.name.lower()
-    return PacelineError(
-        f"the {what} '{point.name}' of the package {_package(point)} cannot be used: {why}",
-        f"mend or uninstall {_package(point)} ({point.value}); 'paceline doctor' lists all plugins",
-    )
+def _registered(kind: PluginKind) -> list[Plugin]:
+    return [
+        Plugin(kind, point.name, point.value, point.dist.name if point.dist else "unknown")
+        for point in entry_points(group=kind.value)
+    ]

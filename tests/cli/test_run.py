@@ -78,12 +78,28 @@ def test_mistakes_end_with_a_line_and_a_hint(arguments: list[str], message: str)
     assert "Traceback" not in answer.stderr
 
 
+def test_a_reader_that_goes_away_does_not_stop_the_command():
+    """As in ``paceline run ... 2>&1 | head``: nobody reads, a megabyte is printed all the same."""
+    script = "for line in range(20_000): print('a line of some fifty characters, again and again')"
+    command = [sys.executable, "-m", "paceline", "run", "--", sys.executable, "-c", script]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    process.stderr.close()
+    process.wait(timeout=60)
+    (log,) = (default_store_path().parent / "launches").glob("*/output.log")
+    assert len(log.read_text().splitlines()) == 20_000
+
+
+def steps_written(launched: Path) -> int:
+    return sum(path.read_text().count('"step_seconds"') for path in launched.glob("*/process-*"))
+
+
 def test_an_interrupt_keeps_the_steps_so_far():
     command = [sys.executable, "-m", "paceline", "run", "--", sys.executable, RECORDED, "10000"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     launched = default_store_path().parent / "launches"
     deadline = time.monotonic() + 60
-    while not list(launched.glob("*/process-*")) and time.monotonic() < deadline:
+    while steps_written(launched) <= 10 and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 from builders import comparison_launches, keep, keep_profile, study_launches
+from click.testing import CliRunner
+from measurement import quick
 
-from commandline import run
+from commandline import next_commands, run
+from paceline.cli.main import cli
 from paceline.errors import InputError
 from paceline.store import Store
 
@@ -90,3 +93,24 @@ def test_list_names_the_frameworks_where_they_differ():
     assert "torch-ddp" not in run(["list", "--study", "mine", *HERE])
     with pytest.raises(InputError, match="there is no study named 'none'"):
         run(["list", "--study", "none", *HERE])
+
+
+def test_measure_ends_with_1_where_no_launch_finished():
+    quick.register()
+    words = [
+        "measure",
+        "--framework",
+        "quick",
+        "--model",
+        "resnet20",
+        "--launches",
+        "1",
+        "--timeout",
+        "1ms",
+    ]
+    answer = CliRunner().invoke(cli, words)
+    assert answer.exit_code == 1
+    assert "timed out" in answer.stderr
+    assert "paceline explain" not in answer.stdout, "there is nothing to explain"
+    for line in next_commands(answer.stdout):
+        run(line)

@@ -66,22 +66,13 @@ def test_a_job_runs_in_a_container(tmp_path, monkeypatch):
     engine.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("PACELINE_TORCH_IMAGE", "example/torch:1")
-    command = worker_command(framework("torch-ddp"), 1, tmp_path)
+    command = worker_command(framework("torch-ddp"), tmp_path)
     assert f"{tmp_path}:{tmp_path}" in command.arguments
     for folder in search_path(framework("torch-ddp")):
         assert f"{folder}:{folder}:ro" in command.arguments
     job = Job(model="fcn5", graph=zoo.build("fcn5").to_json(), batch_per_rank=2, steps=1)
     with Store(tmp_path / "store.db") as store:
         assert run_job(job, store, "s").status is Status.FINISHED
-
-
-def test_mpi_starts_all_ranks_with_one_process(tmp_path, monkeypatch):
-    (tmp_path / "mpiexec").touch()
-    monkeypatch.setattr("paceline.frameworks.command.interpreter", lambda _: str(tmp_path / "py"))
-    command = worker_command(framework("chainer"), 2, tmp_path)
-    assert command.processes == 1
-    assert command.arguments[:3] == (str(tmp_path / "mpiexec"), "-n", "2")
-    assert worker_command(framework("chainer"), 1, tmp_path).arguments[0].endswith("py")
 
 
 @pytest.mark.parametrize(
@@ -102,5 +93,5 @@ def test_an_instrument_that_a_worker_lacks_is_refused(tmp_path):
 
 def test_most_of_the_zoo_is_claimed_by_every_framework():
     claimed = [name for name in zoo.names() if framework("jax").claims(zoo.build(name).to_json())]
-    assert len(claimed) == 73
+    assert len(claimed) == 84
     assert {"googlenet", "mobilenet_v2", "vit_b_16", "bert_base", "gpt2"} <= set(claimed)

@@ -1,21 +1,15 @@
 """A framework of another package: found by its entry point, listed, held to the contract, measured.
 
-``tests/fixtures/thirdparty_framework`` is such a package; what pip would write when it installs it
-is written here.
+``tests/fixtures/plugins/plain_framework`` is such a package.
 """
 
 import json
-import os
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
+from plugin_packages import install
 
-import paceline
-
-PACKAGE = Path(__file__).parents[1] / "fixtures" / "thirdparty_framework"
 CONTRACT = """
 from paceline.testing.adapter_suite import QUICK, run_suite
 names = ("parameters", "losses", "synchronisation", "phases", "crash", "out of memory")
@@ -28,19 +22,8 @@ for result in run_suite("plain-numpy", {name: QUICK[name] for name in names}):
 @pytest.fixture
 def installed(tmp_path):
     """Variables of a process that has the package installed."""
-    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
-    ((group, points),) = project["entry-points"].items()
-    about = tmp_path / "site" / "paceline_plain-1.0.dist-info"
-    about.mkdir(parents=True)
-    about.joinpath("METADATA").write_text(f"Name: {project['name']}\nVersion: 1.0\n")
-    lines = [f"[{group}]", *(f"{name} = {target}" for name, target in points.items())]
-    about.joinpath("entry_points.txt").write_text("\n".join(lines))
-    path = [about.parent, PACKAGE, Path(paceline.__file__).parents[1]]
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(map(str, path)),
-        "PACELINE_STORE": str(tmp_path / "store.db"),
-    }
+    environment = install(tmp_path / "site", "plain_framework")
+    return {**environment, "PACELINE_STORE": str(tmp_path / "store.db")}
 
 
 def run(installed, *arguments):

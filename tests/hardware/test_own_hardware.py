@@ -4,7 +4,7 @@ import pytest
 
 from paceline.errors import InputError
 from paceline.hardware import Confidence
-from paceline.hardware.catalogue import cluster, device
+from paceline.hardware.catalogue import cluster, device, shipped
 from paceline.located_toml import line_of
 
 LAB = """\
@@ -51,6 +51,13 @@ def test_a_file_defines_devices_links_and_clusters(lab):
     assert ours.intra is not None
     assert ours.intra.name == "pcie4_x16"
     assert ours.price_per_device_hour == 1.5
+
+
+def test_what_a_file_changes_of_the_catalogue_is_told(lab, tmp_path):
+    assert shipped().changed_in(shipped().extended_with(lab)) == []
+    other = tmp_path / "other.toml"
+    other.write_text(LAB.replace("device.my_gpu", 'device."A100 SXM-80GB"').split("[link")[0])
+    assert shipped().changed_in(shipped().extended_with(other)) == ["a100sxm80gb"]
 
 
 def test_a_file_with_one_cluster_is_that_cluster(lab):

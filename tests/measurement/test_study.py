@@ -2,6 +2,7 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ from paceline.frameworks.registry import framework
 from paceline.measurement.job import Job, batch_per_rank
 from paceline.measurement.run import run_job
 from paceline.measurement.study import Design, run_study
-from paceline.store import Status, Store
+from paceline.store import Outcome, Status, Store
 
 
 @pytest.fixture
@@ -94,6 +95,33 @@ def test_a_study_is_not_run_twice_under_one_name_nor_resumed_when_unknown(store)
 def test_resuming_a_complete_study_runs_nothing(store):
     before = run_study(store, "s", Design.randomised([quick.job()], 2, 1))
     assert run_study(store, "s") == before
+
+
+def test_a_study_that_holds_launches_of_run_and_import_is_resumed(store):
+    """Launches that no design asked for have no position in its order, and settle none."""
+    (measured,) = run_study(store, "s", Design.randomised([quick.job()], 1, 1))
+    imported = replace(measured, id="f" * 15, job={"command": ["train"]})
+    store.start(replace(imported, outcome=Outcome(Status.RUNNING, "")))
+    store.finish(imported.id, imported.outcome)
+    assert [launch.id for launch in run_study(store, "s")] == [measured.id, imported.id]
+
+
+def test_a_launch_that_cannot_be_started_says_why_and_runs_again(store):
+    design = Design.randomised([quick.job(launcher="mpiexec")], 1, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", "")
+        with pytest.raises(EnvironmentUnusableError, match="needs the program mpiexec"):
+            run_study(store, "s", design)
+    (launch,) = store.launches("s")
+    assert launch.status is Status.INTERRUPTED
+    assert "mpiexec" in launch.outcome.reason
+
+
+def test_a_job_on_several_nodes_is_refused_by_the_launcher(store):
+    with pytest.raises(InputError, match="launcher 'local' knows 1") as refused:
+        run_job(quick.job(world_size=4, nodes=2), store, "s")
+    assert "-j 1xN" in refused.value.hint
+    assert store.launches() == []
 
 
 @pytest.mark.slow

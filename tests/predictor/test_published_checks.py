@@ -143,8 +143,8 @@ def swapped(first, second):
 def test_recomputation_table_of_korthikanti(model, recompute, measured):
     """arXiv 2205.05198, table 5: A100-80GB; selective goes with sequence parallelism.
 
-    Not a validation: constants of ``data/efficiency.toml`` were set with these four rows in
-    sight (it says which). This holds the model to what it was made to reproduce.
+    Not a validation: ``kernels.matrix.ceiling`` was set with these four rows in sight. This
+    holds the model to what it was made to reproduce.
     """
     large = model == "gpt3_175b"
     plan = Plan(

@@ -14,7 +14,6 @@ from paceline.report.figures import (
     CollectiveInfo,
     CollectiveSeries,
     Crossover,
-    Info,
     LayersInfo,
     LayerSize,
     LineSeries,
@@ -200,7 +199,7 @@ def lines() -> LinesInfo:
     )
 
 
-def all_infos() -> dict[str, Info]:
+def all_infos() -> dict[str, object]:
     step = sample_step()
     return {
         "Throughput": throughput(),

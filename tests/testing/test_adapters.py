@@ -13,8 +13,9 @@ from paceline.frameworks.command import check_runnable
 from paceline.frameworks.environments import install
 from paceline.frameworks.registry import environment, framework, frameworks
 from paceline.store import Store
-from paceline.testing.adapter_suite import CHECKS, QUICK, run_check
+from paceline.testing.adapter_suite import CHECKS, QUICK
 from paceline.testing.bench import Bench
+from paceline.testing.contract import run_check
 from paceline.testing.network_checks import check_network, of_a_size_to_build
 from paceline.workload import zoo
 

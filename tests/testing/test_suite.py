@@ -8,8 +8,9 @@ from measurement import quick
 from paceline.frameworks.registry import framework
 from paceline.store import Store
 from paceline.testing import failure_checks
-from paceline.testing.adapter_suite import QUICK, run_check
+from paceline.testing.adapter_suite import QUICK
 from paceline.testing.bench import Bench
+from paceline.testing.contract import run_check
 from paceline.testing.reference import reference_losses
 from paceline.testing.small_networks import SMALL_NETWORKS
 from paceline.testing.training_checks import SMALL_TOLERANCE, small_job

@@ -3,14 +3,21 @@
 import importlib.util
 import os
 import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.errors import EnvironmentUnusableError
+from paceline.errors import EnvironmentUnusableError, PacelineError
 from paceline.frameworks.command import interpreter
 from paceline.frameworks.registry import frameworks
+from paceline.hardware.catalogue import packaged
+from paceline.launch.registry import BUILT_IN, launchers
 from paceline.measurement.environment import load_average, machine_fingerprint
+from paceline.measurement.readers import readers
+from paceline.plugins import PluginError, PluginKind, installed_plugins, why_unusable
+from paceline.predictor.collectives.library import libraries
 from paceline.store import default_store_path
+from paceline.workload.zoo.registry import entries
 
 QUIET_LOAD_PER_CORE = 0.25
 ENOUGH_FREE_BYTES = 1e9
@@ -20,10 +27,18 @@ EXTRAS = {
     "pyarrow": ("export Parquet", "pip install 'paceline[parquet]'"),
 }
 TOOLS = {
-    "nvidia-smi": ("measure on NVIDIA GPUs", "install the NVIDIA driver"),
-    "mpirun": ("launch with MPI", "install Open MPI"),
-    "sbatch": ("launch with Slurm", "run on a cluster's login node"),
+    "nvidia-smi": ("run scripts on NVIDIA GPUs", "install the NVIDIA driver"),
 }
+Registry = Callable[[], object]
+REGISTRIES: Mapping[PluginKind, Registry] = {
+    PluginKind.FRAMEWORK: frameworks,
+    PluginKind.LAUNCHER: launchers,
+    PluginKind.READER: readers,
+    PluginKind.HARDWARE: packaged,
+    PluginKind.NETWORK: entries,
+    PluginKind.COLLECTIVE: libraries,
+}
+"""What builds the table of each kind of plugin, and refuses one that does not fit in."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +51,21 @@ class Finding:
     remedy: str = ""
 
 
-def examine() -> list[Finding]:
-    """Everything Paceline may use, with what was found of it on this machine."""
-    return [_machine(), _quiet(), _disk(), *_frameworks(), *_extras(), *_tools()]
+def examine(more_registries: Mapping[PluginKind, Registry]) -> list[Finding]:
+    """Everything Paceline may use, with what was found of it on this machine.
+
+    ``more_registries`` are those of packages above this one: of figures.
+    """
+    return [
+        _machine(),
+        _quiet(),
+        _disk(),
+        *_frameworks(),
+        *_launchers(),
+        *_extras(),
+        *_tools(),
+        *_plugins({**REGISTRIES, **more_registries}),
+    ]
 
 
 def _machine() -> Finding:
@@ -65,13 +92,44 @@ def _disk() -> Finding:
 
 def _frameworks() -> list[Finding]:
     findings = []
-    for framework in frameworks().values():
+    try:
+        known = frameworks()
+    except PacelineError as error:
+        return [Finding("train with frameworks", False, error.message, error.hint)]
+    for framework in known.values():
         try:
             path = interpreter(framework)
         except EnvironmentUnusableError as error:
             findings.append(Finding(f"train with {framework.name}", False, "", error.hint))
         else:
             findings.append(Finding(f"train with {framework.name}", True, Path(path).name))
+    return findings
+
+
+def _launchers() -> list[Finding]:
+    """What each launcher says of itself; ours alone where a package's cannot be loaded."""
+    try:
+        known = launchers()
+    except PluginError:
+        known = BUILT_IN
+    return [
+        Finding(f"launch with {name}", found.works, found.found, found.remedy)
+        for name, found in ((name, one.detect()) for name, one in known.items())
+    ]
+
+
+def _plugins(registries: Mapping[PluginKind, Registry]) -> list[Finding]:
+    findings = []
+    for plugin in installed_plugins():
+        why = why_unusable(plugin, registries[plugin.kind])
+        findings.append(
+            Finding(
+                f"{plugin.kind.name.lower()} '{plugin.name}' (plugin)",
+                not why,
+                f"{plugin.package}: {why or plugin.target}",
+                f"mend or uninstall {plugin.package}" if why else "",
+            )
+        )
     return findings
 
 

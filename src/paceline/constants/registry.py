@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache, lru_cache, wraps
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from paceline.constants.reader import HEADINGS, read_constants
@@ -17,7 +18,8 @@ FILES = ("kernels", "overheads", "libraries", "spread")
 
 T = TypeVar("T")
 _HINT = "'paceline constants' lists all"
-_overrides: ContextVar[Mapping[str, float]] = ContextVar("overrides", default={})  # noqa: B039
+_NONE: Mapping[str, float] = MappingProxyType({})
+_overrides: ContextVar[Mapping[str, float]] = ContextVar("overrides", default=_NONE)
 
 
 @cache

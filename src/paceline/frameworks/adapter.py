@@ -16,8 +16,8 @@ class FrameworkAdapter:
     Paceline's interpreter. ``uses`` are the families whose modules the worker imports beside its
     own. ``operations`` are those its worker can build, None being all. ``variables`` are set for
     the worker. ``synchronous`` is false where ranks update without waiting for each other;
-    ``launcher`` is ``mpiexec`` where MPI starts the ranks. ``profile`` is the predictor's name for
-    what it does, its own name where none is given.
+    ``launcher`` names what starts several ranks, where that cannot be any. ``profile`` is the
+    predictor's name for what it does, its own name where none is given.
     """
 
     name: str

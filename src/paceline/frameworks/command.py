@@ -1,4 +1,4 @@
-"""How a framework's worker is started: in an interpreter, under MPI, or in a container.
+"""How a framework's worker is started: in an interpreter or in a container.
 
 A worker imports its framework, and by their bare names the modules of its own folder, of the
 families it uses, and of ``runtime``: these folders are its search path.
@@ -39,17 +39,13 @@ PASSED = (
 
 @dataclass(frozen=True)
 class WorkerCommand:
-    """How to start a launch: ``arguments`` run ``processes`` times, with ``variables`` set.
-
-    With MPI one process starts all ranks.
-    """
+    """How to start a rank: ``arguments``, with ``variables`` set."""
 
     arguments: tuple[str, ...]
-    processes: int
     variables: Mapping[str, str]
 
 
-def worker_command(wanted: FrameworkAdapter, world_size: int, directory: Path) -> WorkerCommand:
+def worker_command(wanted: FrameworkAdapter, directory: Path) -> WorkerCommand:
     """The command of a framework's worker, without the job; ``directory`` has the launch's files.
 
     A container sees that directory and the folders of the worker, at the paths they have here.
@@ -57,14 +53,8 @@ def worker_command(wanted: FrameworkAdapter, world_size: int, directory: Path) -
     worker, variables = str(wanted.worker), worker_variables(wanted)
     image = _image(wanted)
     if image is not None:
-        return WorkerCommand(
-            (*_in_container(image, wanted, directory), worker), world_size, variables
-        )
-    python = interpreter(wanted)
-    if wanted.launcher == "mpiexec" and world_size > 1:
-        arguments = (_mpiexec(wanted, python), "-n", str(world_size), python, worker)
-        return WorkerCommand(arguments, 1, variables)
-    return WorkerCommand((python, worker), world_size, variables)
+        return WorkerCommand((*_in_container(image, wanted, directory), worker), variables)
+    return WorkerCommand((interpreter(wanted), worker), variables)
 
 
 def search_path(wanted: FrameworkAdapter) -> list[Path]:
@@ -161,17 +151,6 @@ def _can_import(path: str, module: str) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return check.returncode == 0
-
-
-def _mpiexec(wanted: FrameworkAdapter, python: str) -> str:
-    beside = Path(python).parent / "mpiexec"
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if found is None:
-        raise EnvironmentUnusableError(
-            f"{wanted.name} starts its ranks with mpiexec, which is not here",
-            f"{wanted.install} brings one, or install MPI",
-        )
-    return found
 
 
 def _image(wanted: FrameworkAdapter) -> str | None:

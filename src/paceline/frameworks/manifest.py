@@ -19,7 +19,7 @@ docs/frameworks.md has every key.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from paceline import units
@@ -124,11 +124,11 @@ def _operations(table: Table) -> frozenset[str] | None:
 
 def _environment(table: Table, folder: Path) -> EnvironmentSpec:
     table.check_keys(_ENVIRONMENT_KEYS, needed=("module", "disk"))
-    steps = tuple(_step(step, folder) for step in table.array("steps"))
+    usual = replace(table, values={"requirements": "requirements.txt"})
     return EnvironmentSpec(
         name=table.name,
         module=table.text_of("module"),
-        steps=steps or (PipStep(folder / "requirements.txt"),),
+        steps=tuple(_step(step, folder) for step in table.array("steps") or [usual]),
         disk_bytes=table.parsed("disk", units.parse_bytes) or 0.0,
         tools=tuple(table.names("tools")),
         oldest_python=_version(table, "oldest_python", OLDEST_PYTHON),

@@ -31,7 +31,7 @@ def missing_operations(graph: Mapping[str, Any], operations: Container[str]) -> 
 
     Of some operations only common forms are built: convolutions and pools of images, not both
     strided and dilated, norms of an odd number of channels, the functions that all frameworks
-    have, weights that are trained, gradients that are dense.
+    have, LSTMs that start from nothing, weights that are trained, gradients that are dense.
     """
     return sorted(
         {
@@ -53,6 +53,8 @@ def _has_common_form(node: Mapping[str, Any]) -> bool:
         return False
     if node["op"] == "local_response_norm":
         return bool(node["size"] % 2)
+    if node["op"] == "lstm":
+        return len(node["inputs"]) == 1
     if node["op"] == "activation":
         return node["function"] in COMMON_ACTIVATIONS
     return bool(node.get("function", "binary_cross_entropy") == "binary_cross_entropy")

@@ -6,14 +6,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from paceline.errors import InputError
+from paceline.errors import InputError, PacelineError
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.environments.spec import EnvironmentSpec
 from paceline.frameworks.manifest import FILE_NAME, STATUSES, FrameworkManifest, read_manifest
 from paceline.frameworks.recipes import ProgramRecipe
 from paceline.located_toml import Table
 from paceline.naming import look_up
-from paceline.plugins import PluginKind, with_plugins
+from paceline.plugins import Plugin, PluginError, PluginKind, plugins, with_plugins
 
 HERE = Path(__file__).parent
 T = TypeVar("T")
@@ -27,7 +27,9 @@ def manifests() -> dict[str, FrameworkManifest]:
     together = with_plugins(
         PluginKind.FRAMEWORK, {one.name: one for one in built_in}, expected=object
     )
-    return {name: _as_manifest(name, value) for name, value in together.items()}
+    return together | {
+        plugin.name: _manifest_of(plugin, value) for plugin, value in plugins(PluginKind.FRAMEWORK)
+    }
 
 
 @cache
@@ -86,18 +88,19 @@ def _by_status_and_name(manifest: FrameworkManifest) -> tuple[int, str]:
     return STATUSES.index(manifest.status), manifest.name
 
 
-def _as_manifest(name: str, value: object) -> FrameworkManifest:
+def _manifest_of(plugin: Plugin, value: object) -> FrameworkManifest:
     """What an entry point gave: a manifest, or the folder or the package that has one."""
     if isinstance(value, FrameworkManifest):
         return value
-    if isinstance(value, ModuleType) and value.__file__:
-        return read_manifest(Path(value.__file__).parent)
-    if isinstance(value, str | Path):
-        return read_manifest(Path(value))
-    raise InputError(
-        f"the framework plugin '{name}' is {value!r}",
-        f"its entry point should name a package or a folder with a {FILE_NAME}",
+    folder = (
+        Path(value.__file__).parent if isinstance(value, ModuleType) and value.__file__ else value
     )
+    if not isinstance(folder, str | Path):
+        raise PluginError(plugin, f"{value!r} is no package or folder with a {FILE_NAME}")
+    try:
+        return read_manifest(Path(folder))
+    except PacelineError as error:
+        raise PluginError(plugin, error.message) from error
 
 
 def _of_all(kind: str, part: Callable[[FrameworkManifest], Mapping[str, T]]) -> dict[str, T]:

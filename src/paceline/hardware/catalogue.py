@@ -2,7 +2,8 @@
 
 Names are matched without regard to case, ``-``, ``_``, ``.`` and spaces. A name of the form
 ``lab.toml:name`` is read from that file; files listed in the environment variable
-``PACELINE_HARDWARE`` (separated as in PATH) are always part of the catalogue.
+``PACELINE_HARDWARE`` (separated as in PATH) are always part of the catalogue, and so are those of
+installed packages, which may not change what is known already.
 """
 
 import os
@@ -12,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from paceline.errors import InputError
+from paceline.errors import InputError, PacelineError
 from paceline.hardware.cluster import Cluster
 from paceline.hardware.device import Device
 from paceline.hardware.link import Link
@@ -20,6 +21,7 @@ from paceline.hardware.provenance import Provenance
 from paceline.hardware.toml_reader import HardwareFile, build_cluster, read_hardware
 from paceline.located_toml import Table, read_toml, shipped_toml
 from paceline.naming import unknown_name
+from paceline.plugins import Plugin, PluginError, PluginKind, plugins
 
 ENVIRONMENT_VARIABLE = "PACELINE_HARDWARE"
 T = TypeVar("T")
@@ -74,6 +76,16 @@ class Catalogue:
             extended.cluster(name)
         return extended
 
+    def changed_in(self, other: "Catalogue") -> list[str]:
+        """Names and spellings of this catalogue that mean something else in ``other``."""
+        tables: list[tuple[Mapping[str, object], Mapping[str, object]]] = [
+            (self.devices, other.devices),
+            (self.links, other.links),
+            (self._cluster_tables, other._cluster_tables),
+            *((names, other._spellings[kind]) for kind, names in self._spellings.items()),
+        ]
+        return [name for own, theirs in tables for name in own if own[name] is not theirs.get(name)]
+
     def _add(self, file: HardwareFile) -> None:
         self.devices |= file.devices
         self.links |= file.links
@@ -114,10 +126,29 @@ def shipped() -> Catalogue:
     return Catalogue(files)
 
 
-def catalogue() -> Catalogue:
-    """The shipped catalogue with the files of ``PACELINE_HARDWARE`` on top."""
-    listed = os.environ.get(ENVIRONMENT_VARIABLE, "")
+@lru_cache(maxsize=1)
+def packaged() -> Catalogue:
+    """The shipped catalogue and the files of installed packages."""
     result = shipped()
+    for plugin, value in plugins(PluginKind.HARDWARE):
+        result = _with_plugin(result, plugin, plugin.path(value))
+    return result
+
+
+def _with_plugin(known: Catalogue, plugin: Plugin, path: Path) -> Catalogue:
+    try:
+        extended = known.extended_with(path)
+    except PacelineError as error:
+        raise PluginError(plugin, error.message) from error
+    if changed := known.changed_in(extended):
+        raise PluginError(plugin, f"the name '{changed[0]}' is taken")
+    return extended
+
+
+def catalogue() -> Catalogue:
+    """What comes with packages, with the files of ``PACELINE_HARDWARE`` on top."""
+    listed = os.environ.get(ENVIRONMENT_VARIABLE, "")
+    result = packaged()
     for path in filter(None, listed.split(os.pathsep)):
         result = result.extended_with(Path(path))
     return result

@@ -124,8 +124,7 @@ def _source(table: Table) -> Provenance:
 def _rates(table: Table, key: str) -> dict[str, float]:
     inner = table.table(key)
     inner.check_keys(PRECISIONS)
-    parsed = {precision: inner.parsed(precision, units.parse_flops) for precision in inner.values}
-    return {precision: rate for precision, rate in parsed.items() if rate is not None}
+    return inner.quantities(units.parse_flops)
 
 
 def _device(table: Table, sources: Mapping[str, Provenance]) -> Device:

@@ -1,7 +1,7 @@
 """Why a launch failed, in one line: what a rank said of itself, else how it ended, and its log."""
 
+from paceline.launch import LaunchExit
 from paceline.measurement.events import Event, only
-from paceline.measurement.launcher import LaunchExit
 
 LOG_TAIL_BYTES = 4096
 
@@ -76,5 +76,5 @@ def _last_line(exited: LaunchExit, rank: int) -> str:
 
 
 def _log(exited: LaunchExit, rank: int) -> str:
-    """Where that rank's output is; one process prints for all where MPI started them."""
-    return f" (log: {exited.ranks[min(rank, len(exited.ranks) - 1)].log})"
+    """Where that rank's output is."""
+    return f" (log: {exited.ranks[rank].log})"

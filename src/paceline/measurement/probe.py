@@ -11,10 +11,10 @@ from paceline.errors import PacelineError
 from paceline.frameworks.command import interpreter, worker_variables
 from paceline.frameworks.registry import framework
 from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
+from paceline.launch import LaunchRequest, LocalLauncher
 from paceline.measurement.environment import load_average, machine_fingerprint
 from paceline.measurement.events import Event, only, read_events
 from paceline.measurement.failures import failure_reason
-from paceline.measurement.launcher import launch_local
 from paceline.measurement.run import (
     events_path,
     launch_directory,
@@ -120,13 +120,16 @@ def _run(store: Store, ranks: int, threads: int, seconds_per_point: float) -> li
         "maximum_repetitions": 200,
     }
     write_job(directory / "job.json", job)
-    exited = launch_local(
-        [python, str(chosen.worker.with_name("torch_probe.py")), str(directory / "job.json")],
-        ranks,
-        directory,
-        TIMEOUT_SECONDS,
-        environment={**thread_variables(threads), **worker_variables(chosen)},
-        arguments=lambda rank: [str(events_path(directory, rank))],
+    words = (python, str(chosen.worker.with_name("torch_probe.py")), str(directory / "job.json"))
+    variables = {**thread_variables(threads), **worker_variables(chosen)}
+    exited = LocalLauncher().launch(
+        LaunchRequest(
+            lambda rank: (*words, str(events_path(directory, rank))),
+            directory,
+            TIMEOUT_SECONDS,
+            processes=ranks,
+            variables=lambda rank: variables,
+        )
     )
     events = [read_events(events_path(directory, rank)) for rank in range(ranks)]
     if any(only(rank, "end") is None for rank in events):

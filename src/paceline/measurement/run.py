@@ -10,6 +10,7 @@ from paceline.errors import InputError
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.command import check_runnable, worker_command
 from paceline.frameworks.registry import framework
+from paceline.launch import DEFAULT_LAUNCHER, Launcher, LaunchExit, LaunchRequest, launcher
 from paceline.measurement.environment import describe_environment, load_average
 from paceline.measurement.events import (
     layer_timings,
@@ -21,7 +22,6 @@ from paceline.measurement.events import (
 )
 from paceline.measurement.failures import failure_reason
 from paceline.measurement.job import Job
-from paceline.measurement.launcher import LaunchExit, launch_local
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
 
@@ -36,7 +36,7 @@ def run_job(
     port: int | None = None,
     position: int = 0,
 ) -> Launch:
-    """Run ``job`` on this machine and record the launch; a failure is recorded, not raised.
+    """Run ``job`` and record the launch; a failure is recorded, not raised.
 
     What the ranks print and the events they write stay in ``launches/<id>`` beside the store.
     ``position`` is the launch's place in its study's order.
@@ -44,9 +44,12 @@ def run_job(
     chosen = framework(job.framework)
     check_instrument(chosen, job.instrument)
     check_runnable(chosen)
+    starter = launcher_for(chosen, job.launcher, job.world_size)
+    processes = job.world_size // job.nodes
+    starter.validate(job.nodes, processes)
     launch_id = new_launch_id()
     directory = launch_directory(store, launch_id)
-    command = worker_command(chosen, job.world_size, directory)
+    command = worker_command(chosen, directory)
     job_path = directory / "job.json"
     write_job(job_path, job.for_worker())
     launch = Launch(
@@ -63,25 +66,50 @@ def run_job(
         synchronised=job.synchronise,
         warmup_steps=job.warmup_steps,
         job={**job.to_json(), "position": position},
-        environment=describe_environment(),
+        environment={
+            **describe_environment(),
+            "launcher": starter.name,
+            "hosts": [host.name for host in starter.hosts()[: job.nodes]],
+        },
         outcome=Outcome(Status.RUNNING, ""),
     )
     store.start(launch)
-    outcome = Outcome(Status.INTERRUPTED, now(), "interrupted from the keyboard")
+    outcome = launch.outcome
     try:
-        exited = launch_local(
-            [*command.arguments, str(job_path)],
-            command.processes,
-            directory,
-            timeout_seconds,
-            environment={**thread_variables(job.threads), **command.variables},
-            port=port,
-            arguments=lambda rank: [str(events_path(directory, rank))],
+        exited = starter.launch(
+            LaunchRequest(
+                lambda rank: (
+                    *command.arguments,
+                    str(job_path),
+                    str(events_path(directory, rank)),
+                ),
+                directory,
+                timeout_seconds,
+                job.nodes,
+                processes,
+                lambda rank: {**thread_variables(job.threads), **command.variables},
+                port,
+            )
         )
         outcome = _outcome(job, directory, exited, launch.environment["load_average"])
+    except BaseException as error:
+        outcome = interrupted(error)
+        raise
     finally:
         store.finish(launch_id, outcome)
     return Launch(**{**launch.__dict__, "outcome": outcome})
+
+
+def launcher_for(chosen: FrameworkAdapter, name: str, world_size: int) -> Launcher:
+    """The launcher of that name; without one, what the framework needs for several ranks."""
+    needed = chosen.launcher if world_size > 1 else ""
+    return launcher(name or needed or DEFAULT_LAUNCHER)
+
+
+def interrupted(error: BaseException) -> Outcome:
+    """The outcome of a launch that ``error`` ended before it could end by itself."""
+    words = str(error) or "interrupted from the keyboard"
+    return Outcome(Status.INTERRUPTED, now(), words)
 
 
 def check_instrument(chosen: FrameworkAdapter, instrument: str) -> None:

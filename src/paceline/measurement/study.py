@@ -115,8 +115,9 @@ def _stored_design(store: Store, study: str) -> Design:
 
 
 def _settled(store: Store, study: str) -> dict[int, Launch]:
+    """Launches by the position that they settled; those of ``run`` and ``import`` have none."""
     return {
         launch.job["position"]: launch
         for launch in store.launches(study)
-        if launch.status in SETTLED
+        if launch.status in SETTLED and "position" in launch.job
     }

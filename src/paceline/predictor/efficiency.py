@@ -191,14 +191,14 @@ def load_efficiency() -> Efficiency:
         matrix=_unit_efficiency(kernels.table("matrix")),
         vector=_unit_efficiency(kernels.table("vector")),
         processor=_unit_efficiency(kernels.table("processor")),
-        products=_positive(kernels.table("products")),
-        memory=_positive(kernels.table("memory")),
-        half_bytes=_positive(kernels.table("half_bytes")),
-        launch_seconds=_positive(numbers_of("overheads").table("launch_seconds")),
+        products=kernels.table("products").quantities(float),
+        memory=kernels.table("memory").quantities(float),
+        half_bytes=kernels.table("half_bytes").quantities(float),
+        launch_seconds=numbers_of("overheads").table("launch_seconds").quantities(float),
         devices={
             f"{device}.{rate}": factor
             for device, own in kernels.table("devices").tables().items()
-            for rate, factor in _positive(own).items()
+            for rate, factor in own.quantities(float).items()
         },
     )
 
@@ -206,8 +206,4 @@ def load_efficiency() -> Efficiency:
 def _unit_efficiency(table: Table) -> UnitEfficiency:
     names = tuple(part.name for part in dataclasses.fields(UnitEfficiency))
     table.check_keys(names, needed=names)
-    return UnitEfficiency(**_positive(table))
-
-
-def _positive(table: Table) -> dict[str, float]:
-    return {key: table.parsed(key, float) or 0.0 for key in table.values}
+    return UnitEfficiency(**table.quantities(float))

@@ -28,7 +28,8 @@ class StudySettings:
     counted, after ``warmup_steps`` that are timed but not counted. ``instruments`` are kinds of
     launches: none (throughput), phases, layers. With ``no_sync`` several processes also run
     co-located without communication. ``seq`` is tokens per sample, ``bucket_bytes`` DDP's bucket
-    size. ``seed`` is of the launch order, the initial weights and the data.
+    size. ``seed`` is of the launch order, the initial weights and the data. ``launcher`` starts the
+    processes; unless named, the one that the framework needs, else this machine's own.
     """
 
     model: str = "resnet44"
@@ -47,6 +48,7 @@ class StudySettings:
     instruments: tuple[str, ...] = ("none",)
     no_sync: bool = False
     bucket_bytes: float | None = None
+    launcher: str = ""
 
     def __post_init__(self) -> None:
         look_up("order", self.order, dict.fromkeys(ORDERS), f"one of {', '.join(ORDERS)}")
@@ -87,6 +89,7 @@ class StudySettings:
         from paceline.frameworks.command import check_runnable
         from paceline.frameworks.registry import framework
         from paceline.measurement.job import Job, batch_per_rank
+        from paceline.measurement.run import launcher_for
         from paceline.workload import zoo
 
         graph = zoo.build(self.model)
@@ -99,13 +102,17 @@ class StudySettings:
                     f"the worker of {name} cannot build {graph.name}",
                     "PyTorch's workers build every network: --framework torch-ddp",
                 )
-            for processes, instrument, synchronise in self._kinds():
+            for (nodes, each), instrument, synchronise in self._kinds():
+                processes = nodes * each
+                launcher_for(chosen, self.launcher, processes).validate(nodes, each)
                 yield Job(
                     model=graph.name,
                     graph=description,
                     framework=name,
                     batch_per_rank=batch_per_rank(self.batch, processes, self.scaling),
                     world_size=processes,
+                    nodes=nodes,
+                    launcher=self.launcher,
                     precision=self.precision,
                     steps=self.steps,
                     warmup_steps=self.warmup_steps,
@@ -126,18 +133,13 @@ class StudySettings:
             return Design.randomised(jobs, self.launches, self.seed)
         return Design(tuple(jobs), tuple(range(len(jobs))) * self.launches, self.seed)
 
-    def _kinds(self) -> Iterator[tuple[int, str, bool]]:
-        """Processes, instrument and whether they synchronise, of every job."""
-        for nodes, processes in self.processes:
-            if nodes > 1:
-                raise InputError(
-                    f"{nodes} nodes cannot be started from here",
-                    "measure one node (-j 1xN) and let 'paceline predict' say what more would give",
-                )
+    def _kinds(self) -> Iterator[tuple[Place, str, bool]]:
+        """Place, instrument and whether processes synchronise, of every job."""
+        for place in self.processes:
             for instrument in self.instruments:
-                yield processes, instrument, True
-                if self.no_sync and processes > 1:
-                    yield processes, instrument, False
+                yield place, instrument, True
+                if self.no_sync and place != (1, 1):
+                    yield place, instrument, False
 
 
 def _names(key: str, value: Any) -> tuple[str, ...]:

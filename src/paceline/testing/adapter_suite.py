@@ -10,17 +10,15 @@ for every failure, and nothing left behind.
 """
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.errors import PacelineError
 from paceline.frameworks.command import check_runnable, runs_in_our_environment
 from paceline.frameworks.environments import record_verification
 from paceline.frameworks.registry import framework
 from paceline.store import Store
-from paceline.testing.bench import Bench, ContractError, Skipped
+from paceline.testing.bench import Bench
+from paceline.testing.contract import Result, run_check
 from paceline.testing.failure_checks import (
     check_crash,
     check_out_of_memory,
@@ -35,17 +33,6 @@ from paceline.testing.training_checks import (
     check_synchronisation,
     check_two_processes,
 )
-
-
-@dataclass(frozen=True)
-class Result:
-    """How one check went: ``passed`` is None where it does not apply."""
-
-    check: str
-    passed: bool | None
-    words: str
-    seconds: float
-
 
 QUICK: dict[str, Callable[[Bench], str]] = {
     "parameters": check_parameters,
@@ -63,19 +50,6 @@ QUICK: dict[str, Callable[[Bench], str]] = {
 
 CHECKS = {**QUICK, "every network": check_every_network}
 """The whole contract."""
-
-
-def run_check(name: str, check: Callable[[Bench], str], bench: Bench) -> Result:
-    """Run one check and say how it went."""
-    begun = time.monotonic()
-    passed: bool | None = True
-    try:
-        words = check(bench)
-    except Skipped as reason:
-        passed, words = None, str(reason)
-    except (ContractError, PacelineError) as error:
-        passed, words = False, str(error)
-    return Result(name, passed, words, time.monotonic() - begun)
 
 
 def run_suite(

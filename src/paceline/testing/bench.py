@@ -9,6 +9,7 @@ from paceline.measurement.events import Event, only, read_events
 from paceline.measurement.job import Job
 from paceline.measurement.run import events_path, run_job
 from paceline.store import Launch, Status, Store
+from paceline.testing.contract import ContractError
 from paceline.testing.leftovers import check_nothing_left
 from paceline.workload import zoo
 
@@ -21,14 +22,6 @@ IMAGES = "resnet20", 4
 """Network of convolutions and batch statistics, and its batch."""
 
 LAUNCH_SECONDS = 300.0
-
-
-class ContractError(Exception):
-    """What the worker did that its contract does not allow."""
-
-
-class Skipped(Exception):  # noqa: N818
-    """Why a check does not apply to this framework."""
 
 
 @dataclass(frozen=True)

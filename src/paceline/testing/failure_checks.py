@@ -2,7 +2,8 @@
 
 from paceline.measurement.job import Optimiser
 from paceline.store import Launch, Status
-from paceline.testing.bench import ALONE, Bench, ContractError
+from paceline.testing.bench import ALONE, Bench
+from paceline.testing.contract import ContractError
 from paceline.testing.leftovers import check_nothing_left, interrupted_launch
 
 TIMEOUT_SECONDS = (8.0, 24.0, 72.0)

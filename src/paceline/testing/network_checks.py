@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 
 from paceline.frameworks.adapter import FrameworkAdapter
-from paceline.testing.bench import IMAGES, Bench, ContractError
+from paceline.testing.bench import IMAGES, Bench
+from paceline.testing.contract import ContractError
 from paceline.workload import zoo
 
 LARGEST_BUILT_PARAMETERS = 70e6

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from paceline.measurement.differences import phases_by_difference
 from paceline.measurement.job import Job, Optimiser
 from paceline.store import Launch
-from paceline.testing.bench import ALONE, COUNTED_LOSSES, IMAGES, Bench, ContractError, Skipped
+from paceline.testing.bench import ALONE, COUNTED_LOSSES, IMAGES, Bench
+from paceline.testing.contract import ContractError, Skipped
 from paceline.testing.reference import reference_losses
 from paceline.testing.small_networks import SMALL_NETWORKS
 

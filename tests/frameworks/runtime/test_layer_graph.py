@@ -115,3 +115,10 @@ def test_how_far_the_last_window_of_a_pool_that_rounds_up_reaches(size, kernel, 
     assert layer_graph.beyond_end(node, (size, size)) == [beyond, beyond]
     windows = node["output_shape"][1]
     assert (windows - 1) * stride + kernel == size + beyond or beyond == 0
+
+
+def test_frozen_weights_are_refused_rather_than_trained():
+    graph = small_graph()
+    graph["nodes"][0]["frozen"] = True
+    with pytest.raises(ValueError, match="node 'conv': frozen weights"):
+        layer_graph.trained_parameters(graph)

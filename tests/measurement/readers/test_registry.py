@@ -1,20 +1,17 @@
-"""Finding the reader: by name, by looking, from other packages."""
+"""Finding the reader: by name or by looking; test_plugins.py has those of other packages."""
 
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from paceline.errors import InputError, PacelineError, UnknownNameError
+from paceline.errors import InputError, UnknownNameError
 from paceline.measurement.readers import (
     LogReader,
     ParsedLog,
     read_log,
     reader_named,
     readers,
-    registry,
 )
-from paceline.measurement.readers.reader import LineParser, ProgramReader
 
 
 def test_readers_keep_the_contract():
@@ -51,35 +48,3 @@ def test_a_log_that_begins_late_is_recognised(tmp_path: Path):
     path = tmp_path / "job.out"
     path.write_text("Collecting packages ...\n" * 9000 + "Iter #0: 8.0 img/sec per CPU\n")
     assert read_log(path).program == "horovod"
-
-
-class _ForeignParser(LineParser):
-    program = "other"
-
-
-FOREIGN = ProgramReader("other", "Another program", (("OTHER", 1.0),), _ForeignParser)
-
-
-@pytest.fixture
-def _fresh_registry():
-    registry.readers.cache_clear()
-    yield
-    registry.readers.cache_clear()
-
-
-@pytest.mark.usefixtures("_fresh_registry")
-def test_installed_packages_add_readers(monkeypatch: pytest.MonkeyPatch):
-    point = EntryPoint("other", f"{__name__}:FOREIGN", registry.ENTRY_POINT_GROUP)
-    monkeypatch.setattr(EntryPoint, "load", lambda _: FOREIGN)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
-    assert registry.reader_named("other") is FOREIGN
-
-
-@pytest.mark.usefixtures("_fresh_registry")
-def test_a_duplicate_reader_is_refused(monkeypatch: pytest.MonkeyPatch):
-    point = EntryPoint("again", "somewhere:caffe", registry.ENTRY_POINT_GROUP)
-    duplicate = ProgramReader("caffe", "Again", (), _ForeignParser)
-    monkeypatch.setattr(EntryPoint, "load", lambda _: duplicate)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
-    with pytest.raises(PacelineError, match="again"):
-        registry.readers()

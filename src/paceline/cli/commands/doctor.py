@@ -19,9 +19,11 @@ def command(as_json: bool) -> None:
     from dataclasses import asdict
 
     from paceline.analyse.doctor import examine
+    from paceline.plugins import PluginKind
+    from paceline.report.figures import figure_kinds
     from paceline.report.table import Column, Table
 
-    findings = examine()
+    findings = examine({PluginKind.FIGURE: figure_kinds})
     if as_json:
         emit_json("doctor", 1, {"findings": [asdict(finding) for finding in findings]})
         return

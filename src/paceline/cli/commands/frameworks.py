@@ -10,7 +10,7 @@ from paceline.cli.output import emit_json, json_option, next_line
 
 if TYPE_CHECKING:
     from paceline.frameworks.states import FrameworkState
-    from paceline.testing.adapter_suite import Result
+    from paceline.testing.contract import Result
 
 EXAMPLE = """
 \b

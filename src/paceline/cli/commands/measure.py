@@ -33,6 +33,11 @@ Examples:
 )
 @click.option("--framework", default="torch-ddp", show_default=True, help="Who trains.")
 @click.option(
+    "--launcher",
+    default="",
+    help="What starts the processes [default: local, or what the framework needs].",
+)
+@click.option(
     "--instrument",
     default="none",
     show_default=True,
@@ -96,6 +101,7 @@ def _study(options: dict[str, Any]) -> "Study":
         **study_settings(options),
         frameworks=[options["framework"]],
         scaling=options["scaling"],
+        launcher=options["launcher"],
         instruments=options["instrument"],
         no_sync=options["no_sync"],
         bucket_bytes=parse_bytes(options["bucket"]) if options["bucket"] else None,

@@ -80,6 +80,9 @@ def parameter_owners(graph: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 def trained_parameters(graph: Mapping[str, Any]) -> list[tuple[Node, str, Shape]]:
     """Node, parameter's name within it, and shape, of all that is trained, in order."""
+    frozen = [node["name"] for node in graph["nodes"] if node.get("frozen")]
+    if frozen:
+        raise ValueError(f"node '{frozen[0]}': frozen weights are not in this worker")
     owners = parameter_owners(graph)
     return [
         (node, short, tuple(shape))

@@ -4,8 +4,8 @@ Started as a script, once per rank, with PyTorch and the standard library only:
 
     python torch_ddp.py JOB.json EVENTS.jsonl
 
-RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT come in the environment. `protocol.md` beside this
-package describes the job and the events. A plain job has nothing but a clock inside the step; an
+RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT come in the environment. `runtime/protocol.md`
+describes the job and the events. A plain job has nothing but a clock inside the step; an
 instrumented one adds hooks that see phases, buckets and layers, and costs a little time.
 """
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
 
-from paceline.errors import InputError, PacelineError
+from paceline.errors import InputError
 from paceline.measurement.readers import (
     caffe,
     caffe_mpi,
@@ -27,8 +26,8 @@ from paceline.measurement.readers.lines import read_lines
 from paceline.measurement.readers.parsed_log import ParsedLog
 from paceline.measurement.readers.reader import LogReader
 from paceline.naming import look_up
+from paceline.plugins import PluginKind, with_plugins
 
-ENTRY_POINT_GROUP = "paceline.readers"
 SNIFFED_LINES = 4000
 SNIFFED_WINDOWS = 50
 SURE_ENOUGH = 0.5
@@ -54,17 +53,8 @@ _MODULES = (
 @cache
 def readers() -> dict[str, LogReader]:
     """Every reader by name: ours, then those that installed packages register."""
-    found: dict[str, LogReader] = {module.READER.name: module.READER for module in _MODULES}
-    for point in entry_points(group=ENTRY_POINT_GROUP):
-        reader = point.load()
-        if not isinstance(reader, LogReader) or reader.name in found:
-            raise PacelineError(
-                f"the log reader '{point.name}' of {point.value} cannot be used",
-                "it must have a name of its own and the methods sniff and read; uninstall or "
-                "mend the package that registers it",
-            )
-        found[reader.name] = reader
-    return found
+    ours: dict[str, LogReader] = {module.READER.name: module.READER for module in _MODULES}
+    return with_plugins(PluginKind.READER, ours, LogReader)
 
 
 def reader_named(name: str) -> LogReader:

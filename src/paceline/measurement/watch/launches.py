@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError, PacelineError
+from paceline.launch import LaunchExit
 from paceline.measurement.environment import describe_environment, load_average
 from paceline.measurement.imports import Told, launch_of_log
-from paceline.measurement.launcher import LaunchExit
-from paceline.measurement.readers import read_log, reader_named, sniff_log
-from paceline.measurement.run import launch_directory, new_launch_id
+from paceline.measurement.readers import read_log, reader_named, readers, sniff_log
+from paceline.measurement.run import interrupted, launch_directory, new_launch_id
 from paceline.measurement.watch.collect import WatchedJob, read_processes, watched_job
 from paceline.measurement.watch.runner import LOG_NAME, run_command, watching_environment
 from paceline.store import Launch, Outcome, Status, Store
@@ -42,6 +42,7 @@ def run_watched(request: RunRequest, store: Store, echo: bool = True) -> Launch:
     Steps come from the processes that were watched, else from the command's log. How many
     processes and samples there are is known at the end only, and recorded then.
     """
+    readers()  # one that cannot be used is told before anything runs
     if request.program is not None:
         reader_named(request.program)
     launch = _begun(request)
@@ -55,8 +56,8 @@ def run_watched(request: RunRequest, store: Store, echo: bool = True) -> Launch:
     try:
         exited = run_command(request.command, directory, variables, request.timeout_seconds, echo)
         finished = _finished(launch, request, directory, exited)
-    except KeyboardInterrupt:
-        finished = _interrupted(launch, request, directory)
+    except KeyboardInterrupt as error:
+        finished = _interrupted(launch, request, directory, error)
         raise
     except PacelineError as error:
         finished = replace(launch, outcome=Outcome(Status.FAILED, now(), error.message))
@@ -147,17 +148,15 @@ def _finished(launch: Launch, request: RunRequest, directory: Path, exited: Laun
     return replace(launch, outcome=Outcome(Status.FAILED, now(), reason, facts=facts))
 
 
-def _interrupted(launch: Launch, request: RunRequest, directory: Path) -> Launch:
+def _interrupted(
+    launch: Launch, request: RunRequest, directory: Path, error: KeyboardInterrupt
+) -> Launch:
     """The launch as far as it came before the user ended it."""
     job = watched_job(read_processes(directory))
     if job is not None:
         launch = launch_of_job(job, launch, request.told, request.warmup_steps, {})
-    outcome = replace(
-        launch.outcome,
-        status=Status.INTERRUPTED,
-        ended_at=now(),
-        reason="interrupted from the keyboard",
-    )
+    end = interrupted(error)
+    outcome = replace(launch.outcome, status=end.status, ended_at=end.ended_at, reason=end.reason)
     return replace(launch, outcome=outcome)
 
 

@@ -1,17 +1,16 @@
 """Runs a command that the user gave, shows what it prints, and ends all of it in the end."""
 
-import contextlib
+import math
 import os
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from paceline.errors import InputError
-from paceline.measurement.launcher import POLL_SECONDS, LaunchExit, RankExit, describe_exit, end_all
+from paceline.launch import LaunchExit
+from paceline.launch.processes import Process, run_to_end, start_process
 
 CHUNK_BYTES = 1 << 16
 LOG_NAME = "output.log"
@@ -39,44 +38,40 @@ def run_command(
 
     When the time is up, or at an interrupt, the command and everything it started are ended.
     """
-    begun = time.monotonic()
     log = directory / LOG_NAME
+    copiers: list[threading.Thread] = []
+
+    def start() -> Process:
+        reading, writing = os.pipe()
+        copiers.append(threading.Thread(target=_copy, args=(reading, log, echo), daemon=True))
+        copiers[0].start()
+        try:
+            return start_process(command, environment, writing)
+        finally:
+            os.close(writing)
+
     try:
-        process = subprocess.Popen(
-            list(command),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **environment},
-            start_new_session=True,
-        )
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot run '{command[0]}': {reason}", "is it on the path?") from error
-    assert process.stdout is not None
-    copier = threading.Thread(target=_copy, args=(process.stdout, log, echo), daemon=True)
-    copier.start()
-    try:
-        reason = _wait(process, timeout_seconds, begun)
+        return run_to_end([start], [log], math.inf if timeout_seconds is None else timeout_seconds)
     finally:
-        end_all([process])
-        copier.join(timeout=5.0)
-    return LaunchExit((RankExit(0, process.returncode, log),), reason, time.monotonic() - begun)
+        for copier in copiers:
+            copier.join(timeout=5.0)
 
 
-def _wait(process: "subprocess.Popen[bytes]", timeout_seconds: float | None, begun: float) -> str:
-    while process.poll() is None:
-        if timeout_seconds is not None and time.monotonic() - begun > timeout_seconds:
-            return f"timed out after {timeout_seconds:.0f} s"
-        time.sleep(POLL_SECONDS)
-    return "" if process.returncode == 0 else describe_exit(0, process.returncode)
+def _copy(source: int, log: Path, echo: bool) -> None:
+    """Copy output as it comes, to the log and to our own standard error.
+
+    A place that takes no more is given up alone: the command must not wait for a reader.
+    """
+    with open(source, "rb", buffering=0) as output, suppress(OSError), log.open("wb") as file:
+        sinks: list[IO[bytes]] = [file, sys.stderr.buffer] if echo else [file]
+        while chunk := output.read(CHUNK_BYTES):
+            sinks = [sink for sink in sinks if _written(sink, chunk)]
 
 
-def _copy(source: IO[bytes], log: Path, echo: bool) -> None:
-    """Copy output as it comes, to the log and to our own standard error."""
-    with contextlib.suppress(OSError, ValueError), log.open("wb") as file:
-        while chunk := os.read(source.fileno(), CHUNK_BYTES):
-            file.write(chunk)
-            file.flush()
-            if echo:
-                sys.stderr.buffer.write(chunk)
-                sys.stderr.buffer.flush()
+def _written(sink: IO[bytes], chunk: bytes) -> bool:
+    try:
+        sink.write(chunk)
+        sink.flush()
+    except (OSError, ValueError):
+        return False
+    return True

@@ -8,10 +8,12 @@ N-th part (all-gather, reduce-scatter), or what one rank sends altogether (all-t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
 
+from paceline.plugins import PluginError, PluginKind, plugins
 from paceline.predictor.collectives.group import Group, Numbers
 
 
@@ -221,6 +223,15 @@ def direct_point_to_point(group: Group) -> Counts:
 
 Algorithm = Callable[[Group], Counts]
 
+
+@dataclass(frozen=True)
+class AddedAlgorithm:
+    """An algorithm of an installed package for one operation, named by its entry point."""
+
+    operation: str
+    counts: Algorithm
+
+
 ALGORITHMS: Mapping[str, Mapping[str, Algorithm]] = MappingProxyType(
     {
         "all_reduce": {
@@ -249,4 +260,19 @@ ALGORITHMS: Mapping[str, Mapping[str, Algorithm]] = MappingProxyType(
         "point_to_point": {"direct": direct_point_to_point},
     }
 )
-"""Algorithms of each operation by name."""
+"""Our algorithms of each operation by name."""
+
+
+@lru_cache(maxsize=1)
+def algorithms() -> Mapping[str, Mapping[str, Algorithm]]:
+    """Algorithms of each operation by name: ours, and those of installed packages."""
+    together = {operation: dict(table) for operation, table in ALGORITHMS.items()}
+    for plugin, value in plugins(PluginKind.COLLECTIVE):
+        if not isinstance(value, AddedAlgorithm):
+            continue
+        if value.operation not in together:
+            raise PluginError(plugin, f"'{value.operation}' is no collective operation")
+        if plugin.name in together[value.operation]:
+            raise PluginError(plugin, "that name is taken")
+        together[value.operation][plugin.name] = value.counts
+    return together

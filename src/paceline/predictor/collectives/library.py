@@ -6,23 +6,28 @@ in one of the library's protocols) and how it chooses among them.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from paceline import units
 from paceline.constants import built_from_constants, numbers_of
+from paceline.errors import PacelineError
 from paceline.hardware import Device
-from paceline.located_toml import Table
+from paceline.located_toml import Table, read_toml
 from paceline.naming import look_up
-from paceline.predictor.collectives.algorithms import ALGORITHMS, Counts
+from paceline.plugins import Plugin, PluginError, PluginKind, plugins
+from paceline.predictor.collectives.algorithms import AddedAlgorithm, Counts, algorithms
 from paceline.predictor.collectives.group import Group
 
+_NEEDED = ("source", "message_overhead", "interference", "efficiency", "hop", "variant")
 _KEYS = (
-    *("source", "message_overhead", "interference", "efficiency", "hop", "variant"),
+    *_NEEDED,
     *("like", "rules", "algorithms", "negotiation"),
     *("pipelined", "hides_reduction", "uses_collective_bandwidth"),
 )
+_NEEDED_OF_VARIANT = ("operations", "algorithm", "hop")
 _VARIANT_KEYS = (
-    *("operations", "algorithm", "hop", "protocol", "start", "bandwidth_fraction"),
+    *(*_NEEDED_OF_VARIANT, "protocol", "start", "bandwidth_fraction"),
     *("inner_families", "one_node", "needs_switch"),
 )
 
@@ -54,7 +59,7 @@ class Variant:
 
     def counts(self, group: Group) -> Counts:
         """Messages and volumes of one call."""
-        return ALGORITHMS[self.operation][self.algorithm](group)
+        return algorithms()[self.operation][self.algorithm](group)
 
 
 @dataclass(frozen=True)
@@ -113,14 +118,14 @@ def library(name: str | Library) -> Library:
     return look_up(
         "communication library",
         name.strip().lower().replace("_", "-"),
-        _libraries(),
-        f"one of {', '.join(_libraries())}",
+        libraries(),
+        f"one of {', '.join(libraries())}",
     )
 
 
 def library_names() -> list[str]:
     """Every profile."""
-    return list(_libraries())
+    return list(libraries())
 
 
 def default_library(device: Device) -> Library:
@@ -129,9 +134,38 @@ def default_library(device: Device) -> Library:
 
 
 @built_from_constants
-def _libraries() -> dict[str, Library]:
-    tables = numbers_of("libraries").tables()
-    return {name: _library(table, tables) for name, table in tables.items()}
+def libraries() -> dict[str, Library]:
+    """Every profile by name: ours, and those of the files of installed packages."""
+    root = numbers_of("libraries")
+    shipped, known = root.tables(), read_libraries(root)
+    for plugin, value in plugins(PluginKind.COLLECTIVE):
+        if not isinstance(value, AddedAlgorithm):
+            known |= _added(plugin, plugin.path(value), shipped, known)
+    return known
+
+
+def read_libraries(root: Table, known: Mapping[str, Table] | None = None) -> dict[str, Library]:
+    """The libraries of a file that has the form of ``data/constants/libraries.toml``.
+
+    ``known`` are tables of other files, which a library of this one may be ``like``.
+    """
+    own = root.tables()
+    return {name: _library(table, {**(known or {}), **own}) for name, table in own.items()}
+
+
+def _added(
+    plugin: Plugin, path: Path, shipped: Mapping[str, Table], known: Mapping[str, Library]
+) -> dict[str, Library]:
+    """The profiles of a plugin's file, which may be ``like`` shipped ones."""
+    try:
+        added = read_libraries(read_toml(path), shipped)
+    except PluginError:
+        raise
+    except PacelineError as error:
+        raise PluginError(plugin, error.message) from error
+    if taken := sorted(added.keys() & known.keys()):
+        raise PluginError(plugin, f"the name '{taken[0]}' is taken")
+    return added
 
 
 def _library(own: Table, others: Mapping[str, Table]) -> Library:
@@ -141,21 +175,22 @@ def _library(own: Table, others: Mapping[str, Table]) -> Library:
         with own.locating("like"):
             base = look_up("library", own.text_of("like"), others, "one of this file").values
     table = replace(own, values={**base, **own.values})
-    table.check_keys(_KEYS, needed=_KEYS[:6])
-    hops = {name: _hops(hop) for name, hop in table.table("hop").tables().items()}
-    algorithms, efficiency = table.names("algorithms"), table.table("efficiency")
+    table.check_keys(_KEYS, needed=_NEEDED)
+    hops = {
+        name: hop.quantities(units.parse_seconds, may_be_zero=True)
+        for name, hop in table.table("hop").tables().items()
+    }
+    kept = table.names("algorithms")
     return Library(
         name=own.name,
         variants=tuple(
             variant
             for entry in table.table("variant").tables().values()
             for variant in _variants(entry, hops)
-            if not algorithms or variant.algorithm in algorithms
+            if not kept or variant.algorithm in kept
         ),
         rules=tuple(_rules(table.table("rules"))),
-        efficiency={
-            family: efficiency.parsed(family, float) or 0.0 for family in efficiency.values
-        },
+        efficiency=table.table("efficiency").quantities(float),
         pipelined=table.flag("pipelined"),
         hides_reduction=table.flag("hides_reduction"),
         uses_collective_bandwidth=table.flag("uses_collective_bandwidth"),
@@ -170,7 +205,7 @@ def _library(own: Table, others: Mapping[str, Table]) -> Library:
 
 def _variants(table: Table, hops: Mapping[str, Mapping[str, float]]) -> list[Variant]:
     """The variant of a table for each of its operations."""
-    table.check_keys(_VARIANT_KEYS, needed=_VARIANT_KEYS[:3])
+    table.check_keys(_VARIANT_KEYS, needed=_NEEDED_OF_VARIANT)
     with table.locating("hop"):
         hop_seconds = look_up("hop", table.text_of("hop"), hops, f"one of {', '.join(hops)}")
     return [
@@ -192,29 +227,29 @@ def _variants(table: Table, hops: Mapping[str, Mapping[str, float]]) -> list[Var
 def _rules(table: Table) -> Iterator[Rule]:
     """Rules in the order of the file: ``[fewer ranks than, fewer bytes than, algorithm]``."""
     for operation, entries in table.values.items():
-        for entry in entries:
-            if len(entry) != 3:
-                table.fail(operation, f"{entry} is no rule", 'write [RANKS, BYTES, "ALGORITHM"]')
-            ranks, size, algorithm = entry
-            algorithm = _algorithm(table, operation, operation, algorithm)
-            yield Rule(operation, algorithm, float(ranks), float(size))
+        for entry in entries if isinstance(entries, list) else [entries]:
+            match entry:
+                case [int() | float() as ranks, int() | float() as size, str() as name]:
+                    algorithm = _algorithm(table, operation, operation, name)
+                    yield Rule(operation, algorithm, float(ranks), float(size))
+                case _:
+                    table.fail(operation, f"{entry} is no rule", 'write [8, 4096, "ring"]')
 
 
 def _algorithm(table: Table, key: str, operation: str, name: str) -> str:
     """The name of an algorithm, checked to exist for the operation."""
     with table.locating(key):
-        known = look_up("operation", operation, ALGORITHMS, f"one of {', '.join(ALGORITHMS)}")
+        known = look_up("operation", operation, algorithms(), f"one of {', '.join(algorithms())}")
         look_up(f"algorithm of {operation}", name, known, f"one of {', '.join(known)}")
     return name
 
 
 def _negotiation(table: Table) -> Negotiation:
     table.check_keys(("trees", "hop"), needed=("trees", "hop"))
-    return Negotiation(int(table.parsed("trees", float) or 0), _hops(table.table("hop")))
-
-
-def _hops(table: Table) -> dict[str, float]:
-    return {family: _seconds(table, family) for family in table.values}
+    return Negotiation(
+        int(table.parsed("trees", float) or 0),
+        table.table("hop").quantities(units.parse_seconds, may_be_zero=True),
+    )
 
 
 def _seconds(table: Table, key: str) -> float:

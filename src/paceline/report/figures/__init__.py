@@ -2,7 +2,7 @@
 
 from paceline.report.figures.bars import BarSeries, BarsInfo
 from paceline.report.figures.collective import CollectiveInfo, CollectiveSeries
-from paceline.report.figures.drawing import Info, draw, figure, standalone
+from paceline.report.figures.drawing import FigureKind, draw, figure, figure_kinds, standalone
 from paceline.report.figures.efficiency import efficiency_table
 from paceline.report.figures.gantt import GanttBar, GanttInfo, GanttLane, gantt_info
 from paceline.report.figures.layers import LayersInfo, LayerSize, MessageSize
@@ -23,10 +23,10 @@ __all__ = [
     "CollectiveInfo",
     "CollectiveSeries",
     "Crossover",
+    "FigureKind",
     "GanttBar",
     "GanttInfo",
     "GanttLane",
-    "Info",
     "LayerSize",
     "LayersInfo",
     "LineSeries",
@@ -46,6 +46,7 @@ __all__ = [
     "draw",
     "efficiency_table",
     "figure",
+    "figure_kinds",
     "gantt_info",
     "phase_bar",
     "standalone",

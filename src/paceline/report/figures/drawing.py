@@ -1,7 +1,11 @@
 """From numbers to a drawing, whatever the figure; and to a figure of a page."""
 
-from typing import TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
+from paceline.errors import InputError
+from paceline.plugins import PluginKind, with_plugins
 from paceline.report.figures import (
     bars,
     collective,
@@ -17,53 +21,67 @@ from paceline.report.figures import (
 from paceline.report.page import Figure, package_text
 from paceline.report.table import Table
 
-Info: TypeAlias = (
-    bars.BarsInfo
-    | collective.CollectiveInfo
-    | gantt.GanttInfo
-    | layers.LayersInfo
-    | lines.LinesInfo
-    | phases.PhasesInfo
-    | scaling.ScalingInfo
-    | scatter.ScatterInfo
-    | utilisation.UtilisationInfo
-    | waterfall.WaterfallInfo
-)
-
 WIDE = 920.0
 """Pixels of a drawing as wide as the page."""
 NARROW = 400.0
 """Pixels of a drawing for half the page, or for a phone."""
+NARROW_LIMIT = 560.0
+"""Pixels up to which a drawing is a narrow one, and less high."""
 
 
-def draw(info: Info, width: float = WIDE) -> str:
+@dataclass(frozen=True)
+class FigureKind:
+    """A kind of figure: the dataclass of its numbers, and what draws one in so many pixels.
+
+    ``draw`` gets the numbers, the width, and a height that it may take or leave. Third parties
+    register one under the entry point group ``paceline.figures``.
+    """
+
+    info: type
+    draw: Callable[[Any, float, float], str]
+
+
+def _as_high_as_needed(draw: Callable[[Any, float], str]) -> Callable[[Any, float, float], str]:
+    return lambda info, width, height: draw(info, width)
+
+
+def _scatter(info: scatter.ScatterInfo, width: float, height: float) -> str:
+    return scatter.draw(info, width, max(height, 520.0) if width > NARROW_LIMIT else height)
+
+
+BUILT_IN = {
+    "bars": FigureKind(bars.BarsInfo, _as_high_as_needed(bars.draw)),
+    "collective": FigureKind(collective.CollectiveInfo, collective.draw),
+    "gantt": FigureKind(gantt.GanttInfo, _as_high_as_needed(gantt.draw)),
+    "layers": FigureKind(layers.LayersInfo, layers.draw),
+    "lines": FigureKind(lines.LinesInfo, lines.draw),
+    "phases": FigureKind(phases.PhasesInfo, _as_high_as_needed(phases.draw)),
+    "scaling": FigureKind(scaling.ScalingInfo, scaling.draw),
+    "scatter": FigureKind(scatter.ScatterInfo, _scatter),
+    "utilisation": FigureKind(utilisation.UtilisationInfo, _as_high_as_needed(utilisation.draw)),
+    "waterfall": FigureKind(waterfall.WaterfallInfo, _as_high_as_needed(waterfall.draw)),
+}
+
+
+def figure_kinds() -> dict[str, FigureKind]:
+    """Every kind of figure by name: ours, and those of installed packages."""
+    return with_plugins(PluginKind.FIGURE, BUILT_IN, FigureKind)
+
+
+def draw(info: object, width: float = WIDE) -> str:
     """``info`` as an SVG element of ``width`` pixels; its colours come from the page's style."""
-    height = 380.0 if width > 560 else 300.0
-    match info:
-        case bars.BarsInfo():
-            return bars.draw(info, width)
-        case collective.CollectiveInfo():
-            return collective.draw(info, width, height)
-        case gantt.GanttInfo():
-            return gantt.draw(info, width)
-        case layers.LayersInfo():
-            return layers.draw(info, width, height)
-        case lines.LinesInfo():
-            return lines.draw(info, width, height)
-        case phases.PhasesInfo():
-            return phases.draw(info, width)
-        case scaling.ScalingInfo():
-            return scaling.draw(info, width, height)
-        case scatter.ScatterInfo():
-            return scatter.draw(info, width, height if width <= 560 else 520.0)
-        case utilisation.UtilisationInfo():
-            return utilisation.draw(info, width)
-        case waterfall.WaterfallInfo():
-            return waterfall.draw(info, width)
+    height = 380.0 if width > NARROW_LIMIT else 300.0
+    for kind in figure_kinds().values():
+        if isinstance(info, kind.info):
+            return kind.draw(info, width, height)
+    raise InputError(
+        f"no figure is drawn from a {type(info).__name__}",
+        f"there are {', '.join(figure_kinds())}; a package may add one (docs/plugins.md)",
+    )
 
 
 def figure(
-    title: str, info: Info, caption: str = "", *, half: bool = False, data: Table | None = None
+    title: str, info: object, caption: str = "", *, half: bool = False, data: Table | None = None
 ) -> Figure:
     """A figure of a page, drawn for wide and narrow screens."""
     narrow = draw(info, NARROW)

@@ -111,6 +111,7 @@ def inspected_json(graph: Graph, batch: int, seq: int | None, precision: str) ->
         "sequence": (seq or graph.sequence) if graph.uses_sequence else None,
         "precision": find_precision(precision).name,
         "parameters": cost.parameters,
+        "trainable_parameters": cost.trainable_parameters,
         "forward_flops": cost.forward_flops,
         "training_flops": cost.training_flops,
         "forward_bytes": cost.forward_bytes,

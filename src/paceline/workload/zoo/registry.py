@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from paceline.errors import InputError
 from paceline.naming import unknown_name
+from paceline.plugins import PluginKind, with_plugins
 from paceline.workload.graph import Graph
 from paceline.workload.zoo import (
     alexnet,
@@ -106,8 +107,9 @@ def _find(name: str) -> Entry:
 
 @lru_cache(maxsize=1)
 def entries() -> Mapping[str, Entry]:
-    """Every network of the zoo, by name, families together."""
-    return MappingProxyType(_images() | _scenes() | _signals() | _texts())
+    """Every network of the zoo, by name, families together; then those of installed packages."""
+    ours = _images() | _scenes() | _signals() | _texts()
+    return MappingProxyType(with_plugins(PluginKind.NETWORK, ours, Entry, squeezed))
 
 
 @lru_cache(maxsize=1)

@@ -5,10 +5,6 @@
 Chainer, mpi4py, NumPy and the standard library only.
 """
 
-from mpi_rank import adopt
-
-adopt()
-
 import os
 import warnings
 from collections.abc import Callable, Mapping

@@ -8,13 +8,15 @@ import psutil
 import pytest
 
 from paceline.errors import InputError
-from paceline.measurement.launcher import launch_local
+from paceline.launch import LaunchRequest, LocalLauncher
 
 PYTHON = [sys.executable, "-c"]
 
 
 def run(script, tmp_path, world=2, timeout=20.0, **options):
-    return launch_local([*PYTHON, script], world, tmp_path, timeout, **options)
+    command = [*PYTHON, script]
+    request = LaunchRequest(lambda rank: command, tmp_path, timeout, processes=world, **options)
+    return LocalLauncher().launch(request)
 
 
 def test_every_rank_knows_who_it_is_and_keeps_its_log(tmp_path):
@@ -57,14 +59,19 @@ def _lives(pid):
     return True
 
 
-def test_a_rank_that_outlives_a_failed_peer_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr("paceline.measurement.launcher.PEER_GRACE_SECONDS", 0.5)
+def test_a_rank_that_outlives_a_failed_peer_is_ended(tmp_path):
     script = "import os, time; os._exit(7) if os.environ['RANK'] == '0' else time.sleep(60)"
     begun = time.monotonic()
-    ended = run(script, tmp_path)
+    ended = run(script, tmp_path, peer_grace_seconds=0.5)
     assert ended.reason == "rank 0 ended with code 7"
     assert ended.ranks[1].code == -signal.SIGTERM
     assert time.monotonic() - begun < 15
+
+
+def test_a_command_that_cannot_be_run_is_refused(tmp_path):
+    request = LaunchRequest(lambda rank: ["no-such-program"], tmp_path, 5.0)
+    with pytest.raises(InputError, match="cannot run 'no-such-program'"):
+        LocalLauncher().launch(request)
 
 
 def test_a_port_that_is_taken_is_refused_before_anything_starts(tmp_path):

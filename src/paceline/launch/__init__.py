@@ -1,0 +1,27 @@
+"""Launchers: how the ranks of a launch are started, watched and ended."""
+
+from paceline.launch.launcher import (
+    Detection,
+    Host,
+    Launcher,
+    LaunchExit,
+    LaunchRequest,
+    RankEvent,
+    RankExit,
+)
+from paceline.launch.local import LocalLauncher
+from paceline.launch.registry import DEFAULT_LAUNCHER, launcher, launchers
+
+__all__ = [
+    "DEFAULT_LAUNCHER",
+    "Detection",
+    "Host",
+    "LaunchExit",
+    "LaunchRequest",
+    "Launcher",
+    "LocalLauncher",
+    "RankEvent",
+    "RankExit",
+    "launcher",
+    "launchers",
+]

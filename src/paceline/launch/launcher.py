@@ -1,0 +1,160 @@
+"""What a launcher is: it starts the ranks of a launch, watches them, and ends every one."""
+
+import os
+import platform
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.errors import InputError
+
+PEER_GRACE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Detection:
+    """Whether something can be used here: what was ``found``, and what would change it."""
+
+    works: bool
+    found: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine that ranks can be started on."""
+
+    name: str
+    cores: int
+
+
+@dataclass(frozen=True)
+class RankEvent:
+    """A rank was started (``code`` is None) or ended, ``seconds`` after the launch began."""
+
+    rank: int
+    seconds: float
+    code: int | None = None
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """``nodes`` x ``processes`` ranks to start, numbered node by node.
+
+    ``command`` gives the words of each rank, ``variables`` what is added to its environment
+    beside what says who it is. Files of the launch go to ``directory``. Ranks meet at ``port``,
+    a free one when None. After one failed the others have ``peer_grace_seconds`` to notice.
+    """
+
+    command: Callable[[int], Sequence[str]]
+    directory: Path
+    timeout_seconds: float
+    nodes: int = 1
+    processes: int = 1
+    variables: Callable[[int], Mapping[str, str]] = lambda rank: {}
+    port: int | None = None
+    peer_grace_seconds: float = PEER_GRACE_SECONDS
+    on_event: Callable[[RankEvent], None] = lambda event: None
+
+    @property
+    def world_size(self) -> int:
+        """All ranks."""
+        return self.nodes * self.processes
+
+    @property
+    def logs(self) -> list[Path]:
+        """Where each rank's output goes."""
+        return [self.directory / f"rank-{rank}.log" for rank in range(self.world_size)]
+
+    def rank_variables(self, rank: int, address: str, port: int) -> dict[str, str]:
+        """What a rank finds in its environment beside the launcher's own."""
+        return {
+            **self.variables(rank),
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank % self.processes),
+            "WORLD_SIZE": str(self.world_size),
+            "MASTER_ADDR": address,
+            "MASTER_PORT": str(port),
+        }
+
+
+@dataclass(frozen=True)
+class RankExit:
+    """How one rank's process ended: its code (negative: the signal), and where its log is."""
+
+    rank: int
+    code: int | None
+    log: Path
+
+
+@dataclass(frozen=True)
+class LaunchExit:
+    """How a whole launch ended; ``reason`` is empty when every rank ended well.
+
+    ``first_failed`` is the rank that ended badly before any other did, if one did.
+    """
+
+    ranks: tuple[RankExit, ...]
+    reason: str
+    seconds: float
+    first_failed: int | None = None
+
+
+class Launcher(ABC):
+    """One way to start ranks. ``paceline.testing.launcher_suite`` checks what it owes.
+
+    Third parties register an instance under the entry point group ``paceline.launchers``.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What a user types."""
+
+    @abstractmethod
+    def detect(self) -> Detection:
+        """Whether it can launch from here."""
+
+    def hosts(self) -> tuple[Host, ...]:
+        """The machines that ranks can be started on: this one, unless overridden."""
+        return (Host(platform.node(), os.cpu_count() or 1),)
+
+    def validate(self, nodes: int, processes: int) -> None:
+        """Raise, with what to do, if so many ranks cannot be started; nothing starts before."""
+        known = len(self.hosts())
+        if nodes > known:
+            raise InputError(
+                f"{nodes} nodes cannot be started from here: the launcher '{self.name}' "
+                f"knows {known}",
+                f"measure {known} node{'s' * (known > 1)} (-j {known}xN) and let "
+                "'paceline predict' say what more would give",
+            )
+
+    @abstractmethod
+    def launch(self, request: LaunchRequest) -> LaunchExit:
+        """Run every rank of ``request`` to its end; nothing of it is left when this returns.
+
+        Each rank has RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its
+        environment and its output in its log. When a rank fails, the time is up or an interrupt
+        comes, all processes that were started are ended, also those that ranks started.
+        """
+
+
+def exit_path(directory: Path, rank: int) -> Path:
+    """Where a rank that an engine started leaves its code."""
+    return directory / f"rank-{rank}.exit"
+
+
+def describe_exit(rank: int, code: int | None) -> str:
+    """One phrase for a rank that did not end well."""
+    if code is None:
+        return f"rank {rank} did not end"
+    if code >= 0:
+        return f"rank {rank} ended with code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"rank {rank} was killed by {name}"

@@ -1,0 +1,149 @@
+"""Processes that are started, watched and ended together, whoever started them and why."""
+
+import contextlib
+import math
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+from paceline.errors import InputError
+from paceline.launch.interrupts import Interrupts, held_interrupts
+from paceline.launch.launcher import (
+    PEER_GRACE_SECONDS,
+    LaunchExit,
+    RankEvent,
+    RankExit,
+    describe_exit,
+)
+
+POLL_SECONDS = 0.02
+TERM_GRACE_SECONDS = 3.0
+
+Process: TypeAlias = "subprocess.Popen[bytes]"
+Codes: TypeAlias = list[int | None]
+
+
+def start_process(
+    command: Sequence[str], variables: Mapping[str, str], output: int | IO[bytes], **options: Any
+) -> Process:
+    """Start a command in a session of its own, with ``variables`` added to our environment."""
+    try:
+        return subprocess.Popen(
+            list(command),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **variables},
+            start_new_session=True,
+            **options,
+        )
+    except OSError as error:
+        words = error.strerror or str(error)
+        raise InputError(f"cannot run '{command[0]}': {words}", "is it on the path?") from error
+
+
+def exit_codes(processes: Sequence[Process]) -> Codes:
+    """The code of each process, None while it runs."""
+    return [process.poll() for process in processes]
+
+
+def run_to_end(
+    starts: Sequence[Callable[[], Process]],
+    logs: Sequence[Path],
+    timeout_seconds: float = math.inf,
+    peer_grace_seconds: float = PEER_GRACE_SECONDS,
+    on_event: Callable[[RankEvent], None] = lambda event: None,
+    rank_codes: Callable[[Sequence[Process]], Codes] = exit_codes,
+) -> LaunchExit:
+    """Start processes, each in a session of its own, and wait until all ranks have ended.
+
+    There is one rank per log. Each process is a rank, unless ``rank_codes`` knows how the ranks
+    inside of them ended. When one fails, the others have ``peer_grace_seconds`` to notice; then,
+    as at the timeout, an interrupt or an exception here, every process group is ended.
+    """
+    begun = time.monotonic()
+    processes: list[Process] = []
+    with held_interrupts() as interrupts:
+        try:
+            for start in starts:
+                interrupts.check()
+                processes.append(start())
+            for rank in range(len(logs)):
+                on_event(RankEvent(rank, time.monotonic() - begun))
+            reason, failed = _wait(
+                lambda: rank_codes(processes),
+                begun,
+                timeout_seconds,
+                peer_grace_seconds,
+                on_event,
+                interrupts,
+            )
+        finally:
+            end_all(processes)
+    exits = zip(rank_codes(processes), logs, strict=True)
+    return LaunchExit(
+        tuple(RankExit(rank, code, log) for rank, (code, log) in enumerate(exits)),
+        reason,
+        time.monotonic() - begun,
+        failed,
+    )
+
+
+def _wait(
+    codes_now: Callable[[], Codes],
+    begun: float,
+    timeout_seconds: float,
+    peer_grace_seconds: float,
+    on_event: Callable[[RankEvent], None],
+    interrupts: Interrupts,
+) -> tuple[str, int | None]:
+    """Why the launch ended, empty if it went well, and the first rank that failed."""
+    first_failed: int | None = None
+    failed_at, reason = 0.0, ""
+    told: set[int] = set()
+    while True:
+        interrupts.check()
+        codes = codes_now()
+        moment = time.monotonic()
+        for rank, code in enumerate(codes):
+            if code is not None and rank not in told:
+                told.add(rank)
+                on_event(RankEvent(rank, moment - begun, code))
+        if first_failed is None:
+            bad = [rank for rank, code in enumerate(codes) if code not in (None, 0)]
+            if bad:
+                first_failed, failed_at = bad[0], moment
+                reason = describe_exit(first_failed, codes[first_failed])
+        over = first_failed is not None and moment > failed_at + peer_grace_seconds
+        if over or all(code is not None for code in codes):
+            return reason, first_failed
+        if moment > begun + timeout_seconds:
+            late = f"timed out after {timeout_seconds:.0f} s"
+            waiting = [str(rank) for rank, code in enumerate(codes) if code is None]
+            if len(codes) > 1:
+                late += f": rank {', '.join(waiting)} still ran"
+            return late, first_failed
+        time.sleep(POLL_SECONDS)
+
+
+def end_all(processes: Sequence[Process], grace_seconds: float = TERM_GRACE_SECONDS) -> None:
+    """End every process group that is left: first asked, then forced; then reap."""
+    _signal_groups(processes, signal.SIGTERM)
+    end = time.monotonic() + grace_seconds
+    while time.monotonic() < end and any(process.poll() is None for process in processes):
+        time.sleep(POLL_SECONDS)
+    _signal_groups(processes, signal.SIGKILL)
+    for process in processes:
+        if process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+        process.wait()
+
+
+def _signal_groups(processes: Sequence[Process], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)

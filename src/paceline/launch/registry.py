@@ -1,0 +1,21 @@
+"""Launchers by name: ours, and those that installed packages add."""
+
+from paceline.launch.launcher import Launcher
+from paceline.launch.local import LocalLauncher
+from paceline.launch.mpiexec import MpiexecLauncher
+from paceline.naming import look_up
+from paceline.plugins import PluginKind, with_plugins
+
+DEFAULT_LAUNCHER = LocalLauncher.name
+BUILT_IN: dict[str, Launcher] = {one.name: one for one in (LocalLauncher(), MpiexecLauncher())}
+
+
+def launchers() -> dict[str, Launcher]:
+    """Every launcher by name."""
+    return with_plugins(PluginKind.LAUNCHER, BUILT_IN, Launcher)
+
+
+def launcher(name: str) -> Launcher:
+    """The launcher of that name, or an error that suggests the nearest."""
+    known = launchers()
+    return look_up("launcher", name, known, f"there are {', '.join(known)}")
