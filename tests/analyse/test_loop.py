@@ -184,7 +184,7 @@ def test_the_next_run_is_what_is_missing_and_more_launches_narrow_the_interval(l
     fit = fit_machine(alone, profile)
     assert fit.half_width is None
     assert "--instrument layers" in fit.next_runs[0].command
-    assert "--unsynchronised" in fit.next_runs[1].command
+    assert "--no-sync" in fit.next_runs[1].command
     assert [run.half_width for run in fit.next_runs[:2]] == [None, None]
     complete = fit_machine(launches, profile)
     narrowest = complete.next_runs[0]

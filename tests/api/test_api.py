@@ -79,7 +79,7 @@ def test_processes_are_counted_on_each_node():
             {"model": "resnet50", "cluster": "dgx-1", "node": 4},
             "no option named 'node'",
         ),
-        ({"model": "resnet50"}, "no place to predict for"),
+        ({"model": "resnet50"}, "no launch of 'resnet50' on this machine"),
         ({"model": "resnet50", "cluster": "dgx-1", "device": "v100"}, "both say where"),
         ({"model": "resnet50", "cluster": "dgx-1", "batch": 0}, "batch must be at least 1"),
         ({"model": None, "cluster": "dgx-1"}, "no model to predict"),

@@ -104,8 +104,8 @@ def test_a_study_is_calibrated_predicted_compared_and_explained(tmp_path):
         keep_profile(store)
     analysis = Study.load(path, "mine").analyse(nodes=[4], link="eth_10g")
     assert analysis.calibration.step.mean == pytest.approx(1.0)
-    assert [one.prediction.workers for one in analysis.here] == [2]
-    assert [one.prediction.label for one in analysis.elsewhere] == ["4 nodes, eth_10g"]
+    assert [one.prediction.devices for one in analysis.here] == [2]
+    assert [one.label for one in analysis.elsewhere] == ["4 nodes, eth_10g"]
     assert analysis.explanation.efficiency == pytest.approx(0.8)
     assert not analysis.rankings
     assert len(repr(analysis)) < 120

@@ -54,7 +54,7 @@ def explain(
         wanted = "several processes" if not synchronised else "one process"
         raise InputError(
             f"no finished plain launch with {wanted} to explain",
-            "'paceline measure -j 1x1,1x2 --instrument none,phases --unsynchronised' makes all",
+            "'paceline measure -j 1x1,1x2 --instrument none,phases --no-sync' makes all",
         )
     measured = max(synchronised, key=lambda group: group.first.world_size)
     base = _same_workload(alone, measured)
@@ -72,7 +72,7 @@ def explain(
     if side_by_side:
         causes += _sharing_and_waiting(side_by_side[0], base.step)
     else:
-        missing.append("what sharing the machine costs: measure --unsynchronised")
+        missing.append("what sharing the machine costs: measure --no-sync")
     if timeline is not None:
         phases = tuple(breakdown(timeline, rank) for rank in timeline.ranks)
         causes.append(_exposed(phases, timeline))

@@ -279,7 +279,7 @@ def _next_runs(
         )
     if calibration is None or not calibration.evidence.colocation:
         why = "what sharing this machine costs: without it only other nodes can be predicted"
-        runs.append(NextRun(f"{base} -j 1x2 --unsynchronised --launches 3", why, None))
+        runs.append(NextRun(f"{base} -j 1x2 --no-sync --launches 3", why, None))
     if profile is None:
         why = "the all-reduce on its own: without it no processes that talk can be predicted"
         runs.append(NextRun("paceline probe", why, None))

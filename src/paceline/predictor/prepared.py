@@ -423,11 +423,10 @@ def _scale_of_baseline(job: PreparedStep, seconds: float) -> float:
     def excess(scale: float) -> float:
         return job.with_scale(scale).seconds() / seconds - 1.0
 
-    low, high = _LEAST_WORK * seconds / work, job.plan.pp * seconds / work
+    # Exchanges under computing shrink as it grows, so only computing itself bounds the factor.
+    computing = sum(x.forward_seconds + x.backward_seconds for x in job.replica.layers)
+    low = _LEAST_WORK * seconds / work
+    high = job.plan.pp * seconds / (job.replica.micro_batches * computing) * (1.0 + _SCALE_ERROR)
     if excess(low) >= 0:
         return low
-    return (
-        float(brentq(excess, low, high, xtol=_SCALE_ERROR * low, rtol=_SCALE_ERROR))
-        if excess(high) > 0
-        else high
-    )
+    return float(brentq(excess, low, high, xtol=_SCALE_ERROR * low, rtol=_SCALE_ERROR))

@@ -67,11 +67,13 @@ def _predicted(cases: Iterator[tuple[str, PreparedStep]]) -> Iterator[tuple[str,
 
 def _resources(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
     cluster = case.replica.cluster
-    changes: dict[str, Callable[[float], PreparedStep]] = {
-        "arithmetic": lambda k: _on(case, device=_faster_arithmetic(cluster.device, k)),
-        "device memory": lambda k: _on(case, device=_faster_memory(cluster.device, k)),
-        "issuing operations": lambda k: _issuing(case, k),
-    }
+    device = cluster.device
+    changes: dict[str, Callable[[float], PreparedStep]] = {}
+    if device.peak_flops:
+        changes["arithmetic"] = lambda k: _on(case, device=_faster_arithmetic(device, k))
+    if device.memory_bandwidth is not None:
+        changes["device memory"] = lambda k: _on(case, device=_faster_memory(device, k))
+    changes["issuing operations"] = lambda k: _issuing(case, k)
     if cluster.intra is not None and cluster.devices_per_node > 1:
         inside = cluster.intra
         changes[f"links in a node ({inside.name})"] = lambda k: _on(case, intra=_faster(inside, k))
