@@ -113,10 +113,12 @@ def validate(
     """Score predictions on published measurements, or on ``files`` in the same schema.
 
     Errors are relative, of throughput. ``by`` are further columns to split by; ``hold_out`` is
-    what the constants for a row may not have seen: its group, or its whole family of rows.
+    what the corrections for a row may not have seen: its own ``group``, or everything of the same
+    ``source``, ``generation``, ``framework``, ``model``, ``network`` or ``scale``.
     """
     from paceline.analyse.validation.cases import Mode
-    from paceline.analyse.validation.product import HoldOut, paceline_model, predictor_alone
+    from paceline.analyse.validation.hold_out import HoldOut
+    from paceline.analyse.validation.product import PacelineModel
     from paceline.analyse.validation.reading import read_tables
     from paceline.analyse.validation.reference import reference_table
     from paceline.analyse.validation.selection import attribute_of
@@ -124,8 +126,7 @@ def validate(
 
     table = read_tables(tuple(map(Path, files))) if files else reference_table()
     columns = [attribute_of(name) for name in by]
-    scored = paceline_model(HoldOut(hold_out))
-    beside = [predictor_alone(scored.taker)]
+    scored, beside = PacelineModel(HoldOut(hold_out)), [PacelineModel(None, physics_only=True)]
     return {
         mode: summarise(table.measurements, mode, scored, columns, on_row, beside)
         for mode in map(Mode, modes)

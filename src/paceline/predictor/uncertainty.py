@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from paceline.constants import number
-from paceline.predictor.corrections.model import COLD, KNOWN_WORK, ErrorRule, Taught
+from paceline.predictor.corrections.model import COLD, KNOWN_WORK, Taught
 from paceline.predictor.corrections.quantities import COMPUTING, SCALING
 from paceline.predictor.prepared import PreparedStep
 
@@ -63,7 +63,7 @@ def interval(prepared: PreparedStep) -> Interval:
         return Interval.symmetric(math.hypot(launches, combination_error(here=measured)))
     if prepared.taught is None:
         return Interval.symmetric(number("spread.model_error.untaught"))
-    rule = prepared.taught.rules.get(KNOWN_WORK if evidence.knows_work else COLD, ErrorRule())
+    rule = prepared.taught.rule(KNOWN_WORK if evidence.knows_work else COLD)
     deviation = math.sqrt(rule.noise**2 + taught_variance(prepared, prepared.taught))
     return Interval(math.exp(rule.low * deviation), math.exp(rule.high * deviation), deviation)
 

@@ -1,26 +1,19 @@
 """Hold-outs: which published measurements the corrections for a row may not come from."""
 
 import re
-from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 
-import numpy as np
-import numpy.typing as npt
-
-from paceline.analyse.validation.fitting.linearise import design_of
-from paceline.analyse.validation.fitting.mixed_model import Columns, MixedFit, solve
+from paceline.analyse.validation.fitting.problem import Problem
 from paceline.analyse.validation.fitting.statements import quantities_of, shipped_statements
-from paceline.analyse.validation.measurement import Configuration
+from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.reference import reference_table
 from paceline.analyse.validation.rows import row_covariates
-from paceline.predictor.corrections.covariates import Covariates
-from paceline.predictor.corrections.hierarchy import Hierarchy
-from paceline.predictor.corrections.model import CorrectionModel
+from paceline.predictor.corrections.model import COLD, KNOWN_WORK, CorrectionModel
 from paceline.predictor.corrections.table import shipped_corrections
 
-FloatArray = npt.NDArray[np.float64]
 _SMALL_SCALE = 8
 _LARGE = "more than 8 devices"
 
@@ -73,86 +66,28 @@ def model_family(model: str) -> str:
     return {"resnext": "resnet", "megatron": "gpt", "nnunet": "unet"}.get(family, family)
 
 
-def model_without(hold_out: HoldOut, level: str) -> CorrectionModel:
-    """The corrections fitted without the rows of a level."""
-    return _without(hold_out, level)
-
-
 @lru_cache(maxsize=256)
-def _without(hold_out: HoldOut, level: str) -> CorrectionModel:
-    """One solution each of scaling and of computing, with the deviations of the full fit."""
+def model_without(hold_out: HoldOut, level: str) -> CorrectionModel:
+    """The corrections fitted without the rows of a level, with the deviations of the full fit."""
     shipped = shipped_corrections()
-    hierarchies: dict[str, Hierarchy] = {}
+    hierarchies = dict(shipped.hierarchies)
     for paired in (True, False):
-        problem = _problem(paired)
-        kept = np.array([level_of(row, hold_out) != level for row in problem.rows], dtype=float)
-        fit = solve(
-            problem.columns,
-            problem.design,
-            problem.response,
-            kept * problem.weights,
-            problem.start,
-            estimates_components=False,
-        )
-        hierarchies |= _seen_only(fit, problem, kept)
-    return replace(shipped, hierarchies={**shipped.hierarchies, **hierarchies})
-
-
-class Problem:
-    """The reference rows as one linear system: with their baselines, or alone."""
-
-    def __init__(self, paired: bool) -> None:
-        statements = shipped_statements(paired)
-        by_id = reference_table().by_id
-        self.rows = [by_id[identifier].configuration for identifier in statements]
-        self.covariates = [row_covariates(row) for row in self.rows]
-        self.columns = Columns.of(quantities_of(paired), self.covariates)
-        self.design, self.response = design_of(
-            self.columns, self.covariates, list(statements.values())
-        )
-        self.weights = row_weights(self.covariates)
-        self.start = _start(self.columns, paired)
+        problem = _shipped_problem(paired)
+        hierarchies |= problem.without(lambda row: level_of(row, hold_out) == level)
+    return replace(shipped, hierarchies=hierarchies)
 
 
 @lru_cache(maxsize=2)
-def _problem(paired: bool) -> Problem:
-    return Problem(paired)
-
-
-def row_weights(rows: list[Covariates]) -> FloatArray:
-    """Rows of one program on one device count together as at most so many of a lone row."""
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    for row in rows:
-        counts[row.work, row.device] += 1
-    return np.array([counts[row.work, row.device] ** -0.5 for row in rows])
-
-
-def _start(columns: Columns, paired: bool) -> MixedFit:
+def _shipped_problem(paired: bool) -> Problem:
+    statements, by_id = shipped_statements(paired), reference_table().by_id
     shipped = shipped_corrections()
-    deviations = {
-        (quantity.name, factor): deviation
-        for quantity in columns.quantities
-        for factor, deviation in shipped.hierarchies[quantity.name].deviations.items()
-    }
-    noise = shipped.rules["known_work" if paired else "cold"].noise
-    return MixedFit(columns, np.zeros(0), np.zeros((0, 0)), deviations, noise)
-
-
-def _seen_only(fit: MixedFit, problem: Problem, kept: FloatArray) -> dict[str, Hierarchy]:
-    """The fitted quantities with the levels of rows that were kept: others are unknown."""
-    rows = [each for each, count in zip(problem.covariates, kept, strict=True) if count]
-    found = {}
-    for name, hierarchy in fit.hierarchies().items():
-        levels = {
-            factor: {
-                level: estimate
-                for level, estimate in estimates.items()
-                if level in {row.level(factor) for row in rows}
-            }
-            for factor, estimates in hierarchy.levels.items()
-        }
-        found[name] = replace(hierarchy, levels=levels)
-    return found
+    return Problem(
+        quantities_of(paired),
+        [by_id[identifier].configuration for identifier in statements],
+        list(statements.values()),
+        shipped.hierarchies,
+        shipped.rules[KNOWN_WORK if paired else COLD].noise,
+    )
 
 
 def _group_of(configuration: Configuration) -> str:
@@ -175,3 +110,8 @@ def _of_any_version(configuration: Configuration) -> Configuration:
 def is_reference(configuration: Configuration) -> bool:
     """Whether a row, under any name, is among those that were fitted."""
     return _of_any_version(configuration) in _twins()
+
+
+def reference_rows(measurements: Iterable[Measurement]) -> int:
+    """How many rows are, under any name, among those that were fitted."""
+    return sum(is_reference(row.configuration) for row in measurements)

@@ -71,6 +71,25 @@ def layout_choices(outcomes: Sequence[Outcome]) -> list[LayoutChoice]:
     return choices
 
 
+def top_regret(outcomes: Sequence[Outcome], count: int) -> list[float]:
+    """By job, the extra time of the fastest of the ``count`` layouts predicted to be fastest."""
+    by_id = {outcome.measurement.configuration.id: outcome for outcome in outcomes}
+    groups = layout_groups([outcome.measurement for outcome in outcomes if outcome.asked])
+    regrets = []
+    for rows in groups.values():
+        predicted = [
+            (outcome.forecast.throughput, row.throughput)
+            for row in rows
+            if (outcome := by_id[row.configuration.id]).forecast is not None
+        ]
+        if len(predicted) < 2:
+            continue
+        tried = sorted(predicted, reverse=True)[:count]
+        best = max(row.throughput for row in rows)
+        regrets.append(best / max(measured for _, measured in tried) - 1.0)
+    return regrets
+
+
 def rule_of_thumb_regrets(outcomes: Sequence[Outcome]) -> list[float]:
     """Regrets of a rule: as many replicas as can be, then the largest micro-batch."""
     groups = layout_groups([outcome.measurement for outcome in outcomes if outcome.asked])

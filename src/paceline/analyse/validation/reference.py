@@ -11,6 +11,7 @@ from importlib.resources.abc import Traversable
 from paceline.analyse.validation.reading import MeasurementTable, read_lines
 
 REFERENCE_NAME = "measurements.csv.gz"
+LAYOUTS_NAME = "layouts.csv.gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +32,29 @@ def reference_table() -> MeasurementTable:
     return table
 
 
+@lru_cache(maxsize=1)
+def layout_table() -> MeasurementTable:
+    """Layouts of Llama-like models that no correction was fitted to, failed ones too."""
+    table = MeasurementTable()
+    read_lines(table, LAYOUTS_NAME, _text(LAYOUTS_NAME).splitlines(keepends=True), "")
+    return table
+
+
 def reference_text() -> str:
     """The reference table as the CSV text it is stored as."""
-    return gzip.decompress((_folder() / REFERENCE_NAME).read_bytes()).decode("utf-8")
+    return _text(REFERENCE_NAME)
+
+
+def _text(name: str) -> str:
+    return gzip.decompress((_folder() / name).read_bytes()).decode("utf-8")
 
 
 def reference_sources() -> list[Source]:
     """Where the reference rows come from, in the order of their families."""
     counts = Counter(
-        (row.configuration.family, row.source) for row in reference_table().measurements
+        (row.configuration.family, row.source)
+        for table in (reference_table(), layout_table())
+        for row in table.measurements
     )
     listed = tomllib.loads((_folder() / "sources.toml").read_text(encoding="utf-8"))["source"]
     return [

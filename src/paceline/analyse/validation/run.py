@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
 from paceline.analyse.validation.cases import Mode, Question, cases
@@ -34,13 +34,20 @@ def run_model(
     mode: Mode,
     model: RowModel,
     progress: Progress | None = None,
+    *,
+    only: Container[str] | None = None,
 ) -> Run:
     """Ask ``model`` about every row that ``mode`` has a question about.
 
-    A baseline that the rows refer to and that is not among them may be a reference row.
+    ``only`` are the ids of rows to ask about; others may still be baselines. A baseline that the
+    rows refer to and that is not among them may be a reference row.
     """
     outcomes = []
-    asked = cases(measurements, mode, reference_table().by_id)
+    asked = [
+        case
+        for case in cases(measurements, mode, reference_table().by_id)
+        if only is None or case.measurement.configuration.id in only
+    ]
     for number, case in enumerate(asked, start=1):
         outcomes.append(_outcome(case, mode, model))
         if progress is not None:

@@ -34,6 +34,10 @@ def graph_of(configuration: Configuration) -> Graph | Skipped:
     for task, variant in _VARIANTS.items():
         if task in configuration.task and model in _BERTS:
             return _named(model + variant, sequence)
+    if "lora" in configuration.task.lower() and "lora" not in model:
+        adapted = _named(f"{model}_lora", sequence)
+        if isinstance(adapted, Graph):
+            return adapted
     heads = configuration.heads
     if heads and re.fullmatch(r"(gpt|bert)_h\d+_l\d+", model):
         return _named(f"{model}_a{heads}", sequence)

@@ -38,10 +38,11 @@ _File = click.Path(path_type=Path, dir_okay=False)
 @click.option("--by", default="", help="Further columns to split by, e.g. framework,device.")
 @click.option(
     "--hold-out",
-    type=click.Choice(["group", "family"]),
+    type=click.Choice(["group", "source", "generation", "framework", "model", "network", "scale"]),
     default="group",
     show_default=True,
-    help="What the constants for a row may not have seen: its group, or its whole source.",
+    help="What the corrections for a row may not have seen: its own table, or everything of the "
+    "same source, device generation, framework, family of models, network, or scale.",
 )
 @click.option("--json", "json_file", metavar="FILE", help="Write scores as JSON; - prints them.")
 @click.option("--predictions", type=_File, metavar="FILE", help="Write one CSV line per row.")
@@ -57,16 +58,18 @@ def command(
 ) -> None:
     """Score predictions on published measurements, beside null models.
 
-    Constants for a row come from other groups of rows, never from its own; a row's throughput is
-    used for nothing but its score. Any file in the same schema can be scored.
+    Rows are answered by what 'paceline predict' does, with corrections that come from other rows,
+    never from the row's own table; a row's throughput is used for nothing but its score. Any file
+    in the same schema can be scored, also rows that give sizes of a model or that failed.
 
     \b
     Examples:
       paceline validate --mode baseline --by framework
+      paceline validate --mode cold --hold-out source
       paceline validate --data mine.csv --predictions out.csv
     """
     from paceline.analyse.validation.cases import Mode
-    from paceline.analyse.validation.product import HoldOut
+    from paceline.analyse.validation.hold_out import HoldOut
     from paceline.analyse.validation.selection import attribute_of
 
     columns = [attribute_of(name.strip()) for name in by.split(",") if name.strip()]
@@ -76,7 +79,7 @@ def command(
     if predictions is not None:
         _write_predictions(predictions, summaries, table)
     if scoreboard is not None:
-        _write_scoreboard(scoreboard, summaries, table)
+        _write_scoreboard(scoreboard)
     if json_file is not None:
         _write_json(json_file, summaries, table, hold_out)
     if json_file != "-":
@@ -94,12 +97,11 @@ def _table(files: tuple[Path, ...]) -> "MeasurementTable":
 def _summaries(
     table: "MeasurementTable", modes: "list[Mode]", columns: list[str], hold_out: Any
 ) -> "dict[Mode, ModeSummary]":
-    from paceline.analyse.validation.product import paceline_model, predictor_alone
+    from paceline.analyse.validation.product import PacelineModel
     from paceline.analyse.validation.summary import summarise
     from paceline.cli.progress import rows_progress
 
-    model = paceline_model(hold_out)
-    beside = [predictor_alone(model.taker)]
+    model, beside = PacelineModel(hold_out), [PacelineModel(None, physics_only=True)]
     summaries = {}
     for mode in modes:
         with rows_progress(f"{mode}: {len(table.measurements)} rows") as progress:
@@ -125,12 +127,12 @@ def _write_json(
 ) -> None:
     from dataclasses import asdict
 
-    from paceline.analyse.validation.seen import seen_rows
+    from paceline.analyse.validation.hold_out import reference_rows
     from paceline.report.files import write_text
 
     document = {
         "rows": len(table.measurements),
-        "rows_held_out": seen_rows(table.measurements),
+        "rows_held_out": reference_rows(table.measurements),
         "unusable_rows": [asdict(problem) for problem in table.problems],
         "remarks": table.remarks,
         "held_out": hold_out,
@@ -143,23 +145,24 @@ def _write_json(
         write_text(Path(path), text + "\n")
 
 
-def _write_scoreboard(
-    path: Path, summaries: "dict[Mode, ModeSummary]", table: "MeasurementTable"
-) -> None:
-    from paceline.analyse.validation.product import HoldOut
-    from paceline.analyse.validation.scoreboard import scoreboard_page
-    from paceline.predictor.fitted.tables import fitted
+def _write_scoreboard(path: Path) -> None:
+    from paceline.analyse.validation.reference import layout_table, reference_table
+    from paceline.analyse.validation.scoreboard import board, board_page
+    from paceline.predictor.corrections.table import shipped_corrections
     from paceline.report.files import write_text
 
-    without_source = _summaries(table, list(summaries), [], HoldOut.FAMILY)
-    write_text(path, scoreboard_page(summaries, without_source, fitted().fitted_on))
+    def say(words: str) -> None:
+        click.echo(f"  {words}", err=True)
+
+    found = board(reference_table().measurements, layout_table().measurements, say)
+    write_text(path, board_page(found, shipped_corrections().fitted_on))
 
 
 def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]", hold_out: str) -> None:
     import textwrap
     from collections import Counter
 
-    from paceline.analyse.validation.seen import seen_rows
+    from paceline.analyse.validation.hold_out import reference_rows
     from paceline.report.tables.validation import mode_table, skipped_lines
     from paceline.report.terminal import print_table
 
@@ -180,9 +183,10 @@ def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]", hold_
     if not table.measurements:
         click.echo("no row to score")
         return
+    published = reference_rows(table.measurements)
     click.echo(
-        f"{seen_rows(table.measurements)} of {len(table.measurements)} rows are published ones: "
-        f"their constants are fitted without their {hold_out}.\n"
+        f"{published} of {len(table.measurements)} rows are published ones: "
+        f"their corrections are fitted without their {hold_out}.\n"
     )
     for summary in summaries.values():
         print_table(mode_table(summary))

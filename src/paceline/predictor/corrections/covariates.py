@@ -5,11 +5,12 @@ from enum import StrEnum
 
 from paceline.hardware import Cluster, Device, Link
 from paceline.predictor.collectives.fabric import inner_family, outer_family
+from paceline.workload.ops import Attention
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
 
-IMAGE, TEXT, OTHER = "image", "text", "other"
-"""Kinds of samples."""
+IMAGE, TEXT, DECODER, OTHER = "image", "text", "decoder", "other"
+"""Kinds of work: images, texts, texts of causal decoders (mostly large products), all else."""
 
 HALF, FULL = "half", "full"
 """Widths of the numbers that products are computed with."""
@@ -112,11 +113,15 @@ def covariates_of(
 
 
 def kind_of(workload: Workload) -> str:
-    """What a sample of a workload is, by what it reads."""
-    inputs = workload.graph.inputs.values()
+    """The kind of work of a workload, by what it reads and whether it only looks back."""
+    graph = workload.graph
+    inputs = graph.inputs.values()
     if any(spec.dtype == "float" and len(spec.shape) >= _IMAGE_DIMENSIONS for spec in inputs):
         return IMAGE
-    return TEXT if any(spec.dtype == "integer" and spec.shape for spec in inputs) else OTHER
+    if not any(spec.dtype == "integer" and spec.shape for spec in inputs):
+        return OTHER
+    attention = [node.op for node in graph.nodes if isinstance(node.op, Attention)]
+    return DECODER if attention and all(op.causal for op in attention) else TEXT
 
 
 def width_of(workload: Workload) -> str:

@@ -15,21 +15,27 @@ class Estimate(NamedTuple):
     variance: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Factor:
     """What a quantity may depend on: names of `Covariates` joined by ``+``.
 
     An ``optional`` factor that a job has no level of adds nothing; of any other a level exists
     and is not known, which widens the interval. ``deviation`` is the standard deviation among
-    levels with which a fit begins.
+    levels with which a fit begins. ``expected`` are effects that are thought likely before
+    anything is measured, by the first name of a level.
     """
 
     name: str
     deviation: float
     optional: bool = False
+    expected: Mapping[str, float] = field(default_factory=dict)
+
+    def expected_effect(self, level: str) -> float:
+        """What is thought of a level that nobody measured."""
+        return self.expected.get(level.partition("/")[0], 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Quantity:
     """A quantity on the scale that is linear in effects, with the prior of its constant."""
 
@@ -58,6 +64,7 @@ class Hierarchy:
                 value += known.value
                 variance += known.variance
             elif level or not factor.optional:
+                value += factor.expected_effect(level)
                 variance += self.deviations[factor.name] ** 2
         return Estimate(value, variance)
 

@@ -60,13 +60,19 @@ class CorrectionModel:
 class Taught:
     """What published measurements say of one job: every quantity with its variance.
 
-    ``rules`` are the errors that remain, by mode. ``bandwidth_spread`` is the standard deviation
-    of the logarithm of a bandwidth that is assumed, not stated.
+    ``rules`` are the errors that remain, by mode, and by mode and ``kind`` of work.
+    ``bandwidth_spread`` is the standard deviation of the logarithm of a bandwidth that is
+    assumed, not stated.
     """
 
     estimates: Mapping[str, Estimate]
     rules: Mapping[str, ErrorRule]
+    kind: str = ""
     bandwidth_spread: float = 0.0
+
+    def rule(self, mode: str) -> ErrorRule:
+        """The errors that remain of this kind of work where they are known, else of all."""
+        return self.rules.get(f"{mode}-{self.kind}") or self.rules.get(mode, ErrorRule())
 
     @property
     def values(self) -> dict[str, float]:
@@ -93,7 +99,7 @@ def taught_by(
     model: CorrectionModel, covariates: Covariates, bandwidth_spread: float = 0.0
 ) -> Taught:
     """What a model says of a job."""
-    return Taught(model.estimates(covariates), model.rules, bandwidth_spread)
+    return Taught(model.estimates(covariates), model.rules, covariates.kind, bandwidth_spread)
 
 
 def step_corrections(values: Mapping[str, float], notes: tuple[str, ...] = ()) -> StepCorrections:

@@ -9,17 +9,20 @@ import math
 
 from paceline.predictor.corrections.hierarchy import Factor, Quantity
 
+_TUNING = {"plain": 0.1, "tuned": -0.3}
+"""Priors, not fitted: fused kernels, graphs and no padding against a script as it comes."""
+
 COMPUTING = Quantity(
     "computing",
     0.0,
     0.3,
     (
-        Factor("base+kind+width", 0.15),
-        Factor("tuning+kind", 0.2),
+        Factor("kind+width", 0.15),
+        Factor("base+kind", 0.1),
+        Factor("tuning+kind", 0.2, expected=_TUNING),
         Factor("compiler+kind+width", 0.2, optional=True),
         Factor("model", 0.2),
-        Factor("generation+width", 0.1),
-        Factor("device+width", 0.1),
+        Factor("generation+kind+width", 0.1),
         Factor("script", 0.15),
         Factor("work", 0.15),
         Factor("site", 0.1),
@@ -34,7 +37,7 @@ BANDWIDTH = Quantity(
     "bandwidth",
     0.0,
     0.2,
-    (Factor("reach", 0.2), Factor("link", 0.2), Factor("site+link", 0.2)),
+    (Factor("reach", 0.2), Factor("link", 0.2), Factor("framework", 0.2), Factor("site+link", 0.2)),
 )
 """Speed of the exchange over the predicted one, as a logarithm."""
 
@@ -42,7 +45,12 @@ VARIATION = Quantity(
     "variation",
     math.log(0.01),
     1.0,
-    (Factor("framework+width", 0.5), Factor("script+reach", 0.7)),
+    (
+        Factor("reach+kind", 0.5),
+        Factor("framework+width", 0.5),
+        Factor("script+reach", 0.7),
+        Factor("site", 0.4),
+    ),
 )
 """Coefficient of variation of workers' times, as a logarithm."""
 

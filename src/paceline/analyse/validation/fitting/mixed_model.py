@@ -16,11 +16,14 @@ from paceline.predictor.corrections.covariates import Covariates
 from paceline.predictor.corrections.hierarchy import Estimate, Hierarchy, Quantity
 
 FloatArray = npt.NDArray[np.float64]
-_DEGREES_OF_FREEDOM = 5.0
+_DEGREES_OF_FREEDOM = 3.5
 _PRIOR_LEVELS = 2.0
 """The deviation that a factor begins with counts as so many levels."""
 _LEAST_DEVIATION = 0.01
 _LEAST_NOISE = 0.01
+_MOST_GROWTH = 2.0
+"""A deviation may grow to so many times the one it begins with: shares near 0 or 1 say nothing
+of how far they are from it, and would grow without end."""
 
 
 @dataclass
@@ -56,10 +59,14 @@ class Columns:
         return matrix
 
     def prior_mean(self) -> FloatArray:
-        """Priors of constants; effects are expected to be nothing."""
+        """Priors of constants, and what is thought of levels: nothing, mostly."""
         mean = np.zeros(len(self.index))
         for quantity in self.quantities:
             mean[self.index[quantity.name, "", ""]] = quantity.prior
+            factors = {factor.name: factor for factor in quantity.factors}
+            for (name, factor, level), column in self.index.items():
+                if name == quantity.name and factor:
+                    mean[column] = factors[factor].expected_effect(level)
         return mean
 
     def groups(self) -> dict[tuple[str, str], npt.NDArray[np.intp]]:
@@ -142,9 +149,11 @@ def solve(
         noise = max(_LEAST_NOISE, float(np.sqrt(spread)))
         for (quantity, factor), members in groups.items():
             first = _first_deviations(columns)[quantity, factor]
-            total = float((vector[members] ** 2 + np.diag(covariance)[members]).sum())
+            moved = (vector[members] - mean[members]) ** 2
+            total = float((moved + np.diag(covariance)[members]).sum())
             size = (total + _PRIOR_LEVELS * first**2) / (len(members) + _PRIOR_LEVELS)
-            deviations[quantity, factor] = max(_LEAST_DEVIATION, float(np.sqrt(size)))
+            largest = _MOST_GROWTH * first
+            deviations[quantity, factor] = min(max(_LEAST_DEVIATION, float(np.sqrt(size))), largest)
     return MixedFit(columns, vector, covariance, deviations, noise)
 
 

@@ -1,20 +1,16 @@
-"""Refits the corrections: linearise every reference row, solve, and see how far left-out rows lie.
+"""Refits the corrections: linearise every reference row, and solve.
 
 Scaling is learnt from rows with the measured baseline of their group, computing from rows alone.
-The errors that intervals are made of are those of rows whose source, generation, framework, model,
-network or scale was left out in turn, each source weighing alike.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from paceline.analyse.validation.cases import Mode, cases
-from paceline.analyse.validation.fitting.linearise import Statement, design_of, statement
-from paceline.analyse.validation.fitting.mixed_model import Columns, MixedFit, solve
-from paceline.analyse.validation.hold_out import row_weights
+from paceline.analyse.validation.fitting.linearise import Statement, statement
+from paceline.analyse.validation.fitting.mixed_model import MixedFit
+from paceline.analyse.validation.fitting.problem import Problem
 from paceline.analyse.validation.jobs import job_of
 from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.rows import (
@@ -26,13 +22,18 @@ from paceline.analyse.validation.rows import (
 )
 from paceline.errors import PacelineError
 from paceline.predictor.corrections.covariates import Covariates
-from paceline.predictor.corrections.model import CorrectionModel, ErrorRule, prior_model
+from paceline.predictor.corrections.model import (
+    COLD,
+    KNOWN_WORK,
+    CorrectionModel,
+    ErrorRule,
+    prior_model,
+)
 from paceline.predictor.corrections.quantities import COMPUTING, SCALING, Quantity
 from paceline.predictor.predict import prepared_on
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.step_corrections import NO_CORRECTIONS
 
-FloatArray = npt.NDArray[np.float64]
 Say = Callable[[str], None]
 _ROUNDS = 4
 _LONGEST_MOVE = 1.0
@@ -48,9 +49,8 @@ class _Rows:
     ) -> None:
         self.quantities = tuple(quantities)
         self.steps = steps
-        self.covariates = [row_covariates(row) for row, _, _ in steps]
-        self.columns = Columns.of(quantities, self.covariates)
-        self.weights = row_weights(self.covariates)
+        self.configurations = [row for row, _, _ in steps]
+        self.covariates = [row_covariates(row) for row in self.configurations]
 
     def statements(self, values: Sequence[Mapping[str, float]]) -> list[Statement]:
         """What each says, linearised about its own ``values``."""
@@ -61,8 +61,7 @@ class _Rows:
 
     def solved(self, statements: Sequence[Statement]) -> MixedFit:
         """The fit to all statements, variance components included."""
-        design, response = design_of(self.columns, self.covariates, statements)
-        return solve(self.columns, design, response, self.weights)
+        return Problem(self.quantities, self.configurations, statements).solved()
 
 
 def refit(
@@ -92,7 +91,7 @@ def refit(
     effects = sum(len(levels) for h in hierarchies.values() for levels in h.levels.values())
     fitted = CorrectionModel(
         hierarchies,
-        {"known_work": ErrorRule(fit.noise), "cold": ErrorRule(computing.noise)},
+        {KNOWN_WORK: ErrorRule(fit.noise), COLD: ErrorRule(computing.noise)},
         f"{len(paired.steps)} rows with baselines and {len(alone.steps)} alone of "
         f"data/reference/measurements.csv.gz; {len(hierarchies)} constants and {effects} effects",
         frozenset(row_covariates(row).device for row in rows),
@@ -100,22 +99,6 @@ def refit(
         max(row.devices for row in rows),
     )
     return fitted, with_baseline, lone
-
-
-def error_rule(
-    noise: float, errors: Sequence[tuple[float, float, str]]
-) -> ErrorRule:
-    """The rule of left-out rows: (log error of throughput, its predicted deviation, source) each.
-
-    Quantiles of standardised errors, every source weighing alike: the next one is another.
-    """
-    counts = Counter(source for _, _, source in errors)
-    scaled = np.array([error / deviation for error, deviation, _ in errors])
-    weights = np.array([1.0 / counts[source] for _, _, source in errors])
-    order = np.argsort(scaled)
-    middles = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
-    low, high = np.interp([0.05, 0.95], middles, scaled[order])
-    return ErrorRule(noise, float(min(low, 0.0)), float(max(high, 0.0)))
 
 
 def _pairs(
