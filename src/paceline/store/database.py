@@ -74,7 +74,10 @@ class Store:
             self._connection.execute(f"INSERT INTO launches VALUES ({_PLACES})", _row_of(launch))
 
     def finish(self, launch_id: str, outcome: Outcome) -> None:
-        """Record how a launch ended; when this returns, it is on disk. The first word counts."""
+        """Record how a launch ended; when this returns, it is on disk.
+
+        A second outcome for the same launch is ignored.
+        """
         with self._explained():
             self._insert_outcome(launch_id, outcome)
 
