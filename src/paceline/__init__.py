@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from paceline.predictor.predict import predict
     from paceline.workload.capture import capture
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["PacelineError", "__version__", "capture", "predict", "record"]
 
 _LAZY = {

@@ -79,8 +79,6 @@ def test_mpi_starts_all_ranks_with_one_process(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "paceline.measurement.frameworks.interpreter", lambda _: str(tmp_path / "py")
     )
-        "paceline.measurement.frameworks.interpreter", lambda _: str(tmp_path / "py")
-    )
     command = worker_command(framework("chainer"), 2, tmp_path)
     assert command.processes == 1
     assert command.arguments[:3] == (str(tmp_path / "mpiexec"), "-n", "2")

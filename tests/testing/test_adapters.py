@@ -1,16 +1,14 @@
-"""Every framework against its contract; what is not installed is skipped with the line that does.
+"""Every framework against its contract, in the environment that Paceline installs for it.
 
-Frameworks take turns like other slow tests. On its day one that is small is installed, into
-pytest's cache, where it stays; the end of the output says which ran and which were left.
+With ``--frameworks`` each environment that needs no compiler is installed and its first framework
+tested; other frameworks of the same environment are slow tests. Of those that are built, the seed
+chooses one.
 """
-
-import time
 
 import pytest
 
-from paceline.errors import PacelineError
-from paceline.measurement.environments import RECIPES, install
-from paceline.measurement.frameworks import FRAMEWORKS, check_runnable, framework
+from paceline.measurement.environments import RECIPES
+from paceline.measurement.frameworks import FRAMEWORKS, framework
 from paceline.store import Store
 from paceline.testing.adapter_suite import CHECKS, QUICK, run_check
 from paceline.testing.bench import Bench
@@ -18,41 +16,22 @@ from paceline.testing.network_checks import check_network, of_a_size_to_build
 from paceline.workload import zoo
 
 ORDINARY = ("losses", "synchronisation", "crash", "out of memory")
-OTHERS = [name for name, one in FRAMEWORKS.items() if one.environment and name != "torch-ddp"]
-TURNS = [
-    pytest.param(name, marks=pytest.mark.slow(turn=number)) for number, name in enumerate(OTHERS)
-]
-"""As many frameworks each day, so that no day takes long."""
+HERE = "torch"
+"""The environment that Paceline's own has all of."""
 
-SMALL = ("chainer", "jax", "mxnet", "paddle")
-"""Environments that are downloaded in a minute or so and built from nothing."""
-
-COLLECTED_AT = time.monotonic()
-INSTALL_BEFORE_SECONDS = 600.0
-"""Nothing is installed later than this into a run of the tests."""
+ENVIRONMENTS = {name: one.environment for name, one in FRAMEWORKS.items() if one.environment}
+OF_PYTORCH = [name for name, place in ENVIRONMENTS.items() if place == HERE and name != "torch-ddp"]
+INSTALLED = {name: place for name, place in ENVIRONMENTS.items() if place != HERE}
+BUILDS = [name for name, place in INSTALLED.items() if RECIPES[place].tools]
 
 
-@pytest.fixture
-def installed(request, monkeypatch):
-    """A framework by its name, ready to run; a test of one that cannot be is skipped."""
-
-    def ready(name):
-        wanted = framework(name)
-        try:
-            check_runnable(wanted)
-        except PacelineError:
-            cache = request.config.cache.mkdir("environments")
-            monkeypatch.setenv("PACELINE_ENVIRONMENTS", str(cache))
-            late = time.monotonic() - COLLECTED_AT > INSTALL_BEFORE_SECONDS
-            if wanted.environment in SMALL and not late:
-                install(RECIPES[wanted.environment], lambda words: None)
-        try:
-            check_runnable(wanted)
-        except PacelineError:
-            pytest.skip(f"not installed: {wanted.install}")
-        return wanted
-
-    return ready
+def marks_of(name, always=False):
+    """When a framework is tested: in each run, in the seed's part, or as the seed's build."""
+    if name in BUILDS:
+        return [pytest.mark.framework(name, builds=BUILDS)]
+    first = next(one for one, place in INSTALLED.items() if place == INSTALLED[name])
+    mark = pytest.mark.framework(first)
+    return [mark] if always and name == first else [mark, pytest.mark.slow]
 
 
 def assert_check(name, check, tmp_path):
@@ -79,22 +58,39 @@ def test_pytorch_builds_every_network(network, tmp_path):
         assert network in check_network(Bench(framework("torch-ddp"), store), network)
 
 
-@pytest.mark.parametrize("name", TURNS)
-def test_a_framework_keeps_its_contract(name, installed, tmp_path):
-    wanted = installed(name)
+def assert_contract(name, tmp_path):
     with Store(tmp_path / "store.db") as store:
-        bench = Bench(wanted, store)
+        bench = Bench(framework(name), store)
         results = [run_check(label, check, bench) for label, check in QUICK.items()]
     failed = [f"{one.check}: {one.words}" for one in results if one.passed is False]
     assert not failed
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_PYTORCH)
+def test_other_ways_of_pytorch_keep_their_contract(name, tmp_path):
+    assert_contract(name, tmp_path)
+
+
 @pytest.mark.parametrize(
-    "name", [turn for turn in TURNS if FRAMEWORKS[turn.values[0]].operations is not None]
+    "name", [pytest.param(name, marks=marks_of(name, always=True)) for name in INSTALLED]
 )
-def test_a_framework_builds_images_and_sequences(name, installed, tmp_path):
+@pytest.mark.usefixtures("installed")
+def test_a_framework_keeps_its_contract(name, tmp_path):
+    assert_contract(name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=marks_of(name))
+        for name in INSTALLED
+        if FRAMEWORKS[name].operations is not None
+    ],
+)
+@pytest.mark.usefixtures("installed")
+def test_a_framework_builds_images_and_sequences(name, tmp_path):
     """PyTorch's workers build the whole zoo; of the others, two networks that are unlike."""
-    wanted = installed(name)
     with Store(tmp_path / "store.db") as store:
         for network in ("mobilenet_v2", "lstm_ptb"):
-            assert network in check_network(Bench(wanted, store), network)
+            assert network in check_network(Bench(framework(name), store), network)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.errors import InputError
+from paceline.errors import InputError, MissingExtraError
 from paceline.hardware import Device
 from paceline.predictor.compute import layer_times
 from paceline.predictor.efficiency import Efficiency, load_efficiency
@@ -124,8 +124,12 @@ def _least_squares(
     start: NDArray[np.float64],
     most: list[float],
 ) -> NDArray[np.float64]:
-    from scipy.optimize import least_squares
-
+    try:
+        from scipy.optimize import least_squares
+    except ImportError:
+        raise MissingExtraError(
+            "fitting constants needs the package 'scipy'", "pip install 'paceline[fit]'"
+        ) from None
     result = least_squares(
         residuals,
         start,

@@ -1,4 +1,4 @@
-"""The contract of a framework's worker, as checks that anyone can run on his own.
+"""The contract of a framework's worker, as checks that anyone can run on their own worker.
 
     from paceline.testing.adapter_suite import run_suite
     for result in run_suite("torch-ddp"):
@@ -18,7 +18,7 @@ from pathlib import Path
 from paceline.errors import PacelineError
 from paceline.measurement.frameworks import check_runnable, framework
 from paceline.store import Store
-from paceline.testing.bench import Bench, ContractError, Skipped
+from paceline.testing.bench import Bench, ContractError, NotApplicable
 from paceline.testing.failure_checks import (
     check_crash,
     check_out_of_memory,
@@ -69,7 +69,7 @@ def run_check(name: str, check: Callable[[Bench], str], bench: Bench) -> Result:
     passed: bool | None = True
     try:
         words = check(bench)
-    except Skipped as reason:
+    except NotApplicable as reason:
         passed, words = None, str(reason)
     except (ContractError, PacelineError) as error:
         passed, words = False, str(error)

@@ -27,7 +27,7 @@ class ContractError(Exception):
     """What the worker did that its contract does not allow."""
 
 
-class Skipped(Exception):  # noqa: N818
+class NotApplicable(Exception):  # noqa: N818
     """Why a check does not apply to this framework."""
 
 

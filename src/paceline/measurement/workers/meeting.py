@@ -1,4 +1,4 @@
-"""Ranks exchange a few words over a plain socket, before their framework can talk."""
+"""A rendezvous: ranks exchange small values over a plain socket, before their framework can."""
 
 import json
 import os
@@ -36,8 +36,10 @@ def _collect(address: tuple[str, int], world: int, own: object) -> list:
             try:
                 peer, _ = server.accept()
             except TimeoutError:
-                missing = sorted(set(range(world)) - set(values))
-                raise TimeoutError(f"rank {missing} did not come to the meeting") from None
+                missing = ", ".join(str(rank) for rank in range(world) if rank not in values)
+                raise TimeoutError(
+                    f"rank {missing} did not reach the rendezvous at {_in_time(address)}"
+                ) from None
             words = peer.makefile("rw", encoding="utf-8")
             rank, value = json.loads(words.readline())
             values[rank] = value
@@ -59,12 +61,18 @@ def _send(address: tuple[str, int], rank: int, value: object) -> list:
             break
         except OSError:
             if time.monotonic() > deadline:
-                raise TimeoutError("rank 0 did not open the meeting") from None
+                raise TimeoutError(
+                    f"rank 0 did not open the rendezvous at {_in_time(address)}"
+                ) from None
             time.sleep(0.05)
     with connection, connection.makefile("rw", encoding="utf-8") as words:
         words.write(json.dumps([rank, value]) + "\n")
         words.flush()
         answer = words.readline()
     if not answer:
-        raise ConnectionError("rank 0 left the meeting before all had come")
+        raise ConnectionError("rank 0 closed the connection before every rank had reached it")
     return json.loads(answer)
+
+
+def _in_time(address: tuple[str, int]) -> str:
+    return f"{address[0]}:{address[1]} within {PATIENCE_SECONDS:.0f} s"

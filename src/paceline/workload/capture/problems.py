@@ -1,4 +1,4 @@
-"""Turns what goes wrong in a user's model into one line that names the place in his file."""
+"""Turns what goes wrong in a user's model into one line that names the line of their file."""
 
 import contextlib
 import sysconfig
