@@ -109,7 +109,7 @@ def test_sharing_and_waiting_come_from_ranks_that_did_not_talk(launches):
 
 def test_calibration_uses_no_synchronised_launch_of_several_ranks(launches):
     without = [one for one in launches if one.world_size == 1 or not one.synchronised]
-    assert calibrate(without) == calibrate(launches)
+    assert repr(calibrate(without)) == repr(calibrate(launches))  # unknown numbers are NaN
 
 
 def test_two_processes_are_the_sum_of_their_causes(launches, profile):
