@@ -49,7 +49,7 @@ def place_of(error: BaseException) -> str:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """What an error was raised from in the first place; PyTorch wraps some, and hides the reason."""
+    """What an error was raised from in the first place: PyTorch wraps some of them."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
