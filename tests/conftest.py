@@ -1,50 +1,102 @@
-"""Which slow tests run: all with --all, else a fifth of them, another fifth each day."""
+"""Which tests run. Slow ones: all with --all, else the fifth that the seed chooses.
+
+Tests of frameworks that Paceline installs run with --frameworks (as CI does) or --all. Their
+environments are made by ``paceline frameworks install`` in the background, from the start, while
+the other tests run. Of those that take a compiler minutes to build, the seed chooses one.
+"""
 
 import hashlib
 import os
-from datetime import UTC, datetime
+import random
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from installation import Installation
 
 PARTS = 5
+SEED = int(os.environ.get("PACELINE_TEST_SEED") or random.SystemRandom().randrange(10**6))
+"""Chosen anew for each run unless it is set."""
 
 settings.register_profile("paceline", deadline=None)  # machines are shared: no timing in tests
 settings.load_profile("paceline")
 
+INSTALLATION = pytest.StashKey[Installation]()
+
 
 def pytest_addoption(parser):
-    parser.addoption("--all", action="store_true", help="run every slow test, not today's part")
+    parser.addoption("--all", action="store_true", help="run every test, not only the seed's part")
+    parser.addoption("--frameworks", action="store_true", help="install and test frameworks too")
 
 
 def pytest_report_header(config):
     if config.getoption("--all"):
         return "slow tests: all"
-    return f"slow tests: part {todays_part() + 1} of {PARTS} (--all runs every one)"
+    return (
+        f"slow tests: part {SEED % PARTS + 1} of {PARTS}, by seed {SEED} "
+        f"(PACELINE_TEST_SEED={SEED} repeats this choice, --all runs every one)"
+    )
 
 
-def todays_part():
-    """The part whose turn it is; PACELINE_TEST_PART=1..5 chooses one."""
-    chosen = os.environ.get("PACELINE_TEST_PART")
-    return (int(chosen) - 1 if chosen else datetime.now(UTC).timetuple().tm_yday) % PARTS
-
-
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("--all"):
-        return
-    part = todays_part()
-    kept, left = [], []
-    for item in items:
-        slow = item.get_closest_marker("slow")
-        (left if slow and turn(item, slow) != part else kept).append(item)
-    items[:] = kept
-    config.hook.pytest_deselected(items=left)
+    """Leave out what is not wanted; what waits for an installation comes last."""
+    everything = config.getoption("--all")
+    frameworks = everything or config.getoption("--frameworks")
+    wanted = {
+        id(item)
+        for item in items
+        if (frameworks or not item.get_closest_marker("framework"))
+        and (everything or is_chosen(item))
+    }
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in wanted])
+    items[:] = sorted((item for item in items if id(item) in wanted), key=place_in_order)
 
 
-def turn(item, slow):
-    """The part a slow test belongs to: its mark's ``turn``, else any, but always the same one."""
-    chosen = slow.kwargs.get("turn", int(hashlib.sha256(item.nodeid.encode()).hexdigest(), 16))
-    return chosen % PARTS
+def is_chosen(item):
+    """Whether the seed chooses a test: every quick one, a part of the slow ones, one build."""
+    slow, framework = item.get_closest_marker("slow"), item.get_closest_marker("framework")
+    if framework and framework.kwargs.get("builds"):
+        builds = framework.kwargs["builds"]
+        return framework.args[0] == builds[SEED % len(builds)]
+    if slow is None:
+        return True
+    own = int(hashlib.sha256(item.nodeid.encode()).hexdigest(), 16)
+    return own % PARTS == SEED % PARTS
+
+
+def place_in_order(item):
+    """Ordinary tests, then installed frameworks one after another, then what is built."""
+    framework = item.get_closest_marker("framework")
+    if framework is None:
+        return 0, ""
+    return (2 if framework.kwargs.get("builds") else 1), framework.args[0]
+
+
+def pytest_collection_finish(session):
+    """Begin to install the environments that the collected tests need, in their order."""
+    marks = [item.get_closest_marker("framework") for item in session.items]
+    needed = list(dict.fromkeys(mark.args[0] for mark in marks if mark))
+    if needed and not session.config.option.collectonly:
+        own = os.environ.get("PACELINE_ENVIRONMENTS")
+        session.config.stash[INSTALLATION] = Installation(
+            needed, Path(own or session.config.cache.mkdir("environments"))
+        )
+
+
+def pytest_unconfigure(config):
+    if INSTALLATION in config.stash:
+        config.stash[INSTALLATION].end()
+
+
+@pytest.fixture
+def installed(request, monkeypatch):
+    """Waits until the environment of the test's framework is there, and uses it."""
+    installation = request.config.stash[INSTALLATION]
+    mark = request.node.get_closest_marker("framework")
+    limited = "builds" in mark.kwargs and not request.config.getoption("--all")
+    installation.wait_for(mark.args[0], limited)
+    monkeypatch.setenv("PACELINE_ENVIRONMENTS", str(installation.directory))
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from paceline.workload.capture import capture
     from paceline.workload.workload import Workload
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Cluster",
     "PacelineError",

@@ -40,11 +40,11 @@ def test_a_job_that_goes_well_is_recorded_with_everything_around_it(store):
     [
         ("crash", "rank 1: RuntimeError: the last rank has had enough at quick_worker.py:"),
         ("memory", "rank 0: out of memory: cannot allocate 1 TB"),
-        ("vanish", "rank 0 ended without a word"),
+        ("vanish", "rank 0 exited with code 0 but reported no result"),
         ("broken", "rank 1 ended with code 1: ImportError: libframework.so: cannot open shared"),
         ("segfault", "rank 1 was killed by SIGSEGV"),
         ("hang", "timed out after 2 s: rank 0, 1 still ran; rank 0, 1 did not get ready"),
-        ("absent", "timed out after 2 s: rank 0 still ran; rank 1 had ended without a word"),
+        ("absent", "timed out after 2 s: rank 0 still ran; rank 1 exited with code 0 but reported"),
     ],
 )
 def test_a_failure_is_a_row_with_its_reason_and_its_log(store, behaviour, reason):

@@ -1,14 +1,18 @@
 import os
+import platform
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from builders import a_launch, an_outcome
 
 from paceline.errors import StoreError
 from paceline.store import Outcome, Status, Store
+from paceline.store.owner import owner_is_alive
 
 
 @pytest.fixture
@@ -163,3 +167,14 @@ def test_killing_writers_at_random_loses_no_finished_launch(tmp_path):
         assert set(filter(None, acknowledged)) <= finished
         assert store.mark_interrupted() <= 20
         assert all(launch.status is not Status.RUNNING for launch in store.launches())
+
+
+def test_a_process_that_ended_and_was_not_waited_for_owns_nothing():
+    """In a container without an init process, what was killed stays as a zombie."""
+    ended = subprocess.Popen([sys.executable, "-c", "pass"], stdout=subprocess.PIPE)
+    mark = f"{platform.node()}:{ended.pid}:{psutil.Process(ended.pid).create_time():.3f}"
+    ended.stdout.read()
+    while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    assert not owner_is_alive(mark)
+    ended.wait()

@@ -1,4 +1,4 @@
-"""Says at the end which frameworks ran their contract today, and which were left.
+"""Says at the end which frameworks ran their contract, and which were left.
 
 Workers' modules can be imported by their bare names, as when a worker is started.
 """
@@ -18,10 +18,10 @@ def pytest_terminal_summary(terminalreporter):
     lines = [
         (words, _frameworks(terminalreporter.stats.get(outcome, [])))
         for outcome, words in (
-            ("passed", "contract kept today"),
-            ("failed", "contract broken today"),
-            ("skipped", "left today, not installed"),
-            ("deselected", "left for another day"),
+            ("passed", "contract kept"),
+            ("failed", "contract broken"),
+            ("skipped", "left, no time to build"),
+            ("deselected", "left for other seeds and --frameworks"),
         )
     ]
     if any(names for _, names in lines):

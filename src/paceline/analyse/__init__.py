@@ -1,1 +1,1 @@
-"""(package docstring follows with its first module)"""
+"""Statistics over launches, calibration, explanation and validation."""

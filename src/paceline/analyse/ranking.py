@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from paceline.analyse.groups import LaunchGroup
 from paceline.analyse.statistics import throughput
+from paceline.analyse.student import lower_tail
 from paceline.errors import InputError
 
 SIGNIFICANCE = 0.05
@@ -102,9 +103,7 @@ def _chance(first: tuple[float, float], second: tuple[float, float], degrees: in
         return math.nan
     if spread == 0.0:
         return 1.0 if mean_a == mean_b else 0.0
-    from scipy.special import stdtr
-
-    return float(2.0 * stdtr(degrees, -abs(mean_a - mean_b) / math.sqrt(spread)))
+    return 2.0 * lower_tail(-abs(mean_a - mean_b) / math.sqrt(spread), degrees)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paceline.analyse.student import upper_quantile
 from paceline.errors import InputError
 from paceline.store import Launch, Status
 
@@ -90,9 +91,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 def student_t(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
     """Two-sided quantile of Student's t distribution."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees_of_freedom, 0.5 + confidence / 2))
+    return upper_quantile((1.0 - confidence) / 2.0, degrees_of_freedom)
 
 
 def variation(values: Sequence[float]) -> float:

@@ -48,16 +48,18 @@ def _ending(exited: LaunchExit, ranks: list[list[Event]]) -> str:
         last = _last_line(exited, failed) if "ended with code" in exited.reason else ""
         return f"{exited.reason}{f': {last}' if last else ''}{_log(exited, failed)}"
     silent = [rank for rank, events in enumerate(ranks) if only(events, "end") is None]
-    return f"rank {silent[0]} ended without a word{_log(exited, silent[0])}" if silent else ""
+    return f"{_no_result(silent[0])}{_log(exited, silent[0])}" if silent else ""
+
+
+def _no_result(rank: int) -> str:
+    return f"rank {rank} exited with code 0 but reported no result"
 
 
 def _too_late(exited: LaunchExit, ranks: list[list[Event]]) -> str:
     """A launch that timed out, and the rank that the others waited for, if one was missing."""
     for one in exited.ranks:
         if one.code == 0 and only(ranks[one.rank], "end") is None:
-            return (
-                f"{exited.reason}; rank {one.rank} had ended without a word{_log(exited, one.rank)}"
-            )
+            return f"{exited.reason}; {_no_result(one.rank)}{_log(exited, one.rank)}"
     absent = [rank for rank, events in enumerate(ranks) if only(events, "ready") is None]
     if absent:
         numbers = ", ".join(map(str, absent))

@@ -23,7 +23,7 @@ SHORT_SEQUENCE = 64
 
 
 @dataclass(frozen=True)
-class Counts:
+class NetworkCounts:
     """What one training step of a network is said to need; None where it was not counted."""
 
     parameters: int
@@ -41,9 +41,9 @@ class WorkloadCheck:
 
     model: str
     batch: int
-    graph: Counts
-    torch: Counts
-    captured: Counts
+    graph: NetworkCounts
+    torch: NetworkCounts
+    captured: NetworkCounts
     uncorrected_training_flops: float
 
     @property
@@ -78,14 +78,14 @@ def check(model: str, batch: int = 2) -> WorkloadCheck:
     return WorkloadCheck(
         model=model,
         batch=batch,
-        graph=Counts(
+        graph=NetworkCounts(
             cost.parameters,
             float(cost.forward_flops),
             float(cost.training_flops),
             float(cost.activation_bytes),
         ),
-        torch=Counts(_parameters(graph), forward, training, kept),
-        captured=Counts(
+        torch=NetworkCounts(_parameters(graph), forward, training, kept),
+        captured=NetworkCounts(
             captured.parameters, float(captured.forward_flops), float(captured.training_flops)
         ),
         uncorrected_training_flops=uncorrected,

@@ -75,7 +75,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextRun:
     """A run of text within a paragraph, code or not."""
 
     text: str
@@ -109,7 +109,7 @@ def table_html(table: Table) -> str:
     return _environment().from_string(source).render(table=table)
 
 
-def paragraphs(text: str) -> list[list[Span]]:
+def paragraphs(text: str) -> list[list[TextRun]]:
     """``text`` as paragraphs of spans: an empty line ends one, backticks enclose code."""
     blocks = [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
     return [_spans(" ".join(block.split())) for block in blocks]
@@ -121,11 +121,11 @@ def package_text(name: str) -> str:
     return source.read_text(encoding="utf-8").replace("\r\n", "\n")
 
 
-def _spans(text: str) -> list[Span]:
+def _spans(text: str) -> list[TextRun]:
     parts = text.split("`")
     if len(parts) % 2 == 0:
-        return [Span(printable(text), is_code=False)]
-    return [Span(printable(part), bool(i % 2)) for i, part in enumerate(parts) if part]
+        return [TextRun(printable(text), is_code=False)]
+    return [TextRun(printable(part), bool(i % 2)) for i, part in enumerate(parts) if part]
 
 
 def _content_security_policy(style: str, script: str) -> str:

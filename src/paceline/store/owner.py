@@ -17,6 +17,8 @@ def owner_is_alive(owner: str) -> bool:
     if host != platform.node():
         return True
     try:
-        return f"{psutil.Process(int(pid)).create_time():.3f}" == created
+        process = psutil.Process(int(pid))
+        same = f"{process.create_time():.3f}" == created
+        return same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False

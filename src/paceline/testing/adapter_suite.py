@@ -1,4 +1,4 @@
-"""The contract of a framework's worker, as checks that anyone can run on their own.
+"""The contract of a framework's worker, as checks that anyone can run on their own worker.
 
     from paceline.testing.adapter_suite import run_suite
     for result in run_suite("torch-ddp"):

@@ -14,7 +14,7 @@ class ContractError(Exception):
     """What was done that the contract does not allow."""
 
 
-class Skipped(Exception):  # noqa: N818
+class NotApplicable(Exception):  # noqa: N818
     """Why a check does not apply."""
 
 
@@ -34,7 +34,7 @@ def run_check(name: str, check: Callable[[Subject], str], subject: Subject) -> R
     passed: bool | None = True
     try:
         words = check(subject)
-    except Skipped as reason:
+    except NotApplicable as reason:
         passed, words = None, str(reason)
     except (ContractError, PacelineError) as error:
         passed, words = False, str(error)

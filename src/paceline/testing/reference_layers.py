@@ -7,12 +7,12 @@ of the result into those of the values and of the parameters. Layers of sequence
 """
 
 import itertools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erf, expit
 
 from paceline.frameworks.runtime.layer_graph import beyond_end
 from paceline.frameworks.runtime.layer_settings import (
@@ -28,6 +28,8 @@ Own: TypeAlias = Mapping[str, Array]
 Gradients: TypeAlias = tuple[list[Array], dict[str, Array]]
 Backward: TypeAlias = Callable[[Array], Gradients]
 Layer: TypeAlias = Callable[[Node, list[Array], Own], tuple[Array, Backward]]
+
+_erf = np.frompyfunc(math.erf, 1, 1)
 
 
 def conv(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
@@ -148,8 +150,13 @@ def _relu6(x: Array) -> tuple[Array, Array]:
     return np.clip(x, 0.0, 6.0), ((x > 0) & (x < 6)).astype(x.dtype)
 
 
+def logistic(x: Array) -> Array:
+    """1 / (1 + exp(-x)), which does not overflow."""
+    return np.asarray(np.exp(-np.logaddexp(0.0, -x)))
+
+
 def _sigmoid(x: Array) -> tuple[Array, Array]:
-    result = expit(x)
+    result = logistic(x)
     return result, result * (1.0 - result)
 
 
@@ -164,7 +171,7 @@ def _silu(x: Array) -> tuple[Array, Array]:
 
 
 def _gelu(x: Array) -> tuple[Array, Array]:
-    share = (1.0 + erf(x / np.sqrt(2.0))) / 2.0
+    share = (1.0 + _erf(x / np.sqrt(2.0)).astype(x.dtype)) / 2.0
     density = np.exp(-(x**2) / 2.0) / np.sqrt(2.0 * np.pi)
     return x * share, share + x * density
 

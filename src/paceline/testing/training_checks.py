@@ -7,7 +7,7 @@ from paceline.measurement.differences import phases_by_difference
 from paceline.measurement.job import Job, Optimiser
 from paceline.store import Launch
 from paceline.testing.bench import ALONE, COUNTED_LOSSES, IMAGES, Bench
-from paceline.testing.contract import ContractError, Skipped
+from paceline.testing.contract import ContractError, NotApplicable
 from paceline.testing.reference import reference_losses
 from paceline.testing.small_networks import SMALL_NETWORKS
 
@@ -55,7 +55,7 @@ def small_job(bench: Bench, name: str) -> Job:
 def check_synchronisation(bench: Bench) -> str:
     """Two processes with half the batch each give the losses of one with all of it."""
     if not bench.framework.synchronous:
-        raise Skipped("its ranks update without waiting for each other")
+        raise NotApplicable("its ranks update without waiting for each other")
     model, batch = ALONE
     job = bench.job(model, batch // 2, world_size=2)
     worst = _loss_difference(bench.finished(job), reference_losses(job))

@@ -4,13 +4,13 @@ from collections.abc import Sized
 from dataclasses import dataclass, field
 
 from paceline.measurement.readers.parsed_log import (
-    CollectivePoint,
     OperationTime,
     ParsedLog,
     Rate,
     RateScope,
     RateUnit,
     StepRecord,
+    TimedCollective,
 )
 from paceline.step.layer_trace import TracedLayer
 
@@ -40,7 +40,7 @@ class LogBuilder:
     facts: dict[str, str | float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     operations: list[OperationTime] = field(default_factory=list)
-    collectives: list[CollectivePoint] = field(default_factory=list)
+    collectives: list[TimedCollective] = field(default_factory=list)
     losses: list[tuple[int, float]] = field(default_factory=list)
     steps: list[StepRecord] = field(default_factory=list)
     layers: dict[str, TracedLayer] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class LogBuilder:
         if self._has_room(self.operations):
             self.operations.append(OperationTime(name, seconds))
 
-    def collective(self, point: CollectivePoint) -> None:
+    def collective(self, point: TimedCollective) -> None:
         """Add one measured collective."""
         if self._has_room(self.collectives):
             self.collectives.append(point)

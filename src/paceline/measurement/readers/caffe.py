@@ -7,7 +7,7 @@ from paceline.measurement.readers.caffe_network import BYTES_PER_PARAMETER, Caff
 from paceline.measurement.readers.glog import split_glog
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration, finite, positive
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 MILLISECOND = 1e-3
 
@@ -40,21 +40,21 @@ class CaffeParser(LineParser):
         self._average_seconds: float | None = None
         self._network = CaffeNetwork()
         self.rules = (
-            Rule("iter/s", _ITERATION, self._iteration),
-            Rule("forward-backward time", _BENCHMARK_ITERATION, self._benchmark_iteration),
-            Rule("\tforward: ", _LAYER, self._layer),
-            Rule("\tbackward: ", _LAYER, self._layer),
-            Rule("Average ", _AVERAGE, self._average),
-            Rule("Average time per layer", re.compile("per layer"), self.skip),
-            Rule("Iteration ", _UNTIMED_ITERATION, self.skip),
-            Rule("Top shape: ", re.compile(r"Top shape: (\d+)"), self._top_shape),
-            Rule("iter_size: ", re.compile(r"^iter_size: (\d+)"), self._iter_size),
-            Rule("Solving ", re.compile(r"Solving (\S.*)$"), self._solving),
-            Rule("Using GPUs ", re.compile(r"Using GPUs ([\d, ]+)"), self._devices),
-            Rule("Use CPU", re.compile("Use CPU"), self._one_device),
-            Rule("Use GPU with device", re.compile("Use GPU with device"), self._one_device),
-            Rule("Optimization Done", re.compile("Optimization Done"), self._done),
-            Rule("*** Benchmark ends", re.compile("Benchmark ends"), self._done),
+            LineRule("iter/s", _ITERATION, self._iteration),
+            LineRule("forward-backward time", _BENCHMARK_ITERATION, self._benchmark_iteration),
+            LineRule("\tforward: ", _LAYER, self._layer),
+            LineRule("\tbackward: ", _LAYER, self._layer),
+            LineRule("Average ", _AVERAGE, self._average),
+            LineRule("Average time per layer", re.compile("per layer"), self.skip),
+            LineRule("Iteration ", _UNTIMED_ITERATION, self.skip),
+            LineRule("Top shape: ", re.compile(r"Top shape: (\d+)"), self._top_shape),
+            LineRule("iter_size: ", re.compile(r"^iter_size: (\d+)"), self._iter_size),
+            LineRule("Solving ", re.compile(r"Solving (\S.*)$"), self._solving),
+            LineRule("Using GPUs ", re.compile(r"Using GPUs ([\d, ]+)"), self._devices),
+            LineRule("Use CPU", re.compile("Use CPU"), self._one_device),
+            LineRule("Use GPU with device", re.compile("Use GPU with device"), self._one_device),
+            LineRule("Optimization Done", re.compile("Optimization Done"), self._done),
+            LineRule("*** Benchmark ends", re.compile("Benchmark ends"), self._done),
         )
 
     def take(self, line: LogLine) -> bool:

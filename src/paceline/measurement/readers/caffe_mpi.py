@@ -6,7 +6,7 @@ from collections import Counter
 from paceline.measurement.readers.caffe import CaffeParser
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration, finite, positive
-from paceline.measurement.readers.reader import ProgramReader, Rule
+from paceline.measurement.readers.reader import LineRule, ProgramReader
 
 _FIRST_ITERATION = re.compile(
     rf"Iteration ([01]) \(({NUMBER}) s\)(?:, [\d./]+ep)?, loss = ({NUMBER}|-?nan|-?inf)\s*$"
@@ -28,9 +28,9 @@ class CaffeMpiParser(CaffeParser):
         self._images_per_second = 0.0
         self._overall: float | None = None
         self.rules = (
-            Rule("Iteration ", _FIRST_ITERATION, self._first_iteration),
-            Rule("Solver performance", _SOLVER, self._solver),
-            Rule("Overall multi-GPU", _OVERALL, self._overall_rate),
+            LineRule("Iteration ", _FIRST_ITERATION, self._first_iteration),
+            LineRule("Solver performance", _SOLVER, self._solver),
+            LineRule("Overall multi-GPU", _OVERALL, self._overall_rate),
             *self.rules,
         )
 

@@ -6,7 +6,7 @@ from paceline.measurement.readers.builder import MOST_RECORDS
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration, finite, positive
 from paceline.measurement.readers.parsed_log import RateScope
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 # One lazy ".*?" per pattern at most: a long damaged line must not cost quadratic time.
 _MINIBATCHES = re.compile(
@@ -50,18 +50,18 @@ class CntkParser(LineParser):
         self._progress: dict[int | None, tuple[int, int, int]] = {}
         self._epochs: dict[int, tuple[float, float]] = {}
         self.rules = (
-            Rule("-Minibatch[", _MINIBATCHES, self._minibatches),
-            Rule("Finished Epoch", re.compile(r"\[Validate\]|\[Evaluation\]"), self.skip),
-            Rule("Finished Epoch", _FINISHED, self._finished_epoch),
-            Rule("Finished Epoch", _FINISHED_PYTHON, self._finished_epoch),
-            Rule("Starting minibatch loop", _LOOP, self._loop),
-            Rule("-th sync:", _SYNC, self._sync),
-            Rule("Minibatch[", _MINIBATCH_PYTHON, self._minibatch_python),
-            Rule("", _VERSION, self._version),
-            Rule("", re.compile(r"Training (\d+) parameters"), self._parameters),
-            Rule("", re.compile(r"Using (\d+) CPU threads"), self._threads),
-            Rule("__COMPLETED__", re.compile("__COMPLETED__"), self._completed),
-            Rule('Action "train" complete', re.compile("complete"), self._completed),
+            LineRule("-Minibatch[", _MINIBATCHES, self._minibatches),
+            LineRule("Finished Epoch", re.compile(r"\[Validate\]|\[Evaluation\]"), self.skip),
+            LineRule("Finished Epoch", _FINISHED, self._finished_epoch),
+            LineRule("Finished Epoch", _FINISHED_PYTHON, self._finished_epoch),
+            LineRule("Starting minibatch loop", _LOOP, self._loop),
+            LineRule("-th sync:", _SYNC, self._sync),
+            LineRule("Minibatch[", _MINIBATCH_PYTHON, self._minibatch_python),
+            LineRule("", _VERSION, self._version),
+            LineRule("", re.compile(r"Training (\d+) parameters"), self._parameters),
+            LineRule("", re.compile(r"Using (\d+) CPU threads"), self._threads),
+            LineRule("__COMPLETED__", re.compile("__COMPLETED__"), self._completed),
+            LineRule('Action "train" complete', re.compile("complete"), self._completed),
         )
 
     def take(self, line: LogLine) -> bool:

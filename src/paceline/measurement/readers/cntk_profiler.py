@@ -4,7 +4,7 @@ import re
 
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 _TIME = rf"(?:{NUMBER} ms|\d+:\d\d:\d\d(?:\.\d+)?)"
 _ROW = re.compile(
@@ -33,7 +33,7 @@ class CntkProfilerParser(LineParser):
         super().__init__()
         self._totals: dict[str, float] = {}
         self._steps = 0
-        self.rules = (Rule(" ms ", _ROW, self._row), Rule(":", _ROW, self._row))
+        self.rules = (LineRule(" ms ", _ROW, self._row), LineRule(":", _ROW, self._row))
 
     def finish(self) -> None:
         """Seconds per step of each phase: its total over the number of minibatches."""

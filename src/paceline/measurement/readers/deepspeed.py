@@ -4,7 +4,7 @@ import re
 
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, finite, positive
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 MILLISECOND = 1e-3
 
@@ -40,13 +40,13 @@ class DeepspeedParser(LineParser):
         self._running_mean: float | None = None
         self._last_step = 0
         self.rules = (
-            Rule("RunningAvg", _THROUGHPUT, self._throughput),
-            Rule("SamplesPerSec=", _THROUGHPUT, self._throughput),
-            Rule("time (ms) |", _BREAKDOWN, self._breakdown),
-            Rule("time (ms) |", _OTHER_TIMERS, self.skip),
-            Rule("skipped=", _STEP, self._step),
-            Rule("version=", re.compile(r"DeepSpeed info: version=(\S{1,40})"), self._version),
-            Rule("", _SETTING, self._setting),
+            LineRule("RunningAvg", _THROUGHPUT, self._throughput),
+            LineRule("SamplesPerSec=", _THROUGHPUT, self._throughput),
+            LineRule("time (ms) |", _BREAKDOWN, self._breakdown),
+            LineRule("time (ms) |", _OTHER_TIMERS, self.skip),
+            LineRule("skipped=", _STEP, self._step),
+            LineRule("version=", re.compile(r"DeepSpeed info: version=(\S{1,40})"), self._version),
+            LineRule("", _SETTING, self._setting),
         )
 
     def finish(self) -> None:

@@ -5,7 +5,7 @@ import re
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, positive
 from paceline.measurement.readers.parsed_log import Rate, RateScope, RateUnit
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 BATCHES_PER_ITERATION = 10
 """Steps behind each printed iteration unless ``--num-batches-per-iter`` says otherwise."""
@@ -26,12 +26,12 @@ class HorovodBenchmarkParser(LineParser):
         self._iterations: list[tuple[int, float, int | None]] = []
         self._per_device: Rate | None = None
         self.rules = (
-            Rule("Iter #", _ITERATION, self._iteration),
-            Rule("Total img/sec", _TOTAL, self._total),
-            Rule("Img/sec per", _PER_DEVICE, self._device_rate),
-            Rule("Model: ", re.compile(r"Model: (\S{1,100})"), self._model),
-            Rule("Batch size: ", re.compile(r"Batch size: (\d+)"), self._batch),
-            Rule("Number of ", re.compile(r"Number of (\S+?)s: (\d+)"), self._devices),
+            LineRule("Iter #", _ITERATION, self._iteration),
+            LineRule("Total img/sec", _TOTAL, self._total),
+            LineRule("Img/sec per", _PER_DEVICE, self._device_rate),
+            LineRule("Model: ", re.compile(r"Model: (\S{1,100})"), self._model),
+            LineRule("Batch size: ", re.compile(r"Batch size: (\d+)"), self._batch),
+            LineRule("Number of ", re.compile(r"Number of (\S+?)s: (\d+)"), self._devices),
         )
 
     def finish(self) -> None:

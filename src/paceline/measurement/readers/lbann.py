@@ -4,7 +4,7 @@ import re
 
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration, finite
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 _STATISTICS = re.compile(
     rf"^(.{{1,200}}?) training epoch (\d+) mini-batch time statistics : ({NUMBER})s mean, "
@@ -38,18 +38,18 @@ class LbannParser(LineParser):
         self._epochs: set[int] = set()
         processes = re.compile(r"Processes on node\s*: (\d+)")
         self.rules = (
-            Rule("mini-batch time statistics", _STATISTICS, self._statistics),
-            Rule("", _UNTRAINED, self.skip),
-            Rule("objective function : ", _OBJECTIVE, self._objective),
-            Rule(" run time : ", _RUN_TIME, self._run_time),
-            Rule("iter/epoch = ", _ITERATIONS, self._iterations),
-            Rule("lobal MB = ", _GLOBAL_BATCH, self._global_batch),
-            Rule("Trainers", re.compile(r"Trainers\s*: (\d+)"), self._trainer_count),
-            Rule("per trainer", re.compile(r"rocesses per trainer\s*: (\d+)"), self._grid),
-            Rule("number of processes", re.compile(r"processes\s*: (\d+)"), self._processes),
-            Rule("Processes on node", processes, self._node),
-            Rule("", re.compile(r"LBANN version: (\S{1,40})"), self._version),
-            Rule("", _OTHER_METRIC, self.skip),
+            LineRule("mini-batch time statistics", _STATISTICS, self._statistics),
+            LineRule("", _UNTRAINED, self.skip),
+            LineRule("objective function : ", _OBJECTIVE, self._objective),
+            LineRule(" run time : ", _RUN_TIME, self._run_time),
+            LineRule("iter/epoch = ", _ITERATIONS, self._iterations),
+            LineRule("lobal MB = ", _GLOBAL_BATCH, self._global_batch),
+            LineRule("Trainers", re.compile(r"Trainers\s*: (\d+)"), self._trainer_count),
+            LineRule("per trainer", re.compile(r"rocesses per trainer\s*: (\d+)"), self._grid),
+            LineRule("number of processes", re.compile(r"processes\s*: (\d+)"), self._processes),
+            LineRule("Processes on node", processes, self._node),
+            LineRule("", re.compile(r"LBANN version: (\S{1,40})"), self._version),
+            LineRule("", _OTHER_METRIC, self.skip),
         )
 
     def finish(self) -> None:

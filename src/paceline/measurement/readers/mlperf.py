@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from paceline.measurement.readers.lines import LogLine
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 MILLISECOND = 1e-3
 LARGEST_EPOCH_NUMBER = 1000
@@ -31,7 +31,7 @@ class MlperfParser(LineParser):
         self._open: dict[str, tuple[float, dict[str, Any]]] = {}
         self._intervals: list[tuple[float, float]] = []
         self._rate: float | None = None
-        self.rules = (Rule(":::MLL", _EVENT, self._event),)
+        self.rules = (LineRule(":::MLL", _EVENT, self._event),)
 
     def finish(self) -> None:
         """Steps and rate from the training intervals, unless the log gives a rate itself."""

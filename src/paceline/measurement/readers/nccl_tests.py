@@ -4,8 +4,8 @@ import re
 
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration, positive
-from paceline.measurement.readers.parsed_log import CollectivePoint
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.parsed_log import TimedCollective
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 MICROSECOND = 1e-6
 GIGABYTE = 1e9
@@ -33,12 +33,12 @@ class NcclTestsParser(LineParser):
         self._ranks: set[int] = set()
         self._hosts: set[str] = set()
         self.rules = (
-            Rule("Avg bus bandwidth", _MEAN, self._mean),
-            Rule("# ", _RANK, self._rank),
-            Rule("_perf", _TEST, self._test),
-            Rule("# ", re.compile("^#"), self.skip),
-            Rule("float", _ROW, self._row),
-            Rule("", _ROW, self._row),
+            LineRule("Avg bus bandwidth", _MEAN, self._mean),
+            LineRule("# ", _RANK, self._rank),
+            LineRule("_perf", _TEST, self._test),
+            LineRule("# ", re.compile("^#"), self.skip),
+            LineRule("float", _ROW, self._row),
+            LineRule("", _ROW, self._row),
         )
 
     def finish(self) -> None:
@@ -47,7 +47,7 @@ class NcclTestsParser(LineParser):
         log.ranks, log.nodes = len(self._ranks) or None, len(self._hosts) or None
         operation = self._operation or self._inferred()
         for size, seconds, _, bus, in_place in self._rows:
-            log.collective(CollectivePoint(operation, size, seconds, bus, in_place))
+            log.collective(TimedCollective(operation, size, seconds, bus, in_place))
 
     def _inferred(self) -> str:
         """The collective whose bus factor the largest message shows."""

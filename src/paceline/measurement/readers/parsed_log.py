@@ -53,7 +53,7 @@ class StepRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class CollectivePoint:
+class TimedCollective:
     """One measured collective: ``size_bytes`` in ``seconds``; bus bandwidth in bytes/s."""
 
     operation: str
@@ -94,7 +94,7 @@ class ParsedLog:
     phases: Mapping[str, float] = field(default_factory=dict)
     layers: tuple[TracedLayer, ...] = ()
     operations: tuple[OperationTime, ...] = ()
-    collectives: tuple[CollectivePoint, ...] = ()
+    collectives: tuple[TimedCollective, ...] = ()
     losses: tuple[tuple[int, float], ...] = ()
     facts: Mapping[str, str | float] = field(default_factory=dict)
     finished: bool = False

@@ -4,7 +4,7 @@ import re
 
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration, finite, positive
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 _OPTION = re.compile(r"^\s{0,4}([\w-]{1,40})\s*: (\S.*)$")
 _BAR = re.compile(
@@ -42,17 +42,17 @@ class PydtnnParser(LineParser):
         self._report: dict[str, float] = {}
         self._bar_rate: float | None = None
         self.rules = (
-            Rule("Training", _REPORT, self._report_line),
-            Rule("Training maximum", _MEMORY, self._memory),
-            Rule("Training time per epoch", re.compile("per epoch"), self.skip),
-            Rule("Training and validation time per epoch", re.compile("per epoch"), self.skip),
-            Rule("Training mean", re.compile("mean memory"), self.skip),
-            Rule("**** Training...", re.compile(r"\*{4} Training"), self.skip),
-            Rule("samples/s", _BAR, self._bar),
-            Rule(" model...", re.compile(r"\*{4} (\S{1,100}) model\.\.\."), self._model),
-            Rule("Total parameters", re.compile(r"Total parameters\s+(\d+)"), self._parameters),
-            Rule("**** Done", re.compile(r"\*{4} Done"), self._done),
-            Rule("", _OPTION, self._option),
+            LineRule("Training", _REPORT, self._report_line),
+            LineRule("Training maximum", _MEMORY, self._memory),
+            LineRule("Training time per epoch", re.compile("per epoch"), self.skip),
+            LineRule("Training and validation time per epoch", re.compile("per epoch"), self.skip),
+            LineRule("Training mean", re.compile("mean memory"), self.skip),
+            LineRule("**** Training...", re.compile(r"\*{4} Training"), self.skip),
+            LineRule("samples/s", _BAR, self._bar),
+            LineRule(" model...", re.compile(r"\*{4} (\S{1,100}) model\.\.\."), self._model),
+            LineRule("Total parameters", re.compile(r"Total parameters\s+(\d+)"), self._parameters),
+            LineRule("**** Done", re.compile(r"\*{4} Done"), self._done),
+            LineRule("", _OPTION, self._option),
         )
 
     def finish(self) -> None:

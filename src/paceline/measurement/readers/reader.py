@@ -41,7 +41,7 @@ class LogReader(Protocol):
 
 
 @dataclass(frozen=True)
-class Rule:
+class LineRule:
     """What to do with a line that matches ``pattern``.
 
     A line that holds ``needle`` but matches no rule's pattern is a damaged one; an empty needle
@@ -65,7 +65,7 @@ class LineParser:
 
     def __init__(self) -> None:
         self.log = LogBuilder(self.program)
-        self.rules: Sequence[Rule] = ()
+        self.rules: Sequence[LineRule] = ()
 
     def parse(self, lines: Iterable[LogLine]) -> ParsedLog:
         """Read every line, then close the log."""

@@ -4,7 +4,7 @@ import re
 
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration, finite, positive
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 _PROPAGATION = re.compile(rf"(Forward|Backward) Propagation Time ?: ({NUMBER}) sec")
 _OPERATION = re.compile(rf"OP_ID(\d+)\. (\S.*?) ?: ({NUMBER}) sec\s*$")
@@ -25,14 +25,16 @@ class SingaParser(LineParser):
         self._total_seconds: float | None = None
         self._epoch = 0
         self.rules = (
-            Rule("Throughput", re.compile(rf"Throughput = ({NUMBER}) per second"), self._set_rate),
-            Rule("TotalTime=", re.compile(rf"TotalTime=({NUMBER})"), self._set_total),
-            Rule("Total=", re.compile(rf"\bTotal=({NUMBER})"), self._set_step),
-            Rule("Propagation Time", _PROPAGATION, self._propagation),
-            Rule("OP_ID", _OPERATION, self._operation),
-            Rule("Starting Epoch", re.compile(r"Starting Epoch (\d+):"), self._start_epoch),
-            Rule("Training loss", re.compile(rf"Training loss = ({NUMBER})"), self._loss),
-            Rule("Elapsed Time", re.compile(rf"Elapsed Time = ({NUMBER})s"), self._elapsed),
+            LineRule(
+                "Throughput", re.compile(rf"Throughput = ({NUMBER}) per second"), self._set_rate
+            ),
+            LineRule("TotalTime=", re.compile(rf"TotalTime=({NUMBER})"), self._set_total),
+            LineRule("Total=", re.compile(rf"\bTotal=({NUMBER})"), self._set_step),
+            LineRule("Propagation Time", _PROPAGATION, self._propagation),
+            LineRule("OP_ID", _OPERATION, self._operation),
+            LineRule("Starting Epoch", re.compile(r"Starting Epoch (\d+):"), self._start_epoch),
+            LineRule("Training loss", re.compile(rf"Training loss = ({NUMBER})"), self._loss),
+            LineRule("Elapsed Time", re.compile(rf"Elapsed Time = ({NUMBER})s"), self._elapsed),
         )
 
     def finish(self) -> None:

@@ -5,7 +5,7 @@ import re
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration, finite
 from paceline.measurement.readers.parsed_log import StepRecord
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 _PROGRESS = re.compile(r"^\s*(\d+)/(\d+) (?:\[[=>.]*\]|[━╸╺\s]+|-)")
 _PER_STEP = re.compile(rf"\b({NUMBER})(s|ms|us|µs)/(step|sample)\b")
@@ -31,13 +31,13 @@ class TarantellaParser(LineParser):
         self._is_tarantella = False
         self._samples: tuple[int, float] | None = None
         self.rules = (
-            Rule("", re.compile(r"^Epoch (\d+)/(\d+)\s*$"), self._start_epoch),
-            Rule("", re.compile(r"\bgaspi_run\b.*? -n (\d+)"), self._ranks),
-            Rule("", re.compile(r"\btarantella\b.*? -n (\d+)"), self._ranks),
-            Rule("", re.compile(r"^\[(?:TNT|tnt)|\btarantella\b"), self._tarantella_line),
-            Rule("/step", _PROGRESS, self._progress),
-            Rule("/sample", _PROGRESS, self._progress),
-            Rule("", _PROGRESS, self.skip),
+            LineRule("", re.compile(r"^Epoch (\d+)/(\d+)\s*$"), self._start_epoch),
+            LineRule("", re.compile(r"\bgaspi_run\b.*? -n (\d+)"), self._ranks),
+            LineRule("", re.compile(r"\btarantella\b.*? -n (\d+)"), self._ranks),
+            LineRule("", re.compile(r"^\[(?:TNT|tnt)|\btarantella\b"), self._tarantella_line),
+            LineRule("/step", _PROGRESS, self._progress),
+            LineRule("/sample", _PROGRESS, self._progress),
+            LineRule("", _PROGRESS, self.skip),
         )
 
     def finish(self) -> None:

@@ -5,7 +5,7 @@ import re
 
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, finite, positive
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 _STEP = re.compile(
     rf"\b(\d+)\s+images/sec: ({NUMBER}) \+/- ({NUMBER}) \(jitter = ({NUMBER})\)\s*({NUMBER}|nan)?"
@@ -31,15 +31,17 @@ class TfCnnBenchmarksParser(LineParser):
         self._means: list[tuple[int, float, int | None]] = []
         self._total: float | None = None
         self.rules = (
-            Rule("total images/sec", _TOTAL, self._set_total),
-            Rule("images/sec:", _STEP, self._step),
-            Rule("TensorFlow:", re.compile(r"TensorFlow:\s+(\S{1,40})"), self._version),
-            Rule("Model:", re.compile(r"Model:\s+(\S{1,100})"), self._model),
-            Rule(" global", re.compile(rf"Batch size:\s+({NUMBER}) global"), self._global_batch),
-            Rule(" per device", re.compile(rf"({NUMBER}) per device"), self._device_batch),
-            Rule("Devices:", re.compile(r"Devices:\s+\[(.*)\]"), self._devices),
-            Rule("Dataset:", re.compile(r"Dataset:\s+(\S.*)$"), self._dataset),
-            Rule("Variables:", re.compile(r"Variables:\s+(\S+)"), self._variables),
+            LineRule("total images/sec", _TOTAL, self._set_total),
+            LineRule("images/sec:", _STEP, self._step),
+            LineRule("TensorFlow:", re.compile(r"TensorFlow:\s+(\S{1,40})"), self._version),
+            LineRule("Model:", re.compile(r"Model:\s+(\S{1,100})"), self._model),
+            LineRule(
+                " global", re.compile(rf"Batch size:\s+({NUMBER}) global"), self._global_batch
+            ),
+            LineRule(" per device", re.compile(rf"({NUMBER}) per device"), self._device_batch),
+            LineRule("Devices:", re.compile(r"Devices:\s+\[(.*)\]"), self._devices),
+            LineRule("Dataset:", re.compile(r"Dataset:\s+(\S.*)$"), self._dataset),
+            LineRule("Variables:", re.compile(r"Variables:\s+(\S+)"), self._variables),
         )
 
     def finish(self) -> None:

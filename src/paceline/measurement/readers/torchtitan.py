@@ -7,7 +7,7 @@ from math import prod
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, finite, positive
 from paceline.measurement.readers.parsed_log import RateScope, RateUnit
-from paceline.measurement.readers.reader import LineParser, ProgramReader, Rule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 _STEP = re.compile(rf"(?<!validate )\bstep:\s*(\d+)\s+loss:\s*({NUMBER}|-?nan|-?inf)\b")
 _RATE = re.compile(rf"\b(?:tps|wps): ({NUMBER})")
@@ -35,14 +35,14 @@ class TorchtitanParser(LineParser):
         super().__init__()
         self._lines: list[tuple[int, float | None, float | None, int | None]] = []
         self.rules = (
-            Rule("step:", _STEP, self._step),
-            Rule("validate step:", re.compile("validate step:"), self.skip),
-            Rule("local batch size", _BATCH, self._batch),
-            Rule("device mesh", _MESH, self._mesh),
-            Rule("parallelism: ", _DEGREES, self._degrees),
-            Rule("device mesh", re.compile("device mesh"), self.skip),
-            Rule("total parameters", _MODEL, self._model),
-            Rule("Training completed", re.compile("Training completed"), self._completed),
+            LineRule("step:", _STEP, self._step),
+            LineRule("validate step:", re.compile("validate step:"), self.skip),
+            LineRule("local batch size", _BATCH, self._batch),
+            LineRule("device mesh", _MESH, self._mesh),
+            LineRule("parallelism: ", _DEGREES, self._degrees),
+            LineRule("device mesh", re.compile("device mesh"), self.skip),
+            LineRule("total parameters", _MODEL, self._model),
+            LineRule("Training completed", re.compile("Training completed"), self._completed),
         )
 
     def finish(self) -> None:

@@ -20,7 +20,7 @@ _DTYPE_BYTES |= {"uint8": 1, "int8": 1, "bool": 1, "uint16": 2, "int16": 2, "int
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class TensorExchange:
     """One tensor's operation: what, when (seconds), how much, and when ranks were ready."""
 
     tensor: str
@@ -75,7 +75,7 @@ class _Reading:
 
     def __init__(self) -> None:
         self.tensors: dict[str, _Tensor] = {}
-        self.exchanges: dict[int, list[Exchange]] = {}
+        self.exchanges: dict[int, list[TensorExchange]] = {}
         self.ranks: Counter[int] = Counter()
         self.unread = 0
         self._kept = 0
@@ -119,7 +119,7 @@ class _Reading:
         if not _OPERATION.match(name) or moment < start or self._kept >= MOST_SPANS:
             return
         ready = start if tensor.ready_from is None else min(start, tensor.ready_from)
-        exchange = Exchange(tensor.name, name, start, moment, ready, size, tensor.last_rank)
+        exchange = TensorExchange(tensor.name, name, start, moment, ready, size, tensor.last_rank)
         step = -1 if name == "BROADCAST" else tensor.exchanges
         tensor.exchanges += name != "BROADCAST"
         tensor.ready_from = tensor.last_rank = None
@@ -127,7 +127,7 @@ class _Reading:
         self._kept += 1
 
 
-def _steps(exchanges: dict[int, list[Exchange]]) -> list[Step]:
+def _steps(exchanges: dict[int, list[TensorExchange]]) -> list[Step]:
     begins = {step: min(one.ready_from for one in own) for step, own in exchanges.items()}
     steps: list[Step] = []
     for number in sorted(exchanges):
@@ -143,7 +143,7 @@ def _steps(exchanges: dict[int, list[Exchange]]) -> list[Step]:
     return steps
 
 
-def _spans(exchanges: list[Exchange]) -> list[Span]:
+def _spans(exchanges: list[TensorExchange]) -> list[Span]:
     """One message per group of tensors that travel together, and the waits for other ranks."""
     spans: list[Span] = []
     waits: list[tuple[float, float]] = []
@@ -169,11 +169,11 @@ def _spans(exchanges: list[Exchange]) -> list[Span]:
     return spans
 
 
-def _fused(exchanges: list[Exchange]) -> list[list[Exchange]]:
+def _fused(exchanges: list[TensorExchange]) -> list[list[TensorExchange]]:
     """Operations that overlap in time were fused: Horovod runs one response after another."""
     ordered = sorted(exchanges, key=lambda one: one.start)
     intervals = merge([(one.start, one.end) for one in ordered])
-    groups: list[list[Exchange]] = [[] for _ in intervals]
+    groups: list[list[TensorExchange]] = [[] for _ in intervals]
     position = 0
     for one in ordered:
         while one.start > intervals[position][1]:

@@ -33,7 +33,7 @@ _PLAIN_ORDER = ("id", "name", "forward", "backward", "communication", "bytes")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class CsvColumn:
     """What a column holds: its meaning, the seconds of its unit, and for how many workers."""
 
     meaning: str
@@ -62,7 +62,7 @@ def read_layer_csv(path: Path) -> LayerTrace:
     warnings: list[str] = []
     table = _Table()
     if columns is None:
-        columns = {place: Column(meaning) for place, meaning in enumerate(_PLAIN_ORDER)}
+        columns = {place: CsvColumn(meaning) for place, meaning in enumerate(_PLAIN_ORDER)}
         _add(table, head, columns)
     for row in islice(rows, MOST_LAYERS):
         _add(table, row, columns)
@@ -98,11 +98,11 @@ def _cells(text: str) -> list[str]:
     return text.split()
 
 
-def _columns(head: Sequence[str]) -> dict[int, Column] | None:
+def _columns(head: Sequence[str]) -> dict[int, CsvColumn] | None:
     """Columns by place; None when the row holds numbers instead of headings."""
     if sum(finite(cell) is not None for cell in head) > 1:
         return None
-    columns: dict[int, Column] = {}
+    columns: dict[int, CsvColumn] = {}
     for place, heading in enumerate(head[:100]):
         column = _column(heading.lower())
         if column is not None and (
@@ -113,7 +113,7 @@ def _columns(head: Sequence[str]) -> dict[int, Column] | None:
     return columns
 
 
-def _column(heading: str) -> Column | None:
+def _column(heading: str) -> CsvColumn | None:
     unit = _UNIT.search(heading)
     plain = heading[: unit.start()] if unit else heading
     workers = _WORKERS.search(plain)
@@ -121,11 +121,11 @@ def _column(heading: str) -> Column | None:
     for meaning, pattern in _MEANINGS:
         if pattern.match(plain):
             seconds = _UNITS[unit[1]] if unit else DEFAULT_UNIT_SECONDS
-            return Column(meaning, seconds, int(workers[1]) if workers else 0)
+            return CsvColumn(meaning, seconds, int(workers[1]) if workers else 0)
     return None
 
 
-def _add(table: _Table, row: Sequence[str], columns: Mapping[int, Column]) -> None:
+def _add(table: _Table, row: Sequence[str], columns: Mapping[int, CsvColumn]) -> None:
     """Add one layer, or count the row as unread."""
     values: dict[str, float] = {}
     communication: dict[int, float] = {}

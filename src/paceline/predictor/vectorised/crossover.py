@@ -32,7 +32,7 @@ def crossings(
 
     ``seconds`` are the step times of the two ways at the values, ``seconds_at`` anywhere on
     the axis. Each change of order between two values is bracketed and solved on a logarithmic
-    scale by Brent's method, or by bisection where the axis counts.
+    scale by bisection, or on whole numbers where the axis counts.
     """
 
     def lead(value: float) -> float:
@@ -51,10 +51,15 @@ def crossings(
 
 
 def _equal(lead: Callable[[float], float], low: float, high: float) -> float:
-    from scipy.optimize import brentq
-
-    root = brentq(lambda x: lead(math.exp(x)), math.log(low), math.log(high), xtol=1e-10)
-    return math.exp(float(root))
+    below, beyond = low, high
+    sign = lead(below) > 0
+    while beyond / below > 1.0 + 1e-10:
+        middle = math.sqrt(below * beyond)
+        if (lead(middle) > 0) == sign:
+            below = middle
+        else:
+            beyond = middle
+    return math.sqrt(below * beyond)
 
 
 def _first_whole(lead: Callable[[float], float], low: float, high: float) -> float:

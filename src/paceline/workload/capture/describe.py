@@ -11,7 +11,7 @@ from typing import Literal
 
 from paceline.errors import InputError
 from paceline.workload.capture.products import Product
-from paceline.workload.capture.recording import Moved, RecordedInput, Recording, Segment
+from paceline.workload.capture.recording import CapturedSegment, Moved, RecordedInput, RecordedStep
 from paceline.workload.capture.traffic import kind_of
 from paceline.workload.cost import Affine, Gemm, Number
 from paceline.workload.graph import Graph, InputSpec, Node
@@ -27,7 +27,7 @@ Axis = Literal["m", "n", "k", "count", "nothing"]
 _AXES: tuple[Axis, ...] = ("m", "n", "k", "count")
 
 
-def described(name: str, first: Recording, second: Recording | None) -> Graph:
+def described(name: str, first: RecordedStep, second: RecordedStep | None) -> Graph:
     """The graph of a model seen at one batch and, if it runs there, at another."""
     if second is not None and not _alike(first, second):
         second = None
@@ -88,7 +88,9 @@ def capture_notes(graph: Graph) -> list[str]:
 class _Pair:
     """One segment at two batches (the same one twice where there is only one)."""
 
-    def __init__(self, segment: Segment, batch: int, other: Segment, other_batch: int) -> None:
+    def __init__(
+        self, segment: CapturedSegment, batch: int, other: CapturedSegment, other_batch: int
+    ) -> None:
         self.segment, self.batch = segment, batch
         self.other, self.other_batch = other, other_batch
         self.notes: dict[str, None] = {}
@@ -174,7 +176,7 @@ class _Pair:
         return tuple(Gemm(m, n, k, count, grows) for (m, n, k, grows), count in counts.items())
 
 
-def _alike(first: Recording, second: Recording) -> bool:
+def _alike(first: RecordedStep, second: RecordedStep) -> bool:
     """Whether the same modules did the same products in the same order at both batches."""
     return len(first.segments) == len(second.segments) and all(
         a.module == b.module
@@ -190,7 +192,7 @@ def _exact(total: Number, parts: int) -> Number:
     return total // parts if isinstance(total, int) and total % parts == 0 else total / parts
 
 
-def _kind(segment: Segment) -> str:
+def _kind(segment: CapturedSegment) -> str:
     operations = [name for name in segment.operation_bytes if not name.endswith("_backward")]
     if not operations:
         return "recorded"
@@ -208,7 +210,7 @@ def _sample_shape(shape: tuple[int, ...], batch: int) -> tuple[int, ...]:
     return shape[1:] if shape[0] == batch else (shape[0] // batch, *shape[1:])
 
 
-def _node_names(recording: Recording) -> list[str]:
+def _node_names(recording: RecordedStep) -> list[str]:
     """The path of each segment's module, numbered from the second segment of a module on."""
     taken: set[str] = set(recording.inputs)
     names = []
@@ -230,7 +232,7 @@ def _input_name(read: int | str, names: Sequence[str]) -> str:
     return read if isinstance(read, str) else names[read]
 
 
-def _tensor_owners(segments: Sequence[Segment]) -> dict[str, int]:
+def _tensor_owners(segments: Sequence[CapturedSegment]) -> dict[str, int]:
     """The first segment that used each trainable tensor."""
     owners: dict[str, int] = {}
     for index, segment in enumerate(segments):
@@ -239,7 +241,7 @@ def _tensor_owners(segments: Sequence[Segment]) -> dict[str, int]:
     return owners
 
 
-def _shared_with(segment: Segment, index: int, owners: dict[str, int]) -> int | None:
+def _shared_with(segment: CapturedSegment, index: int, owners: dict[str, int]) -> int | None:
     """The earlier segment whose tensors this one uses again, the first if there are several."""
     earlier = (owners[tensor] for tensor in segment.parameters if owners[tensor] != index)
     return min(earlier, default=None)
@@ -250,7 +252,7 @@ def _unused(tensors: dict[str, tuple[int, ...]]) -> Recorded:
     return Recorded("recorded", (), held, Work(), notes=("has parameters that no output uses",))
 
 
-def _input_spec(recording: Recording, name: str, given: RecordedInput) -> InputSpec:
+def _input_spec(recording: RecordedStep, name: str, given: RecordedInput) -> InputSpec:
     shape = _sample_shape(given.shape, recording.batch)
     if given.is_float:
         return InputSpec(shape)

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from paceline.errors import InputError
 from paceline.workload.capture.problems import LAZY, LAZY_HINT, explained
 from paceline.workload.capture.recorder import Recorder
-from paceline.workload.capture.recording import Recording
+from paceline.workload.capture.recording import RecordedStep
 
 
 def fake_mode() -> Any:
@@ -104,7 +104,7 @@ class ExampleInputs:
         return args, kwargs
 
 
-def record_step(model: Any, inputs: ExampleInputs, batch: int, mode: Any) -> Recording:
+def record_step(model: Any, inputs: ExampleInputs, batch: int, mode: Any) -> RecordedStep:
     """One forward and backward pass of ``model`` in training mode, as it was seen."""
     with mode, warnings.catch_warnings(), explained(type(model).__name__):
         warnings.simplefilter("ignore")

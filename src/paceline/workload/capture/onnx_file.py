@@ -13,7 +13,7 @@ from paceline.errors import InputError, MissingExtraError
 from paceline.workload.capture.describe import described
 from paceline.workload.capture.inputs import InputShape
 from paceline.workload.capture.onnx_recording import OnnxRecorder
-from paceline.workload.capture.recording import Recording
+from paceline.workload.capture.recording import RecordedStep
 from paceline.workload.graph import Graph
 
 _HINT = "export the model again, or check the file with onnx.checker"
@@ -35,13 +35,13 @@ def load_onnx(path: Path, shapes: Sequence[InputShape]) -> Graph:
         name: (2 * size[0], *size[1:]) if size[0] == batch else size for name, size in sizes.items()
     }
     try:
-        second: Recording | None = _record(onnx, model, doubled, 2 * batch, path)
+        second: RecordedStep | None = _record(onnx, model, doubled, 2 * batch, path)
     except InputError:
         second = None  # a batch size is written into the file
     return described(path.stem, first, second)
 
 
-def _record(onnx: Any, model: Any, sizes: dict[str, Any], batch: int, path: Path) -> Recording:
+def _record(onnx: Any, model: Any, sizes: dict[str, Any], batch: int, path: Path) -> RecordedStep:
     fixed = onnx.ModelProto()
     fixed.CopyFrom(model)
     del fixed.graph.value_info[:]

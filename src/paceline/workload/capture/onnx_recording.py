@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.errors import InputError
 from paceline.workload.capture import onnx_operations as operations
-from paceline.workload.capture.recording import RecordedInput, Recording, Segment
+from paceline.workload.capture.recording import CapturedSegment, RecordedInput, RecordedStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class OnnxRecorder:
         self._trained: set[str] = set()
         self._storage: dict[str, str] = {}
         self._kept: set[str] = set()
-        self._segments: list[Segment] = []
+        self._segments: list[CapturedSegment] = []
         self._index_limits: dict[str, int] = {}
 
-    def recording(self) -> Recording:
+    def recording(self) -> RecordedStep:
         """One training step."""
         for number, node in enumerate(self._graph.node):
             self._node(number, node)
@@ -48,7 +48,7 @@ class OnnxRecorder:
             for name in self._inputs
         }
         root = self._graph.name or "graph"
-        return Recording(root, self._batch, self._segments, inputs, {}, self._index_limits)
+        return RecordedStep(root, self._batch, self._segments, inputs, {}, self._index_limits)
 
     def _node(self, number: int, node: Any) -> None:
         reads = [name for name in node.input if name]
@@ -63,7 +63,7 @@ class OnnxRecorder:
         if not any(self._is_float(name) for name in (*reads, *node.output)):
             return  # arithmetic on shapes
         name = node.name.strip("/").replace("/", ".") or f"{node.op_type}_{number}"
-        self._segments.append(Segment(name))
+        self._segments.append(CapturedSegment(name))
         self._fill(len(self._segments) - 1, node, reads)
 
     def _alias(self, node: Any, reads: list[str]) -> None:
@@ -120,7 +120,7 @@ class OnnxRecorder:
 
     def _count_products(
         self,
-        segment: Segment,
+        segment: CapturedSegment,
         node: Any,
         inputs: list[_Tensor],
         outputs: list[_Tensor],
@@ -150,7 +150,7 @@ class OnnxRecorder:
 
     def _count_traffic(
         self,
-        segment: Segment,
+        segment: CapturedSegment,
         node: Any,
         inputs: list[_Tensor],
         outputs: list[_Tensor],
@@ -173,7 +173,7 @@ class OnnxRecorder:
         if not operations.is_understood(operation):
             segment.unknown_bytes[f"{node.domain or 'onnx'}::{operation}"] = total
 
-    def _keep(self, segment: Segment, node: Any, outputs: list[_Tensor]) -> None:
+    def _keep(self, segment: CapturedSegment, node: Any, outputs: list[_Tensor]) -> None:
         names: list[str] = []
         if node.op_type in operations.KEEPS_INPUTS:
             names += [name for name in node.input if name and name not in self._derived]

@@ -1,4 +1,4 @@
-"""Turns what goes wrong in a user's model into one line that names the place in his file."""
+"""Turns what goes wrong in a user's model into one line that names the line of their file."""
 
 import contextlib
 import sysconfig
@@ -34,7 +34,7 @@ def explained(label: str) -> Iterator[None]:
     except PacelineError:
         raise
     except Exception as error:
-        message, hint = _explanation(error)
+        message, hint = _explanation(_root_cause(error))
         raise InputError(f"{place_of(error) or label}: {message}", hint) from error
 
 
@@ -48,7 +48,14 @@ def place_of(error: BaseException) -> str:
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
 
 
-def _explanation(error: Exception) -> tuple[str, str]:
+def _root_cause(error: BaseException) -> BaseException:
+    """What an error was raised from in the first place: PyTorch wraps some of them."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _explanation(error: BaseException) -> tuple[str, str]:
     text = _one_line(error)
     if isinstance(error, fake_tensor.DataDependentOutputException):
         return (
@@ -69,6 +76,8 @@ def _explanation(error: Exception) -> tuple[str, str]:
         return ("allocates real memory", "make tensors with torch inside the function")
     if "UninitializedParameter" in text:
         return LAZY, LAZY_HINT
+    if "Cannot swap" in text:
+        text = "moves a module to another device, as .cuda() does"
     if "CUDA" in text or "cuda" in text:
         return (text, "make it on the CPU: where it will run does not matter here")
     if ".numpy()" in text or "to a numpy" in text.lower():
@@ -81,6 +90,6 @@ def _explanation(error: Exception) -> tuple[str, str]:
     return (f"{type(error).__name__}: {text}", "does it run with these inputs in plain PyTorch?")
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:200] if lines else "no message"

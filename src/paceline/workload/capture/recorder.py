@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from paceline.workload.capture.products import Product, products_of
-from paceline.workload.capture.recording import RecordedInput, Recording, Segment
+from paceline.workload.capture.recording import CapturedSegment, RecordedInput, RecordedStep
 from paceline.workload.capture.traffic import hidden_workspace, is_understood_by_bytes, movement
 
 _SILENT_NAMESPACES = ("prim", "profiler")
@@ -29,7 +29,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self, model: Any, inputs: Mapping[str, Any], batch: int) -> None:
         super().__init__()
         self._batch = batch
-        self._segments: list[Segment] = []
+        self._segments: list[CapturedSegment] = []
         self._names = {id(module): name for name, module in model.named_modules()}
         self._root = type(model).__name__
         self._stack: list[tuple[str, int]] = [("", 0)]
@@ -75,7 +75,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             for handle in handles:
                 handle.remove()
 
-    def recording(self) -> Recording:
+    def recording(self) -> RecordedStep:
         """What was seen."""
         unused = dict(self._parameter_names.values())
         for segment in self._segments:
@@ -85,7 +85,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             name: RecordedInput(tuple(tensor.shape), tensor.dtype.is_floating_point)
             for name, tensor in self._inputs.items()
         }
-        return Recording(
+        return RecordedStep(
             self._root, self._batch, self._segments, inputs, unused, self._index_limits
         )
 
@@ -132,7 +132,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def _forward_segment(self) -> int:
         place = self._stack[-1]
         if self._current is None or self._current[0] != place:
-            self._segments.append(Segment(place[0]))
+            self._segments.append(CapturedSegment(place[0]))
             self._current = (place, len(self._segments) - 1)
         return self._current[1]
 
@@ -179,7 +179,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if call.written and call.written[0].dtype.is_floating_point:
             segment.output_shape = tuple(call.written[0].shape)
 
-    def _count_products(self, segment: Segment, call: "_Call", trains_weight: bool) -> None:
+    def _count_products(self, segment: CapturedSegment, call: "_Call", trains_weight: bool) -> None:
         products = products_of(call.name, call.args, call.result)
         if products is None:
             products = _registered_products(call)
@@ -231,7 +231,7 @@ class _Call:
         self.uses_weight = False
 
 
-def _count_traffic(segment: Segment, call: _Call) -> None:
+def _count_traffic(segment: CapturedSegment, call: _Call) -> None:
     moved = segment.forward_moved if call.node is None else segment.backward_moved
     most = sum(tensor.numel() for tensor in call.written) if call.how == "gather" else None
     total = 0

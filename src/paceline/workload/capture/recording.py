@@ -25,7 +25,7 @@ class Moved:
 
 
 @dataclass
-class Segment:
+class CapturedSegment:
     """Operations that one call of a module did itself, without interruption by another module.
 
     ``module`` is its path in the model; ``reads`` are indices of earlier segments, or names of
@@ -61,7 +61,7 @@ class RecordedInput:
 
 
 @dataclass
-class Recording:
+class RecordedStep:
     """One training step at one batch size; ``root`` is what the model's own work is called.
 
     ``unused`` are trainable tensors that the step never touched, by name; ``index_limits`` the
@@ -70,7 +70,7 @@ class Recording:
 
     root: str
     batch: int
-    segments: list[Segment]
+    segments: list[CapturedSegment]
     inputs: dict[str, RecordedInput]
     unused: dict[str, tuple[int, ...]]
     index_limits: dict[str, int]
