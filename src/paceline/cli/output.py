@@ -11,7 +11,7 @@ import click
 from paceline.cli.next_steps import next_line
 
 if TYPE_CHECKING:
-    from paceline.report.figures.drawing import Info
+    from paceline.report.figures.drawing import FigureKind
     from paceline.report.table import Table
     from paceline.store import Launch
 
@@ -70,7 +70,7 @@ def warn(lines: Iterable[str]) -> None:
         click.echo(line, err=True)
 
 
-def write_figure(path: Path, info: "Info") -> Path:
+def write_figure(path: Path, info: "FigureKind") -> Path:
     """Write one figure as an SVG file of its own."""
     from paceline.report.figures.drawing import draw, standalone
     from paceline.report.files import write_text

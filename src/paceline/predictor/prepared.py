@@ -1,5 +1,6 @@
 """A job ready to be scheduled: a replica, what was measured of it, and what experience adds."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -33,6 +34,7 @@ from paceline.workload.workload import Workload
 _LEAST_WORK = 0.05
 """Of a measured baseline at least so much was computing, whatever the model says of the rest."""
 _SCALE_ERROR = 1e-5
+_MOST_TRIALS = 60
 _UNCORRECTED = ("chunks", "modelled_exchange", "modelled_updates", "units", "alone")
 """What stays when only corrections change."""
 
@@ -418,7 +420,6 @@ def _scale_of_baseline(job: PreparedStep, seconds: float) -> float:
     if job.plan.devices == 1:
         rest = max(0.0, job.with_scale(1.0).seconds() - work)
         return max(seconds - rest, _LEAST_WORK * seconds) / work
-    from scipy.optimize import brentq
 
     def excess(scale: float) -> float:
         return job.with_scale(scale).seconds() / seconds - 1.0
@@ -427,6 +428,21 @@ def _scale_of_baseline(job: PreparedStep, seconds: float) -> float:
     computing = sum(x.forward_seconds + x.backward_seconds for x in job.replica.layers)
     low = _LEAST_WORK * seconds / work
     high = job.plan.pp * seconds / (job.replica.micro_batches * computing) * (1.0 + _SCALE_ERROR)
-    if excess(low) >= 0:
-        return low
-    return float(brentq(excess, low, high, xtol=_SCALE_ERROR * low, rtol=_SCALE_ERROR))
+    return low if excess(low) >= 0 else _root(excess, low, high)
+
+
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
+    """Where ``excess`` is zero between ``low`` (below) and ``high``: false position, Illinois."""
+    below, above, side = excess(low), max(excess(high), 0.0), 0
+    for _ in range(_MOST_TRIALS):
+        if above - below <= 0 or high - low <= _SCALE_ERROR * high:
+            break
+        middle = (low * above - high * below) / (above - below)
+        value = excess(middle)
+        if abs(value) <= _SCALE_ERROR:
+            return middle
+        if value < 0:
+            low, below, above, side = middle, value, above / 2 if side < 0 else above, -1
+        else:
+            high, above, below, side = middle, value, below / 2 if side > 0 else below, 1
+    return 0.5 * (low + high)

@@ -4,23 +4,23 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-
-from paceline.analyse.validation.cases import Mode, cases
 from paceline.analyse.validation.circumstances import circumstances_of
 from paceline.analyse.validation.fitting.folds import GROUP_FOLDS, fold_of, ran_in_folds
-from paceline.analyse.validation.forecast import Forecast, Skipped
-from paceline.analyse.validation.jobs import cold_obstacle, job_of
 from paceline.analyse.validation.parts import StepTaker, takes_whole_step
-from paceline.analyse.validation.product import HoldOut, paceline_model
-from paceline.analyse.validation.reference import reference_table
-from paceline.analyse.validation.run import run_model
-from paceline.analyse.validation.scoreboard import TOLERANCE, headlines, headlines_of_page
-from paceline.analyse.validation.scores import score
 from paceline.analyse.validation.seen import (
     effects_without_family,
     effects_without_group,
     seen_rows,
 )
+
+from paceline.analyse.validation.cases import Mode, cases
+from paceline.analyse.validation.forecast import Forecast, Skipped
+from paceline.analyse.validation.jobs import cold_obstacle, job_of
+from paceline.analyse.validation.product import HoldOut, paceline_model
+from paceline.analyse.validation.reference import reference_table
+from paceline.analyse.validation.run import run_model
+from paceline.analyse.validation.scoreboard import TOLERANCE, headlines, headlines_of_page
+from paceline.analyse.validation.scores import score
 from paceline.analyse.validation.summary import summarise
 from paceline.plan.synchronisation import Exchange, Policy
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-from paceline.analyse.validation.fitting.mixed_model import Parameters, fit
 from paceline.predictor.fitted.circumstances import Circumstances
 from paceline.predictor.fitted.effects import Factor, Quantity
+
+from paceline.analyse.validation.fitting.mixed_model import Parameters, fit
 
 QUANTITY = Quantity("computing", 0.0, 1.0, (Factor("device", 0.5), Factor("site", 0.5)))
 

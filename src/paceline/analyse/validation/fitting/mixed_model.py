@@ -134,7 +134,8 @@ def solve(
     used = np.flatnonzero(weights)
     rows, target, counts = design[used], response[used], weights[used]
     robust = np.ones(len(used))
-    vector, covariance = mean, np.zeros((0, 0))
+    vector = mean
+    covariance: FloatArray = np.zeros((0, 0))
     for _ in range(rounds):
         precision = _prior_precision(columns, deviations, groups)
         weighted = rows * (counts * robust / noise**2)[:, None]

@@ -22,6 +22,7 @@ from paceline.analyse.validation.rows import (
 )
 from paceline.errors import PacelineError
 from paceline.predictor.corrections.covariates import Covariates
+from paceline.predictor.corrections.hierarchy import Quantity
 from paceline.predictor.corrections.model import (
     COLD,
     KNOWN_WORK,
@@ -29,7 +30,7 @@ from paceline.predictor.corrections.model import (
     ErrorRule,
     prior_model,
 )
-from paceline.predictor.corrections.quantities import COMPUTING, SCALING, Quantity
+from paceline.predictor.corrections.quantities import COMPUTING, SCALING
 from paceline.predictor.predict import prepared_on
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.step_corrections import NO_CORRECTIONS

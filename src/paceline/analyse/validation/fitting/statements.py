@@ -12,7 +12,8 @@ from functools import cache
 from importlib import resources
 
 from paceline.analyse.validation.fitting.linearise import Statement
-from paceline.predictor.corrections.quantities import COMPUTING, SCALING, Quantity
+from paceline.predictor.corrections.hierarchy import Quantity
+from paceline.predictor.corrections.quantities import COMPUTING, SCALING
 
 FILE = "statements.csv.gz"
 _DIGITS = 6
