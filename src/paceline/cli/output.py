@@ -11,7 +11,6 @@ import click
 from paceline.cli.next_steps import next_line
 
 if TYPE_CHECKING:
-    from paceline.report.figures.drawing import FigureKind
     from paceline.report.table import Table
     from paceline.store import Launch
 
@@ -70,7 +69,7 @@ def warn(lines: Iterable[str]) -> None:
         click.echo(line, err=True)
 
 
-def write_figure(path: Path, info: "FigureKind") -> Path:
+def write_figure(path: Path, info: object) -> Path:
     """Write one figure as an SVG file of its own."""
     from paceline.report.figures.drawing import draw, standalone
     from paceline.report.files import write_text

@@ -139,7 +139,9 @@ def solve(
     for _ in range(rounds):
         precision = _prior_precision(columns, deviations, groups)
         weighted = rows * (counts * robust / noise**2)[:, None]
-        covariance = np.linalg.inv(rows.T @ weighted + np.diag(precision))
+        covariance = np.asarray(
+            np.linalg.inv(rows.T @ weighted + np.diag(precision)), dtype=np.float64
+        )
         vector = mean + covariance @ (weighted.T @ (target - rows @ mean))
         residual = target - rows @ vector
         robust = (_DEGREES_OF_FREEDOM + 1.0) / (_DEGREES_OF_FREEDOM + (residual / noise) ** 2)
