@@ -31,9 +31,14 @@ def test_a_transformer_has_a_block_per_layer_with_its_ends_attached():
     assert found[-1].last == len(graph.nodes)
 
 
-def test_layers_that_do_not_divide_are_refused():
-    with pytest.raises(InputError, match="12 layers do not divide into 5"):
-        chunks_of_equal_blocks(ONES, 5)
+def test_layers_that_do_not_divide_are_spread_as_evenly_as_can_be():
+    chunks = chunks_of_equal_blocks(ONES, 5)
+    assert [c.last - c.first for c in chunks] == [3, 3, 2, 2, 2]
+
+
+def test_more_chunks_than_layers_and_sizes_that_do_not_sum_are_refused():
+    with pytest.raises(InputError, match="12 layers cannot fill 13 pipeline chunks"):
+        chunks_of_equal_blocks(ONES, 13)
     with pytest.raises(InputError, match="hold 11 blocks, but the network has 12"):
         chunks_of_equal_blocks(ONES, 3, (4, 4, 3))
     uneven = chunks_of_equal_blocks(ONES, 3, (5, 4, 3))

@@ -40,7 +40,7 @@ def blocks(graph: Graph) -> tuple[Block, ...]:
 def chunks_of_equal_blocks(
     parts: Sequence[Block], chunks: int, sizes: Sequence[int] = ()
 ) -> tuple[Block, ...]:
-    """Runs of whole blocks, one per pipeline chunk: ``sizes`` of them, or equally many."""
+    """Runs of whole blocks, one per pipeline chunk: ``sizes`` of them, or as equal as can be."""
     count = len(parts)
     if sizes and sum(sizes) != count:
         raise InputError(
@@ -48,12 +48,12 @@ def chunks_of_equal_blocks(
             f"give sizes that sum to {count}",
         )
     if not sizes:
-        if count % chunks:
+        if chunks > count:
             raise InputError(
-                f"{count} layers do not divide into {chunks} pipeline chunks",
-                "take pp x interleave that divides them, or give --stage-layers",
+                f"{count} layers cannot fill {chunks} pipeline chunks",
+                f"take pp x interleave of at most {count}",
             )
-        sizes = [count // chunks] * chunks
+        sizes = [count // chunks + (number < count % chunks) for number in range(chunks)]
     return _runs(parts, sizes)
 
 

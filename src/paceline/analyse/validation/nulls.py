@@ -73,7 +73,7 @@ class FlopsOverPeak:
         """
         reached: dict[str, list[float]] = defaultdict(list)
         for row in measurements:
-            ideal = _ideal_throughput(row.configuration)
+            ideal = ideal_throughput(row.configuration)
             if isinstance(ideal, float):
                 reached[row.configuration.family].append(row.throughput / ideal)
         return cls({family: _least_error(ratios) for family, ratios in reached.items()})
@@ -82,13 +82,14 @@ class FlopsOverPeak:
         self, configuration: Configuration, baseline: Measurement | None
     ) -> Forecast | Skipped:
         """Devices times peak times utilisation over the FLOP of one sample."""
-        ideal = _ideal_throughput(configuration)
+        ideal = ideal_throughput(configuration)
         if isinstance(ideal, Skipped):
             return ideal
         return Forecast(ideal * self.utilisation[configuration.family])
 
 
-def _ideal_throughput(configuration: Configuration) -> float | Skipped:
+def ideal_throughput(configuration: Configuration) -> float | Skipped:
+    """Units per second if every device computed at its peak."""
     flops = sample_flops(configuration)
     if isinstance(flops, Skipped):
         return flops
