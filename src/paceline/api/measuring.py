@@ -118,7 +118,7 @@ def validate(
     """
     from paceline.analyse.validation.cases import Mode
     from paceline.analyse.validation.hold_out import HoldOut
-    from paceline.analyse.validation.product import PacelineModel
+    from paceline.analyse.validation.product import PacelineModel, PhysicsAlone
     from paceline.analyse.validation.reading import read_tables
     from paceline.analyse.validation.reference import reference_table
     from paceline.analyse.validation.selection import attribute_of
@@ -126,7 +126,7 @@ def validate(
 
     table = read_tables(tuple(map(Path, files))) if files else reference_table()
     columns = [attribute_of(name) for name in by]
-    scored, beside = PacelineModel(HoldOut(hold_out)), [PacelineModel(None, physics_only=True)]
+    scored, beside = PacelineModel(HoldOut(hold_out)), [PhysicsAlone()]
     return {
         mode: summarise(table.measurements, mode, scored, columns, on_row, beside)
         for mode in map(Mode, modes)

@@ -288,6 +288,10 @@ class PreparedStep:
 
     def step(self) -> Step:
         """The scheduled step."""
+        return self._scheduled
+
+    @cached_property
+    def _scheduled(self) -> Step:
         replica, plan, label = self.replica, self.plan, self.plan.label
         if plan.pp > 1:
             return pipeline_step(

@@ -5,9 +5,17 @@ from dataclasses import dataclass
 
 from paceline.constants import number
 from paceline.predictor.corrections.model import COLD, KNOWN_WORK, Taught
-from paceline.predictor.corrections.quantities import COMPUTING, SCALING
+from paceline.predictor.corrections.quantities import (
+    BANDWIDTH,
+    COMPUTING,
+    OVERHEAD,
+    UNHIDDEN,
+    VARIATION,
+)
 from paceline.predictor.prepared import PreparedStep
 
+_COMPUTING_SHARE = 0.9
+"""Of a step that waits for the slowest worker, about so much is its computing."""
 NORMAL_QUANTILE = 1.645
 """Standard errors on each side of a 90 % interval."""
 
@@ -71,16 +79,19 @@ def interval(prepared: PreparedStep) -> Interval:
 def taught_variance(prepared: PreparedStep, taught: Taught) -> float:
     """Variance of the logarithm of the step by what is not known of the quantities.
 
-    Pipelines, which take long to schedule, are taken to follow their computing alone.
+    Pipelines, which take long to schedule, are taken to follow their computing alone. What only
+    adds seconds to a step (a second replica, waiting for the slowest) needs no schedule.
     """
-    variance = 0.0
-    whole = prepared.plan.pp > 1 or prepared.plan.devices == 1
-    if not prepared.evidence.knows_work:
-        variance += taught.variance(COMPUTING.name)
-    if whole:
+    known = prepared.evidence.knows_work
+    variance = 0.0 if known else taught.variance(COMPUTING.name)
+    if prepared.plan.pp > 1 or prepared.plan.devices == 1:
         return variance
-    now = prepared.seconds()
-    for quantity in SCALING:
+    now, applied = prepared.seconds(), prepared.applied
+    costlier = taught.moved(OVERHEAD.name).overhead_seconds - applied.overhead_seconds
+    waits = prepared.with_corrections(taught.moved(VARIATION.name)).slowest_factor
+    slower = waits / prepared.slowest_factor - 1.0
+    variance += math.log1p(costlier / now) ** 2 + math.log1p(slower * _COMPUTING_SHARE) ** 2
+    for quantity in (UNHIDDEN, BANDWIDTH):
         moved = prepared.with_corrections(taught.moved(quantity.name)).seconds()
         variance += math.log(moved / now) ** 2
     return variance

@@ -97,11 +97,11 @@ def _table(files: tuple[Path, ...]) -> "MeasurementTable":
 def _summaries(
     table: "MeasurementTable", modes: "list[Mode]", columns: list[str], hold_out: Any
 ) -> "dict[Mode, ModeSummary]":
-    from paceline.analyse.validation.product import PacelineModel
+    from paceline.analyse.validation.product import PacelineModel, PhysicsAlone
     from paceline.analyse.validation.summary import summarise
     from paceline.cli.progress import rows_progress
 
-    model, beside = PacelineModel(hold_out), [PacelineModel(None, physics_only=True)]
+    model, beside = PacelineModel(hold_out), [PhysicsAlone()]
     summaries = {}
     for mode in modes:
         with rows_progress(f"{mode}: {len(table.measurements)} rows") as progress:
