@@ -5,8 +5,6 @@ tested; other frameworks of the same environment are slow tests. Of those that a
 chooses one.
 """
 
-import warnings
-
 import pytest
 
 from paceline.frameworks.registry import environments, framework, frameworks
@@ -71,20 +69,10 @@ def test_pytorch_builds_every_network(network, tmp_path):
 
 
 def assert_contract(name, tmp_path):
-    """Every check passes; on a busy machine, at the second try, with a warning."""
     with Store(tmp_path / "store.db") as store:
         bench = Bench(framework(name), store)
-        failed = failures(bench, QUICK)
-        again = failures(bench, failed) if failed else {}
-    assert not again
-    if failed:
-        warnings.warn(f"{name} passed only at the second try: {failed}", stacklevel=2)
-
-
-def failures(bench, labels):
-    """What went wrong, by check."""
-    results = [run_check(label, QUICK[label], bench) for label in labels]
-    return {one.check: one.words for one in results if one.passed is False}
+        results = [run_check(label, check, bench) for label, check in QUICK.items()]
+    assert not {one.check: one.words for one in results if one.passed is False}
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from typing import Any
 WORLD = int(os.environ["WORLD_SIZE"])
 RANK = int(os.environ["RANK"])
 FAREWELL_SECONDS = 5.0
+UPDATES_AT_SERVER = os.environ.get("PACELINE_MXNET_UPDATE", "worker") == "server"
 
 
 def place_roles() -> list[subprocess.Popen]:
@@ -85,6 +86,8 @@ class KvstoreTraining(Training):
         }
         self.store = self.connect() if world > 1 else None
         self.trainer = self.make_trainer(self.talks)
+        if self.talks and not UPDATES_AT_SERVER:
+            self.share_weights()
 
     def connect(self) -> Any:
         """The store of all ranks."""
@@ -92,14 +95,24 @@ class KvstoreTraining(Training):
 
     def make_trainer(self, talks: bool) -> gluon.Trainer:
         """A trainer that shares gradients through the store, or one that does not."""
-        updates_there = os.environ.get("PACELINE_MXNET_UPDATE", "worker") == "server"
         return gluon.Trainer(
             self.network.collect_params(),
             "sgd",
             self.settings,
             kvstore=self.store if talks else None,
-            update_on_kvstore=updates_there if talks else False,
+            update_on_kvstore=UPDATES_AT_SERVER if talks else False,
         )
+
+    def share_weights(self) -> None:
+        """Give every rank the store's weights before any rank sends gradients.
+
+        The trainer would do so within its first step, without waiting: a rank was seen to train
+        with wrong weights in one of three launches. Where the server updates weights, this would
+        wait for ever, and is not needed.
+        """
+        self.trainer._init_kvstore()
+        self.trainer._init_params()
+        self.barrier()
 
     def gradients(self, index: int) -> Any:
         """Forward and backward pass of a step's batch."""
@@ -146,7 +159,7 @@ class KvstoreTraining(Training):
             "forward_backward": self.gradients,
             "local_step": local_step,
         }
-        if self.talks and os.environ.get("PACELINE_MXNET_UPDATE", "worker") == "worker":
+        if self.talks and not UPDATES_AT_SERVER:
             parts["collective"] = lambda index: self.trainer.allreduce_grads()
         return parts
 
