@@ -7,22 +7,21 @@ from pathlib import Path
 import paceline
 
 ROOT = Path(paceline.__file__).parent
-SCRIPTS = {"workers", "inject"}
+SCRIPTS = {
+    *("inject", "runtime", "torch", "horovod", "tensorflow", "keras", "jax", "paddle", "legacy"),
+}
 """Directories of framework workers and of what `paceline run` injects: programs of their own."""
 
 SHARED_YET = {
-    "Case",
     "Choice",
     "Chunk",
     "Column",
     "Comparison",
     "Entry",
-    "Framework",
     "Job",
     "Kept",
     "Message",
     "Outcome",
-    "Recipe",
     "Segment",
     "Sharding",
     "Table",

@@ -8,11 +8,11 @@ from paceline.constants.registry import (
     overridden,
     shipped_constants,
 )
-from paceline.constants.value import Constant, Status
+from paceline.constants.value import Constant, ConstantStatus
 
 __all__ = [
     "Constant",
-    "Status",
+    "ConstantStatus",
     "built_from_constants",
     "constant",
     "number",

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from paceline import units
-from paceline.constants.value import Constant, Status
+from paceline.constants.value import Constant, ConstantStatus
 from paceline.located_toml import Table
 from paceline.naming import nearest
 
@@ -60,7 +60,7 @@ def read_constants(root: Table, file: str) -> dict[str, Constant]:
             _value(table, key, unit_of[name]),
             unit_of[name],
             origin.text_of("source"),
-            Status(origin.text_of("status")),
+            ConstantStatus(origin.text_of("status")),
             origin.text_of("fitted_on"),
         )
     return found
@@ -98,12 +98,12 @@ def _by_number(
 
 def _check_origin(origin: Table) -> None:
     origin.check_keys(_KEYS, needed=("status", "source", "numbers"))
-    status = origin.text_of("status", allowed=tuple(Status))
-    if (status == Status.FITTED) != ("fitted_on" in origin.values):
+    status = origin.text_of("status", allowed=tuple(ConstantStatus))
+    if (status == ConstantStatus.FITTED) != ("fitted_on" in origin.values):
+        has = "without" if status == ConstantStatus.FITTED else "with"
         origin.fail(
             "status",
-            f"{origin.title} is {status} {'without' if status == Status.FITTED else 'with'} "
-            "fitted_on",
+            f"{origin.title} is {status} {has} fitted_on",
             "fitted numbers, and only these, say the measurements they were fitted on",
         )
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Status(StrEnum):
+class ConstantStatus(StrEnum):
     """How a number came to be what it is."""
 
     FACT = "fact"
@@ -27,5 +27,5 @@ class Constant:
     value: float
     unit: str
     source: str
-    status: Status
+    status: ConstantStatus
     fitted_on: str = ""

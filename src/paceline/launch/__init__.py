@@ -2,9 +2,9 @@
 
 from paceline.launch.launcher import (
     Detection,
-    Host,
     Launcher,
     LaunchExit,
+    LaunchHost,
     LaunchRequest,
     RankEvent,
     RankExit,
@@ -15,8 +15,8 @@ from paceline.launch.registry import DEFAULT_LAUNCHER, launcher, launchers
 __all__ = [
     "DEFAULT_LAUNCHER",
     "Detection",
-    "Host",
     "LaunchExit",
+    "LaunchHost",
     "LaunchRequest",
     "Launcher",
     "LocalLauncher",

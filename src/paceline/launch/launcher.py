@@ -23,7 +23,7 @@ class Detection:
 
 
 @dataclass(frozen=True)
-class Host:
+class LaunchHost:
     """A machine that ranks can be started on."""
 
     name: str
@@ -117,9 +117,9 @@ class Launcher(ABC):
     def detect(self) -> Detection:
         """Whether it can launch from here."""
 
-    def hosts(self) -> tuple[Host, ...]:
+    def hosts(self) -> tuple[LaunchHost, ...]:
         """The machines that ranks can be started on: this one, unless overridden."""
-        return (Host(platform.node(), os.cpu_count() or 1),)
+        return (LaunchHost(platform.node(), os.cpu_count() or 1),)
 
     def validate(self, nodes: int, processes: int) -> None:
         """Raise, with what to do, if so many ranks cannot be started; nothing starts before."""

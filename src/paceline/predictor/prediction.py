@@ -9,7 +9,7 @@ from paceline.plan.memory import Memory
 from paceline.plan.plan import Plan
 from paceline.predictor.ranks import RankSchedule, with_slowdowns
 from paceline.predictor.render import as_html, as_text, bound_by, losses_seconds
-from paceline.predictor.uncertainty import Interval
+from paceline.predictor.uncertainty import ThroughputInterval
 from paceline.step import Breakdown, Phase, Step, breakdown
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
@@ -40,7 +40,7 @@ class Prediction:
     sharing_seconds: float
     waiting_seconds: float
     training_flops: float
-    interval: Interval
+    interval: ThroughputInterval
     notes: tuple[str, ...] = ()
 
     @property

@@ -21,7 +21,7 @@ NORMAL_QUANTILE = 1.645
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class ThroughputInterval:
     """Factors on a predicted throughput that bound the measured one with 90 % probability.
 
     ``relative_error`` is the standard error of the logarithm whose interval is as wide.
@@ -32,7 +32,7 @@ class Interval:
     relative_error: float
 
     @classmethod
-    def symmetric(cls, relative_error: float) -> "Interval":
+    def symmetric(cls, relative_error: float) -> "ThroughputInterval":
         """Errors that lean to neither side."""
         spread = math.exp(NORMAL_QUANTILE * relative_error)
         return cls(1.0 / spread, spread, relative_error)
@@ -56,7 +56,7 @@ def combination_error(*, here: bool) -> float:
     return number("spread.model_error.here" if here else "spread.model_error.elsewhere")
 
 
-def interval(prepared: PreparedStep) -> Interval:
+def interval(prepared: PreparedStep) -> ThroughputInterval:
     """The interval of a prepared step.
 
     From launches on this machine: their variation, and the error of putting them together.
@@ -68,12 +68,14 @@ def interval(prepared: PreparedStep) -> Interval:
     launches = evidence.alone_error if beside is None else beside.relative_error
     if launches is not None:
         measured = prepared.exchange is None or prepared.plan.shard_degree in evidence.all_reduce
-        return Interval.symmetric(math.hypot(launches, combination_error(here=measured)))
+        return ThroughputInterval.symmetric(math.hypot(launches, combination_error(here=measured)))
     if prepared.taught is None:
-        return Interval.symmetric(number("spread.model_error.untaught"))
+        return ThroughputInterval.symmetric(number("spread.model_error.untaught"))
     rule = prepared.taught.rule(KNOWN_WORK if evidence.knows_work else COLD)
     deviation = math.sqrt(rule.noise**2 + taught_variance(prepared, prepared.taught))
-    return Interval(math.exp(rule.low * deviation), math.exp(rule.high * deviation), deviation)
+    return ThroughputInterval(
+        math.exp(rule.low * deviation), math.exp(rule.high * deviation), deviation
+    )
 
 
 def taught_variance(prepared: PreparedStep, taught: Taught) -> float:

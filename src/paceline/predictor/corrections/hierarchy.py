@@ -8,7 +8,7 @@ from typing import NamedTuple
 from paceline.predictor.corrections.covariates import Covariates
 
 
-class Estimate(NamedTuple):
+class Uncertain(NamedTuple):
     """A number with the variance of what is not known about it."""
 
     value: float
@@ -50,11 +50,11 @@ class Hierarchy:
     """What was fitted of a quantity: constant, deviations among levels, and the levels seen."""
 
     quantity: Quantity
-    constant: Estimate
+    constant: Uncertain
     deviations: Mapping[str, float]
-    levels: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+    levels: Mapping[str, Mapping[str, Uncertain]] = field(default_factory=dict)
 
-    def estimate(self, covariates: Covariates) -> Estimate:
+    def estimate(self, covariates: Covariates) -> Uncertain:
         """Constant plus the effects of the levels at hand; unknown ones widen the variance."""
         value, variance = self.constant
         for factor in self.quantity.factors:
@@ -66,7 +66,7 @@ class Hierarchy:
             elif level or not factor.optional:
                 value += factor.expected_effect(level)
                 variance += self.deviations[factor.name] ** 2
-        return Estimate(value, variance)
+        return Uncertain(value, variance)
 
     def knows(self, factor: str, covariates: Covariates) -> bool:
         """Whether the level at hand was among those that were fitted."""
@@ -77,7 +77,7 @@ def prior_hierarchy(quantity: Quantity) -> Hierarchy:
     """The quantity as it is before anything was measured."""
     return Hierarchy(
         quantity,
-        Estimate(quantity.prior, quantity.deviation**2),
+        Uncertain(quantity.prior, quantity.deviation**2),
         {factor.name: factor.deviation for factor in quantity.factors},
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from paceline.predictor.corrections.covariates import Covariates
-from paceline.predictor.corrections.hierarchy import Estimate, Hierarchy, logistic, prior_hierarchy
+from paceline.predictor.corrections.hierarchy import Hierarchy, Uncertain, logistic, prior_hierarchy
 from paceline.predictor.corrections.quantities import (
     BANDWIDTH,
     COMPUTING,
@@ -51,7 +51,7 @@ class CorrectionModel:
     frameworks: frozenset[str] = frozenset()
     most_devices: int = 1
 
-    def estimates(self, covariates: Covariates) -> dict[str, Estimate]:
+    def estimates(self, covariates: Covariates) -> dict[str, Uncertain]:
         """Every quantity, on its own scale, for a job."""
         return {name: each.estimate(covariates) for name, each in self.hierarchies.items()}
 
@@ -65,7 +65,7 @@ class Taught:
     assumed, not stated.
     """
 
-    estimates: Mapping[str, Estimate]
+    estimates: Mapping[str, Uncertain]
     rules: Mapping[str, ErrorRule]
     kind: str = ""
     bandwidth_spread: float = 0.0

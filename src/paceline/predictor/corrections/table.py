@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from paceline.located_toml import Table, shipped_toml
-from paceline.predictor.corrections.hierarchy import Estimate, Hierarchy
+from paceline.predictor.corrections.hierarchy import Hierarchy, Uncertain
 from paceline.predictor.corrections.model import CorrectionModel, ErrorRule
 from paceline.predictor.corrections.quantities import QUANTITIES
 
@@ -27,10 +27,10 @@ def read_corrections(root: Table) -> CorrectionModel:
         levels = own.table("levels").values if "levels" in own.values else {}
         hierarchies[quantity.name] = Hierarchy(
             quantity,
-            Estimate(own.values["constant"], own.values["variance"]),
+            Uncertain(own.values["constant"], own.values["variance"]),
             own.table("deviations").values if "deviations" in own.values else {},
             {
-                factor: {level: Estimate(*pair) for level, pair in seen.items()}
+                factor: {level: Uncertain(*pair) for level, pair in seen.items()}
                 for factor, seen in levels.items()
             },
         )

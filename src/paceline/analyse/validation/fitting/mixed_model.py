@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paceline.predictor.corrections.covariates import Covariates
-from paceline.predictor.corrections.hierarchy import Estimate, Hierarchy, Quantity
+from paceline.predictor.corrections.hierarchy import Hierarchy, Quantity, Uncertain
 
 FloatArray = npt.NDArray[np.float64]
 _DEGREES_OF_FREEDOM = 3.5
@@ -92,7 +92,7 @@ class MixedFit:
         """Each quantity with the levels that were seen."""
         found = {}
         for quantity in self.columns.quantities:
-            levels: dict[str, dict[str, Estimate]] = {}
+            levels: dict[str, dict[str, Uncertain]] = {}
             for (name, factor, level), column in self.columns.index.items():
                 if name == quantity.name and factor:
                     levels.setdefault(factor, {})[level] = self._estimate(column)
@@ -107,8 +107,8 @@ class MixedFit:
             )
         return found
 
-    def _estimate(self, column: int) -> Estimate:
-        return Estimate(float(self.vector[column]), float(self.covariance[column, column]))
+    def _estimate(self, column: int) -> Uncertain:
+        return Uncertain(float(self.vector[column]), float(self.covariance[column, column]))
 
 
 def solve(

@@ -12,7 +12,7 @@ from paceline.analyse.validation.fitting.mixed_model import Columns, MixedFit, s
 from paceline.analyse.validation.measurement import Configuration
 from paceline.analyse.validation.rows import row_covariates
 from paceline.predictor.corrections.covariates import Covariates
-from paceline.predictor.corrections.hierarchy import Estimate, Hierarchy, Quantity
+from paceline.predictor.corrections.hierarchy import Hierarchy, Quantity, Uncertain
 
 FloatArray = npt.NDArray[np.float64]
 _ROUNDS = 5
@@ -75,7 +75,7 @@ def row_weights(rows: Sequence[Covariates]) -> FloatArray:
     return np.array([counts[row.work, row.device] ** -0.5 for row in rows])
 
 
-def _of(hierarchy: Hierarchy, rows: Sequence[Covariates]) -> dict[str, dict[str, Estimate]]:
+def _of(hierarchy: Hierarchy, rows: Sequence[Covariates]) -> dict[str, dict[str, Uncertain]]:
     """The levels of a quantity that occur in some rows."""
     seen = {factor: {row.level(factor) for row in rows} for factor in hierarchy.levels}
     return {
