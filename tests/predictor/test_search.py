@@ -14,6 +14,7 @@ from paceline.plan.synchronisation import SYNCHRONISATIONS, synchronisation
 from paceline.predictor.predict import predict
 from paceline.predictor.search import PlanSearch, advise
 from paceline.predictor.search.space import divisors
+from paceline.predictor.step_corrections import NO_CORRECTIONS
 from paceline.workload.workload import Workload
 
 CASES = {
@@ -47,9 +48,11 @@ def slow_search_of(model, policy, pipeline):
     return search, search.run()
 
 
-def scheduled(search, plan):
+def scheduled(search, plan, corrections=NO_CORRECTIONS):
+    """The scheduler on one plan: uncorrected, as the search evaluates it, unless told."""
     workload = search.workload.with_batch(search.global_batch // plan.dp)
-    return predict(workload, search.cluster.with_devices(plan.devices), plan)
+    cluster = search.cluster.with_devices(plan.devices)
+    return predict(workload, cluster, plan, corrections=corrections)
 
 
 def agree(search, found, where):
@@ -121,16 +124,21 @@ def test_advice_ranks_plans_that_fit_and_says_why():
     assert all(own.why for own in advice.best)
     assert advice.tried == found.size
     fits = found.memory_bytes <= search.cluster.device.memory_bytes
-    assert steps[0] == pytest.approx(found.seconds[fits].min(), rel=0.01)
+    plans = [own.prediction.plan for own in advice.best]
+    assert steps == [scheduled(search, plan, None).step_seconds for plan in plans]
+    uncorrected = min(scheduled(search, plan).step_seconds for plan in plans)
+    assert uncorrected == pytest.approx(found.seconds[fits].min(), rel=0.01)
     assert 1 <= advice.close <= 4
 
 
 def test_plans_too_large_are_named_with_what_would_make_them_fit():
-    advice = advise(search_of("llama 7B fully sharded")[0])
+    search, _ = search_of("llama 7B fully sharded")
+    advice = advise(search)
     assert advice.infeasible
     for own in advice.infeasible:
         assert own.memory_bytes > 80e9
         assert own.step_seconds < advice.best[0].prediction.step_seconds
+        assert own.step_seconds == scheduled(search, own.plan, None).step_seconds
         assert "fits with --" in own.remedy or "more per device" in own.remedy
 
 

@@ -14,6 +14,7 @@ from paceline.plan.synchronisation import synchronisation
 from paceline.predictor.per_layer import PerLayerPlan, Way, choose_per_layer
 from paceline.predictor.per_layer.segments import segments
 from paceline.predictor.predict import predict
+from paceline.predictor.step_corrections import NO_CORRECTIONS
 from paceline.workload import zoo
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
@@ -90,9 +91,15 @@ def test_the_choice_is_that_of_trying_every_combination(graph, batch, shape, ban
 def test_one_way_for_all_layers_is_what_the_scheduler_says_of_it(network, batch):
     workload = Workload.of(network, batch)
     plan = choose_per_layer(workload, ETHERNET)
-    per_tensor = synchronisation("per_tensor")
-    data = predict(workload, ETHERNET, Plan(dp=8, synchronisation=per_tensor)).step_seconds
-    model = predict(workload.with_batch(8 * batch), ETHERNET, Plan(tp=8)).step_seconds
+
+    def scheduled(samples, spread):
+        uncorrected = predict(
+            workload.with_batch(samples), ETHERNET, spread, corrections=NO_CORRECTIONS
+        )
+        return uncorrected.step_seconds
+
+    data = scheduled(batch, Plan(dp=8, synchronisation=synchronisation("per_tensor")))
+    model = scheduled(8 * batch, Plan(tp=8))
     assert plan.all_in(Way.DATA).step.seconds == pytest.approx(data, rel=1e-9)
     assert plan.all_in(Way.MODEL).step.seconds == pytest.approx(model, rel=1e-9)
     assert plan.step.seconds <= min(data, model) * (1 + 1e-9)

@@ -130,16 +130,18 @@ def _largest(losses: dict[str, float]) -> list[tuple[str, float]]:
 def _infeasible(
     search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], best_seconds: float
 ) -> tuple[Infeasible, ...]:
-    """The fastest plans that do not fit, if they beat the best that does."""
-    faster = ~fits & (found.seconds < best_seconds)
+    """The fastest plans that do not fit, if they are predicted to beat the best that does."""
+    indices = found.best_by_layout(~fits, _FURTHER)
+    predicted = [(index, _prediction(search, found, index).step_seconds) for index in indices]
     return tuple(
         Infeasible(
             found.plan(index, search.like),
-            float(found.seconds[index]),
+            seconds,
             float(found.memory_bytes[index]),
             _remedy(search, found, fits, index),
         )
-        for index in found.best_by_layout(faster, _FURTHER)
+        for index, seconds in predicted
+        if seconds < best_seconds
     )
 
 
@@ -151,7 +153,8 @@ def _remedy(search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], inde
         return f"needs {format_bytes(float(missing))} more per device; take larger tp or pp"
     nearest = int(same[found.seconds[same].argmin()])
     changes = plan_changes(found.plan(index, search.like), found.plan(nearest, search.like))
-    return f"fits with {changes}: {format_seconds(float(found.seconds[nearest]))}"
+    seconds = _prediction(search, found, nearest).step_seconds
+    return f"fits with {changes}: {format_seconds(seconds)}"
 
 
 def plan_changes(before: Plan, after: Plan) -> str:

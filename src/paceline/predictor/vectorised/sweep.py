@@ -15,6 +15,7 @@ from paceline.predictor.predict import DEFAULT_FRAMEWORK, predict
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
+from paceline.predictor.step_corrections import cluster_corrections
 from paceline.predictor.update import update_traffic_bytes
 from paceline.predictor.vectorised.axes import Array, base_values
 from paceline.workload.precision import precision
@@ -52,7 +53,7 @@ class Sweep:
         return PreparedStep(replica, evidence, input_seconds=self.input_seconds)
 
     def predicted(self, batch: int, cluster: Cluster, plan: Plan) -> Prediction:
-        """The scheduler's prediction with the same settings."""
+        """The scheduler's prediction with the same settings: of the cluster alone, uncorrected."""
         return predict(
             self.workload.with_batch(batch),
             cluster,
@@ -60,6 +61,7 @@ class Sweep:
             efficiency=self.efficiency,
             input_seconds=self.input_seconds,
             evidence=Evidence(spread=self.jitter),
+            corrections=cluster_corrections(cluster.name),
         )
 
     def update_seconds(self, parameters: float, memory: Array) -> Array:
