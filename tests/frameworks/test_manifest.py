@@ -11,6 +11,7 @@ from paceline.frameworks.manifest import STATUSES, read_manifest
 from paceline.frameworks.operations import COMMON_OPERATIONS
 from paceline.measurement.job import INSTRUMENTS
 from paceline.measurement.readers.registry import readers
+from paceline.plugins import Plugin
 from paceline.predictor.frameworks import framework as profile
 
 MINE = """\
@@ -52,6 +53,10 @@ def plugins(monkeypatch):
         for part in ("manifests", "frameworks", "environments", "profiles", "recipes"):
             getattr(registry, part).cache_clear()
 
+    def registered(kind):
+        return [(Plugin(kind, name, "t", "a-package"), value) for name, value in given.items()]
+
+    monkeypatch.setattr(registry, "plugins", registered)
     monkeypatch.setattr(registry, "with_plugins", lambda kind, own, expected: {**own, **given})
     forget()
     yield given
@@ -129,7 +134,7 @@ def test_an_entry_point_gives_a_folder_or_a_manifest(folder, plugins, form):
 
 def test_an_entry_point_of_anything_else_is_refused(plugins):
     plugins["mine"] = 7
-    with pytest.raises(InputError, match="plugin 'mine' is 7"):
+    with pytest.raises(PacelineError, match="7 is no package or folder"):
         registry.manifests()
 
 

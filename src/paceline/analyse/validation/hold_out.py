@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
+from zlib import crc32
 
 from paceline.analyse.validation.fitting.problem import Problem
 from paceline.analyse.validation.fitting.statements import quantities_of, shipped_statements
@@ -14,6 +15,8 @@ from paceline.analyse.validation.rows import row_covariates
 from paceline.predictor.corrections.model import COLD, KNOWN_WORK, CorrectionModel
 from paceline.predictor.corrections.table import shipped_corrections
 
+_FOLDS = 16
+"""Groups are left out by sixteenths, each with its rows and those in which the same ran."""
 _SMALL_SCALE = 8
 _LARGE = "more than 8 devices"
 
@@ -43,7 +46,7 @@ PROTOCOLS = tuple(each for each in HoldOut if each is not HoldOut.GROUP)
 def level_of(configuration: Configuration, hold_out: HoldOut) -> str:
     """What of a row is left out; empty where the protocol has no question about it."""
     if hold_out is HoldOut.GROUP:
-        return _group_of(configuration)
+        return f"fold {crc32(_group_of(configuration).encode()) % _FOLDS}"
     if hold_out is HoldOut.SOURCE:
         return configuration.family
     if hold_out is HoldOut.SCALE:

@@ -50,6 +50,19 @@ class Problem:
         """The fit to all rows, variance components included."""
         return solve(self.columns, self.design, self.response, self.weights)
 
+    def solved_with_priors(self, noise: float) -> MixedFit:
+        """The fit to all rows with the deviations that factors begin with."""
+        nothing = np.zeros(0), np.zeros((0, 0))
+        start = MixedFit(self.columns, *nothing, {}, noise)
+        return solve(
+            self.columns,
+            self.design,
+            self.response,
+            self.weights,
+            start,
+            estimates_components=False,
+        )
+
     def without(self, leaves_out: Callable[[Configuration], bool]) -> dict[str, Hierarchy]:
         """The quantities as rows that are not left out teach them; levels of others are unknown."""
         kept = np.array([not leaves_out(row) for row in self.rows])

@@ -36,7 +36,10 @@ from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.step_corrections import NO_CORRECTIONS
 
 Say = Callable[[str], None]
-_ROUNDS = 4
+_ROUNDS = 3
+_LIKELY_NOISE = 0.06
+"""Noise of the fits that only say about which values a row is linearised. Their deviations are
+priors: with free ones shares run to 0 or 1, where a row says nothing more."""
 _LONGEST_MOVE = 1.0
 
 
@@ -60,9 +63,9 @@ class _Rows:
             for (row, prepared, seconds), own in zip(self.steps, values, strict=True)
         ]
 
-    def solved(self, statements: Sequence[Statement]) -> MixedFit:
-        """The fit to all statements, variance components included."""
-        return Problem(self.quantities, self.configurations, statements).solved()
+    def problem(self, statements: Sequence[Statement]) -> Problem:
+        """The statements as a linear system."""
+        return Problem(self.quantities, self.configurations, statements)
 
 
 def refit(
@@ -73,20 +76,19 @@ def refit(
     paired, alone = _Rows(SCALING, _pairs(measurements)), _Rows((COMPUTING,), _alone(measurements))
     model = prior_model()
     values = [_values(model, each) for each in paired.covariates]
-    fit, with_baseline = None, []
     for number in range(_ROUNDS):
         say(f"{len(paired.steps)} rows with baselines, round {number + 1} of {_ROUNDS}")
         with_baseline = paired.statements(values)
-        fit = paired.solved(with_baseline)
+        likely = paired.problem(with_baseline).solved_with_priors(_LIKELY_NOISE)
         values = [
-            _moved(old, fit, each) for old, each in zip(values, paired.covariates, strict=True)
+            _moved(old, likely, each) for old, each in zip(values, paired.covariates, strict=True)
         ]
-    assert fit is not None
+    fit = paired.problem(with_baseline).solved()
     hierarchies = {**model.hierarchies, **fit.hierarchies()}
     scaled = CorrectionModel(hierarchies)
     say(f"{len(alone.steps)} rows alone")
     lone = alone.statements([_values(scaled, each) for each in alone.covariates])
-    computing = alone.solved(lone)
+    computing = alone.problem(lone).solved()
     hierarchies |= computing.hierarchies()
     rows = [row for row, _, _ in (*paired.steps, *alone.steps)]
     effects = sum(len(levels) for h in hierarchies.values() for levels in h.levels.values())
