@@ -1,7 +1,7 @@
 """Check 7: model parallelism by filter against data parallelism along the five axes.
 
 The study says that model parallelism pays only at small batch, on slow links, for networks with
-heavy linear layers. Both ways train on the same samples per step. What holds here, and the two
+heavy linear layers. Both ways train on the same samples per step. What holds here, and the three
 corners where it does not, is asserted below and said in ``docs/sweeps-and-advice.md``.
 """
 
@@ -71,7 +71,7 @@ def show(network, axis, batch):
 
 @pytest.mark.parametrize("network", CONVOLUTIONAL)
 def test_networks_of_convolutions_gain_nothing_but_on_slow_devices(network):
-    """The corner: few samples per worker and a device several times slower.
+    """The corner: one sample per worker and a device fifty times slower.
 
     Convolutions of one small image are narrow products, which model parallelism makes squarer;
     that outweighs its messages only where computing is far slower than the link.
@@ -79,16 +79,22 @@ def test_networks_of_convolutions_gain_nothing_but_on_slow_devices(network):
     for axis, batch in LINES:
         show(network, axis, batch)
         pays = np.array(RANGES[axis])[gain(along(network, axis, batch)) > 1]
-        slow = 0.15 * BASE["flops"] / batch if axis == "flops" and batch < 64 else 0.0
+        slow = 0.02 * BASE["flops"] if axis == "flops" and batch == 1 else 0.0
         assert (pays < slow).all(), (axis, batch, pays)
 
 
 @pytest.mark.parametrize("network", HEAVY_LINEAR)
 def test_heavy_linear_layers_gain_at_small_batch_and_less_on_faster_links(network):
+    """The corner: among two nodes AlexNet gains a little even with 64 samples per worker.
+
+    Each has to gather the activations of one other only; the gradients are as many as ever.
+    """
     for axis, batch in LINES:
         show(network, axis, batch)
         if batch == 64:
-            assert (gain(along(network, axis, batch)) < 1).all(), axis
+            gains = gain(along(network, axis, batch))
+            pair = np.array(RANGES[axis]) == 2 if (axis, network) == ("nodes", "alexnet") else False
+            assert (gains < np.where(pair, 1.07, 1.0)).all(), axis
     crossings = {gigabits: batch_crossing(network, gigabits) for gigabits in (0.1, 1, 10, 100, 400)}
     print(f"{network}: first batch per worker where data parallelism wins, by Gbit/s: {crossings}")
     batches = list(crossings.values())
@@ -118,12 +124,13 @@ def test_more_workers_of_the_same_batch_turn_it_round_too(network):
     assert (crossing.faster_below, crossing.faster_beyond) == ("mp", "dp")
 
 
-@pytest.mark.parametrize(("network", "most"), [("alexnet", 16), ("vgg16", 1)])
+@pytest.mark.parametrize(("network", "most"), [("alexnet", 14), ("vgg16", 2)])
 def test_a_link_that_costs_nothing_leaves_the_traffic_of_weights(network, most):
     """The corner on fast links: every data-parallel worker updates and reads all weights.
 
     Model parallelism divides that memory traffic. Without bandwidth limits between nodes AlexNet
-    still gains at the smallest batches, so "only on slow links" does not hold there.
+    still gains at the smallest batches, VGG-16 at one sample, so "only on slow links" does not
+    hold there.
     """
     unlimited = batch_crossing(network, 1e9)
     print(f"{network} on a link of no cost: data parallel from {unlimited} per worker on")

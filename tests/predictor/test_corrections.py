@@ -117,7 +117,10 @@ def test_co_located_processes_slow_each_other_down_and_wait():
     alone = Evidence(alone_seconds=0.5)
     beside = replace(alone, colocation={8: Colocated(1.1, 1.05)})
     place, plan = CLUSTER.shaped(1, 8), Plan(dp=8)
-    apart, together = (predict(WORKLOAD, place, plan, evidence=e) for e in (alone, beside))
+    apart, together = (
+        predict(WORKLOAD, place, plan, evidence=e, corrections=NO_CORRECTIONS)
+        for e in (alone, beside)
+    )
     assert together.sharing_seconds == pytest.approx(0.1 * 0.5, rel=0.02)
     assert together.waiting_seconds == pytest.approx(0.05 * 1.1 * 0.5, rel=0.02)
     assert together.step_seconds - apart.step_seconds == pytest.approx(

@@ -93,7 +93,9 @@ def test_compression_and_rare_synchronisation_shrink_what_travels():
         8, framework="torch-single", compression=Compression(CompressionKind.FP16)
     ).exposed_communication_seconds
     rare = on_hkbu(
-        8, synchronisation=Synchronisation(Policy.ONE_MESSAGE, every_steps=10)
+        8,
+        framework="torch-single",
+        synchronisation=Synchronisation(Policy.ONE_MESSAGE, every_steps=10),
     ).exposed_communication_seconds
     assert half == pytest.approx(full / 2, rel=0.05)
     assert rare == pytest.approx(full / 10, rel=0.1)
@@ -132,12 +134,16 @@ def test_every_step_becomes_a_trace():
 
 
 def test_uneven_stages_can_be_given():
+    """The last stage of so small a model computes its vocabulary, which outweighs its blocks."""
     workload = Workload.of("gpt_h512_l8", 8, 128)
-    even = predict(workload, HKBU.shaped(1, 4), Plan(pp=4, micro_batch=1))
-    uneven = predict(
-        workload, HKBU.shaped(1, 4), Plan(pp=4, micro_batch=1, stage_layers=(5, 1, 1, 1))
-    )
-    assert uneven.step_seconds > even.step_seconds
+
+    def seconds(*blocks):
+        plan = Plan(pp=4, micro_batch=1, stage_layers=blocks)
+        return predict(workload, HKBU.shaped(1, 4), plan).step_seconds
+
+    even = predict(workload, HKBU.shaped(1, 4), Plan(pp=4, micro_batch=1)).step_seconds
+    assert seconds(2, 2, 2, 2) == pytest.approx(even)
+    assert seconds(3, 2, 2, 1) < even < seconds(1, 1, 1, 5)
 
 
 def test_what_if_bounds_every_improvement():

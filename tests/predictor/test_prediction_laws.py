@@ -13,6 +13,7 @@ from paceline.predictor.collectives import library
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.frameworks import framework
 from paceline.predictor.predict import predict
+from paceline.predictor.step_corrections import NO_CORRECTIONS
 from paceline.step import Phase
 from paceline.workload.workload import Workload
 
@@ -42,10 +43,11 @@ POLICIES = st.sampled_from([None, *sorted(SYNCHRONISATIONS)])
 LAW = settings(max_examples=15, deadline=None)
 
 
-def prediction(name, plan, policy=None, cluster=CLUSTER, batch=None):
+def prediction(name, plan, policy=None, cluster=CLUSTER, batch=None, corrections=None):
     workload = NETWORKS[name] if batch is None else NETWORKS[name].with_batch(batch)
     chosen = None if policy is None else synchronisation(policy)
-    return predict(workload, cluster.with_nodes(2), replace(plan, synchronisation=chosen))
+    chosen_plan = replace(plan, synchronisation=chosen)
+    return predict(workload, cluster.with_nodes(2), chosen_plan, corrections=corrections)
 
 
 def faster_links(cluster, factor):
@@ -132,6 +134,8 @@ def test_one_device_communicates_nothing(name, policy):
 @LAW
 @given(NAMES, st.sampled_from(["one_message", "bucketed", "per_tensor"]), st.floats(0.25, 4))
 def test_scaling_every_rate_scales_the_step(name, policy, k):
+    """Without corrections: what they add per step is a time, and no rate."""
+
     def timeless(which):
         """The library without times of its own: only rates are left."""
         profile = library(which)
@@ -160,7 +164,8 @@ def test_scaling_every_rate_scales_the_step(name, policy, k):
             "host": replace(cluster.host, bandwidth=cluster.host.bandwidth * factor),
         }
         place = replace(cluster, device=device, **links)
-        return prediction(name, Plan(dp=16, framework=bare), policy, cluster=place)
+        plan = Plan(dp=16, framework=bare)
+        return prediction(name, plan, policy, cluster=place, corrections=NO_CORRECTIONS)
 
     assert scaled(k).step_seconds == pytest.approx(scaled(1.0).step_seconds / k, rel=1e-6)
 
