@@ -153,7 +153,7 @@ def test_published_names_its_sources():
     text = run(published, "--sources")
     assert "Apache-2.0" in text
     document = json.loads(run(published, "--sources", "--json"))
-    assert sum(source["rows"] for source in document["sources"]) == 1948
+    assert sum(source["rows"] for source in document["sources"]) == 2721 + 1409
 
 
 def test_published_suggests_names():

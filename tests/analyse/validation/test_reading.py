@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from paceline.analyse.validation.reading import read_tables
-from paceline.analyse.validation.reference import reference_sources, reference_table
+from paceline.analyse.validation.reference import layout_table, reference_sources, reference_table
 from paceline.analyse.validation.selection import to_csv
 from paceline.errors import InputError
 
@@ -177,11 +177,12 @@ def test_gzip_and_several_files_are_read_as_one_table(tmp_path):
 
 def test_the_reference_is_complete_and_every_row_names_its_source():
     table = reference_table()
-    assert len(table.measurements) == 1948
+    assert len(table.measurements) == 2721
     assert not table.problems
     listed = {(source.family, source.repository) for source in reference_sources()}
-    assert {(row.configuration.family, row.source) for row in table.measurements} == listed
-    assert sum(source.rows for source in reference_sources()) == 1948
+    rows = [*table.measurements, *layout_table().measurements]
+    assert {(row.configuration.family, row.source) for row in rows} == listed
+    assert sum(source.rows for source in reference_sources()) == 2721 + 1409
     assert all(row.source_path for row in table.measurements)
 
 

@@ -12,11 +12,11 @@ ROWS = reference_table().measurements
 @pytest.mark.parametrize(
     ("conditions", "count"),
     [
-        (["family=hkbu"], 128),
-        (["family=hkbu", "nodes>1"], 84),
-        (["family!=vtrain"], 1948 - 566),
-        (["seq_len=65536"], 5),
-        (["tp="], 12),
+        (["family=hkbu"], 164),
+        (["family=hkbu", "nodes>1"], 120),
+        (["family!=vtrain"], 2721 - 566),
+        (["seq_len=65536"], 8),
+        (["tp="], 100),
     ],
 )
 def test_conditions(conditions, count):

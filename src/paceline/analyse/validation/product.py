@@ -39,7 +39,9 @@ class PacelineModel:
         prediction = prediction_of(
             prepared_on(
                 row_replica(configuration),
-                evidence=NO_EVIDENCE if baseline is None else baseline_evidence(baseline),
+                evidence=NO_EVIDENCE
+                if baseline is None
+                else baseline_evidence(baseline, configuration),
                 program=job.program,
                 model=self._model(configuration),
                 bandwidth_spread=job.bandwidth_spread,
@@ -82,7 +84,7 @@ class PhysicsAlone:
         else:
             prepared = prepared_on(
                 row_replica(configuration),
-                evidence=baseline_evidence(baseline),
+                evidence=baseline_evidence(baseline, configuration),
                 corrections=NO_CORRECTIONS,
             )
         return Forecast(_throughput(job_of(configuration), prepared.seconds()))

@@ -1,5 +1,6 @@
 """Published rows as prepared steps: the same road as any prediction."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 from paceline.analyse.validation.jobs import job_of
@@ -10,6 +11,12 @@ from paceline.predictor.predict import prepared_on, replica_of
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
 from paceline.predictor.step_corrections import NO_CORRECTIONS
+
+_WHAT_COMPUTES = (
+    *("model", "hidden", "layers", "heads", "kv_heads", "feed_forward", "vocabulary", "n_params"),
+    *("device", "precision", "task"),
+)
+"""What of a row says how long a device computes."""
 
 
 def measured_seconds(row: Measurement) -> float:
@@ -23,10 +30,15 @@ def prepared_row(configuration: Configuration) -> PreparedStep:
     return _prepared(configuration.unnamed)
 
 
-def baseline_evidence(baseline: Measurement) -> Evidence:
-    """The measured baseline of a group, as evidence for its other rows."""
-    known = Baseline(prepared_row(baseline.configuration), measured_seconds(baseline))
-    return Evidence(baseline=known)
+def baseline_evidence(baseline: Measurement, row: Configuration) -> Evidence:
+    """The measured baseline of a group, as evidence for another row of it.
+
+    Where the row's model or device is not known, the baseline is taken to be of the same.
+    """
+    known = baseline.configuration
+    if job_of(row).cold_obstacle:
+        known = replace(known, **{name: getattr(row, name) for name in _WHAT_COMPUTES})
+    return Evidence(baseline=Baseline(prepared_row(known), measured_seconds(baseline)))
 
 
 def row_replica(configuration: Configuration) -> Replica:

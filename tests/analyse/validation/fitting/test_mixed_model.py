@@ -39,7 +39,7 @@ def test_a_factor_that_explains_nothing_shrinks():
     of_device = {f"d{n}": value for n, value in enumerate(choose.normal(0, 0.4, 20))}
     measured = [of_device[each.device] + choose.normal(0, 0.05) for each in where]
     found = fitted(where, measured)
-    assert found.deviations["device"] == pytest.approx(0.4, abs=0.15)
+    assert found.deviations["device"] == pytest.approx(0.4, abs=0.2)
     assert found.deviations["site"] < 0.25
 
 

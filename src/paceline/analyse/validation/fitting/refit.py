@@ -115,7 +115,7 @@ def _pairs(
         try:
             prepared = prepared_on(
                 row_replica(row.configuration),
-                evidence=baseline_evidence(case.baseline),
+                evidence=baseline_evidence(case.baseline, row.configuration),
                 corrections=NO_CORRECTIONS,
             )
             prepared.seconds()
