@@ -24,7 +24,8 @@ def run(line):
 
 def test_one_axis_is_a_table_a_figure_and_its_crossover(tmp_path):
     figure = tmp_path / "f7.svg"
-    text = run(f"{SWEEP} --batch 26 --axis link=1gbit..4000gbit:20 --figure {figure}")
+    sweep = SWEEP.replace("hkbu-v100-pcie", "hkbu-v100-pcie-100g")
+    text = run(f"{sweep} --batch 26 --axis link=1gbit..4000gbit:20 --figure {figure}")
     assert "samples/s" in text and "●" in text and "Next: paceline sweep" in text
     assert "mp is faster below link" in text
     assert max(map(len, text.splitlines()[:-1])) <= 100
