@@ -12,6 +12,7 @@ from paceline.api.requests import (
     cluster_of,
     job_words,
     plan_of,
+    program_of,
     trace_of,
     workload_of,
 )
@@ -59,8 +60,9 @@ def predict(
     ``batch`` (samples per replica), ``global_batch``, ``seq`` (tokens per sample),
     ``precision``, ``optimiser``, ``inputs``, ``trace``; ``device``, ``link``, ``intra_link``,
     ``nodes``, ``processes`` (on each node); ``measured_step`` and ``input_time`` (seconds,
-    "253ms"), ``jitter``. ``evidence`` is what was measured of the job, or a study of it. Without
-    a cluster, device or trace the place is this machine (`predict_here`).
+    "253ms"), ``jitter``; ``tuning`` (plain, reference, tuned). ``evidence`` is what was measured
+    of the job, or a study of it. Without a cluster, device or trace the place is this machine
+    (`predict_here`).
     """
     words = job_words(words)
     somewhere = cluster is not None or words.get("device") or words.get("trace") is not None
@@ -234,6 +236,7 @@ def _prepared(
         place,
         chosen,
         evidence=_evidence(words, evidence),
+        program=program_of(words),
         input_seconds=0.0 if preparing is None else parse_seconds(preparing),
     )
 

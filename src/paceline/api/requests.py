@@ -8,10 +8,12 @@ from typing import Any, TypedDict, cast
 from paceline.api.models import batch_of, graph_of
 from paceline.errors import InputError
 from paceline.hardware import Cluster, catalogue
+from paceline.hardware.usual_links import with_usual_links
 from paceline.naming import look_up
 from paceline.plan.compression import NO_COMPRESSION, Compression, CompressionKind
 from paceline.plan.plan import PipelineSchedule, Plan, Recompute, plan_for
 from paceline.plan.synchronisation import Synchronisation, synchronisation
+from paceline.predictor.corrections.covariates import Program, Tuning
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
 from paceline.predictor.traces import TRACED_DEVICE, example_trace, traced_graph
@@ -91,13 +93,20 @@ class MeasuredWords(TypedDict, total=False):
     jitter: float | None
 
 
-class JobWords(WorkloadWords, PlaceWords, PlanWords, MeasuredWords, total=False):
+class ProgramWords(TypedDict, total=False):
+    """Which program trains: ``tuning`` is plain (a script as it comes), reference (a maintained
+    implementation) or tuned (a record run)."""
+
+    tuning: str | None
+
+
+class JobWords(WorkloadWords, PlaceWords, PlanWords, MeasuredWords, ProgramWords, total=False):
     """Every keyword that a prediction takes."""
 
 
 def job_words(words: Mapping[str, Any]) -> JobWords:
     """``words`` as keywords of a prediction; one that means nothing is refused."""
-    parts = (WorkloadWords, PlaceWords, PlanWords, MeasuredWords)
+    parts = (WorkloadWords, PlaceWords, PlanWords, MeasuredWords, ProgramWords)
     known = {name: None for part in parts for name in part.__annotations__}
     for word in words:
         look_up("option", word, known, f"one of {', '.join(known)}")
@@ -165,6 +174,15 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
     )
 
 
+def program_of(words: JobWords) -> Program:
+    """What is said of the program that trains."""
+    name = words.get("tuning")
+    if name is None:
+        return Program()
+    known = {str(each): each for each in Tuning}
+    return Program(tuning=look_up("tuning", name, known, f"one of {', '.join(known)}"))
+
+
 def synchronisation_of(words: JobWords) -> Synchronisation | None:
     """The synchronisation that is asked for; None for the framework's own."""
     overlap, bucket = words.get("overlap"), words.get("bucket")
@@ -209,14 +227,8 @@ def _whole_cluster(
             "name one: --cluster dgx-a100 -j 4x8 ('paceline hardware clusters' lists all), "
             "or --device a100_sxm_80gb",
         )
-    most = processes or 1
-    if most > 1 and intra is None:
-        raise InputError(
-            f"{most} devices per node and no link between them",
-            "name it: --intra-link pcie4_x16 ('paceline hardware links' lists all)",
-        )
     found = catalogue.device(device)
-    return Cluster(found.name, found, most, 1, intra, inter)
+    return with_usual_links(found, words.get("nodes") or 1, processes or 1, intra, inter)
 
 
 def _global_share(words: JobWords, replicas: int) -> int | None:

@@ -90,6 +90,12 @@ _MEASURED = (
     click.option("--measured-step", help="A measured step of one device alone, as in 253ms."),
     click.option("--input-time", help="Reading and preparing a batch, as in 20ms."),
     click.option(
+        "--tuning",
+        type=click.Choice(["plain", "reference", "tuned"]),
+        help="How well the program is tuned: a script as it comes, a maintained implementation, "
+        "a record run.  [default: unknown, part of the interval]",
+    ),
+    click.option(
         "--jitter",
         type=click.FloatRange(0.0, 10.0),
         help="Coefficient of variation of workers' times, as in 0.02.",

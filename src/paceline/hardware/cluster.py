@@ -16,7 +16,8 @@ class Cluster:
 
     ``intra`` joins the devices of a node, ``inter`` the nodes, ``host`` a device to the memory
     of its host. ``oversubscription`` is the factor by which the nodes' cards together exceed
-    the core of the network (1: full bisection).
+    the core of the network (1: full bisection). ``bandwidth_spread`` is the standard deviation
+    of the logarithm of the bandwidth of links that are assumed, not stated.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Cluster:
     host: Link | None = None
     nics_per_node: int = 1
     oversubscription: float = 1.0
+    bandwidth_spread: float = 0.0
     price_per_device_hour: float | None = None
     notes: str = ""
     provenance: Mapping[str, Provenance] = field(default_factory=dict, compare=False)

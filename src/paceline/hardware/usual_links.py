@@ -9,6 +9,7 @@ interval by what such networks vary (`UsualLink.spread`).
 from dataclasses import dataclass
 
 from paceline.hardware import catalogue
+from paceline.hardware.cluster import Cluster
 from paceline.hardware.device import Device
 from paceline.hardware.link import Link
 
@@ -60,6 +61,43 @@ def usual_outer_link(device: Device, devices_per_node: int) -> UsualLink:
     name, per_device = next((name, each) for since, name, each in table if _year(device) >= since)
     cards = max(1, round(per_device * devices_per_node))
     return UsualLink(catalogue.link(name), cards, _OUTER_SPREAD)
+
+
+def with_usual_links(
+    device: Device,
+    nodes: int,
+    devices_per_node: int,
+    inner: Link | None = None,
+    outer: Link | None = None,
+    cards: int | None = None,
+) -> Cluster:
+    """So many nodes of a device, with the usual links where none is stated.
+
+    Its notes say what was assumed, its ``bandwidth_spread`` how much such links vary.
+    """
+    notes, spread = [], 0.0
+    if devices_per_node > 1 and inner is None:
+        usual = usual_inner_link(device)
+        inner, spread = usual.link, usual.spread if nodes == 1 else 0.0
+        notes.append(f"the link in a node is not stated: {inner.name}, as usual, is assumed")
+    if nodes > 1 and outer is None:
+        usual = usual_outer_link(device, devices_per_node)
+        outer, cards, spread = usual.link, cards or usual.cards, usual.spread
+        notes.append(
+            f"the network is not stated: {cards} x {outer.name} per node, as usual, is assumed; "
+            "--link names another"
+        )
+    return Cluster(
+        device.name,
+        device,
+        devices_per_node,
+        nodes,
+        inner if devices_per_node > 1 else None,
+        outer,
+        nics_per_node=cards or 1,
+        bandwidth_spread=spread,
+        notes="; ".join(notes),
+    )
 
 
 def _is_socketed(device: Device) -> bool:

@@ -33,15 +33,13 @@ def predict(
     input_seconds: float = 0.0,
     efficiency: Efficiency | None = None,
     model: CorrectionModel | None = None,
-    bandwidth_spread: float = 0.0,
 ) -> Prediction:
     """Predict one training step of ``workload`` on ``cluster`` under ``plan``.
 
     ``evidence`` is what was measured: it goes before what the model says. ``program`` is what is
     known of the program that trains. Published measurements correct the step (``model``; those
     that come with the package unless given); ``corrections`` are taken instead as they are.
-    ``input_seconds`` is what reading and preparing a batch takes. ``bandwidth_spread`` is the
-    standard deviation of the logarithm of a bandwidth that is assumed.
+    ``input_seconds`` is what reading and preparing a batch takes.
     """
     return prediction_of(
         prepare(
@@ -54,7 +52,6 @@ def predict(
             input_seconds=input_seconds,
             efficiency=efficiency,
             model=model,
-            bandwidth_spread=bandwidth_spread,
         )
     )
 
@@ -70,7 +67,6 @@ def prepare(
     input_seconds: float = 0.0,
     efficiency: Efficiency | None = None,
     model: CorrectionModel | None = None,
-    bandwidth_spread: float = 0.0,
 ) -> PreparedStep:
     """What `predict` schedules, checked: a workload that the plan can divide on the cluster."""
     known = evidence or NO_EVIDENCE
@@ -82,7 +78,6 @@ def prepare(
         corrections=corrections,
         input_seconds=input_seconds,
         model=model,
-        bandwidth_spread=bandwidth_spread,
     )
 
 
@@ -110,13 +105,12 @@ def prepared_on(
     corrections: StepCorrections | None = None,
     input_seconds: float = 0.0,
     model: CorrectionModel | None = None,
-    bandwidth_spread: float = 0.0,
 ) -> PreparedStep:
     """As `prepare`, for a replica that is already there."""
     taught, cluster = None, replica.cluster
     if corrections is None and not cluster.device.is_processor:
         covariates = covariates_of(replica.workload, cluster, replica.framework.name, program)
-        taught = taught_by(model or shipped_corrections(), covariates, bandwidth_spread)
+        taught = taught_by(model or shipped_corrections(), covariates, cluster.bandwidth_spread)
         corrections = _with_cluster(taught, cluster.name)
     return PreparedStep(replica, evidence, corrections, input_seconds, taught=taught)
 

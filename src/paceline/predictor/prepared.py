@@ -379,6 +379,8 @@ class PreparedStep:
         notes = []
         if self.evidence.source:
             notes.append(self.evidence.source)
+        if self.cluster.bandwidth_spread:
+            notes.append(self.cluster.notes or "links are assumed, not stated")
         if self.input_seconds == 0 and self.evidence.input_seconds is None:
             notes.append("reading and preparing the input is taken to keep up")
         if self.variation is None and self.colocated is None and self.plan.devices > 1:

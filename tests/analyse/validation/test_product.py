@@ -80,7 +80,7 @@ def test_a_network_that_is_not_stated_is_the_usual_one_of_the_generation(device,
     ).configuration
     job = job_of(unstated)
     assert (job.cluster.inter.name, job.cluster.nics_per_node) == (link, cards)
-    assert job.bandwidth_spread > 0
+    assert job.cluster.bandwidth_spread > 0
     assert any(link in text for text in job.assumptions)
 
 
@@ -88,16 +88,15 @@ def test_an_assumed_network_widens_the_interval():
     many = row("hkbu-0004")
     baseline = row(many.configuration.baseline_id)
     stated = model(None).predict(many.configuration, baseline)
-    same = dataclasses.replace(job_of(many.configuration), bandwidth_spread=0.7)
+    same = job_of(many.configuration)
     assumed = predict(
         same.workload,
-        same.cluster,
+        dataclasses.replace(same.cluster, bandwidth_spread=0.7),
         same.plan,
         program=same.program,
         evidence=Evidence(
             baseline=Baseline(_prepared(baseline.configuration), measured_seconds(baseline))
         ),
-        bandwidth_spread=same.bandwidth_spread,
     )
     assert assumed.interval.high / assumed.interval.low > stated.high / stated.low
 
@@ -180,7 +179,6 @@ def test_the_answer_of_validate_is_that_of_predict(identifier, given):
         job.plan,
         program=job.program,
         evidence=evidence,
-        bandwidth_spread=job.bandwidth_spread,
     )
     throughput = job.samples * job.units_per_sample / direct.step_seconds
     assert answer.throughput == pytest.approx(throughput, rel=1e-12)

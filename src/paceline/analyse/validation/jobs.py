@@ -14,7 +14,7 @@ from paceline.analyse.validation.measurement import Configuration
 from paceline.analyse.validation.workloads import black_box, graph_of, tokens_per_sample
 from paceline.errors import PacelineError, UnknownNameError
 from paceline.hardware import Cluster, Device, Link, catalogue
-from paceline.hardware.usual_links import UsualLink, usual_inner_link, usual_outer_link
+from paceline.hardware.usual_links import with_usual_links
 from paceline.plan.plan import Plan, Recompute
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
 from paceline.predictor.corrections.covariates import Program, Tuning
@@ -44,8 +44,7 @@ class Job:
     ``cold_obstacle`` says why its time cannot be predicted from nothing (a black box, a device
     that the catalogue lacks); empty if it can. ``units_per_sample`` is what throughput counts
     per sample of the workload (tokens of a sequence), ``samples`` the samples of a step of the
-    whole job. ``assumptions`` say what the row does not, ``bandwidth_spread`` is the standard
-    deviation of the logarithm of an assumed link's bandwidth.
+    whole job. ``assumptions`` say what the row does not.
     """
 
     workload: Workload
@@ -56,7 +55,6 @@ class Job:
     samples: float
     cold_obstacle: str
     assumptions: tuple[str, ...]
-    bandwidth_spread: float
 
 
 def job_of(configuration: Configuration) -> Job:
@@ -75,7 +73,7 @@ def _job(configuration: Configuration) -> Job:
     elif graph.name.startswith("gpt_h") and "_h" not in configuration.model:
         assumptions.append(f"model '{configuration.model}' taken as {graph.name}")
     profile = _framework(configuration, assumptions)
-    cluster, spread = _cluster(configuration, device, assumptions)
+    cluster = _cluster(configuration, device, assumptions)
     units = tokens_per_sample(configuration, graph)
     samples = configuration.global_batch
     if configuration.batch_unit == "tokens":
@@ -101,7 +99,6 @@ def _job(configuration: Configuration) -> Job:
         samples,
         obstacle,
         tuple(assumptions),
-        spread,
     )
 
 
@@ -175,34 +172,19 @@ def _known_framework(name: str) -> FrameworkProfile | None:
         return None
 
 
-def _cluster(
-    configuration: Configuration, device: Device, assumptions: list[str]
-) -> tuple[Cluster, float]:
-    """The machine, its links as usual where they are not stated, and how much those vary."""
-    inner = outer = None
-    cards, spread = configuration.nics_per_node or 1, 0.0
-    if configuration.devices_per_node > 1:
-        usual = usual_inner_link(device)
-        inner = _link(configuration.intra_link)
-        if inner is None:
-            inner = _assumed(usual, "in a node", configuration.intra_link, assumptions)
-            spread = usual.spread if configuration.nodes == 1 else 0.0
-    if configuration.nodes > 1:
-        usual = usual_outer_link(device, configuration.devices_per_node)
-        outer = _link(configuration.inter_link)
-        if outer is None:
-            outer = _assumed(usual, "between nodes", configuration.inter_link, assumptions)
-            cards, spread = configuration.nics_per_node or usual.cards, usual.spread
-    cluster = Cluster(
-        "published",
+def _cluster(configuration: Configuration, device: Device, assumptions: list[str]) -> Cluster:
+    """The machine, its links as usual where they are not stated."""
+    found = with_usual_links(
         device,
-        configuration.devices_per_node,
         configuration.nodes,
-        inner,
-        outer,
-        nics_per_node=cards,
+        configuration.devices_per_node,
+        _link(configuration.intra_link),
+        _link(configuration.inter_link),
+        configuration.nics_per_node,
     )
-    return cluster, spread
+    if found.notes:
+        assumptions.append(found.notes)
+    return replace(found, name="published", notes="")
 
 
 def _link(name: str) -> Link | None:
@@ -211,14 +193,6 @@ def _link(name: str) -> Link | None:
     except PacelineError:
         return None
     return None if link is None or link.bandwidth is None else link
-
-
-def _assumed(usual: UsualLink, where: str, name: str, assumptions: list[str]) -> Link:
-    cards = f"{usual.cards} x " if usual.cards > 1 else ""
-    assumptions.append(
-        f"link {where} '{name or 'not stated'}' taken as {cards}{usual.link.name}, as usual"
-    )
-    return usual.link
 
 
 def _plan(

@@ -44,7 +44,6 @@ class PacelineModel:
                 else baseline_evidence(baseline, configuration),
                 program=job.program,
                 model=self._model(configuration),
-                bandwidth_spread=job.bandwidth_spread,
             )
         )
         throughput = _throughput(job, prediction.step_seconds)

@@ -83,7 +83,7 @@ def _error(
 ) -> LeftOutError:
     """A row's error and deviation, linear about where it was linearised."""
     statement, row = problem.statements[number], problem.rows[number]
-    spread = job_of(row).bandwidth_spread
+    spread = job_of(row).cluster.bandwidth_spread
     log_step, variance = 0.0, noise**2
     for name, slope in statement.slopes.items():
         value, own = fitted[name].estimate(problem.covariates[number])
