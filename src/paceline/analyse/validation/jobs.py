@@ -182,6 +182,9 @@ def _cluster(configuration: Configuration, device: Device, assumptions: list[str
         _link(configuration.inter_link),
         configuration.nics_per_node,
     )
+    for name in (configuration.intra_link, configuration.inter_link):
+        if name and _link(name) is None:
+            assumptions.append(f"link '{name}' is not in the catalogue")
     if found.notes:
         assumptions.append(found.notes)
     return replace(found, name="published", notes="")
