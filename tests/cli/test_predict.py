@@ -39,6 +39,22 @@ def test_several_places_are_compared():
     assert "90 %" in text
 
 
+def test_links_that_nobody_states_are_the_usual_ones_which_is_said_and_less_certain():
+    place = (*RESNET, "--device", "k80", "-j", "2x1")
+    text = " ".join(run(predict, *place).split())
+    assert "the network is not stated: 1 x eth_10g per node, as usual, is assumed" in text
+    inside = run(predict, *RESNET, "--device", "k80", "-j", "1x2")
+    assert "the link in a node is not stated: pcie3_x16, as usual, is assumed" in inside
+    assumed, stated = (
+        json.loads(run(predict, *place, *link, "--json"))["predictions"][0]
+        for link in ((), ("--link", "eth_10g"))
+    )
+    assert assumed["step_seconds"] == pytest.approx(stated["step_seconds"])
+    low, high = assumed["step_seconds_interval_90"]
+    assert low <= stated["step_seconds_interval_90"][0]
+    assert high > stated["step_seconds_interval_90"][1]
+
+
 def test_any_plan_can_be_given_and_comes_back_as_json():
     text = run(
         predict,
@@ -160,7 +176,6 @@ def test_whatif_shows_resources_and_plans():
         ((*RESNET, *HKBU, "--stage-layers", "a,b"), "is not a list of numbers"),
         ((*RESNET, *HKBU, "--global-batch", "64"), "both --batch and --global-batch"),
         ((*RESNET, *HKBU, "--framework", "horovd"), r"no framework named 'horovd'\. Near: horovod"),
-        ((*RESNET, "--device", "k80", "-j", "1x2"), "no link between them"),
         ((*RESNET, *HKBU, "--precision", "fp17"), "no precision named 'fp17'"),
     ],
 )
