@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from functools import cache
 
-from paceline.located_toml import Table, shipped_toml
+from paceline.constants import built_from_constants, constant, numbers_of
+from paceline.located_toml import Table
 from paceline.predictor.corrections.hierarchy import Hierarchy, Uncertain
 from paceline.predictor.corrections.model import CorrectionModel, ErrorRule
 from paceline.predictor.corrections.quantities import QUANTITIES
@@ -13,13 +13,14 @@ FILE = ("data", "constants", "corrections.toml")
 _DIGITS = 5
 
 
-@cache
+@built_from_constants
 def shipped_corrections() -> CorrectionModel:
-    """The corrections that come with the package."""
-    return read_corrections(shipped_toml(*FILE))
+    """The corrections that come with the package (see `paceline.constants`)."""
+    fitted_on = constant("corrections.computing.constant").fitted_on
+    return read_corrections(numbers_of("corrections"), fitted_on)
 
 
-def read_corrections(root: Table) -> CorrectionModel:
+def read_corrections(root: Table, fitted_on: str = "") -> CorrectionModel:
     """The model of a file as `corrections_toml` writes it."""
     hierarchies = {}
     for quantity in QUANTITIES:
@@ -38,7 +39,7 @@ def read_corrections(root: Table) -> CorrectionModel:
     return CorrectionModel(
         hierarchies,
         {mode: ErrorRule(**rule) for mode, rule in root.table("errors").values.items()},
-        root.table("origin").table("published").text_of("fitted_on"),
+        fitted_on,
         frozenset(domain.names("devices")),
         frozenset(domain.names("frameworks")),
         int(domain.values["most_devices"]),
