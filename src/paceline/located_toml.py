@@ -1,7 +1,7 @@
 """The one reader of TOML: every value checked, every mistake told with its file and line.
 
 `read_toml` (a user's file), `shipped_toml` (one of the package) and `parse_toml` (a text) give the
-root `Table`; a table gives its values by what they have to be, and its inner tables::
+root `TomlTable`; a table gives its values by what they have to be, and its inner tables::
 
     root = read_toml(Path("lab.toml"))
     for name, table in root.table("device").tables().items():
@@ -29,7 +29,7 @@ _KEY = r"""(?:^|[\s{{,.])["']?{}["']?\s*="""
 
 
 @dataclass(frozen=True)
-class Table:
+class TomlTable:
     """One table of a TOML file, with what is needed to point at a mistake in it.
 
     ``path`` are the keys that lead to it from the root, with a number after the name of an array
@@ -82,26 +82,26 @@ class Table:
             if key not in self.values:
                 self.fail(None, f"{self.title} has no {key}", f"add {key} = ...")
 
-    def table(self, key: str) -> "Table":
+    def table(self, key: str) -> "TomlTable":
         """The inner table ``key``; an empty one where the key is absent."""
         return self._inner(key, self.values.get(key, {}), (key,))
 
-    def tables(self) -> dict[str, "Table"]:
+    def tables(self) -> dict[str, "TomlTable"]:
         """Every entry by name; all of them have to be tables."""
         return {key: self.table(key) for key in self.values}
 
-    def array(self, key: str) -> list["Table"]:
+    def array(self, key: str) -> list["TomlTable"]:
         """The tables written as ``[[key]]``; none where the key is absent."""
         entries = self.values.get(key, [])
         if not isinstance(entries, list):
             self.fail(key, f"{key} is {entries!r}, not a list of tables", f"write [[{key}]]")
         return [self._inner(key, entry, (key, index)) for index, entry in enumerate(entries)]
 
-    def _inner(self, key: str, values: object, path: TablePath) -> "Table":
+    def _inner(self, key: str, values: object, path: TablePath) -> "TomlTable":
         if not isinstance(values, dict):
             header = ".".join([*map(str, self.path), key])
             self.fail(key, f"{key} is {values!r}, not a table", f"write [{header}] above its keys")
-        return Table(self.file, self.text, (*self.path, *path), values)
+        return TomlTable(self.file, self.text, (*self.path, *path), values)
 
     def parsed(
         self, key: str, parse: Callable[[Any], float], may_be_zero: bool = False
@@ -171,17 +171,17 @@ class Table:
         return [float(item) for item in value]
 
 
-def parse_toml(text: str, file: str) -> Table:
+def parse_toml(text: str, file: str) -> TomlTable:
     """The root table of a text; ``file`` is its name in messages."""
     try:
-        return Table(file, text, (), tomllib.loads(text))
+        return TomlTable(file, text, (), tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InputError(
             f"{file} is not TOML: {error}", 'one KEY = VALUE per line, text in "quotes"'
         ) from None
 
 
-def read_toml(path: Path) -> Table:
+def read_toml(path: Path) -> TomlTable:
     """The root table of a user's file."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -191,7 +191,7 @@ def read_toml(path: Path) -> Table:
     return parse_toml(text, str(path))
 
 
-def shipped_toml(*parts: str) -> Table:
+def shipped_toml(*parts: str) -> TomlTable:
     """The root table of a file of the package: ``shipped_toml("data", "traces", "x.toml")``."""
     text = resources.files("paceline").joinpath(*parts).read_text(encoding="utf-8")
     return parse_toml(text, parts[-1])

@@ -9,7 +9,7 @@ from paceline.frameworks.command import (
     search_path,
     worker_command,
 )
-from paceline.frameworks.environments import Choice, choose, forget
+from paceline.frameworks.environments import EnvironmentChoice, choose, forget
 from paceline.frameworks.registry import framework, frameworks
 from paceline.measurement.job import Job
 from paceline.measurement.run import run_job
@@ -32,14 +32,14 @@ def test_every_framework_has_its_worker_and_its_line_to_install():
 
 
 def test_a_choice_of_the_user_comes_before_our_own():
-    choose("torch", Choice(interpreter=sys.executable))
+    choose("torch", EnvironmentChoice(interpreter=sys.executable))
     assert interpreter(framework("torch-ddp")) == sys.executable
-    choose("torch", Choice(interpreter="/nowhere/python"))
+    choose("torch", EnvironmentChoice(interpreter="/nowhere/python"))
     with pytest.raises(EnvironmentUnusableError, match="chosen for torch-ddp is '/nowhere"):
         interpreter(framework("torch-ddp"))
     assert forget("torch")
     with pytest.raises(InputError, match="an interpreter or an image"):
-        Choice()
+        EnvironmentChoice()
 
 
 def test_what_is_not_installed_says_how_to_install_it():

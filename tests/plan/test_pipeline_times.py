@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
-from paceline.plan.pipeline_times import Chunk, EqualBlocks, uneven_seconds
+from paceline.plan.pipeline_times import EqualBlocks, TimedChunk, uneven_seconds
 from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.pipeline import ChunkTime, pipeline_tasks
 from paceline.predictor.step_builder import StepBuilder
@@ -32,7 +32,7 @@ def one(number):
 
 
 def equal_blocks(first, middle, last, hop, pp, micro_batches, interleave=1):
-    chunks = [Chunk(one(f), one(b)) for f, b in (first, middle, last)]
+    chunks = [TimedChunk(one(f), one(b)) for f, b in (first, middle, last)]
     return EqualBlocks(*chunks, one(hop), one(pp), one(micro_batches), one(interleave))
 
 
@@ -93,9 +93,9 @@ def test_many_pipelines_are_evaluated_at_once():
     pp, count = random.integers(2, 6, 50), random.integers(1, 30, 50)
     ones, hops = np.ones(50), np.full(50, 0.05)
     together = EqualBlocks(
-        Chunk(1 + extra[0], 2 + extra[1]),
-        Chunk(ones, 2 * ones),
-        Chunk(1 + extra[2], 2 + extra[3]),
+        TimedChunk(1 + extra[0], 2 + extra[1]),
+        TimedChunk(ones, 2 * ones),
+        TimedChunk(1 + extra[2], 2 + extra[3]),
         hops,
         pp.astype(float),
         count.astype(float),

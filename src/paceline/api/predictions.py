@@ -30,7 +30,7 @@ from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.search import Advice, PlanSearch
 from paceline.predictor.search import advise as search_plans
 from paceline.predictor.traces import trace_evidence
-from paceline.predictor.vectorised import Comparison
+from paceline.predictor.vectorised import SweepComparison
 from paceline.predictor.vectorised import compare as compare_ways
 from paceline.units import parse_seconds
 from paceline.workload.workload import Workload
@@ -118,7 +118,7 @@ def sweep(
     *,
     compare: str | Sequence[str] = ("dp", "mp"),
     **words: Unpack[JobWords],
-) -> Comparison:
+) -> SweepComparison:
     """Step seconds of data and model parallelism along one or two of five axes.
 
     ``axes`` are texts such as "link=1gbit..100gbit:40" or "nodes=2..64", or rising values by

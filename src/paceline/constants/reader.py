@@ -24,7 +24,7 @@ from fnmatch import fnmatchcase
 
 from paceline import units
 from paceline.constants.value import Constant, ConstantStatus
-from paceline.located_toml import Table
+from paceline.located_toml import TomlTable
 from paceline.naming import nearest
 
 HEADINGS = ("unit", "origin")
@@ -36,7 +36,7 @@ _PARSERS: Mapping[str, Callable[[str | float], float]] = {
 }
 
 
-def read_constants(root: Table, file: str) -> dict[str, Constant]:
+def read_constants(root: TomlTable, file: str) -> dict[str, Constant]:
     """Every number of a file by name, which begins with ``file``; each has unit and origin."""
     leaves = {leaf_name(table, key): (table, key) for table, key in _leaves(root)}
     unit_of = _by_number(root.table("unit"), root.table("unit").values, leaves)
@@ -66,12 +66,12 @@ def read_constants(root: Table, file: str) -> dict[str, Constant]:
     return found
 
 
-def leaf_name(table: Table, key: str) -> str:
+def leaf_name(table: TomlTable, key: str) -> str:
     """The name of a number within its file."""
     return ".".join([*map(str, table.path), key])
 
 
-def _leaves(table: Table) -> Iterator[tuple[Table, str]]:
+def _leaves(table: TomlTable) -> Iterator[tuple[TomlTable, str]]:
     """Every text and number below a table, headings left out."""
     for key, value in table.values.items():
         if isinstance(value, dict) and not (key in HEADINGS and not table.path):
@@ -81,7 +81,7 @@ def _leaves(table: Table) -> Iterator[tuple[Table, str]]:
 
 
 def _by_number(
-    table: Table, keys: Mapping[str, object] | tuple[str, ...], leaves: Mapping[str, object]
+    table: TomlTable, keys: Mapping[str, object] | tuple[str, ...], leaves: Mapping[str, object]
 ) -> dict[str, str]:
     """For each number the last of ``keys`` with a pattern that fits it."""
     found: dict[str, str] = {}
@@ -96,7 +96,7 @@ def _by_number(
     return found
 
 
-def _check_origin(origin: Table) -> None:
+def _check_origin(origin: TomlTable) -> None:
     origin.check_keys(_KEYS, needed=("status", "source", "numbers"))
     status = origin.text_of("status", allowed=tuple(ConstantStatus))
     if (status == ConstantStatus.FITTED) != ("fitted_on" in origin.values):
@@ -108,7 +108,7 @@ def _check_origin(origin: Table) -> None:
         )
 
 
-def _value(table: Table, key: str, unit: str) -> float:
+def _value(table: TomlTable, key: str, unit: str) -> float:
     """The number in SI units."""
     written = table.values[key]
     with table.locating(key):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from paceline.constants.reader import HEADINGS, read_constants
 from paceline.constants.value import Constant
-from paceline.located_toml import Table, shipped_toml
+from paceline.located_toml import TomlTable, shipped_toml
 from paceline.naming import look_up
 
 FILES = ("kernels", "overheads", "libraries", "spread", "corrections")
@@ -43,7 +43,7 @@ def number(name: str) -> float:
     return constant(name).value
 
 
-def numbers_of(file: str) -> Table:
+def numbers_of(file: str) -> TomlTable:
     """The tables of numbers of one of `FILES`, as they are here and now."""
     root = _file(file)
     values = {key: value for key, value in root.values.items() if key not in HEADINGS}
@@ -80,7 +80,7 @@ def built_from_constants(build: Callable[[], T]) -> Callable[[], T]:
 
 
 @cache
-def _file(file: str) -> Table:
+def _file(file: str) -> TomlTable:
     return shipped_toml("data", "constants", f"{file}.toml")
 
 

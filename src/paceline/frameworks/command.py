@@ -16,7 +16,13 @@ from pathlib import Path
 
 from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.frameworks.adapter import FrameworkAdapter
-from paceline.frameworks.environments import Choice, choose, chosen, forget, installed_python
+from paceline.frameworks.environments import (
+    EnvironmentChoice,
+    choose,
+    chosen,
+    forget,
+    installed_python,
+)
 from paceline.frameworks.registry import environments, manifests
 from paceline.naming import look_up
 
@@ -108,7 +114,7 @@ def runs_in_our_environment(wanted: FrameworkAdapter) -> bool:
     return interpreter(wanted) == _installed(wanted)
 
 
-def run_in(wanted: FrameworkAdapter, choice: Choice | None) -> None:
+def run_in(wanted: FrameworkAdapter, choice: EnvironmentChoice | None) -> None:
     """Run a framework in what the user chose from now on, if it can; None: in our environment."""
     if not wanted.environment:
         raise InputError(

@@ -32,7 +32,7 @@ from paceline.frameworks.environments.spec import (
 )
 from paceline.frameworks.operations import COMMON_OPERATIONS
 from paceline.frameworks.recipes import ProgramRecipe, read_recipe
-from paceline.located_toml import Table, read_toml
+from paceline.located_toml import TomlTable, read_toml
 
 FILE_NAME = "manifest.toml"
 STATUSES = ("maintained", "legacy", "external")
@@ -60,7 +60,7 @@ class FrameworkManifest:
     status: str
     adapters: Mapping[str, FrameworkAdapter]
     environments: Mapping[str, EnvironmentSpec]
-    profiles: Mapping[str, Table]
+    profiles: Mapping[str, TomlTable]
     recipes: Mapping[str, ProgramRecipe]
 
 
@@ -89,7 +89,7 @@ def read_manifest(path: Path) -> FrameworkManifest:
 
 
 def _adapter(
-    table: Table, folder: Path, environments: Mapping[str, EnvironmentSpec]
+    table: TomlTable, folder: Path, environments: Mapping[str, EnvironmentSpec]
 ) -> FrameworkAdapter:
     environment = table.text_of("environment")
     needed = ("worker", "operations") if environment else ("worker", "operations", "module")
@@ -111,7 +111,7 @@ def _adapter(
     )
 
 
-def _operations(table: Table) -> frozenset[str] | None:
+def _operations(table: TomlTable) -> frozenset[str] | None:
     value = table.values["operations"]
     if isinstance(value, list):
         return frozenset(table.names("operations"))
@@ -122,7 +122,7 @@ def _operations(table: Table) -> frozenset[str] | None:
     return None if value == "all" else COMMON_OPERATIONS
 
 
-def _environment(table: Table, folder: Path) -> EnvironmentSpec:
+def _environment(table: TomlTable, folder: Path) -> EnvironmentSpec:
     table.check_keys(_ENVIRONMENT_KEYS, needed=("module", "disk"))
     usual = replace(table, values={"requirements": "requirements.txt"})
     return EnvironmentSpec(
@@ -137,7 +137,7 @@ def _environment(table: Table, folder: Path) -> EnvironmentSpec:
     )
 
 
-def _step(table: Table, folder: Path) -> PipStep:
+def _step(table: TomlTable, folder: Path) -> PipStep:
     table.check_keys(("requirements", "options", "variables"), needed=("requirements",))
     return PipStep(
         _file(table, "requirements", folder),
@@ -146,18 +146,18 @@ def _step(table: Table, folder: Path) -> PipStep:
     )
 
 
-def _file(table: Table, key: str, folder: Path) -> Path:
+def _file(table: TomlTable, key: str, folder: Path) -> Path:
     path = folder / table.text_of(key)
     if not path.is_file():
         table.fail(key, f"there is no file {path}", "name a file of the manifest's folder")
     return path
 
 
-def _texts(table: Table) -> dict[str, str]:
+def _texts(table: TomlTable) -> dict[str, str]:
     return {key: table.text_of(key) for key in table.values}
 
 
-def _version(table: Table, key: str, default: tuple[int, int]) -> tuple[int, int]:
+def _version(table: TomlTable, key: str, default: tuple[int, int]) -> tuple[int, int]:
     if key not in table.values:
         return default
     major, _, minor = table.text_of(key).partition(".")

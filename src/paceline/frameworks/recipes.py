@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from paceline.errors import InputError
-from paceline.located_toml import Table
+from paceline.located_toml import TomlTable
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ProgramRecipe:
     placeholders: Mapping[str, str]
 
 
-def read_recipe(table: Table) -> ProgramRecipe:
+def read_recipe(table: TomlTable) -> ProgramRecipe:
     """The recipe of one ``[recipe.NAME]`` table."""
     keys = tuple(field.name for field in fields(ProgramRecipe) if field.name != "name")
     table.check_keys(keys, needed=keys)

@@ -11,7 +11,7 @@ from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.environments.spec import EnvironmentSpec
 from paceline.frameworks.manifest import FILE_NAME, STATUSES, FrameworkManifest, read_manifest
 from paceline.frameworks.recipes import ProgramRecipe
-from paceline.located_toml import Table
+from paceline.located_toml import TomlTable
 from paceline.naming import look_up
 from paceline.plugins import Plugin, PluginError, PluginKind, plugins, with_plugins
 
@@ -45,7 +45,7 @@ def environments() -> dict[str, EnvironmentSpec]:
 
 
 @cache
-def profiles() -> dict[str, Table]:
+def profiles() -> dict[str, TomlTable]:
     """Every predictor profile, unread, by name."""
     return _of_all("profile", lambda manifest: manifest.profiles)
 

@@ -19,7 +19,7 @@ from paceline.hardware.device import Device
 from paceline.hardware.link import Link
 from paceline.hardware.provenance import Provenance
 from paceline.hardware.toml_reader import HardwareFile, build_cluster, read_hardware
-from paceline.located_toml import Table, read_toml, shipped_toml
+from paceline.located_toml import TomlTable, read_toml, shipped_toml
 from paceline.naming import unknown_name
 from paceline.plugins import Plugin, PluginError, PluginKind, plugins
 
@@ -38,7 +38,7 @@ class Catalogue:
     def __init__(self, files: Iterable[HardwareFile]) -> None:
         self.devices: dict[str, Device] = {}
         self.links: dict[str, Link] = {}
-        self._cluster_tables: dict[str, Table] = {}
+        self._cluster_tables: dict[str, TomlTable] = {}
         self._sources: dict[str, Provenance] = {}
         self._spellings: dict[str, dict[str, str]] = {"device": {}, "link": {}, "cluster": {}}
         for file in files:

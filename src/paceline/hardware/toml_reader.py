@@ -17,7 +17,7 @@ from paceline.hardware.cluster import Cluster
 from paceline.hardware.device import PRECISIONS, Device
 from paceline.hardware.link import SCOPES, SHARES, TECHNOLOGIES, Link
 from paceline.hardware.provenance import Confidence, Provenance
-from paceline.located_toml import Table
+from paceline.located_toml import TomlTable
 from paceline.naming import nearest
 
 KINDS = ("device", "link", "cluster", "source")
@@ -45,14 +45,14 @@ class HardwareFile:
 
     devices: dict[str, Device] = field(default_factory=dict)
     links: dict[str, Link] = field(default_factory=dict)
-    cluster_tables: dict[str, Table] = field(default_factory=dict)
+    cluster_tables: dict[str, TomlTable] = field(default_factory=dict)
     aliases: dict[str, dict[str, str]] = field(
         default_factory=lambda: {"device": {}, "link": {}, "cluster": {}}
     )
     sources: dict[str, Provenance] = field(default_factory=dict)
 
 
-def read_hardware(root: Table, sources: Mapping[str, Provenance]) -> HardwareFile:
+def read_hardware(root: TomlTable, sources: Mapping[str, Provenance]) -> HardwareFile:
     """Everything that a file defines; ``sources`` are those known from other files.
 
     Clusters are left as tables, since they name devices and links of other files.
@@ -78,7 +78,7 @@ def read_hardware(root: Table, sources: Mapping[str, Provenance]) -> HardwareFil
 
 
 def build_cluster(
-    table: Table,
+    table: TomlTable,
     device: Callable[[str], Device],
     link: Callable[[str], Link],
     sources: Mapping[str, Provenance],
@@ -115,19 +115,19 @@ def build_cluster(
         )
 
 
-def _source(table: Table) -> Provenance:
+def _source(table: TomlTable) -> Provenance:
     table.check_keys(_SOURCE_KEYS)
     confidence = table.text_of("confidence", "user", tuple(Confidence))
     return Provenance(table.text_of("text"), table.text_of("date"), Confidence(confidence))
 
 
-def _rates(table: Table, key: str) -> dict[str, float]:
+def _rates(table: TomlTable, key: str) -> dict[str, float]:
     inner = table.table(key)
     inner.check_keys(PRECISIONS)
     return inner.quantities(units.parse_flops)
 
 
-def _device(table: Table, sources: Mapping[str, Provenance]) -> Device:
+def _device(table: TomlTable, sources: Mapping[str, Provenance]) -> Device:
     table.check_keys((*_DEVICE_KEYS, *_COMMON))
     with table.locating("attainable_flops"):
         return Device(
@@ -150,7 +150,7 @@ def _device(table: Table, sources: Mapping[str, Provenance]) -> Device:
         )
 
 
-def _link(table: Table, sources: Mapping[str, Provenance]) -> Link:
+def _link(table: TomlTable, sources: Mapping[str, Provenance]) -> Link:
     table.check_keys((*_LINK_KEYS, *_COMMON), needed=("scope",))
     scope = table.text_of("scope", allowed=SCOPES)
     with table.locating("collective_bandwidth"):
@@ -170,7 +170,7 @@ def _link(table: Table, sources: Mapping[str, Provenance]) -> Link:
 
 
 def _provenance(
-    table: Table, sources: Mapping[str, Provenance], keys: Sequence[str]
+    table: TomlTable, sources: Mapping[str, Provenance], keys: Sequence[str]
 ) -> dict[str, Provenance]:
     """Source of each number: the entry of ``sources`` that lists it, else ``source``."""
     default = _resolve(table, table.text_of("source", "your file"), sources)
@@ -184,7 +184,7 @@ def _provenance(
     return result
 
 
-def _resolve(table: Table, source: str, sources: Mapping[str, Provenance]) -> Provenance:
+def _resolve(table: TomlTable, source: str, sources: Mapping[str, Provenance]) -> Provenance:
     known = sources.get(source)
     if known is None:
         return Provenance(source, "", Confidence.USER)

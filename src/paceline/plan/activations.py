@@ -12,7 +12,7 @@ _ATTENTIONS = ("attention", "relative_attention", "additive_attention")
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptActivations:
     """Per layer: bytes kept from forward to backward, and whether its forward runs twice."""
 
     sizes: tuple[Affine, ...]
@@ -25,7 +25,7 @@ def kept_activations(
     recompute: Recompute,
     tp: Number = 1,
     sequence_parallel: bool = False,
-) -> Kept:
+) -> KeptActivations:
     """What one device keeps of one micro-batch.
 
     ``selective`` keeps the inputs of attention instead of its scores, which fused attention
@@ -47,7 +47,7 @@ def kept_activations(
             if part:
                 again[index] = True
                 sizes[index] = Affine(0, _entering_bytes(sharding, parts, index) / share)
-    return Kept(tuple(sizes), tuple(again))
+    return KeptActivations(tuple(sizes), tuple(again))
 
 
 def working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:

@@ -28,7 +28,7 @@ _FEW_PASSES = 150
 
 
 @dataclass(frozen=True)
-class Chunk:
+class TimedChunk:
     """Seconds of one micro-batch through a chunk."""
 
     forward: Array
@@ -47,9 +47,9 @@ class EqualBlocks:
     ``hop`` seconds pass from chunk to chunk, each way. All arrays broadcast.
     """
 
-    first: Chunk
-    middle: Chunk
-    last: Chunk
+    first: TimedChunk
+    middle: TimedChunk
+    last: TimedChunk
     hop: Array
     pp: Array
     micro_batches: Array
@@ -174,7 +174,7 @@ class EqualBlocks:
 
 def of_columns(columns: Array) -> EqualBlocks:
     """Pipelines along one axis from what `EqualBlocks.columns` gives."""
-    first, middle, last = (Chunk(columns[row], columns[row + 1]) for row in (0, 2, 4))
+    first, middle, last = (TimedChunk(columns[row], columns[row + 1]) for row in (0, 2, 4))
     return EqualBlocks(first, middle, last, *columns[6:])
 
 

@@ -18,7 +18,7 @@ from paceline.workload.precision import Precision, precision
 
 
 @dataclass(frozen=True)
-class Message:
+class ShardMessage:
     """One exchange of a layer, of so many bytes as a function of the batch."""
 
     operation: str
@@ -37,11 +37,11 @@ class ShardedLayer:
     """
 
     profile: LayerProfile
-    tensor_forward: tuple[Message, ...] = ()
-    tensor_backward: tuple[Message, ...] = ()
-    expert_forward: tuple[Message, ...] = ()
-    expert_backward: tuple[Message, ...] = ()
-    context_forward: tuple[Message, ...] = ()
+    tensor_forward: tuple[ShardMessage, ...] = ()
+    tensor_backward: tuple[ShardMessage, ...] = ()
+    expert_forward: tuple[ShardMessage, ...] = ()
+    expert_backward: tuple[ShardMessage, ...] = ()
+    context_forward: tuple[ShardMessage, ...] = ()
     is_expert: bool = False
 
     @property
@@ -106,18 +106,18 @@ class Sharding:
     ) -> ShardedLayer:
         node, profile = self.graph.nodes[index], self.profile.layers[index]
         sharded = divided_profile(profile, division.role, tp, tokens_divided, self._mix(index))
-        expert_messages: tuple[Message, ...] = ()
+        expert_messages: tuple[ShardMessage, ...] = ()
         if isinstance(node.op, MixtureOfExperts):
             sharded = shared_out_experts(sharded, node.op, ep)
             routed = self.output_bytes(node.inputs[0])
             share = tp if tokens_divided else 1
             size = Affine(0, node.op.top_k * routed.per_sample / share)
-            expert_messages = (Message("all_to_all", size),) * 2
-        context: tuple[Message, ...] = ()
+            expert_messages = (ShardMessage("all_to_all", size),) * 2
+        context: tuple[ShardMessage, ...] = ()
         if node.op.kind in ("attention", "relative_attention"):
             keys_and_values = [self.output_bytes(name) for name in node.inputs[1:3]]
             passed = sum((size.per_sample for size in keys_and_values), 0)
-            context = (Message("point_to_point", Affine(0, passed / tp)),)
+            context = (ShardMessage("point_to_point", Affine(0, passed / tp)),)
         return ShardedLayer(
             sharded,
             tensor_forward=self._messages(division.forward),
@@ -128,8 +128,8 @@ class Sharding:
             is_expert=bool(expert_messages),
         )
 
-    def _messages(self, transfers: tuple[Transfer, ...]) -> tuple[Message, ...]:
-        return tuple(Message(str(t.operation), self.output_bytes(t.tensor)) for t in transfers)
+    def _messages(self, transfers: tuple[Transfer, ...]) -> tuple[ShardMessage, ...]:
+        return tuple(ShardMessage(str(t.operation), self.output_bytes(t.tensor)) for t in transfers)
 
     def _mix(self, index: int) -> Number:
         """Input elements over input plus output elements of a node."""

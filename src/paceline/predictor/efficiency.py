@@ -13,7 +13,7 @@ import numpy as np
 
 from paceline.constants import built_from_constants, numbers_of
 from paceline.hardware import Device
-from paceline.located_toml import Table
+from paceline.located_toml import TomlTable
 from paceline.naming import unknown_name
 from paceline.workload.cost import Number
 
@@ -203,7 +203,7 @@ def load_efficiency() -> Efficiency:
     )
 
 
-def _unit_efficiency(table: Table) -> UnitEfficiency:
+def _unit_efficiency(table: TomlTable) -> UnitEfficiency:
     names = tuple(part.name for part in dataclasses.fields(UnitEfficiency))
     table.check_keys(names, needed=names)
     return UnitEfficiency(**table.quantities(float))

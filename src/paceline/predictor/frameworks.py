@@ -11,7 +11,7 @@ from pathlib import Path
 from paceline import units
 from paceline.frameworks import registry
 from paceline.hardware import Device
-from paceline.located_toml import Table, read_toml
+from paceline.located_toml import TomlTable, read_toml
 from paceline.naming import nearest, unknown_name
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
 from paceline.predictor.collectives.library import Library, library
@@ -119,13 +119,13 @@ def _fold(name: str) -> str:
     return name.strip().lower().replace("_", "-").replace(" ", "-")
 
 
-def _read(tables: Mapping[str, Table]) -> dict[str, FrameworkProfile]:
+def _read(tables: Mapping[str, TomlTable]) -> dict[str, FrameworkProfile]:
     """The profiles of tables that inherit from each other, or from those of the package."""
     known = {**registry.profiles(), **tables}
     return {name: _profile(table, known) for name, table in tables.items()}
 
 
-def _profile(own: Table, known: Mapping[str, Table]) -> FrameworkProfile:
+def _profile(own: TomlTable, known: Mapping[str, TomlTable]) -> FrameworkProfile:
     table = _with_inherited(own, known)
     libraries = _libraries(table.table("library"))
     return FrameworkProfile(
@@ -151,7 +151,7 @@ def _profile(own: Table, known: Mapping[str, Table]) -> FrameworkProfile:
     )
 
 
-def _with_inherited(own: Table, known: Mapping[str, Table]) -> Table:
+def _with_inherited(own: TomlTable, known: Mapping[str, TomlTable]) -> TomlTable:
     """A table with what it leaves out taken from the profiles it inherits from, nearest first."""
     own.check_keys((*_OPTIONAL_KEYS, *_NEEDED_KEYS))
     values = dict(own.values)
@@ -168,21 +168,21 @@ def _with_inherited(own: Table, known: Mapping[str, Table]) -> Table:
     for key in _NEEDED_KEYS:
         if key not in values:
             own.fail(None, f"{own.title} has no {key}", "add it, or the profile it 'inherits' from")
-    return Table(own.file, own.text, own.path, values)
+    return TomlTable(own.file, own.text, own.path, values)
 
 
-def _seconds(table: Table, key: str) -> float:
+def _seconds(table: TomlTable, key: str) -> float:
     return table.parsed(key, units.parse_seconds, may_be_zero=True) or 0.0
 
 
-def _shard_stage(table: Table) -> int:
+def _shard_stage(table: TomlTable) -> int:
     stage = table.values.get("shard_stage", 0)
     if stage not in (0, 1, 2, 3):
         table.fail("shard_stage", f"shard_stage is {stage!r}", "one of 0, 1, 2, 3")
     return int(stage)
 
 
-def _libraries(table: Table) -> tuple[str, str]:
+def _libraries(table: TomlTable) -> tuple[str, str]:
     table.check_keys(_LIBRARY_SIDES, needed=_LIBRARY_SIDES)
     names = [table.text_of(side) for side in _LIBRARY_SIDES]
     for side, name in zip(_LIBRARY_SIDES, names, strict=True):
@@ -191,7 +191,7 @@ def _libraries(table: Table) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _synchronisation(table: Table) -> Synchronisation:
+def _synchronisation(table: TomlTable) -> Synchronisation:
     table.check_keys(_SYNCHRONISATION_KEYS)
     usual = Synchronisation()
     return Synchronisation(

@@ -13,7 +13,7 @@ PIPELINE = "pipeline"
 
 
 @dataclass(frozen=True)
-class Segment:
+class PipelineSegment:
     """A part of a chunk's last backward after which some of its gradients can leave.
 
     Their message takes ``launch_seconds`` from the device that computes.
@@ -26,7 +26,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Sharding:
+class PipelineSharding:
     """Weights (and gradients) that sharded replicas exchange in every pass through a chunk.
 
     ``exposed_seconds`` pass before it computes, ``hidden_seconds`` while it does.
@@ -61,9 +61,9 @@ class ChunkTime:
     backward_exchange_seconds: float = 0.0
     send_seconds: float = 0.0
     send_bytes: float = 0.0
-    segments: tuple[Segment, ...] = ()
-    forward_sharding: Sharding | None = None
-    backward_sharding: Sharding | None = None
+    segments: tuple[PipelineSegment, ...] = ()
+    forward_sharding: PipelineSharding | None = None
+    backward_sharding: PipelineSharding | None = None
     launch_seconds: float = 0.0
 
 
@@ -146,7 +146,7 @@ class _Lister:
         segments = chunk.segments if is_last else ()
         name = f"backward {work.micro_batch} {chunk.name}"
         done = -1
-        for segment in segments or (Segment(1.0, 0.0, 0.0, chunk.launch_seconds),):
+        for segment in segments or (PipelineSegment(1.0, 0.0, 0.0, chunk.launch_seconds),):
             seconds = segment.fraction * chunk.backward_seconds
             done = self._compute(name, Phase.BACKWARD, chunk, stage, seconds, waits)
             if segment.launch_seconds > 0:
@@ -175,7 +175,7 @@ class _Lister:
         return self.builder.compute(name, phase, seconds, waits, chunk.name, stage)
 
     def _gather(
-        self, chunk: ChunkTime, stage: int, sharded: Sharding | None, waits: tuple[int, ...]
+        self, chunk: ChunkTime, stage: int, sharded: PipelineSharding | None, waits: tuple[int, ...]
     ) -> tuple[int, ...]:
         """Weights of a chunk once more: what a pass waits for, and what runs beside it."""
         if sharded is None:

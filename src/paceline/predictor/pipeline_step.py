@@ -6,7 +6,7 @@ from paceline.plan.blocks import blocks
 from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
 from paceline.predictor.collectives import Group
 from paceline.predictor.gradient_messages import gradient_messages, leaves_after_backward
-from paceline.predictor.pipeline import ChunkTime, Segment, Sharding, pipeline_tasks
+from paceline.predictor.pipeline import ChunkTime, PipelineSegment, PipelineSharding, pipeline_tasks
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, tied_bytes
 from paceline.predictor.step_builder import StepBuilder
@@ -61,7 +61,7 @@ def _chunk_time(
 ) -> ChunkTime:
     own = [layers[i] for i in chunk.positions]
     zero = replica.plan.zero
-    sharded: tuple[Sharding | None, Sharding | None] = (None, None)
+    sharded: tuple[PipelineSharding | None, PipelineSharding | None] = (None, None)
     launches = 0.0
     if exchange is not None and zero >= 2:
         units = _units(chunk, replica)
@@ -97,7 +97,7 @@ def _shardings(
     replica: Replica,
     layers: Sequence[LayerTime],
     exchange: GradientExchange,
-) -> tuple[Sharding | None, Sharding | None]:
+) -> tuple[PipelineSharding | None, PipelineSharding | None]:
     """What blocks exchange in every pass: gradients, with stage 3 weights before them."""
     forward, backward, gathered, scattered = [], [], 0.0, 0.0
     for part in units:
@@ -114,13 +114,13 @@ def _shardings(
     return _sharding(forward, gathered), _sharding(backward[::-1], gathered + scattered)
 
 
-def _sharding(units: Sequence[GatheredUnit], size_bytes: float) -> Sharding | None:
+def _sharding(units: Sequence[GatheredUnit], size_bytes: float) -> PipelineSharding | None:
     work = float(sum(unit.work for unit in units))
     link = float(sum(unit.gather + unit.scatter for unit in units))
     if link == 0:
         return None
     exposed = float(gathered_pass_seconds(units)) - work
-    return Sharding(exposed, max(0.0, link - exposed), size_bytes)
+    return PipelineSharding(exposed, max(0.0, link - exposed), size_bytes)
 
 
 def hop_seconds(replica: Replica, sent_bytes: float) -> float:
@@ -138,7 +138,7 @@ def last_backward_segments(
     exchange: GradientExchange | None,
     zero: int,
     launch_seconds: float = 0.0,
-) -> tuple[Segment, ...]:
+) -> tuple[PipelineSegment, ...]:
     """The last backward cut where gradient messages leave; all at its end unless they overlap.
 
     Each message takes ``launch_seconds`` from the device.
@@ -150,7 +150,7 @@ def last_backward_segments(
     total = sum(layer.whole_backward_seconds for layer in layers)
     if leaves_after_backward(exchange.synchronisation) or total == 0:
         return tuple(
-            Segment(
+            PipelineSegment(
                 float(number == 0),
                 float(seconds(group.size_bytes)),
                 group.size_bytes,
@@ -158,16 +158,16 @@ def last_backward_segments(
             )
             for number, group in enumerate(groups)
         )
-    cut: list[Segment] = []
+    cut: list[PipelineSegment] = []
     done = len(layers)
     for group in groups:
         first = group.layers[-1]
         share = sum(layer.whole_backward_seconds for layer in layers[first:done]) / total
         size = group.size_bytes
-        cut.append(Segment(share, float(seconds(size)), size, launch_seconds))
+        cut.append(PipelineSegment(share, float(seconds(size)), size, launch_seconds))
         done = first
     rest = sum(layer.whole_backward_seconds for layer in layers[:done]) / total
-    return (*cut, Segment(rest, 0.0, 0.0)) if rest > 0 else tuple(cut)
+    return (*cut, PipelineSegment(rest, 0.0, 0.0)) if rest > 0 else tuple(cut)
 
 
 def _input(builder: StepBuilder, costs: StepCosts) -> None:

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from paceline.hardware import Cluster
-from paceline.plan.activations import Kept, kept_activations
+from paceline.plan.activations import KeptActivations, kept_activations
 from paceline.plan.plan import Plan
-from paceline.plan.sharding import Message, ShardedLayer, Sharding
+from paceline.plan.sharding import ShardedLayer, Sharding, ShardMessage
 from paceline.plan.written_attention import with_written_scores
 from paceline.predictor.collectives import CollectiveCost, Group, collective_cost
 from paceline.predictor.compute import layer_times, with_measured
@@ -71,7 +71,7 @@ class Replica:
         return self.micro_batch / self.plan.cp
 
     @cached_property
-    def kept(self) -> Kept:
+    def kept(self) -> KeptActivations:
         """What is kept for backward and what is computed again."""
         return kept_activations(
             self.sharding,
@@ -164,7 +164,7 @@ class Replica:
             result.append((forward, backward, ring))
         return result
 
-    def _seconds(self, messages: Sequence[Message], group: Group) -> float:
+    def _seconds(self, messages: Sequence[ShardMessage], group: Group) -> float:
         if group.ranks == 1:
             return 0.0
         return sum(
@@ -172,7 +172,7 @@ class Replica:
             for message in messages
         )
 
-    def _context_seconds(self, messages: Sequence[Message]) -> float:
+    def _context_seconds(self, messages: Sequence[ShardMessage]) -> float:
         """Keys and values once round the devices that share a sample's tokens."""
         hops = self.plan.cp - 1
         group = self.layout.context

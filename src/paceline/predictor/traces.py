@@ -4,7 +4,7 @@ from functools import cache
 from importlib import resources
 
 from paceline.hardware import Device
-from paceline.located_toml import Table, shipped_toml
+from paceline.located_toml import TomlTable, shipped_toml
 from paceline.naming import unknown_name
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.step_costs import LayerTime
@@ -73,7 +73,7 @@ def trace_evidence(trace: LayerTrace) -> Evidence:
     )
 
 
-def _read(root: Table) -> LayerTrace:
+def _read(root: TomlTable) -> LayerTrace:
     root.check_keys(_KEYS, needed=_KEYS[:-1])
     sizes = root.numbers("gradient_bytes")
     backward = [microseconds * _MICROSECOND for microseconds in root.numbers("backward_us")]

@@ -15,7 +15,7 @@ from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.nulls import PerfectScaling, RingWithoutOverlap
 from paceline.analyse.validation.reference import reference_table
 from paceline.analyse.validation.run import predictions_csv, run_model
-from paceline.analyse.validation.scores import Outcome, score, scores_by
+from paceline.analyse.validation.scores import RowOutcome, score, scores_by
 
 
 def row(identifier="a", throughput=100.0, **changes):
@@ -37,7 +37,7 @@ def row(identifier="a", throughput=100.0, **changes):
 
 
 def outcome(predicted, measured=100.0, low=None, high=None):
-    return Outcome(row(throughput=measured), Mode.COLD, Forecast(predicted, low, high))
+    return RowOutcome(row(throughput=measured), Mode.COLD, Forecast(predicted, low, high))
 
 
 def test_score_of_two_rows():
@@ -55,14 +55,14 @@ def test_twice_too_fast_and_twice_too_slow_have_one_geometric_error():
 
 
 def test_nothing_predicted_has_no_error():
-    result = score([Outcome(row(), Mode.COLD, None, "no such device")])
+    result = score([RowOutcome(row(), Mode.COLD, None, "no such device")])
     assert (result.asked, result.scored) == (1, 0)
     assert math.isnan(result.mean_absolute_error)
 
 
 def test_scores_are_split_by_any_column():
-    left = Outcome(row(family="x"), Mode.COLD, Forecast(110.0))
-    right = Outcome(row(family="y"), Mode.COLD, Forecast(150.0))
+    left = RowOutcome(row(family="x"), Mode.COLD, Forecast(110.0))
+    right = RowOutcome(row(family="y"), Mode.COLD, Forecast(150.0))
     parts = scores_by([left, right], ["family", "device"])
     assert list(parts) == [("x", "k80"), ("y", "k80")]
     assert parts["y", "k80"].mean_absolute_error == pytest.approx(0.5)
@@ -118,8 +118,8 @@ def test_regret_is_the_measured_cost_of_the_choice():
     slow = row("slow", 80.0, dp=1, tp=4, **shape)
     fast = row("fast", 100.0, dp=4, tp=1, **shape)
     outcomes = [
-        Outcome(slow, Mode.LAYOUT, Forecast(120.0)),
-        Outcome(fast, Mode.LAYOUT, Forecast(110.0)),
+        RowOutcome(slow, Mode.LAYOUT, Forecast(120.0)),
+        RowOutcome(fast, Mode.LAYOUT, Forecast(110.0)),
     ]
     (choice,) = layout_choices(outcomes)
     assert (choice.chosen, choice.best) == ("slow", "fast")

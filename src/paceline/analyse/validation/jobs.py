@@ -38,7 +38,7 @@ _NOMINAL_BANDWIDTH = 1e12
 
 
 @dataclass(frozen=True)
-class Job:
+class PublishedJob:
     """What ran: a workload on a cluster under a plan, by a program.
 
     ``cold_obstacle`` says why its time cannot be predicted from nothing (a black box, a device
@@ -57,13 +57,13 @@ class Job:
     assumptions: tuple[str, ...]
 
 
-def job_of(configuration: Configuration) -> Job:
+def job_of(configuration: Configuration) -> PublishedJob:
     """The job of a row. What is not known is assumed, and said so."""
     return _job(configuration.unnamed)
 
 
 @lru_cache(maxsize=16384)
-def _job(configuration: Configuration) -> Job:
+def _job(configuration: Configuration) -> PublishedJob:
     assumptions: list[str] = []
     graph = graph_of(configuration)
     device, unknown_device = _device(configuration, assumptions)
@@ -90,7 +90,7 @@ def _job(configuration: Configuration) -> Job:
         configuration.precision,
         optimiser_of(configuration),
     )
-    return Job(
+    return PublishedJob(
         workload,
         cluster,
         plan if isinstance(graph, Graph) else _data_parallel_part(plan),

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paceline.analyse.validation.cases import layout_groups
-from paceline.analyse.validation.scores import Outcome
+from paceline.analyse.validation.scores import RowOutcome
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class LayoutChoice:
         return asdict(self)
 
 
-def layout_choices(outcomes: Sequence[Outcome]) -> list[LayoutChoice]:
+def layout_choices(outcomes: Sequence[RowOutcome]) -> list[LayoutChoice]:
     """A choice per job of which at least two layouts were predicted.
 
     The best is sought among all measured layouts of the job, predicted or not.
@@ -71,7 +71,7 @@ def layout_choices(outcomes: Sequence[Outcome]) -> list[LayoutChoice]:
     return choices
 
 
-def top_regret(outcomes: Sequence[Outcome], count: int) -> list[float]:
+def top_regret(outcomes: Sequence[RowOutcome], count: int) -> list[float]:
     """By job, the extra time of the fastest of the ``count`` layouts predicted to be fastest."""
     by_id = {outcome.measurement.configuration.id: outcome for outcome in outcomes}
     groups = layout_groups([outcome.measurement for outcome in outcomes if outcome.asked])
@@ -90,7 +90,7 @@ def top_regret(outcomes: Sequence[Outcome], count: int) -> list[float]:
     return regrets
 
 
-def rule_of_thumb_regrets(outcomes: Sequence[Outcome]) -> list[float]:
+def rule_of_thumb_regrets(outcomes: Sequence[RowOutcome]) -> list[float]:
     """Regrets of a rule: as many replicas as can be, then the largest micro-batch."""
     groups = layout_groups([outcome.measurement for outcome in outcomes if outcome.asked])
     regrets = []

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from paceline.analyse.validation.forecast import Forecast, Skipped
 from paceline.analyse.validation.hold_out import HoldOut, is_reference, level_of, model_without
-from paceline.analyse.validation.jobs import Job, job_of
+from paceline.analyse.validation.jobs import PublishedJob, job_of
 from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.rows import baseline_evidence, prepared_row, row_replica
 from paceline.errors import PacelineError
@@ -109,5 +109,5 @@ def _answered(
     return answer
 
 
-def _throughput(job: Job, seconds: float) -> float:
+def _throughput(job: PublishedJob, seconds: float) -> float:
     return job.samples * job.units_per_sample / seconds

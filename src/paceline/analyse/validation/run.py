@@ -10,7 +10,7 @@ from paceline.analyse.validation.forecast import Forecast, RowModel
 from paceline.analyse.validation.measurement import Measurement
 from paceline.analyse.validation.reading import RowProblem
 from paceline.analyse.validation.reference import reference_table
-from paceline.analyse.validation.scores import Outcome
+from paceline.analyse.validation.scores import RowOutcome
 
 PREDICTION_COLUMNS = (
     *("id", "mode", "predicted_throughput", "low", "high", "skipped_because"),
@@ -26,7 +26,7 @@ class Run:
 
     model: str
     mode: Mode
-    outcomes: list[Outcome] = field(repr=False)
+    outcomes: list[RowOutcome] = field(repr=False)
 
 
 def run_model(
@@ -70,16 +70,16 @@ def predictions_csv(runs: Sequence[Run], problems: Sequence[RowProblem] = ()) ->
     return out.getvalue()
 
 
-def _outcome(case: Question, mode: Mode, model: RowModel) -> Outcome:
+def _outcome(case: Question, mode: Mode, model: RowModel) -> RowOutcome:
     if case.left_out:
-        return Outcome(case.measurement, mode, None, case.left_out, asked=False)
+        return RowOutcome(case.measurement, mode, None, case.left_out, asked=False)
     answer = model.predict(case.measurement.configuration, case.baseline)
     if isinstance(answer, Forecast):
-        return Outcome(case.measurement, mode, answer)
-    return Outcome(case.measurement, mode, None, answer.reason)
+        return RowOutcome(case.measurement, mode, answer)
+    return RowOutcome(case.measurement, mode, None, answer.reason)
 
 
-def _cells(outcome: Outcome) -> tuple[str, ...]:
+def _cells(outcome: RowOutcome) -> tuple[str, ...]:
     """Throughput and its interval, why there is none, memory and the probability of fitting."""
     forecast = outcome.forecast
     if forecast is None:

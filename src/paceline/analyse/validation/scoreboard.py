@@ -16,7 +16,7 @@ from paceline.analyse.validation.measurement import Measurement
 from paceline.analyse.validation.nulls import ideal_throughput
 from paceline.analyse.validation.product import PacelineModel
 from paceline.analyse.validation.run import Run, run_model
-from paceline.analyse.validation.scores import Outcome, Score, score
+from paceline.analyse.validation.scores import RowOutcome, Score, score
 from paceline.analyse.validation.summary import null_models
 
 FEWEST_ROWS = 10
@@ -292,15 +292,15 @@ def _exceptions(scores: Iterable[ProtocolScore]) -> list[str]:
     ]
 
 
-def _of(run: Run, ids: set[str]) -> list[Outcome]:
+def _of(run: Run, ids: set[str]) -> list[RowOutcome]:
     return [outcome for outcome in run.outcomes if _id(outcome) in ids]
 
 
-def _id(outcome: Outcome) -> str:
+def _id(outcome: RowOutcome) -> str:
     return outcome.measurement.configuration.id
 
 
-def _family(outcomes: Sequence[Outcome], source: str) -> list[Outcome]:
+def _family(outcomes: Sequence[RowOutcome], source: str) -> list[RowOutcome]:
     return [o for o in outcomes if o.measurement.configuration.family == source]
 
 
@@ -308,7 +308,7 @@ def _vtrain(measurements: Sequence[Measurement]) -> list[Measurement]:
     return [row for row in measurements if row.configuration.family == "vtrain"]
 
 
-def _coverage_alike(outcomes: Sequence[Outcome]) -> float:
+def _coverage_alike(outcomes: Sequence[RowOutcome]) -> float:
     inside = [
         (o.measurement.configuration.family, f.low <= o.measurement.throughput <= f.high)
         for o in outcomes

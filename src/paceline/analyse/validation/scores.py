@@ -14,7 +14,7 @@ from paceline.analyse.validation.measurement import Measurement
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RowOutcome:
     """One row, what was predicted for it, or why nothing was."""
 
     measurement: Measurement
@@ -55,7 +55,7 @@ class Score:
         return asdict(self)
 
 
-def score(outcomes: Iterable[Outcome]) -> Score:
+def score(outcomes: Iterable[RowOutcome]) -> Score:
     """The score of ``outcomes``; its errors are NaN if nothing was predicted."""
     asked = [outcome for outcome in outcomes if outcome.asked and not outcome.measurement.failed]
     scored = [outcome for outcome in asked if outcome.forecast is not None]
@@ -78,9 +78,11 @@ def score(outcomes: Iterable[Outcome]) -> Score:
     )
 
 
-def scores_by(outcomes: Sequence[Outcome], columns: Sequence[str]) -> dict[tuple[str, ...], Score]:
+def scores_by(
+    outcomes: Sequence[RowOutcome], columns: Sequence[str]
+) -> dict[tuple[str, ...], Score]:
     """Scores of the rows that agree in ``columns`` (attributes of a measurement), sorted."""
-    parts: dict[tuple[str, ...], list[Outcome]] = defaultdict(list)
+    parts: dict[tuple[str, ...], list[RowOutcome]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.asked:
             key = tuple(_label(outcome.measurement.value(column)) for column in columns)
@@ -94,7 +96,7 @@ def _label(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _intervals(scored: Sequence[Outcome]) -> tuple[float | None, float | None]:
+def _intervals(scored: Sequence[RowOutcome]) -> tuple[float | None, float | None]:
     inside, widths = [], []
     for outcome in scored:
         forecast = outcome.forecast

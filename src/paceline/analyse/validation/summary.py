@@ -17,7 +17,7 @@ from paceline.analyse.validation.layouts import (
 from paceline.analyse.validation.measurement import Measurement
 from paceline.analyse.validation.nulls import FlopsOverPeak, PerfectScaling, RingWithoutOverlap
 from paceline.analyse.validation.run import Progress, Run, run_model
-from paceline.analyse.validation.scores import Outcome, Score, score, scores_by
+from paceline.analyse.validation.scores import RowOutcome, Score, score, scores_by
 
 ALWAYS_BY = ("family", "axis")
 """Columns that every summary is split by: a pooled score alone hides too much."""
@@ -147,7 +147,7 @@ def _split(
     }
 
 
-def _reasons(outcomes: Iterable[Outcome]) -> dict[str, int]:
+def _reasons(outcomes: Iterable[RowOutcome]) -> dict[str, int]:
     counts = Counter(o.skipped_because for o in outcomes if o.skipped_because)
     return dict(counts.most_common())
 

@@ -125,12 +125,12 @@ def use(name: str, interpreter: str | None, image: str | None, own: bool) -> Non
     """Run a framework in an interpreter or a container image of your own."""
     from paceline.errors import InputError
     from paceline.frameworks.command import run_in
-    from paceline.frameworks.environments import Choice
+    from paceline.frameworks.environments import EnvironmentChoice
     from paceline.frameworks.registry import framework
 
     if own == bool(interpreter or image):
         raise InputError("give one of --interpreter, --image and --own", "see --help")
-    run_in(framework(name), None if own else Choice(interpreter, image))
+    run_in(framework(name), None if own else EnvironmentChoice(interpreter, image))
     click.echo(f"{name} runs in {interpreter or image or 'the environment of Paceline'}")
     next_line(f"paceline frameworks verify {name}")
 

@@ -3,7 +3,7 @@
 The user's own environment is never touched: everything is made below one directory of ours.
 """
 
-from paceline.frameworks.environments.choice import Choice, choose, chosen, forget
+from paceline.frameworks.environments.choice import EnvironmentChoice, choose, chosen, forget
 from paceline.frameworks.environments.install import install, remove
 from paceline.frameworks.environments.place import (
     EnvironmentState,
@@ -16,7 +16,7 @@ from paceline.frameworks.environments.place import (
 from paceline.frameworks.environments.spec import EnvironmentSpec, PipStep
 
 __all__ = [
-    "Choice",
+    "EnvironmentChoice",
     "EnvironmentSpec",
     "EnvironmentState",
     "PipStep",

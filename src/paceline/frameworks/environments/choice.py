@@ -9,7 +9,7 @@ from paceline.frameworks.environments.place import environments_root
 
 
 @dataclass(frozen=True)
-class Choice:
+class EnvironmentChoice:
     """An interpreter's path, or a container image; exactly one of them."""
 
     interpreter: str | None = None
@@ -20,16 +20,16 @@ class Choice:
             raise InputError("give an interpreter or an image, not both", "see --help")
 
 
-def chosen(name: str) -> Choice | None:
+def chosen(name: str) -> EnvironmentChoice | None:
     """What the user chose for an environment; None if nothing."""
     try:
         fields = json.loads(_path(name).read_text(encoding="utf-8"))
-        return Choice(fields.get("interpreter"), fields.get("image"))
+        return EnvironmentChoice(fields.get("interpreter"), fields.get("image"))
     except (OSError, ValueError, InputError):
         return None
 
 
-def choose(name: str, choice: Choice) -> None:
+def choose(name: str, choice: EnvironmentChoice) -> None:
     """Keep a choice until it is forgotten or replaced."""
     path = _path(name)
     try:

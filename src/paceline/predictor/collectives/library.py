@@ -13,7 +13,7 @@ from paceline import units
 from paceline.constants import built_from_constants, numbers_of
 from paceline.errors import PacelineError
 from paceline.hardware import Device
-from paceline.located_toml import Table, read_toml
+from paceline.located_toml import TomlTable, read_toml
 from paceline.naming import look_up
 from paceline.plugins import Plugin, PluginError, PluginKind, plugins
 from paceline.predictor.collectives.algorithms import AddedAlgorithm, Counts, algorithms
@@ -144,7 +144,9 @@ def libraries() -> dict[str, Library]:
     return known
 
 
-def read_libraries(root: Table, known: Mapping[str, Table] | None = None) -> dict[str, Library]:
+def read_libraries(
+    root: TomlTable, known: Mapping[str, TomlTable] | None = None
+) -> dict[str, Library]:
     """The libraries of a file that has the form of ``data/constants/libraries.toml``.
 
     ``known`` are tables of other files, which a library of this one may be ``like``.
@@ -154,7 +156,7 @@ def read_libraries(root: Table, known: Mapping[str, Table] | None = None) -> dic
 
 
 def _added(
-    plugin: Plugin, path: Path, shipped: Mapping[str, Table], known: Mapping[str, Library]
+    plugin: Plugin, path: Path, shipped: Mapping[str, TomlTable], known: Mapping[str, Library]
 ) -> dict[str, Library]:
     """The profiles of a plugin's file, which may be ``like`` shipped ones."""
     try:
@@ -168,7 +170,7 @@ def _added(
     return added
 
 
-def _library(own: Table, others: Mapping[str, Table]) -> Library:
+def _library(own: TomlTable, others: Mapping[str, TomlTable]) -> Library:
     """The library of a table, with what it takes from the one it is ``like``."""
     base: Mapping[str, Any] = {}
     if "like" in own.values:
@@ -203,7 +205,7 @@ def _library(own: Table, others: Mapping[str, Table]) -> Library:
     )
 
 
-def _variants(table: Table, hops: Mapping[str, Mapping[str, float]]) -> list[Variant]:
+def _variants(table: TomlTable, hops: Mapping[str, Mapping[str, float]]) -> list[Variant]:
     """The variant of a table for each of its operations."""
     table.check_keys(_VARIANT_KEYS, needed=_NEEDED_OF_VARIANT)
     with table.locating("hop"):
@@ -224,7 +226,7 @@ def _variants(table: Table, hops: Mapping[str, Mapping[str, float]]) -> list[Var
     ]
 
 
-def _rules(table: Table) -> Iterator[Rule]:
+def _rules(table: TomlTable) -> Iterator[Rule]:
     """Rules in the order of the file: ``[fewer ranks than, fewer bytes than, algorithm]``."""
     for operation, entries in table.values.items():
         for entry in entries if isinstance(entries, list) else [entries]:
@@ -236,7 +238,7 @@ def _rules(table: Table) -> Iterator[Rule]:
                     table.fail(operation, f"{entry} is no rule", 'write [8, 4096, "ring"]')
 
 
-def _algorithm(table: Table, key: str, operation: str, name: str) -> str:
+def _algorithm(table: TomlTable, key: str, operation: str, name: str) -> str:
     """The name of an algorithm, checked to exist for the operation."""
     with table.locating(key):
         known = look_up("operation", operation, algorithms(), f"one of {', '.join(algorithms())}")
@@ -244,7 +246,7 @@ def _algorithm(table: Table, key: str, operation: str, name: str) -> str:
     return name
 
 
-def _negotiation(table: Table) -> Negotiation:
+def _negotiation(table: TomlTable) -> Negotiation:
     table.check_keys(("trees", "hop"), needed=("trees", "hop"))
     return Negotiation(
         int(table.parsed("trees", float) or 0),
@@ -252,5 +254,5 @@ def _negotiation(table: Table) -> Negotiation:
     )
 
 
-def _seconds(table: Table, key: str) -> float:
+def _seconds(table: TomlTable, key: str) -> float:
     return table.parsed(key, units.parse_seconds, may_be_zero=True) or 0.0

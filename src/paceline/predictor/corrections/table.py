@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 
 from paceline.constants import built_from_constants, constant, numbers_of
-from paceline.located_toml import Table
+from paceline.located_toml import TomlTable
 from paceline.predictor.corrections.hierarchy import Hierarchy, Uncertain
 from paceline.predictor.corrections.model import CorrectionModel, ErrorRule
 from paceline.predictor.corrections.quantities import QUANTITIES
@@ -20,7 +20,7 @@ def shipped_corrections() -> CorrectionModel:
     return read_corrections(numbers_of("corrections"), fitted_on)
 
 
-def read_corrections(root: Table, fitted_on: str = "") -> CorrectionModel:
+def read_corrections(root: TomlTable, fitted_on: str = "") -> CorrectionModel:
     """The model of a file as `corrections_toml` writes it."""
     hierarchies = {}
     for quantity in QUANTITIES:

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.plan.activations import Kept, kept_activations, working_bytes
+from paceline.plan.activations import KeptActivations, kept_activations, working_bytes
 from paceline.plan.plan import Recompute
-from paceline.plan.sharding import Message, ShardedLayer
+from paceline.plan.sharding import ShardedLayer, ShardMessage
 from paceline.predictor.collectives import collective_cost
 from paceline.predictor.compute import layer_work
 from paceline.predictor.efficiency import load_efficiency
@@ -203,7 +203,7 @@ class LayerTable:
             framework.dispatch_seconds,
         )
 
-    def _exchanges(self, messages: Sequence[Sequence[Message]]) -> Array:
+    def _exchanges(self, messages: Sequence[Sequence[ShardMessage]]) -> Array:
         """Seconds of each kind's messages among tensor-parallel devices, by micro-batch."""
         result = np.zeros((len(messages), self.micro_batches.size))
         if self.tp == 1:
@@ -224,7 +224,7 @@ def _at(size: Affine, micro_batches: Array) -> Array:
 
 def _kept(
     replica: Replica, parts: Sequence[ShardedLayer], tp: int, sequence_parallel: bool
-) -> list[Kept]:
+) -> list[KeptActivations]:
     """What is kept and computed again, by recomputation."""
     return [
         kept_activations(replica.sharding, parts, mode, tp, sequence_parallel) for mode in MODES

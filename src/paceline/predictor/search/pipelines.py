@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
-from paceline.plan.pipeline_times import Chunk, EqualBlocks, one_f_one_b_seconds
+from paceline.plan.pipeline_times import EqualBlocks, TimedChunk, one_f_one_b_seconds
 from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.search.layer_table import Array, Sums
 from paceline.predictor.search.setting import Setting
@@ -52,23 +52,25 @@ def by_stage(array: Array) -> Array:
     return np.broadcast_to(array, shape)[..., [0, 0, 1, 2]]
 
 
-def _joined(*chunks: Chunk) -> Chunk:
-    return Chunk(
+def _joined(*chunks: TimedChunk) -> TimedChunk:
+    return TimedChunk(
         np.concatenate(np.broadcast_arrays(*(chunk.forward for chunk in chunks)), axis=-1),
         np.concatenate(np.broadcast_arrays(*(chunk.backward for chunk in chunks)), axis=-1),
     )
 
 
-def _chunk(setting: Setting, own: Sums, further: Array) -> Chunk:
+def _chunk(setting: Setting, own: Sums, further: Array) -> TimedChunk:
     """A chunk of a block of its own and ``further`` middle ones, weights at hand."""
     one, middle = _unit(setting, own), _unit(setting, setting.middle)
-    return Chunk(one.forward + further * middle.forward, one.backward + further * middle.backward)
+    return TimedChunk(
+        one.forward + further * middle.forward, one.backward + further * middle.backward
+    )
 
 
-def _unit(setting: Setting, own: Sums) -> Chunk:
+def _unit(setting: Setting, own: Sums) -> TimedChunk:
     """One block with its exchanges, on the slowest device."""
     place, factor = setting.by_micro_batch, setting.slowest_factor
-    return Chunk(
+    return TimedChunk(
         factor * place(own.forward) + place(own.forward_exchange),
         factor * place(own.backward) + place(own.backward_exchange),
     )
@@ -90,7 +92,7 @@ class _Sharded:
             for count in np.unique(counts[chosen])
         ]
 
-    def chunk(self, own: Sums, place: int, gathered: float) -> Chunk:
+    def chunk(self, own: Sums, place: int, gathered: float) -> TimedChunk:
         """A chunk of a block of its own, the first (0) or last (-1) of it, and middle ones.
 
         ``gathered`` is 1 if weights are sharded, 0 if not.
@@ -124,7 +126,7 @@ class _Sharded:
             forwards = units if place == 0 else units[::-1]
             forward[some] = self._slowed([unit for unit, _ in forwards], alone[0])
             backward[some] = self._slowed([unit for _, unit in forwards[::-1]], alone[1]) + launches
-        return Chunk(forward, backward)
+        return TimedChunk(forward, backward)
 
     def _slowed(self, units: Sequence[GatheredUnit], computing: Array) -> Array:
         """A pass whose computing is slowed down by the messages that it hides."""

@@ -20,7 +20,7 @@ WAYS = {"dp": "data parallel", "mp": "model parallel by filter"}
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SweepComparison:
     """Step times of each way over the axes, and where one overtakes the other.
 
     ``axes`` has one or two entries; ``seconds`` by way have their lengths as shape, and
@@ -46,7 +46,7 @@ def compare(
     *,
     plan: Plan | None = None,
     global_batch: int | None = None,
-) -> Comparison:
+) -> SweepComparison:
     """Compare ``ways`` over one or two of the five axes, the others as workload and cluster are.
 
     With ``global_batch`` the samples per step stay the same whatever the number of nodes, and
@@ -82,7 +82,7 @@ class _Comparer:
         }
         self.base = base_values(workload, cluster)
 
-    def run(self, axes: Mapping[str, Sequence[float]], ways: Sequence[str]) -> Comparison:
+    def run(self, axes: Mapping[str, Sequence[float]], ways: Sequence[str]) -> SweepComparison:
         for way in ways:
             look_up("way", way, WAYS, f"one of {', '.join(WAYS)}")
         values = {name: np.sort(np.asarray(axes[name], dtype=float)) for name in self.names}
@@ -92,7 +92,7 @@ class _Comparer:
         seconds = {way: self.ways[way].at(points).reshape(shape) for way in ways}
         samples = points.batch * points.nodes * self.cluster.devices_per_node
         found = self._crossings(values, seconds) if len(ways) == 2 else ()
-        return Comparison(values, seconds, samples.reshape(shape), found)
+        return SweepComparison(values, seconds, samples.reshape(shape), found)
 
     def _points(self, given: Mapping[str, Array]) -> Points:
         size = next(iter(given.values())).size

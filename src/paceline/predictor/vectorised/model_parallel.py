@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from paceline.plan.sharding import Message, ShardedLayer
+from paceline.plan.sharding import ShardedLayer, ShardMessage
 from paceline.predictor.collectives import Group, cost_on_fabric
 from paceline.predictor.layout import Layout
 from paceline.predictor.prediction import Prediction
@@ -82,7 +82,7 @@ class ModelParallelSweep(Sweep):
         self, parts: tuple[ShardedLayer, ...], workers: float, batches: Array, points: Points
     ) -> Array:
         """Gathers of activations and sums of their gradients, which nothing hides."""
-        messages: Counter[Message] = Counter()
+        messages: Counter[ShardMessage] = Counter()
         for part in parts:
             messages.update(part.tensor_forward)
             messages.update(part.tensor_backward)

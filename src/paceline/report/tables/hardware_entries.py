@@ -24,7 +24,7 @@ from paceline.units import format_bandwidth, format_bytes, format_flops, format_
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """One device, link, cluster, library or framework with the source of each number."""
 
     table: Table
@@ -39,9 +39,9 @@ class Entry:
         return [self.table, *(line for text in numbered for line in wrap(text, terminal_width()))]
 
 
-def entry(name: str, known: Catalogue) -> Entry:
+def entry(name: str, known: Catalogue) -> CatalogueEntry:
     """The entry of any kind that is called ``name``."""
-    finders: tuple[Callable[[str], Entry], ...] = (
+    finders: tuple[Callable[[str], CatalogueEntry], ...] = (
         lambda text: _cluster_entry(known.cluster(text)),
         lambda text: _device_entry(known.device(text)),
         lambda text: _link_entry(known.link(text)),
@@ -62,7 +62,7 @@ def entry(name: str, known: Catalogue) -> Entry:
     )
 
 
-def _device_entry(device: Device) -> Entry:
+def _device_entry(device: Device) -> CatalogueEntry:
     facts: list[tuple[str, str | None, str]] = [
         (f"{name} peak", f"{format_flops(rate)}/s", f"peak_flops.{name}")
         for name, rate in device.peak_flops.items()
@@ -88,7 +88,7 @@ def _device_entry(device: Device) -> Entry:
     return _entry(title, facts, device.provenance, device.notes, device_facts(device), further)
 
 
-def _link_entry(link: Link) -> Entry:
+def _link_entry(link: Link) -> CatalogueEntry:
     facts = [
         ("scope", link.scope, "scope"),
         ("technology", f"{link.technology} {link.transport}".strip(), "technology"),
@@ -105,7 +105,7 @@ def _link_entry(link: Link) -> Entry:
     return _entry(link.name, facts, link.provenance, link.notes, link_facts(link), further)
 
 
-def _cluster_entry(cluster: Cluster) -> Entry:
+def _cluster_entry(cluster: Cluster) -> CatalogueEntry:
     links = (cluster.intra, cluster.inter, cluster.host)
     intra, inter, host = (link.name if link else None for link in links)
     price = cluster.price_per_device_hour
@@ -126,7 +126,7 @@ def _cluster_entry(cluster: Cluster) -> Entry:
     return _entry(cluster.name, facts, cluster.provenance, cluster.notes, facts_json, further)
 
 
-def _framework_entry(one: FrameworkProfile) -> Entry:
+def _framework_entry(one: FrameworkProfile) -> CatalogueEntry:
     priors = set(one.priors)
     facts = [
         ("gradients", policy_words(one), "synchronisation"),
@@ -147,10 +147,10 @@ def _framework_entry(one: FrameworkProfile) -> Entry:
     columns = (Column("what"), Column("value"), Column("source"))
     table = Table(columns, rows, title=f"{one.name}: {one.title}", note=one.policy)
     further = ("paceline hardware frameworks", "paceline predict --help")
-    return Entry(table, asdict(one), further, (one.source,))
+    return CatalogueEntry(table, asdict(one), further, (one.source,))
 
 
-def _library_entry(one: Library) -> Entry:
+def _library_entry(one: Library) -> CatalogueEntry:
     columns = (
         Column("operation"),
         Column("algorithm"),
@@ -172,7 +172,7 @@ def _library_entry(one: Library) -> Entry:
         for variant in one.variants
     )
     table = Table(columns, rows, title=one.name, note=one.source)
-    return Entry(table, asdict(one), (f"paceline constants libraries.{one.name}",))
+    return CatalogueEntry(table, asdict(one), (f"paceline constants libraries.{one.name}",))
 
 
 def _entry(
@@ -182,7 +182,7 @@ def _entry(
     notes: str,
     facts_json: dict[str, Any],
     next_commands: tuple[str, ...],
-) -> Entry:
+) -> CatalogueEntry:
     rows = []
     sources: list[str] = []
     for label, value, key in facts:
@@ -196,7 +196,7 @@ def _entry(
         rows.append((label, value, str(source.confidence), f"[{sources.index(text) + 1}]"))
     columns = (Column("what"), Column("value"), Column("confidence"), Column("source"))
     table = Table(columns, tuple(rows), title=title, note=notes)
-    return Entry(table, facts_json, next_commands, tuple(sources))
+    return CatalogueEntry(table, facts_json, next_commands, tuple(sources))
 
 
 def _shown(value: Any, text: Callable[[Any], str]) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.predictor.vectorised import WAYS, Comparison
+from paceline.predictor.vectorised import WAYS, SweepComparison
 from paceline.report.figures.lines import Crossover, LineSeries, LinesInfo
 from paceline.report.numbers import Ranged
 from paceline.report.table import Cell, Column, Table
@@ -43,7 +43,7 @@ def axis_words(name: str, value: float) -> str:
     return f"{value:g}"
 
 
-def sweep_table(comparison: Comparison, title: str) -> Table:
+def sweep_table(comparison: SweepComparison, title: str) -> Table:
     """One row per value of the axis; at most 24, spread over it."""
     name, values = next(iter(comparison.axes.items()))
     ways = list(comparison.seconds)
@@ -68,7 +68,7 @@ def sweep_table(comparison: Comparison, title: str) -> Table:
     )
 
 
-def sweep_parts(comparison: Comparison, title: str, width: int) -> list[str | Table]:
+def sweep_parts(comparison: SweepComparison, title: str, width: int) -> list[str | Table]:
     """A table and a plot over one axis, a surface over two, and every crossover in words."""
     parts: list[str | Table]
     if len(comparison.axes) == 1:
@@ -81,7 +81,7 @@ def sweep_parts(comparison: Comparison, title: str, width: int) -> list[str | Ta
     return [*parts, *crossing_lines(comparison)]
 
 
-def sweep_figure(comparison: Comparison) -> LinesInfo:
+def sweep_figure(comparison: SweepComparison) -> LinesInfo:
     """F7: throughput of each way over one axis, with the crossovers."""
     name, values = next(iter(comparison.axes.items()))
     return LinesInfo(
@@ -112,7 +112,7 @@ def sweep_figure(comparison: Comparison) -> LinesInfo:
     )
 
 
-def surface_lines(comparison: Comparison, width: int) -> list[str]:
+def surface_lines(comparison: SweepComparison, width: int) -> list[str]:
     """Which way is faster over two axes: the first to the right, the second downwards."""
     (across, xs), (down, ys) = comparison.axes.items()
     dp, mp = (comparison.seconds[way] for way in ("dp", "mp"))
@@ -129,7 +129,7 @@ def surface_lines(comparison: Comparison, width: int) -> list[str]:
     return [*lines, _SURFACE_NOTE]
 
 
-def crossing_lines(comparison: Comparison) -> list[str]:
+def crossing_lines(comparison: SweepComparison) -> list[str]:
     """Every crossover in words."""
     names = list(comparison.axes)
     others = comparison.axes[names[1]] if len(names) > 1 else [None]
@@ -147,7 +147,7 @@ def crossing_lines(comparison: Comparison) -> list[str]:
     return lines
 
 
-def sweep_json(comparison: Comparison) -> dict[str, Any]:
+def sweep_json(comparison: SweepComparison) -> dict[str, Any]:
     """Everything, axes in SI units."""
     return {
         "axes": {name: values.tolist() for name, values in comparison.axes.items()},
@@ -169,7 +169,7 @@ def sweep_json(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def sweep_csv(comparison: Comparison) -> str:
+def sweep_csv(comparison: SweepComparison) -> str:
     """One line per configuration, axes in SI units."""
     names, ways = list(comparison.axes), list(comparison.seconds)
     mesh = np.meshgrid(*comparison.axes.values(), indexing="ij")
@@ -191,7 +191,7 @@ def sweep_csv(comparison: Comparison) -> str:
     return stream.getvalue()
 
 
-def _faster(comparison: Comparison) -> Any:
+def _faster(comparison: SweepComparison) -> Any:
     ways = list(comparison.seconds)
     order = np.argmin(np.stack([comparison.seconds[way] for way in ways]), axis=0)
     return np.array(ways)[order]

@@ -9,7 +9,7 @@ from paceline.workload.zoo import gpt, llama
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ZooEntry:
     """A network of the zoo: its family, and how to write it down.
 
     ``build_for`` is set where learned positions are as many as the sequence is long.
@@ -20,17 +20,17 @@ class Entry:
     build_for: Callable[[int], Graph] | None = None
 
 
-def elastic_gpt(family: str, name: str, size: gpt.GptSize) -> Entry:
+def elastic_gpt(family: str, name: str, size: gpt.GptSize) -> ZooEntry:
     """A GPT that learns as many positions as the sequence is long."""
 
     def build_for(sequence: int) -> Graph:
         return gpt.gpt(name, replace(size, positions=sequence))
 
-    return Entry(family, partial(gpt.gpt, name, size), build_for)
+    return ZooEntry(family, partial(gpt.gpt, name, size), build_for)
 
 
-def adapted_llama(base: str, rank: int = llama.ADAPTER_RANK) -> Entry:
+def adapted_llama(base: str, rank: int = llama.ADAPTER_RANK) -> ZooEntry:
     """A Llama of the zoo, frozen, with adapters of a rank."""
     size = replace(llama.LLAMA[base], adapter_rank=rank)
     suffix = "_lora" if rank == llama.ADAPTER_RANK else f"_lora_r{rank}"
-    return Entry("Llama, adapters", partial(llama.llama, f"{base}{suffix}", size))
+    return ZooEntry("Llama, adapters", partial(llama.llama, f"{base}{suffix}", size))

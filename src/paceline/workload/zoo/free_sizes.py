@@ -5,7 +5,7 @@ from functools import partial
 
 from paceline.errors import InputError
 from paceline.workload.zoo import bert, gpt, llama, recommender
-from paceline.workload.zoo.entry import Entry, adapted_llama, elastic_gpt
+from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt
 
 _PLAIN = re.compile(
     r"(?P<family>gpt|bert)_h(?P<hidden>\d+)_l(?P<layers>\d+)(?:_a(?P<heads>\d+))?"
@@ -24,7 +24,7 @@ _LLAMA_WORDS, _LLAMA_SEQUENCE = 32_000, 4096
 _MOST_LAYERS = 2000
 
 
-def free_size(name: str) -> Entry | None:
+def free_size(name: str) -> ZooEntry | None:
     """The network that a name describes by numbers; None if it does not."""
     spelled = re.sub(r"[\s\-]+", "_", name.lower())
     if found := _PLAIN.fullmatch(spelled):
@@ -35,7 +35,7 @@ def free_size(name: str) -> Entry | None:
         rows, width, layers, hidden = map(int, found.groups())
         _check(spelled, rows=rows, width=width, layers=layers, hidden=hidden)
         build = partial(recommender.wide_deep, spelled, rows, width, layers, hidden)
-        return Entry("recommendation", build)
+        return ZooEntry("recommendation", build)
     if (found := _ADAPTED.fullmatch(spelled)) and found["base"] in llama.LLAMA:
         rank = int(found["rank"] or llama.ADAPTER_RANK)
         _check(spelled, rank=rank)
@@ -43,19 +43,19 @@ def free_size(name: str) -> Entry | None:
     return None
 
 
-def _plain(name: str, found: "re.Match[str]") -> Entry:
+def _plain(name: str, found: "re.Match[str]") -> ZooEntry:
     hidden, layers = int(found["hidden"]), int(found["layers"])
     heads = int(found["heads"] or _KNOWN_HEADS.get(hidden, max(1, hidden // 64)))
     _check_heads(name, hidden, layers, heads)
     if found["family"] == "bert":
         words = int(found["vocabulary"] or bert.BERT_VOCABULARY)
         shape = bert.BertSize(hidden, layers, heads, words)
-        return Entry("BERT", partial(bert.bert, name, shape))
+        return ZooEntry("BERT", partial(bert.bert, name, shape))
     words = int(found["vocabulary"] or gpt.MEGATRON_VOCABULARY)
     return elastic_gpt("GPT", name, gpt.GptSize(hidden, layers, heads, words))
 
 
-def _llama(name: str, found: "re.Match[str]") -> Entry:
+def _llama(name: str, found: "re.Match[str]") -> ZooEntry:
     hidden, layers = int(found["hidden"]), int(found["layers"])
     heads = int(found["heads"] or max(1, hidden // 128))
     kv_heads = int(found["kv_heads"] or heads)
@@ -70,7 +70,7 @@ def _llama(name: str, found: "re.Match[str]") -> Entry:
         _LLAMA_SEQUENCE,
         tied=found["tied"] is not None,
     )
-    return Entry("Llama", partial(llama.llama, name, size))
+    return ZooEntry("Llama", partial(llama.llama, name, size))
 
 
 def _check_heads(name: str, hidden: int, layers: int, heads: int) -> None:

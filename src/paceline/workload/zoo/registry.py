@@ -42,7 +42,7 @@ from paceline.workload.zoo import (
     vgg,
     vit,
 )
-from paceline.workload.zoo.entry import Entry, adapted_llama, elastic_gpt
+from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt
 from paceline.workload.zoo.free_sizes import free_size
 from paceline.workload.zoo.spelling import canonical, squeezed
 
@@ -94,7 +94,7 @@ def _build(name: str, sequence: int | None) -> Graph:
     return replace(graph, sequence=sequence) if graph.uses_sequence else graph
 
 
-def _find(name: str) -> Entry:
+def _find(name: str) -> ZooEntry:
     known = entries()
     identifier = canonical(name, _by_squeezed_name())
     if identifier is not None:
@@ -106,10 +106,10 @@ def _find(name: str) -> Entry:
 
 
 @lru_cache(maxsize=1)
-def entries() -> Mapping[str, Entry]:
+def entries() -> Mapping[str, ZooEntry]:
     """Every network of the zoo, by name, families together; then those of installed packages."""
     ours = _images() | _scenes() | _signals() | _texts()
-    return MappingProxyType(with_plugins(PluginKind.NETWORK, ours, Entry, squeezed))
+    return MappingProxyType(with_plugins(PluginKind.NETWORK, ours, ZooEntry, squeezed))
 
 
 @lru_cache(maxsize=1)
@@ -117,101 +117,101 @@ def _by_squeezed_name() -> Mapping[str, str]:
     return {squeezed(name): name for name in entries()}
 
 
-def _images() -> dict[str, Entry]:
+def _images() -> dict[str, ZooEntry]:
     table = {
-        "fcn5": Entry("fully connected", mlp.fcn5),
-        "alexnet": Entry("AlexNet", alexnet.alexnet),
-        "alexnet_grouped": Entry("AlexNet", alexnet.alexnet_grouped),
+        "fcn5": ZooEntry("fully connected", mlp.fcn5),
+        "alexnet": ZooEntry("AlexNet", alexnet.alexnet),
+        "alexnet_grouped": ZooEntry("AlexNet", alexnet.alexnet_grouped),
     }
-    table |= {f"vgg{depth}": Entry("VGG", partial(vgg.vgg, depth)) for depth in (11, 13, 16, 19)}
+    table |= {f"vgg{depth}": ZooEntry("VGG", partial(vgg.vgg, depth)) for depth in (11, 13, 16, 19)}
     table |= {
-        "googlenet": Entry("Inception", googlenet.googlenet),
-        "googlenet_bn": Entry("Inception", googlenet.googlenet_bn),
-        "inception_v3": Entry("Inception", inception.inception_v3),
-        "inception_v3_aux": Entry("Inception", inception.inception_v3_aux),
+        "googlenet": ZooEntry("Inception", googlenet.googlenet),
+        "googlenet_bn": ZooEntry("Inception", googlenet.googlenet_bn),
+        "inception_v3": ZooEntry("Inception", inception.inception_v3),
+        "inception_v3_aux": ZooEntry("Inception", inception.inception_v3_aux),
     }
     for depth in (20, 32, 44, 56, 110):
         build = partial(resnet_cifar.cifar_resnet, depth)
-        table[f"resnet{depth}"] = Entry("ResNet, CIFAR-10", build)
+        table[f"resnet{depth}"] = ZooEntry("ResNet, CIFAR-10", build)
     for version in ("v1", "v1.5"):
         for depth in (18, 34, 50, 101, 152):
             graph = partial(resnet.resnet, depth, version)
             suffix = "" if version == "v1" else f"_{version}"
-            table[f"resnet{depth}{suffix}"] = Entry(f"ResNet {version}", graph)
-    table |= {n: Entry("GPUNet", partial(gpunet.gpunet, n, x)) for n, x in gpunet.GPUNET.items()}
+            table[f"resnet{depth}{suffix}"] = ZooEntry(f"ResNet {version}", graph)
+    table |= {n: ZooEntry("GPUNet", partial(gpunet.gpunet, n, x)) for n, x in gpunet.GPUNET.items()}
     return table | {
-        "resnet50_v1b": Entry("ResNet v1.5", partial(resnet.resnet, 50, "v1b")),
-        "resnext101_32x4d": Entry("ResNeXt", resnet.resnext101_32x4d),
-        "se_resnext101_32x4d": Entry("ResNeXt", resnet.se_resnext101_32x4d),
-        "densenet121": Entry("DenseNet", densenet.densenet121),
-        "mobilenet_v1": Entry("MobileNet", mobilenet.mobilenet_v1),
-        "mobilenet_v2": Entry("MobileNet", mobilenet.mobilenet_v2),
-        "vit_b_16": Entry("ViT", vit.vit_b_16),
+        "resnet50_v1b": ZooEntry("ResNet v1.5", partial(resnet.resnet, 50, "v1b")),
+        "resnext101_32x4d": ZooEntry("ResNeXt", resnet.resnext101_32x4d),
+        "se_resnext101_32x4d": ZooEntry("ResNeXt", resnet.se_resnext101_32x4d),
+        "densenet121": ZooEntry("DenseNet", densenet.densenet121),
+        "mobilenet_v1": ZooEntry("MobileNet", mobilenet.mobilenet_v1),
+        "mobilenet_v2": ZooEntry("MobileNet", mobilenet.mobilenet_v2),
+        "vit_b_16": ZooEntry("ViT", vit.vit_b_16),
     }
 
 
-def _scenes() -> dict[str, Entry]:
+def _scenes() -> dict[str, ZooEntry]:
     """Networks that find or make things in images."""
     return {
-        "unet": Entry("U-Net", unet.unet),
-        "unet_medical": Entry("U-Net", partial(unet.unet, "unet_medical")),
-        "unet_industrial": Entry("U-Net", unet_industrial.unet_industrial),
-        "unet3d": Entry("U-Net", unet3d.unet3d),
-        "nnunet_2d": Entry("U-Net", unet3d.nnunet_2d),
-        "nnunet_3d": Entry("U-Net", unet3d.nnunet_3d),
-        "ssd300_resnet34": Entry("SSD", ssd.ssd300_resnet34),
-        "ssd300_resnet50": Entry("SSD", ssd.ssd300_resnet50),
-        "retinanet_resnext50": Entry("RetinaNet", retinanet.retinanet_resnext50),
-        "mask_rcnn_r50_fpn": Entry("Mask R-CNN", mask_rcnn.mask_rcnn_r50_fpn),
-        "efficientdet_d0": Entry("EfficientDet", efficientdet.efficientdet_d0),
-        "resnet100_arcface": Entry("faces", face.resnet100_arcface),
-        "mobilefacenet_arcface": Entry("faces", face.mobilefacenet_arcface),
-        "stable_diffusion_v2": Entry("diffusion", stable_diffusion.stable_diffusion_v2),
+        "unet": ZooEntry("U-Net", unet.unet),
+        "unet_medical": ZooEntry("U-Net", partial(unet.unet, "unet_medical")),
+        "unet_industrial": ZooEntry("U-Net", unet_industrial.unet_industrial),
+        "unet3d": ZooEntry("U-Net", unet3d.unet3d),
+        "nnunet_2d": ZooEntry("U-Net", unet3d.nnunet_2d),
+        "nnunet_3d": ZooEntry("U-Net", unet3d.nnunet_3d),
+        "ssd300_resnet34": ZooEntry("SSD", ssd.ssd300_resnet34),
+        "ssd300_resnet50": ZooEntry("SSD", ssd.ssd300_resnet50),
+        "retinanet_resnext50": ZooEntry("RetinaNet", retinanet.retinanet_resnext50),
+        "mask_rcnn_r50_fpn": ZooEntry("Mask R-CNN", mask_rcnn.mask_rcnn_r50_fpn),
+        "efficientdet_d0": ZooEntry("EfficientDet", efficientdet.efficientdet_d0),
+        "resnet100_arcface": ZooEntry("faces", face.resnet100_arcface),
+        "mobilefacenet_arcface": ZooEntry("faces", face.mobilefacenet_arcface),
+        "stable_diffusion_v2": ZooEntry("diffusion", stable_diffusion.stable_diffusion_v2),
     }
 
 
-def _signals() -> dict[str, Entry]:
+def _signals() -> dict[str, ZooEntry]:
     """Networks of clicks, sounds and series."""
     table = {
-        "ncf": Entry("recommendation", mlp.ncf),
-        "dlrm": Entry("recommendation", recommender.dlrm),
-        "wide_deep_outbrain": Entry("recommendation", recommender.wide_deep_outbrain),
-        "quartznet": Entry("speech", quartznet.quartznet),
-        "jasper": Entry("speech", jasper.jasper),
+        "ncf": ZooEntry("recommendation", mlp.ncf),
+        "dlrm": ZooEntry("recommendation", recommender.dlrm),
+        "wide_deep_outbrain": ZooEntry("recommendation", recommender.wide_deep_outbrain),
+        "quartznet": ZooEntry("speech", quartznet.quartznet),
+        "jasper": ZooEntry("speech", jasper.jasper),
     }
     for name, (series, dropout) in fusion_transformer.SERIES.items():
         build = partial(fusion_transformer.fusion_transformer, name, series, dropout)
-        table[name] = Entry("forecasting", build)
+        table[name] = ZooEntry("forecasting", build)
     return table
 
 
-def _texts() -> dict[str, Entry]:
+def _texts() -> dict[str, ZooEntry]:
     table = {
-        "lstm_ptb": Entry("LSTM", recurrent.lstm_ptb),
-        "gnmt_v2": Entry("LSTM", recurrent.gnmt_v2),
+        "lstm_ptb": ZooEntry("LSTM", recurrent.lstm_ptb),
+        "gnmt_v2": ZooEntry("LSTM", recurrent.gnmt_v2),
     }
     for name, (hidden, heads) in {
         "transformer_base": (512, 8),
         "transformer_big": (1024, 16),
     }.items():
-        table[name] = Entry("Transformer", partial(transformer.transformer, name, hidden, heads))
+        table[name] = ZooEntry("Transformer", partial(transformer.transformer, name, hidden, heads))
     for name, xl in transformer_xl.TRANSFORMER_XL.items():
-        table[name] = Entry("Transformer-XL", partial(transformer_xl.transformer_xl, name, xl))
+        table[name] = ZooEntry("Transformer-XL", partial(transformer_xl.transformer_xl, name, xl))
     for name, shape in bert.BERT.items():
-        table[name] = Entry("BERT", partial(bert.bert, name, shape))
+        table[name] = ZooEntry("BERT", partial(bert.bert, name, shape))
         masked = partial(bert.bert_pretraining, f"{name}_pretraining", shape)
-        table[f"{name}_pretraining"] = Entry("BERT", masked, masked)
+        table[f"{name}_pretraining"] = ZooEntry("BERT", masked, masked)
         answers = partial(bert.bert_labels, f"{name}_squad", shape, 2, 384)
-        table[f"{name}_squad"] = Entry("BERT", answers)
+        table[f"{name}_squad"] = ZooEntry("BERT", answers)
     entities = partial(bert.bert_labels, "biobert_base", bert.BIOBERT, 3, 128)
-    table["biobert_base"] = Entry("BERT", entities)
+    table["biobert_base"] = ZooEntry("BERT", entities)
     for name, both in bart.BART.items():
-        table[name] = Entry("BART", partial(bart.bart, name, both))
-    table |= {n: Entry("GPT-2", partial(gpt.gpt, n, size)) for n, size in gpt.GPT2.items()}
+        table[name] = ZooEntry("BART", partial(bart.bart, name, both))
+    table |= {n: ZooEntry("GPT-2", partial(gpt.gpt, n, size)) for n, size in gpt.GPT2.items()}
     for family, sizes in (("GPT-3", gpt.MEGATRON), ("MPT", gpt.MPT)):
         table |= {name: elastic_gpt(family, name, size) for name, size in sizes.items()}
     for name, decoder in llama.LLAMA.items():
         family = "Mixtral" if decoder.experts else name.split("_")[0].replace("llama", "Llama ")
-        table[name] = Entry(family, partial(llama.llama, name, decoder))
+        table[name] = ZooEntry(family, partial(llama.llama, name, decoder))
     table["llama2_70b_lora"] = adapted_llama("llama2_70b")
     return table
