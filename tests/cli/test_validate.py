@@ -54,6 +54,8 @@ def test_json_and_predictions_have_every_row(hkbu, tmp_path):
         "low",
         "high",
         "skipped_because",
+        "predicted_memory_gb",
+        "fits_probability",
     ]
     assert len(lines) == 3 * 40
     for line in lines:
@@ -99,7 +101,7 @@ def test_unknown_devices_and_frameworks_are_predicted_from_their_baseline_and_sa
     hkbu.write_text(hkbu.read_text().replace("v100_pcie_32gb", "abacus"))
     text = " ".join(run(validate, "--data", hkbu).split())
     assert "skipped: no device named 'abacus'" in text
-    assert "predicted with: device 'abacus' is not in the catalogue" in text
+    assert "predicted with: rates of device 'abacus' are not known" in text
 
 
 @pytest.mark.slow
