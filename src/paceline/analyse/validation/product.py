@@ -7,7 +7,7 @@ from paceline.analyse.validation.forecast import Forecast, Skipped
 from paceline.analyse.validation.hold_out import HoldOut, is_reference, level_of, model_without
 from paceline.analyse.validation.jobs import PublishedJob, job_of
 from paceline.analyse.validation.measurement import Configuration, Measurement
-from paceline.analyse.validation.rows import baseline_evidence, prepared_row, row_replica
+from paceline.analyse.validation.rows import baseline_evidence, row_replica
 from paceline.errors import PacelineError
 from paceline.predictor.corrections.model import CorrectionModel
 from paceline.predictor.evidence import NO_EVIDENCE
@@ -90,14 +90,9 @@ class PhysicsAlone:
         return self._answers[key]
 
     def _forecast(self, configuration: Configuration, baseline: Measurement | None) -> Forecast:
-        if baseline is None:
-            prepared = prepared_row(configuration)
-        else:
-            prepared = prepared_on(
-                row_replica(configuration),
-                evidence=baseline_evidence(baseline, configuration),
-                corrections=NO_CORRECTIONS,
-            )
+        known = NO_EVIDENCE if baseline is None else baseline_evidence(baseline, configuration)
+        replica = row_replica(configuration)
+        prepared = prepared_on(replica, evidence=known, corrections=NO_CORRECTIONS)
         return Forecast(_throughput(job_of(configuration), prepared.seconds()))
 
 
