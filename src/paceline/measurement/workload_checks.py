@@ -18,7 +18,7 @@ from paceline.frameworks.registry import framework
 from paceline.workload import Graph, zoo
 from paceline.workload.capture import capture_fake
 
-SHORT_SEQUENCE = 64
+SHORT_SEQUENCE = 128
 """Positions at which shapes are worked out while a network is built; any would do."""
 
 
