@@ -2,7 +2,8 @@
 
 Tests of frameworks that Paceline installs run with --frameworks (as CI does) or --all. Their
 environments are made by ``paceline frameworks install`` in the background, from the start, while
-the other tests run. Of those that take a compiler minutes to build, the seed chooses one.
+the other tests run. Of those that take a compiler minutes to build, the seed chooses one with
+--builds.
 """
 
 import hashlib
@@ -27,6 +28,7 @@ INSTALLATION = pytest.StashKey[Installation]()
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="run every test, not only the seed's part")
     parser.addoption("--frameworks", action="store_true", help="install and test frameworks too")
+    parser.addoption("--builds", action="store_true", help="also build one, chosen by the seed")
 
 
 def pytest_report_header(config):
@@ -47,18 +49,18 @@ def pytest_collection_modifyitems(config, items):
         id(item)
         for item in items
         if (frameworks or not item.get_closest_marker("framework"))
-        and (everything or is_chosen(item))
+        and (everything or is_chosen(item, config.getoption("--builds")))
     }
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in wanted])
     items[:] = sorted((item for item in items if id(item) in wanted), key=place_in_order)
 
 
-def is_chosen(item):
-    """Whether the seed chooses a test: every quick one, a part of the slow ones, one build."""
+def is_chosen(item, builds_one):
+    """Whether the seed chooses a test: quick ones, a part of the slow ones, maybe a build."""
     slow, framework = item.get_closest_marker("slow"), item.get_closest_marker("framework")
     if framework and framework.kwargs.get("builds"):
         builds = framework.kwargs["builds"]
-        return framework.args[0] == builds[SEED % len(builds)]
+        return builds_one and framework.args[0] == builds[SEED % len(builds)]
     if slow is None:
         return True
     own = int(hashlib.sha256(item.nodeid.encode()).hexdigest(), 16)

@@ -52,7 +52,7 @@ def chosen(tmp_path):
 
 
 def test_five_seeds_run_every_slow_test_once_and_one_build_each(chosen):
-    runs = [chosen("--frameworks", seed=seed) for seed in range(5)]
+    runs = [chosen("--frameworks", "--builds", seed=seed) for seed in range(5)]
     slow = [{name for name in run if "slow" in name} for run in runs]
     assert all(slow)
     assert sum(map(len, slow)) == len(set.union(*slow)) == 40
@@ -64,4 +64,5 @@ def test_five_seeds_run_every_slow_test_once_and_one_build_each(chosen):
 def test_frameworks_run_only_where_they_are_asked_for(chosen):
     quick = {name for name in chosen() if "slow" not in name}
     assert quick == {"test_quick"}
+    assert "test_build[first]" not in chosen("--frameworks", seed=0)
     assert len(chosen("--all")) == 44
