@@ -60,7 +60,7 @@ def agree(search, found, where):
     index = int(where * found.size)
     plan = found.plan(index, search.like)
     prediction = scheduled(search, plan)
-    assert found.seconds[index] == pytest.approx(prediction.step_seconds, rel=0.01), plan
+    assert found.seconds[index] == pytest.approx(prediction.step_seconds, rel=0.02), plan
     assert found.memory_bytes[index] == pytest.approx(float(prediction.memory.total_bytes)), plan
 
 
