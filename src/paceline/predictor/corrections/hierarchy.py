@@ -68,10 +68,6 @@ class Hierarchy:
                 variance += self.deviations[factor.name] ** 2
         return Uncertain(value, variance)
 
-    def knows(self, factor: str, covariates: Covariates) -> bool:
-        """Whether the level at hand was among those that were fitted."""
-        return covariates.level(factor) in self.levels.get(factor, {})
-
 
 def prior_hierarchy(quantity: Quantity) -> Hierarchy:
     """The quantity as it is before anything was measured."""

@@ -1,7 +1,7 @@
 """Measurements as linear statements about quantities, around values that are thought likely."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,6 +63,3 @@ def design_of(
         slopes = np.array([each.slopes[quantity.name] for each in statements])
         design += slopes[:, None] * columns.members(quantity, rows)
     return design, np.array([each.response for each in statements])
-
-
-Progress = Callable[[str], None]

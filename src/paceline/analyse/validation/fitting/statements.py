@@ -7,7 +7,7 @@ the linear statements down, and a fit without some of the rows is one solution o
 import csv
 import gzip
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 
@@ -54,8 +54,3 @@ def statements_bytes(paired: Iterable[Statement], alone: Iterable[Statement]) ->
 
 def _text(value: float | None) -> str:
     return "" if value is None else f"{value:.{_DIGITS}g}"
-
-
-def by_id(statements: Sequence[Statement]) -> dict[str, Statement]:
-    """Statements by the id of their row."""
-    return {each.id: each for each in statements}
