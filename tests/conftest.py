@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from installation import Installation
+from measurement import quick
+
+from paceline.frameworks.registry import frameworks
 
 PARTS = 5
 SEED = int(os.environ.get("PACELINE_TEST_SEED") or random.SystemRandom().randrange(10**6))
@@ -99,6 +102,13 @@ def installed(request, monkeypatch):
     limited = "builds" in mark.kwargs and not request.config.getoption("--all")
     installation.wait_for(mark.args[0], limited)
     monkeypatch.setenv("PACELINE_ENVIRONMENTS", str(installation.directory))
+
+
+@pytest.fixture
+def quick_framework(monkeypatch):
+    """A framework that trains nothing, for this test only."""
+    monkeypatch.setitem(frameworks(), quick.ADAPTER.name, quick.ADAPTER)
+    return quick.ADAPTER
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from measurement import quick
 
 from paceline.cli.main import cli
 from paceline.errors import InputError
@@ -12,9 +11,8 @@ from paceline.store import Store
 
 
 @pytest.fixture
-def _quick(monkeypatch):
-    quick.register()
-    monkeypatch.setitem(frameworks(), "other", replace(frameworks()["quick"], name="other"))
+def _other(monkeypatch, quick_framework):
+    monkeypatch.setitem(frameworks(), "other", replace(quick_framework, name="other"))
 
 
 def run(*words):
@@ -22,14 +20,14 @@ def run(*words):
     return CliRunner().invoke(cli, ["compare", *sizes, *words], catch_exceptions=False)
 
 
-@pytest.mark.usefixtures("_quick")
+@pytest.mark.usefixtures("_other")
 def test_frameworks_that_train_something_else_are_not_compared():
     """The quick worker's losses are all 1 and it has no parameters."""
     with pytest.raises(InputError, match="no framework trains resnet20 as described: quick: 0 par"):
         run("--frameworks", "quick,other")
 
 
-@pytest.mark.usefixtures("_quick")
+@pytest.mark.usefixtures("_other")
 def test_those_that_train_the_same_are_ranked_with_a_figure(tmp_path, monkeypatch):
     monkeypatch.setattr("paceline.testing.parity.PARITY_TOLERANCE", 10.0)
     monkeypatch.setattr("paceline.testing.parity.only", lambda *_: {"parameters": 269722})
@@ -47,7 +45,7 @@ def test_those_that_train_the_same_are_ranked_with_a_figure(tmp_path, monkeypatc
     assert "<style>" in drawn, "a file of its own needs its style inside"
 
 
-@pytest.mark.usefixtures("_quick")
+@pytest.mark.usefixtures("_other")
 def test_dropout_is_left_out_of_parity_and_not_of_what_is_measured(tmp_path, monkeypatch):
     monkeypatch.setattr("paceline.testing.parity.LARGEST_REFERENCE_PARAMETERS", 0)
     monkeypatch.setattr("paceline.testing.parity.only", lambda *_: {"parameters": 61100840})

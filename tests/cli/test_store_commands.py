@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from builders import comparison_launches, keep, keep_profile, study_launches
 from click.testing import CliRunner
-from measurement import quick
 
 from commandline import next_commands, run
 from paceline.cli.main import cli
@@ -95,8 +94,8 @@ def test_list_names_the_frameworks_where_they_differ():
         run(["list", "--study", "none", *HERE])
 
 
+@pytest.mark.usefixtures("quick_framework")
 def test_measure_ends_with_1_where_no_launch_finished():
-    quick.register()
     words = [
         "measure",
         "--framework",

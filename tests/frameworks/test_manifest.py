@@ -104,9 +104,10 @@ def test_a_mistake_is_named_with_its_file_and_line(folder, change, line, message
 
 
 def test_what_is_run_can_be_predicted():
-    for one in registry.frameworks().values():
-        assert profile(one.profile).policy
-        assert profile(one.name).policy
+    for manifest in registry.manifests().values():
+        for one in manifest.adapters.values():
+            assert profile(one.profile).policy
+            assert profile(one.name).policy
 
 
 def test_every_manifest_is_in_order():

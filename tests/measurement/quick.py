@@ -19,8 +19,7 @@ GRAPH = {
 WORKER = Path(__file__).parent / "quick_worker.py"
 
 
-def register():
-    frameworks()["quick"] = FrameworkAdapter("quick", WORKER, "json")
+ADAPTER = FrameworkAdapter("quick", WORKER, "json", profile="torch-ddp")
 
 
 def job(behaviour="well", **changes):
@@ -37,7 +36,7 @@ def job(behaviour="well", **changes):
 
 
 if __name__ == "__main__":
-    register()
+    frameworks()["quick"] = ADAPTER
     with Store(Path(sys.argv[1])) as store:
         known = store.design("study") is not None
         design = None if known else Design.randomised([job(), job(world_size=2)], 6, 1)

@@ -20,8 +20,7 @@ from paceline.store import Outcome, Status, Store
 
 
 @pytest.fixture
-def store(tmp_path):
-    quick.register()
+def store(tmp_path, quick_framework):
     with Store(tmp_path / "store.db") as opened:
         yield opened
 

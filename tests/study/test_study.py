@@ -2,7 +2,6 @@
 
 import pytest
 from builders import comparison_launches, keep, keep_profile, study_launches
-from measurement import quick
 
 from paceline.errors import InputError, UnknownNameError
 from paceline.report.page import render
@@ -13,8 +12,7 @@ from paceline.testing.parity import Parity, ParityTable
 
 
 @pytest.fixture
-def quick_settings():
-    quick.register()
+def quick_settings(quick_framework):
     return {"batch": 4, "processes": [1, 2], "frameworks": "quick", "launches": 2, "steps": 2}
 
 

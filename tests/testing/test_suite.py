@@ -3,9 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from measurement import quick
 
-from paceline.frameworks.registry import framework
 from paceline.store import Store
 from paceline.testing import failure_checks
 from paceline.testing.adapter_suite import QUICK
@@ -22,10 +20,9 @@ def off_by_one_percent(job):
 
 
 @pytest.fixture
-def bench(tmp_path):
-    quick.register()
+def bench(tmp_path, quick_framework):
     with Store(tmp_path / "store.db") as store:
-        yield Bench(framework("quick"), store, launch_seconds=10.0)
+        yield Bench(quick_framework, store, launch_seconds=10.0)
 
 
 @pytest.mark.parametrize(
