@@ -57,7 +57,7 @@ class ShardedLayer:
 class Sharding:
     """A graph at one sequence length and precision, ready to be divided by any degrees."""
 
-    def __init__(self, graph: Graph, sequence: int | None, number_format: str) -> None:
+    def __init__(self, graph: Graph, sequence: int | None, number_format: str | Precision) -> None:
         self.graph = graph
         self.precision: Precision = precision(number_format)
         self.profile: GraphProfile = graph.profile(sequence, self.precision)

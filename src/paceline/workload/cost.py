@@ -58,7 +58,9 @@ class Gemm:
     ``grows`` names the dimension that is multiplied by the batch: the pixels or tokens of a
     layer with weights, the number of products in attention, or nothing at all. ``window`` is
     the side of a square window that slides by single steps, which libraries may compute with
-    fewer multiplications (Winograd, Fourier); 0 for every other product.
+    fewer multiplications (Winograd, Fourier); 0 for every other product. ``executed`` is what
+    kernels compute over what is counted: less where a mask hides a part, more where a part is
+    computed again.
     """
 
     m: Number
@@ -67,6 +69,7 @@ class Gemm:
     count: Number = 1
     grows: Literal["m", "n", "k", "count", "nothing"] = "n"
     window: int = 0
+    executed: Number = 1.0
 
     @property
     def flops(self) -> Affine:
@@ -79,7 +82,7 @@ class Gemm:
         sizes: dict[str, Any] = {"m": self.m, "n": self.n, "k": self.k, "count": self.count}
         if self.grows != "nothing":
             sizes[self.grows] = sizes[self.grows] * batch
-        return Gemm(**sizes, grows=self.grows, window=self.window)
+        return Gemm(**sizes, grows=self.grows, window=self.window, executed=self.executed)
 
 
 GROWING_QUANTITIES = (

@@ -1,7 +1,9 @@
 """Attention: scaled dot products, with relative positions, and the additive kind."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
+
+import numpy as np
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Number, Shape
@@ -27,6 +29,8 @@ from paceline.workload.ops.base import (
 # probabilities twice.
 _SCORE_PASSES_FORWARD = 4
 _SCORE_PASSES_BACKWARD = 7
+# Side of the tiles in which fused kernels compute scores: those on the diagonal count whole.
+_TILE = 128
 
 
 @register
@@ -36,8 +40,8 @@ class Attention(Op):
 
     ``kv_heads`` below ``heads`` is grouped-query attention. The whole square of scores is
     counted even if ``causal`` hides half of it, and backward counts the four products of the
-    gradient (as PyTorch's counter does for unfused attention), not the scores a fused kernel
-    computes again. ``fused`` kernels never write the scores to memory.
+    gradient (as PyTorch's counter does for unfused attention). ``fused`` kernels never write the
+    scores to memory: they skip tiles that the mask hides, and compute scores again in backward.
     """
 
     kind: ClassVar[str] = "attention"
@@ -78,6 +82,11 @@ class Attention(Op):
         else:
             kept = Kept((0, 1, 2), elements=scores)
         forward, backward = dot_products(queries, keys, self.head_dim, self.heads)
+        if self.fused:
+            seen = np.minimum(1.0, (keys + _TILE) / (2.0 * keys)) if self.causal else 1.0
+            forward = tuple(replace(product, executed=seen) for product in forward)
+            again = seen * (1.0 + 1.0 / len(backward))
+            backward = tuple(replace(product, executed=again) for product in backward)
         return Work(
             forward=forward,
             input_gradient=backward if needs_input_gradient else (),
