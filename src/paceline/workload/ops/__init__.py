@@ -7,7 +7,7 @@ from paceline.workload.ops.attention import (
     RelativeAttention,
     Rotary,
 )
-from paceline.workload.ops.base import OPS, Kept, Op, Traffic, Work, register
+from paceline.workload.ops.base import OPS, Kept, Op, Traffic, Work, operation
 from paceline.workload.ops.convolution import Convolution
 from paceline.workload.ops.dense import ClassToken, Embedding, Linear, PositionEmbedding
 from paceline.workload.ops.experts import MixtureOfExperts
@@ -102,5 +102,5 @@ __all__ = [
     "Upsample",
     "WeightedSum",
     "Work",
-    "register",
+    "operation",
 ]

@@ -1,8 +1,5 @@
 """Attention: scaled dot products, with relative positions, and the additive kind."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Number, Shape
 from paceline.workload.ops.base import (
@@ -18,7 +15,7 @@ from paceline.workload.ops.base import (
     differs,
     elements,
     fixed_dimension,
-    register,
+    operation,
     require_positive,
 )
 
@@ -29,8 +26,7 @@ _SCORE_PASSES_FORWARD = 4
 _SCORE_PASSES_BACKWARD = 7
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("attention", inputs=3)
 class Attention(Op):
     """Softmax attention of queries over keys and values, each tokens x (heads * head_dim).
 
@@ -39,10 +35,6 @@ class Attention(Op):
     gradient (as PyTorch's counter does for unfused attention), not the scores a fused kernel
     computes again. ``fused`` kernels never write the scores to memory.
     """
-
-    kind: ClassVar[str] = "attention"
-    least_inputs: ClassVar[int] = 3
-    most_inputs: ClassVar[int | None] = 3
 
     heads: int
     kv_heads: int
@@ -87,18 +79,13 @@ class Attention(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("relative_attention", inputs=3)
 class RelativeAttention(Op):
     """Attention with relative positions over a memory and the segment (Transformer-XL).
 
     Every head also scores the queries against projected positions, so there are three products
     forward. The projection of the positions does not grow with the batch.
     """
-
-    kind: ClassVar[str] = "relative_attention"
-    least_inputs: ClassVar[int] = 3
-    most_inputs: ClassVar[int | None] = 3
 
     heads: int
     head_dim: int
@@ -144,17 +131,12 @@ class RelativeAttention(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("additive_attention", inputs=2)
 class AdditiveAttention(Op):
     """Bahdanau's attention, normalised: scores are v . tanh(query + key) (GNMT).
 
     Every sum of a query and a key is written to memory, ``width`` values per pair.
     """
-
-    kind: ClassVar[str] = "additive_attention"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = 2
 
     width: int
 
@@ -208,12 +190,9 @@ class AdditiveAttention(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("rotary")
 class Rotary(Op):
     """Turns pairs of features of each head by an angle that grows with the position."""
-
-    kind: ClassVar[str] = "rotary"
 
     head_dim: int
 

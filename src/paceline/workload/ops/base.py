@@ -2,9 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -97,10 +97,10 @@ class Work:
 class Op(ABC):
     """An operation of a layer graph.
 
-    A subclass is a frozen dataclass whose fields are its JSON form. Shapes are those of one
-    sample; their dimensions may be arrays, so subclasses use arithmetic and no comparisons on
-    them except through the helpers below. Errors name what is wrong with the shapes; the graph
-    adds the node.
+    A subclass is made a frozen dataclass by `operation`; its fields are its JSON form. Shapes are
+    those of one sample; their dimensions may be arrays, so subclasses use arithmetic and no
+    comparisons on them except through the helpers below. Errors name what is wrong with the
+    shapes; the graph adds the node.
     """
 
     kind: ClassVar[str]
@@ -109,9 +109,9 @@ class Op(ABC):
     holds_gradient_sums: ClassVar[bool] = False
     """Whether its work already has the sums of gradients where several nodes read its result."""
 
-    @abstractmethod
     def output(self, inputs: Shapes) -> Shape:
-        """Shape of the result."""
+        """Shape of the result: that of the input unless a subclass says otherwise."""
+        return inputs[0]
 
     def parameters(self, inputs: Shapes) -> Parameters:
         """Shape of each trainable tensor by name, as PyTorch stores it."""
@@ -143,15 +143,30 @@ class Op(ABC):
 OPS: dict[str, type[Op]] = {}
 """Every operation by its kind."""
 
-O = TypeVar("O", bound=type[Op])  # noqa: E741
+AnyOp = TypeVar("AnyOp", bound=Op)
 
 
-def register(cls: O) -> O:
-    """Make an operation known under its ``kind``; a second one of that kind is refused."""
-    if cls.kind in OPS:
-        raise ValueError(f"operation '{cls.kind}' is already registered by {OPS[cls.kind]}")
-    OPS[cls.kind] = cls
-    return cls
+@dataclass_transform(frozen_default=True)
+def operation(
+    kind: str, inputs: int | tuple[int, int | None] | None = None
+) -> Callable[[type[AnyOp]], type[AnyOp]]:
+    """Make a class an operation: a frozen dataclass known under ``kind``, of which there is one.
+
+    ``inputs`` is how many it reads, or the least and most (None: any number); else as its base.
+    """
+
+    def made(cls: type[AnyOp]) -> type[AnyOp]:
+        if kind in OPS:
+            raise ValueError(f"operation '{kind}' is already registered by {OPS[kind]}")
+        cls.kind = kind
+        if inputs is not None:
+            span = inputs if isinstance(inputs, tuple) else (inputs, inputs)
+            cls.least_inputs, cls.most_inputs = span
+        frozen = dataclass(frozen=True, slots=True)(cls)
+        OPS[kind] = frozen
+        return frozen
+
+    return made
 
 
 def elements(shape: Shape) -> Number:

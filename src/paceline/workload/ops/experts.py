@@ -1,8 +1,5 @@
 """Mixtures of experts: many feed-forward networks of which each token uses a few."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Number, Shape
 from paceline.workload.ops.base import (
@@ -16,21 +13,18 @@ from paceline.workload.ops.base import (
     describe,
     elements,
     fixed_dimension,
-    register,
+    operation,
     require_positive,
 )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("moe")
 class MixtureOfExperts(Op):
     """A router that sends each token to ``top_k`` of ``experts`` networks of width ``hidden``.
 
     Gated experts compute down(silu(gate(x)) * up(x)), others down(gelu(up(x))), without
     biases. Tokens are taken to spread evenly; every expert's weights are read in every step.
     """
-
-    kind: ClassVar[str] = "moe"
 
     experts: int
     top_k: int

@@ -1,8 +1,5 @@
 """Normalisations: memory-bound layers that read their input twice."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from paceline.errors import InputError
 from paceline.workload.cost import Number, Shape
 from paceline.workload.ops.base import (
@@ -17,7 +14,7 @@ from paceline.workload.ops.base import (
     describe,
     elements,
     fixed_dimension,
-    register,
+    operation,
     require_positive,
     require_rank,
 )
@@ -38,12 +35,9 @@ def _norm_work(size: Number, weights: int, kept: Kept) -> Work:
     )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("batch_norm")
 class BatchNorm(Op):
     """Normalises each channel over the batch and its positions, with scale and shift."""
-
-    kind: ClassVar[str] = "batch_norm"
 
     def output(self, inputs: Shapes) -> Shape:
         """As the input."""
@@ -62,12 +56,9 @@ class BatchNorm(Op):
         return _norm_work(elements(inputs[0]), 2 * channels, kept)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("frozen_batch_norm")
 class FrozenBatchNorm(Op):
     """Scales and shifts each channel by constants of pre-training: nothing is trained."""
-
-    kind: ClassVar[str] = "frozen_batch_norm"
 
     def output(self, inputs: Shapes) -> Shape:
         """As the input."""
@@ -80,12 +71,9 @@ class FrozenBatchNorm(Op):
         return Work(forward_traffic=moved, backward_traffic=moved)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("group_norm")
 class GroupNorm(Op):
     """Normalises each of ``groups`` groups of channels within a sample."""
-
-    kind: ClassVar[str] = "group_norm"
 
     groups: int
 
@@ -112,12 +100,9 @@ class GroupNorm(Op):
         return _norm_work(elements(inputs[0]), weights, kept)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("layer_norm")
 class LayerNorm(Op):
     """Normalises the last dimension of each row, with scale and, if ``bias``, shift."""
-
-    kind: ClassVar[str] = "layer_norm"
 
     bias: bool = True
 
@@ -139,12 +124,9 @@ class LayerNorm(Op):
         return _norm_work(elements(inputs[0]), weights, kept)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("rms_norm")
 class RmsNorm(Op):
     """Divides each row by its root mean square, then scales it."""
-
-    kind: ClassVar[str] = "rms_norm"
 
     def output(self, inputs: Shapes) -> Shape:
         """As the input."""
@@ -162,12 +144,9 @@ class RmsNorm(Op):
         return _norm_work(elements(inputs[0]), fixed_dimension(inputs[0], -1), kept)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("local_response_norm")
 class LocalResponseNorm(Op):
     """Divides each value by the energy of ``size`` neighbouring channels (AlexNet, GoogLeNet)."""
-
-    kind: ClassVar[str] = "local_response_norm"
 
     size: int
 

@@ -1,7 +1,6 @@
 """Pools: windows reduced to their largest or mean value."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from paceline.errors import InputError
 from paceline.workload.cost import Shape
@@ -14,7 +13,7 @@ from paceline.workload.ops.base import (
     Work,
     describe,
     elements,
-    register,
+    operation,
     require_rank,
 )
 from paceline.workload.ops.windows import check_window, check_windows_fit, window_positions
@@ -42,12 +41,9 @@ class _Pool(Op):
         return (shape[0], *sizes)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("max_pool")
 class MaxPool(_Pool):
     """The largest value of each window."""
-
-    kind: ClassVar[str] = "max_pool"
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Keeps its input and, in 8 bytes each, where the maxima were."""
@@ -57,12 +53,9 @@ class MaxPool(_Pool):
         return Work(forward_traffic=moved, backward_traffic=moved, kept=kept)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("avg_pool")
 class AveragePool(_Pool):
     """The mean of each window."""
-
-    kind: ClassVar[str] = "avg_pool"
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Keeps its input."""
@@ -70,12 +63,9 @@ class AveragePool(_Pool):
         return Work(forward_traffic=moved, backward_traffic=moved, kept=Kept(inputs=(0,)))
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("global_avg_pool")
 class GlobalAveragePool(Op):
     """The mean of each channel over all its positions."""
-
-    kind: ClassVar[str] = "global_avg_pool"
 
     def output(self, inputs: Shapes) -> Shape:
         """The channels alone."""

@@ -1,8 +1,6 @@
 """Recurrent layers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Shape
@@ -17,7 +15,7 @@ from paceline.workload.ops.base import (
     describe,
     elements,
     fixed_dimension,
-    register,
+    operation,
     require_positive,
     same_shape,
 )
@@ -25,8 +23,7 @@ from paceline.workload.ops.base import (
 _GATES = 4
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("lstm", inputs=(1, 3))
 class Lstm(Op):
     """Long short-term memory over tokens x features, as PyTorch defines it (two biases).
 
@@ -34,9 +31,6 @@ class Lstm(Op):
     after the other: ``tokens`` small products in a row. A single layer in one direction may also
     read the hidden state and the cell that it starts from, else it starts from zeros.
     """
-
-    kind: ClassVar[str] = "lstm"
-    most_inputs: ClassVar[int | None] = 3
 
     hidden: int
     layers: int = 1
