@@ -17,14 +17,9 @@ from paceline.workload.cost import (
     Shape,
     total,
 )
-from paceline.workload.ops.base import (
-    INDEX_BYTES,
-    Op,
-    Parameters,
-    Shapes,
-    Work,
-    elements,
-)
+from paceline.workload.ops.base import Op, Parameters, Shapes
+from paceline.workload.ops.sizes import elements
+from paceline.workload.ops.work import INDEX_BYTES, Work
 from paceline.workload.precision import Precision
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from paceline.workload.ops.attention import (
     RelativeAttention,
     Rotary,
 )
-from paceline.workload.ops.base import OPS, Kept, Op, Traffic, Work, operation
+from paceline.workload.ops.base import OPS, Op, operation
 from paceline.workload.ops.convolution import Convolution
 from paceline.workload.ops.dense import ClassToken, Embedding, Linear, PositionEmbedding
 from paceline.workload.ops.experts import MixtureOfExperts
@@ -48,6 +48,7 @@ from paceline.workload.ops.shaping import (
     Slice,
     Transpose,
 )
+from paceline.workload.ops.work import Kept, Traffic, Work
 
 __all__ = [
     "OPS",

@@ -11,23 +11,15 @@ from dataclasses import dataclass
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Shape
-from paceline.workload.ops.base import (
-    FLOAT32_BYTES,
-    INDEX_BYTES,
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
     describe,
     elements,
     fixed_dimension,
-    operation,
     require_positive,
     same_shape,
 )
+from paceline.workload.ops.work import FLOAT32_BYTES, INDEX_BYTES, Kept, Traffic, Work
 
 _EULER = 0.5772156649015329
 

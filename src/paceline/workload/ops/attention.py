@@ -2,22 +2,15 @@
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Number, Shape
-from paceline.workload.ops.base import (
-    FLOAT32_BYTES,
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
     describe,
     differs,
     elements,
     fixed_dimension,
-    operation,
     require_positive,
 )
+from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
 # Passes over the matrix of scores where it is written to memory. Forward: scores out,
 # softmax in and out, product with the values in. Backward: their gradients likewise, and the

@@ -2,23 +2,16 @@
 
 from paceline.errors import InputError
 from paceline.workload.cost import Affine, Gemm, Shape
-from paceline.workload.ops.base import (
-    INDEX_BYTES,
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
     describe,
     elements,
     exceeds,
     fixed_dimension,
-    operation,
     require_positive,
     require_rank,
 )
+from paceline.workload.ops.work import INDEX_BYTES, Kept, Traffic, Work
 
 
 @operation("linear")

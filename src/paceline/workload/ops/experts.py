@@ -2,20 +2,9 @@
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Number, Shape
-from paceline.workload.ops.base import (
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
-    describe,
-    elements,
-    fixed_dimension,
-    operation,
-    require_positive,
-)
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import describe, elements, fixed_dimension, require_positive
+from paceline.workload.ops.work import Kept, Traffic, Work
 
 
 @operation("moe")

@@ -2,21 +2,9 @@
 
 from paceline.errors import InputError
 from paceline.workload.cost import Shape
-from paceline.workload.ops.base import (
-    FLOAT32_BYTES,
-    INDEX_BYTES,
-    Kept,
-    Op,
-    Shapes,
-    Traffic,
-    Work,
-    describe,
-    elements,
-    exceeds,
-    operation,
-    require_rank,
-    same_shape,
-)
+from paceline.workload.ops.base import Op, Shapes, operation
+from paceline.workload.ops.sizes import describe, elements, exceeds, require_rank, same_shape
+from paceline.workload.ops.work import FLOAT32_BYTES, INDEX_BYTES, Kept, Traffic, Work
 
 
 @operation("cross_entropy", inputs=2)

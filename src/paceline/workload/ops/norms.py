@@ -2,22 +2,15 @@
 
 from paceline.errors import InputError
 from paceline.workload.cost import Number, Shape
-from paceline.workload.ops.base import (
-    FLOAT32_BYTES,
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
     describe,
     elements,
     fixed_dimension,
-    operation,
     require_positive,
     require_rank,
 )
+from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
 # Statistics first, then the values: x twice in, y out. Backward needs two reductions over x
 # and the gradient before it can write: both twice in, one out.

@@ -3,20 +3,9 @@
 from paceline.errors import InputError
 from paceline.naming import look_up
 from paceline.workload.cost import Shape
-from paceline.workload.ops.base import (
-    MASK_BYTES,
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    describe,
-    elements,
-    fixed_dimension,
-    operation,
-    same_shape,
-)
+from paceline.workload.ops.base import Op, Parameters, Shapes, operation
+from paceline.workload.ops.sizes import describe, elements, fixed_dimension, same_shape
+from paceline.workload.ops.work import MASK_BYTES, Kept, Traffic, Work
 
 KEEPS_OUTPUT = {
     "relu": True,

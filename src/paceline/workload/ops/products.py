@@ -2,18 +2,9 @@
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Shape
-from paceline.workload.ops.base import (
-    Kept,
-    Op,
-    Shapes,
-    Traffic,
-    Work,
-    describe,
-    differs,
-    elements,
-    operation,
-    same_shape,
-)
+from paceline.workload.ops.base import Op, Shapes, operation
+from paceline.workload.ops.sizes import describe, differs, elements, same_shape
+from paceline.workload.ops.work import Kept, Traffic, Work
 
 
 @operation("matrix_product", inputs=2)

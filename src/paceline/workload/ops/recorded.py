@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from paceline.workload.cost import Shape
-from paceline.workload.ops.base import Op, Parameters, Shapes, Work, operation
+from paceline.workload.ops.base import Op, Parameters, Shapes, operation
+from paceline.workload.ops.work import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,21 +4,15 @@ from collections.abc import Iterator
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Shape
-from paceline.workload.ops.base import (
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
     describe,
     elements,
     fixed_dimension,
-    operation,
     require_positive,
     same_shape,
 )
+from paceline.workload.ops.work import Kept, Traffic, Work
 
 _GATES = 4
 

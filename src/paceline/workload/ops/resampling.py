@@ -2,20 +2,9 @@
 
 from paceline.errors import InputError
 from paceline.workload.cost import Shape
-from paceline.workload.ops.base import (
-    FLOAT32_BYTES,
-    Kept,
-    Op,
-    Shapes,
-    Traffic,
-    Work,
-    describe,
-    differs,
-    elements,
-    operation,
-    require_positive,
-    require_rank,
-)
+from paceline.workload.ops.base import Op, Shapes, operation
+from paceline.workload.ops.sizes import describe, differs, elements, require_positive, require_rank
+from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
 
 @operation("upsample")

@@ -5,20 +5,17 @@ from dataclasses import dataclass
 
 from paceline.errors import InputError
 from paceline.workload.cost import Number, Shape
-from paceline.workload.ops.base import (
-    Op,
-    Shapes,
-    Traffic,
-    Work,
+from paceline.workload.ops.base import Op, Shapes, operation
+from paceline.workload.ops.sizes import (
     describe,
     differs,
     elements,
     exceeds,
     fixed_dimension,
-    operation,
     require_positive,
     require_rank,
 )
+from paceline.workload.ops.work import Traffic, Work
 
 
 @dataclass(frozen=True, slots=True)
