@@ -259,7 +259,7 @@ def multiply(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward
 
 
 def concat(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Values side by side along an axis of a sample."""
+    """Values joined along an axis of a sample."""
     axis = _axis(node.get("axis", 0), inputs[0])
     borders = np.cumsum([value.shape[axis] for value in inputs])[:-1]
     result = np.concatenate(inputs, axis=axis)

@@ -140,7 +140,7 @@ def attention(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backwar
 
 
 def lstm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Layers of cells over the tokens, forwards, or forwards and backwards side by side."""
+    """Layers of cells over the tokens, forwards, or forwards and backwards, joined."""
     directions = ("", "_reverse")[: 1 + node["bidirectional"]]
     x = inputs[0]
     tape: list[list[tuple[str, LstmBackward]]] = []

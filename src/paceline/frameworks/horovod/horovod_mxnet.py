@@ -29,10 +29,10 @@ class HorovodTraining(KvstoreTraining):
     def connect(self) -> None:
         """No store: Horovod has met the others already."""
 
-    def make_trainer(self, talks: bool) -> Any:
-        """Horovod's trainer, or MXNet's own for a rank that does not talk."""
-        if not talks:
-            return super().make_trainer(talks)
+    def make_trainer(self, synchronises: bool) -> Any:
+        """Horovod's trainer, or MXNet's own for a rank that does not synchronise."""
+        if not synchronises:
+            return super().make_trainer(synchronises)
         return hvd.DistributedTrainer(self.network.collect_params(), "sgd", self.settings)
 
     def step(self, index: int) -> Any:

@@ -28,9 +28,9 @@ class HorovodTraining(TorchTraining):
             raise RuntimeError(f"Horovod found {hvd.size()} ranks of {self.world}")
 
     def make_optimiser(self) -> torch.optim.Optimizer:
-        """The job's optimiser; Horovod's hooks are in it where ranks talk."""
+        """The job's optimiser; Horovod's hooks are in it where ranks synchronise."""
         plain = super().make_optimiser()
-        if not self.talks:
+        if not self.synchronises:
             return plain
         return hvd.DistributedOptimizer(plain, named_parameters=self.network.named_parameters())
 
@@ -45,7 +45,7 @@ class HorovodTraining(TorchTraining):
 
     def parts(self) -> dict:
         """Passes run on a second network, since Horovod's hooks stay on the first."""
-        if self.talks:
+        if self.synchronises:
             self.network = self.build_network().to(self.device)
         return super().parts()
 

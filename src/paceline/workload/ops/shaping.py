@@ -103,7 +103,7 @@ class Slice(_View):
 
 @operation("concat", inputs=(1, None))
 class Concatenate(Op):
-    """Inputs side by side along ``axis`` (0 is the channels)."""
+    """Inputs joined along ``axis`` (0 is the channels)."""
 
     axis: int = 0
 
