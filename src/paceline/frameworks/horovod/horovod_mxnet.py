@@ -6,7 +6,6 @@ Started once per rank; Horovod, MXNet, NumPy and the standard library only. Ever
 the same weights, so that none are sent: sending after a first pass aborts both libraries.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import horovod
@@ -53,10 +52,5 @@ class HorovodTraining(KvstoreTraining):
             hvd.shutdown()
 
 
-def horovod_versions() -> Mapping[str, Any]:
-    """MXNet's, and Horovod's own."""
-    return {**versions(), "horovod": horovod.__version__}
-
-
 if __name__ == "__main__":
-    run_worker(HorovodTraining, horovod_versions)
+    run_worker(HorovodTraining, versions, horovod=horovod.__version__)

@@ -5,9 +5,6 @@
 Started once per rank; Horovod, PyTorch and the standard library only.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import horovod
 import horovod.torch as hvd
 import torch
@@ -55,10 +52,5 @@ class HorovodTraining(TorchTraining):
             hvd.shutdown()
 
 
-def horovod_versions() -> Mapping[str, Any]:
-    """PyTorch's, and Horovod's own."""
-    return {**versions(), "horovod": horovod.__version__}
-
-
 if __name__ == "__main__":
-    run_worker(HorovodTraining, horovod_versions)
+    run_worker(HorovodTraining, versions, horovod=horovod.__version__)

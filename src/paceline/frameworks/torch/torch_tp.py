@@ -11,11 +11,7 @@ from typing import Any
 import torch
 from stepping import run_worker
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    parallelize_module,
-)
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch_devices import versions
 from torch_training import TorchTraining, global_batches
 

@@ -1,12 +1,7 @@
 """The vocabulary of layer graphs: one frozen dataclass per kind of operation."""
 
 from paceline.workload.ops.adaptive import AdaptiveCrossEntropy, AdaptiveEmbedding
-from paceline.workload.ops.attention import (
-    AdditiveAttention,
-    Attention,
-    RelativeAttention,
-    Rotary,
-)
+from paceline.workload.ops.attention import AdditiveAttention, Attention, RelativeAttention, Rotary
 from paceline.workload.ops.base import OPS, Op, operation
 from paceline.workload.ops.convolution import Convolution
 from paceline.workload.ops.dense import ClassToken, Embedding, Linear, PositionEmbedding
