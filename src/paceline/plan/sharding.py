@@ -13,7 +13,7 @@ from paceline.plan.tensor_parallel import Division, Role, Transfer, divide
 from paceline.workload.cost import Affine, GraphProfile, LayerProfile, Number
 from paceline.workload.graph import Graph
 from paceline.workload.ops import MixtureOfExperts
-from paceline.workload.ops.base import elements
+from paceline.workload.ops.sizes import elements
 from paceline.workload.precision import Precision, precision
 
 

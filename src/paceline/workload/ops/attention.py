@@ -1,28 +1,20 @@
 """Attention: scaled dot products, with relative positions, and the additive kind."""
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Number, Shape
-from paceline.workload.ops.base import (
-    FLOAT32_BYTES,
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
     describe,
     differs,
     elements,
     fixed_dimension,
-    register,
     require_positive,
 )
+from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
 # Passes over the matrix of scores where it is written to memory. Forward: scores out,
 # softmax in and out, product with the values in. Backward: their gradients likewise, and the
@@ -33,8 +25,7 @@ _SCORE_PASSES_BACKWARD = 7
 _TILE = 128
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("attention", inputs=3)
 class Attention(Op):
     """Softmax attention of queries over keys and values, each tokens x (heads * head_dim).
 
@@ -43,10 +34,6 @@ class Attention(Op):
     gradient (as PyTorch's counter does for unfused attention). ``fused`` kernels never write the
     scores to memory: they skip tiles that the mask hides, and compute scores again in backward.
     """
-
-    kind: ClassVar[str] = "attention"
-    least_inputs: ClassVar[int] = 3
-    most_inputs: ClassVar[int | None] = 3
 
     heads: int
     kv_heads: int
@@ -96,18 +83,13 @@ class Attention(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("relative_attention", inputs=3)
 class RelativeAttention(Op):
     """Attention with relative positions over a memory and the segment (Transformer-XL).
 
     Every head also scores the queries against projected positions, so there are three products
     forward. The projection of the positions does not grow with the batch.
     """
-
-    kind: ClassVar[str] = "relative_attention"
-    least_inputs: ClassVar[int] = 3
-    most_inputs: ClassVar[int | None] = 3
 
     heads: int
     head_dim: int
@@ -153,17 +135,12 @@ class RelativeAttention(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("additive_attention", inputs=2)
 class AdditiveAttention(Op):
     """Bahdanau's attention, normalised: scores are v . tanh(query + key) (GNMT).
 
     Every sum of a query and a key is written to memory, ``width`` values per pair.
     """
-
-    kind: ClassVar[str] = "additive_attention"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = 2
 
     width: int
 
@@ -217,12 +194,9 @@ class AdditiveAttention(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("rotary")
 class Rotary(Op):
     """Turns pairs of features of each head by an angle that grows with the position."""
-
-    kind: ClassVar[str] = "rotary"
 
     head_dim: int
 
