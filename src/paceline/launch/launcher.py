@@ -3,6 +3,7 @@
 import os
 import platform
 import signal
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class LaunchRequest:
     ``command`` gives the words of each rank, ``variables`` what is added to its environment
     beside what says who it is. Files of the launch go to ``directory``. Ranks meet at ``port``,
     a free one when None. After one failed the others have ``peer_grace_seconds`` to notice.
+    Each rank is pinned to ``cores_per_rank`` cores, to its share of all when None.
     """
 
     command: Callable[[int], Sequence[str]]
@@ -55,6 +57,7 @@ class LaunchRequest:
     processes: int = 1
     variables: Callable[[int], Mapping[str, str]] = lambda rank: {}
     port: int | None = None
+    cores_per_rank: int | None = None
     peer_grace_seconds: float = PEER_GRACE_SECONDS
     on_event: Callable[[RankEvent], None] = lambda event: None
 
@@ -119,7 +122,7 @@ class Launcher(ABC):
 
     def hosts(self) -> tuple[LaunchHost, ...]:
         """The machines that ranks can be started on: this one, unless overridden."""
-        return (LaunchHost(platform.node(), os.cpu_count() or 1),)
+        return (LaunchHost(platform.node(), len(usable_cores()) or os.cpu_count() or 1),)
 
     def validate(self, nodes: int, processes: int) -> None:
         """Raise, with what to do, if so many ranks cannot be started; nothing starts before."""
@@ -140,6 +143,11 @@ class Launcher(ABC):
         environment and its output in its log. When a rank fails, the time is up or an interrupt
         comes, all processes that were started are ended, also those that ranks started.
         """
+
+
+def usable_cores() -> list[int]:
+    """Cores that this process may use; none where the system cannot pin."""
+    return sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
 
 
 def exit_path(directory: Path, rank: int) -> Path:

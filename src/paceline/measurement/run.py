@@ -89,6 +89,7 @@ def run_job(
                 processes,
                 lambda rank: {**thread_variables(job.threads), **command.variables},
                 port,
+                cores_per_rank=job.threads if job.device == "cpu" else None,
             )
         )
         outcome = _outcome(job, directory, exited, launch.environment["load_average"])
@@ -130,7 +131,8 @@ def launch_directory(store: Store, launch_id: str) -> Path:
     """A fresh directory for the files of one launch, beside the store."""
     directory = store.path.parent / "launches" / launch_id
     try:
-        directory.mkdir(parents=True)
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700)
     except OSError as error:
         raise InputError(
             f"cannot make {directory}: {error}", "choose a writable place with --store"
