@@ -156,7 +156,7 @@ def exit_path(directory: Path, rank: int) -> Path:
 
 
 def describe_exit(rank: int, code: int | None) -> str:
-    """One phrase for a rank that did not end well."""
+    """One phrase for a rank that did not end well: its code, or the signal."""
     if code is None:
         return f"rank {rank} did not end"
     if code >= 0:

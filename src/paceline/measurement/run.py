@@ -3,6 +3,7 @@
 import json
 import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from paceline.measurement.events import (
     read_events,
     step_parts,
 )
-from paceline.measurement.failures import failure_reason
+from paceline.measurement.failures import failure_reason, memory_kills, with_memory_kill
 from paceline.measurement.job import Job
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
@@ -74,7 +75,7 @@ def run_job(
         outcome=Outcome(Status.RUNNING, ""),
     )
     store.start(launch)
-    outcome = launch.outcome
+    outcome, kills = launch.outcome, memory_kills()
     try:
         exited = starter.launch(
             LaunchRequest(
@@ -93,12 +94,13 @@ def run_job(
             )
         )
         outcome = _outcome(job, directory, exited, launch.environment["load_average"])
+        outcome = replace(outcome, reason=with_memory_kill(outcome.reason, kills))
     except BaseException as error:
         outcome = interrupted(error)
         raise
     finally:
         store.finish(launch_id, outcome)
-    return Launch(**{**launch.__dict__, "outcome": outcome})
+    return replace(launch, outcome=outcome)
 
 
 def launcher_for(chosen: FrameworkAdapter, name: str, world_size: int) -> Launcher:

@@ -3,12 +3,13 @@
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paceline.errors import InputError
 from paceline.naming import look_up
-from paceline.places import Place, as_places
+from paceline.places import Place, as_places, parse_counts
 
 if TYPE_CHECKING:
     from paceline.measurement.job import Job
@@ -28,8 +29,10 @@ class StudySettings:
     counted, after ``warmup_steps`` that are timed but not counted. ``instruments`` are kinds of
     launches: none (throughput), phases, layers. With ``no_sync`` several processes also run
     co-located without communication. ``seq`` is tokens per sample, ``bucket_bytes`` DDP's bucket
-    size. ``seed`` is of the launch order, the initial weights and the data. ``launcher`` starts the
-    processes; unless named, the one that the framework needs, else this machine's own.
+    size. ``threads`` of each process are its cores too, one number or several to compare.
+    ``seed`` is of the launch order, the initial weights and the data. ``launcher`` starts the
+    processes; unless named, the one that the framework needs, else this machine's own. With
+    ``oversubscribe`` they may be more than there are cores.
     """
 
     model: str = "resnet44"
@@ -44,11 +47,12 @@ class StudySettings:
     scaling: str = "weak"
     seq: int | None = None
     precision: str = "fp32"
-    threads: int = 1
+    threads: tuple[int, ...] = (1,)
     instruments: tuple[str, ...] = ("none",)
     no_sync: bool = False
     bucket_bytes: float | None = None
     launcher: str = ""
+    oversubscribe: bool = False
 
     def __post_init__(self) -> None:
         look_up("order", self.order, dict.fromkeys(ORDERS), f"one of {', '.join(ORDERS)}")
@@ -65,6 +69,8 @@ class StudySettings:
             default = look_up(f"setting of {source}", key, known, f"one of {', '.join(known)}")
             if key == "processes":
                 values[key] = as_places(value)
+            elif key == "threads":
+                values[key] = _thread_counts(value)
             elif isinstance(default, tuple):
                 values[key] = _names(key, value)
             elif value is not None and type(value) is not type(default) and default is not None:
@@ -89,6 +95,7 @@ class StudySettings:
         from paceline.frameworks.command import check_runnable
         from paceline.frameworks.registry import framework
         from paceline.measurement.job import Job, batch_per_rank
+        from paceline.measurement.room import check_room
         from paceline.measurement.run import launcher_for
         from paceline.workload import zoo
 
@@ -102,10 +109,11 @@ class StudySettings:
                     f"the worker of {name} cannot build {graph.name}",
                     "PyTorch's workers build every network: --framework torch-ddp",
                 )
-            for (nodes, each), instrument, synchronise in self._kinds():
+            for (nodes, each), threads, instrument, synchronise in self._kinds():
                 processes = nodes * each
-                launcher_for(chosen, self.launcher, processes).validate(nodes, each)
-                yield Job(
+                starter = launcher_for(chosen, self.launcher, processes)
+                starter.validate(nodes, each)
+                job = Job(
                     model=graph.name,
                     graph=description,
                     framework=name,
@@ -119,10 +127,12 @@ class StudySettings:
                     instrument=instrument,
                     synchronise=synchronise,
                     bucket_bytes=self.bucket_bytes,
-                    threads=self.threads,
+                    threads=threads,
                     seed=self.seed,
                     sequence=self.seq or graph.sequence,
                 )
+                check_room(job, graph, starter, self.oversubscribe)
+                yield job
 
     def design(self) -> "Design":
         """The jobs, and the order in which their launches run."""
@@ -133,13 +143,22 @@ class StudySettings:
             return Design.randomised(jobs, self.launches, self.seed)
         return Design(tuple(jobs), tuple(range(len(jobs))) * self.launches, self.seed)
 
-    def _kinds(self) -> Iterator[tuple[Place, str, bool]]:
-        """Place, instrument and whether processes synchronise, of every job."""
-        for place in self.processes:
-            for instrument in self.instruments:
-                yield place, instrument, True
-                if self.no_sync and place != (1, 1):
-                    yield place, instrument, False
+    def _kinds(self) -> Iterator[tuple[Place, int, str, bool]]:
+        """Place, threads, instrument and whether processes synchronise, of every job."""
+        for place, threads, instrument in product(self.processes, self.threads, self.instruments):
+            yield place, threads, instrument, True
+            if self.no_sync and place != (1, 1):
+                yield place, threads, instrument, False
+
+
+def _thread_counts(value: Any) -> tuple[int, ...]:
+    """Threads of each process: ``2``, ``"1,2"`` or ``[1, 2]``."""
+    if isinstance(value, str):
+        return tuple(parse_counts(value, "threads", "--threads"))
+    counts = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if not counts or any(type(count) is not int or count < 1 for count in counts):
+        raise InputError(f"threads of {value!r} are impossible", "write threads = 1 or [1, 2]")
+    return tuple(dict.fromkeys(counts))
 
 
 def _names(key: str, value: Any) -> tuple[str, ...]:

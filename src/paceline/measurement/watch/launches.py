@@ -9,6 +9,7 @@ from paceline.errors import InputError, PacelineError
 from paceline.interrupts import held_interrupts
 from paceline.launch import LaunchExit
 from paceline.measurement.environment import describe_environment, load_average
+from paceline.measurement.failures import memory_kills, with_memory_kill
 from paceline.measurement.imports import Told, launch_of_log
 from paceline.measurement.readers import read_log, reader_named, readers, sniff_log
 from paceline.measurement.run import interrupted, launch_directory, new_launch_id
@@ -60,10 +61,12 @@ def _run_and_record(request: RunRequest, store: Store, echo: bool) -> Launch:
         **watching_environment(directory, request.with_layers),
         **(request.variables or {}),
     }
-    finished = launch
+    finished, kills = launch, memory_kills()
     try:
         exited = run_command(request.command, directory, variables, request.timeout_seconds, echo)
         finished = _finished(launch, request, directory, exited)
+        reason = with_memory_kill(finished.outcome.reason, kills)
+        finished = replace(finished, outcome=replace(finished.outcome, reason=reason))
     except KeyboardInterrupt as error:
         finished = _interrupted(launch, request, directory, error)
         raise

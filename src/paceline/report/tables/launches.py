@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline.analyse.groups import LaunchGroup, doubt_lines, grouped
-from paceline.analyse.statistics import mean_step_seconds, throughput, wall_over_cpu
+from paceline.analyse.statistics import cores_used, mean_step_seconds, throughput, wall_over_cpu
 from paceline.report.numbers import Ranged
 from paceline.report.table import Cell, Column, Table
 from paceline.store import Launch, Status
@@ -21,7 +21,7 @@ def throughput_table(groups: Sequence[LaunchGroup]) -> Table:
             Column("launches", decimals=0),
             Column("throughput", "samples/s"),
             Column("step", "ms", scale=1e3),
-            Column("wall/CPU", decimals=2),
+            Column("cores used", decimals=2),
         ),
         rows=tuple(
             (
@@ -29,12 +29,13 @@ def throughput_table(groups: Sequence[LaunchGroup]) -> Table:
                 float(group.throughput.launches),
                 Ranged.of(group.throughput),
                 Ranged.of(group.step),
-                group.wall_over_cpu,
+                group.cores_used,
             )
             for group in groups
         ),
         note="± is the 95 % interval of the mean over launches (Student's t); all processes "
-        "together, steps of the slowest process, warm-up left out.",
+        "together, steps of the slowest process, warm-up left out. Cores used: CPU over wall time "
+        "of the busiest process.",
     )
 
 
@@ -47,7 +48,7 @@ def launch_table(launches: Sequence[Launch], note: str = "", *, of_one_study: bo
         reason = f": {launch.outcome.reason}" if of_one_study and not done else ""
         kind = f"{launch.status}{reason}"
         rates = [throughput(launch), mean_step_seconds(launch)] if done else [None, None]
-        last = [wall_over_cpu(launch) if done else None] if of_one_study else []
+        last = [cores_used(launch) if done else None] if of_one_study else []
         what = [] if of_one_study else [launch.study, launch.model]
         who = [launch.framework] if mixed else []
         size = [] if of_one_study else [float(launch.batch_per_rank)]
@@ -74,7 +75,7 @@ def launch_table(launches: Sequence[Launch], note: str = "", *, of_one_study: bo
         Column("status"),
         Column("samples/s"),
         Column("step", "ms", scale=1e3),
-        *((Column("wall/CPU", decimals=2),) if of_one_study else ()),
+        *((Column("cores used", decimals=2),) if of_one_study else ()),
     )
     return Table(columns, tuple(rows), note=note)
 
@@ -124,6 +125,7 @@ def launch_json(launch: Launch) -> dict[str, Any]:
             "throughput_samples_per_second": throughput(launch),
             "step_seconds": mean_step_seconds(launch),
             "wall_over_cpu": wall_over_cpu(launch),
+            "cores_used": cores_used(launch),
         }
     return fields
 

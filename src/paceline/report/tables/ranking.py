@@ -58,6 +58,7 @@ def ranking_table(processes: int, ranking: Ranking) -> Table:
             Column("framework"),
             Column("throughput", "samples/s"),
             Column("step", "ms", scale=1e3),
+            Column("cores used", decimals=2),
             Column("of best", decimals=2),
             Column("tied with"),
         ),
@@ -67,6 +68,7 @@ def ranking_table(processes: int, ranking: Ranking) -> Table:
                 name,
                 Ranged.of(group.throughput),
                 Ranged.of(group.step),
+                group.cores_used,
                 group.throughput.mean / best,
                 ", ".join(ranking.tied_with(name)) or "none",
             )
@@ -74,7 +76,8 @@ def ranking_table(processes: int, ranking: Ranking) -> Table:
         ),
         title=_processes(processes),
         note="± is the 95 % interval over launches. Tied: not told apart by t tests over launches "
-        "(Holm's correction, 5 %); the rank counts those that are surely faster.",
+        "(Holm's correction, 5 %); the rank counts those that are surely faster. Cores used: CPU "
+        "over wall time of the busiest process.",
     )
 
 
