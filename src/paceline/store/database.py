@@ -368,7 +368,7 @@ _RENEWED = ", ".join(f"{column} = excluded.{column}" for column in COLUMNS[1:])
 
 
 def _of_study(study: str | None) -> tuple[str, tuple[str, ...]]:
-    return ("WHERE study = ?", (study,)) if study else ("", ())
+    return ("", ()) if study is None else ("WHERE study = ?", (study,))
 
 
 def _statements(schema: str) -> list[str]:
