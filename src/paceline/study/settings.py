@@ -1,6 +1,5 @@
 """What a study varies and how often: the values that a person chooses, from Python or TOML."""
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import product
@@ -8,12 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paceline.errors import InputError
+from paceline.located_toml import read_toml
 from paceline.naming import look_up
 from paceline.places import Place, as_places, parse_counts
 
 if TYPE_CHECKING:
     from paceline.measurement.job import Job
     from paceline.measurement.study import Design
+
+EXAMPLES: dict[str, Any] = {"seq": 128, "bucket_bytes": 25e6}
+"""Values of the settings that may be left out."""
 
 ORDERS = ("random", "given")
 """Blocks with every configuration once: shuffled, or in the order of the settings."""
@@ -73,22 +76,18 @@ class StudySettings:
                 values[key] = _thread_counts(value)
             elif isinstance(default, tuple):
                 values[key] = _names(key, value)
-            elif value is not None and type(value) is not type(default) and default is not None:
+            elif not _is_like(value, EXAMPLES.get(key, default), key in EXAMPLES):
+                example = EXAMPLES.get(key, default)
                 raise InputError(
-                    f"{source}: {key} is {value!r}, not of the kind of {default!r}",
-                    f"write {key} = {default!r}".replace("'", '"'),
+                    f"{source}: {key} is {value!r}, not of the kind of {example!r}",
+                    f"write {key} = {example!r}".replace("'", '"'),
                 )
         return cls(**values)
 
     @classmethod
     def read(cls, path: Path | str) -> "StudySettings":
         """Settings of a TOML file whose keys are the fields of this class."""
-        file = Path(path)
-        try:
-            document = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"cannot read the study {file}: {error}", "as in batch = 64") from None
-        return cls.of(str(file), **document)
+        return cls.of(str(path), **read_toml(Path(path)).values)
 
     def jobs(self) -> "Iterator[Job]":
         """Every configuration as a job; what cannot run is refused before anything starts."""
@@ -151,6 +150,15 @@ class StudySettings:
                 yield place, threads, instrument, False
 
 
+def _is_like(value: Any, example: Any, may_be_none: bool) -> bool:
+    """Whether a value is of the kind of an example; a whole number is one in floating point."""
+    if value is None:
+        return may_be_none
+    if isinstance(example, float) and type(value) in (int, float):
+        return abs(value) < 1e18  # which NaN is not either
+    return type(value) is type(example) and (type(value) is not int or abs(value) < 2**63)
+
+
 def _thread_counts(value: Any) -> tuple[int, ...]:
     """Threads of each process: ``2``, ``"1,2"`` or ``[1, 2]``."""
     if isinstance(value, str):
@@ -163,7 +171,9 @@ def _thread_counts(value: Any) -> tuple[int, ...]:
 
 def _names(key: str, value: Any) -> tuple[str, ...]:
     """Names of ``"a,b"`` or ``["a", "b"]``, each once."""
-    parts = value.split(",") if isinstance(value, str) else list(value)
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        raise InputError(f"{key} of {value!r} are no names", f'write {key} = ["a", "b"]')
     names = tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
     if not names:
         raise InputError(f"no {key.removesuffix('s')} was named", f"write {key} by commas")
