@@ -32,3 +32,7 @@ class StoreError(PacelineError):
 
 class EnvironmentUnusableError(PacelineError):
     """A framework's interpreter is missing or cannot import its framework."""
+
+
+class PacelineWarning(UserWarning):
+    """Something the user should know of that does not stop the work; the command line prints it."""

@@ -21,6 +21,12 @@ from typing import Any, NoReturn
 
 from paceline.errors import InputError, PacelineError
 from paceline.naming import nearest
+from paceline.user_files import read_text
+
+LARGEST_BYTES = 4_000_000
+LONGEST_LINE = 10_000
+MOST = 10**9
+"""The largest count that can be meant: nodes, devices."""
 
 TablePath = tuple[str | int, ...]
 _HEADER = re.compile(r"^\s*(?P<array>\[)?\[\s*(?P<path>[^\[\]]+?)\s*\]\]?\s*(#.*)?$")
@@ -116,6 +122,8 @@ class TomlTable:
             quantity = parse(value)
         except PacelineError as error:
             self.fail(key, f"{key}: {error.message}", error.hint)
+        except OverflowError:
+            self.fail(key, f"{key} is too large a number", "give a number that can be meant")
         except ValueError:
             self.fail(key, f"{key} is {value!r}, not a number", "write a number without a unit")
         if not math.isfinite(quantity) or quantity < 0 or (quantity == 0 and not may_be_zero):
@@ -143,8 +151,8 @@ class TomlTable:
         value = self.values.get(key, default)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            self.fail(key, f"{key} is {value!r}", "give a whole number of at least 1")
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+            self.fail(key, f"{key} is {value!r}", f"give a whole number from 1 to {MOST:,}")
         return value
 
     def flag(self, key: str) -> bool:
@@ -166,28 +174,38 @@ class TomlTable:
         value = self.values.get(key, [])
         if not isinstance(value, list) or not all(type(item) in (int, float) for item in value):
             self.fail(key, f"{key} is not a list of numbers", "write [1.0, 2.5]")
-        if not all(map(math.isfinite, value)):
+        if not all(math.isfinite(_as_float(item)) for item in value):
             self.fail(key, f"{key} has a number that is not finite", "write [1.0, 2.5]")
         return [float(item) for item in value]
 
 
+def _as_float(number: float) -> float:
+    """The number in floating point, infinite where it is too large for that."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
+
+
 def parse_toml(text: str, file: str) -> TomlTable:
     """The root table of a text; ``file`` is its name in messages."""
+    hint = 'one KEY = VALUE per line, text in "quotes"'
     try:
         return TomlTable(file, text, (), tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(
-            f"{file} is not TOML: {error}", 'one KEY = VALUE per line, text in "quotes"'
-        ) from None
+    except RecursionError:
+        raise InputError(f"{file} is not TOML: it is nested too deeply", hint) from None
+    except ValueError as error:
+        raise InputError(f"{file} is not TOML: {error}", hint) from None
 
 
 def read_toml(path: Path) -> TomlTable:
     """The root table of a user's file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise InputError(f"cannot read {path}: {reason}", "give the path of a TOML file") from None
+    text = read_text(path, LARGEST_BYTES, "TOML file")
+    for number, line in enumerate(text.splitlines(), start=1):
+        if len(line) > LONGEST_LINE:  # long dotted keys take a time that grows with their square
+            raise InputError(
+                f"{path}, line {number}: it has {len(line):,} characters", "write shorter lines"
+            )
     return parse_toml(text, str(path))
 
 

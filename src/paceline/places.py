@@ -8,6 +8,9 @@ Place = tuple[int, int]
 """Nodes, and processes on each of them."""
 
 _EXAMPLE = "write -j 1x1,1x2"
+MOST_COUNTS = 100_000
+MOST_PROCESSES = 10**7
+"""More than any machine has."""
 
 
 def parse_places(text: str) -> list[Place]:
@@ -24,6 +27,8 @@ def parse_place(text: str | int) -> Place:
         raise InputError(f"'{text}' is not NODESxPROCESSES", _EXAMPLE) from None
     if min(place) < 1:
         raise InputError(f"'{text}' has no process", _EXAMPLE)
+    if place[0] * place[1] > MOST_PROCESSES:
+        raise InputError(f"'{text}' is more than {MOST_PROCESSES:,} processes", _EXAMPLE)
     return place
 
 
@@ -34,9 +39,12 @@ def parse_counts(text: str, what: str, option: str) -> list[int]:
     for part in text.split(","):
         first, dots, last = part.partition("..")
         try:
-            counts += range(int(first), int(last if dots else first) + 1)
+            numbers = range(int(first), int(last if dots else first) + 1)
         except ValueError:
             raise InputError(f"'{text}' is not a number of {what}", hint) from None
+        if numbers and (numbers[-1] > MOST_PROCESSES or len(counts) + len(numbers) > MOST_COUNTS):
+            raise InputError(f"{text} are too many {what}", hint)
+        counts += numbers
     if not counts or min(counts) < 1:
         raise InputError(f"no number of {what} lies in {text}", hint)
     return list(dict.fromkeys(counts))
@@ -53,4 +61,6 @@ def as_places(processes: int | str | Iterable[int | str]) -> tuple[Place, ...]:
         return tuple(parse_places(processes))
     if isinstance(processes, int):
         return (parse_place(processes),)
+    if not isinstance(processes, Iterable) or isinstance(processes, dict):
+        raise InputError(f"'{processes}' is no number of processes", _EXAMPLE)
     return tuple(parse_place(one) for one in processes)

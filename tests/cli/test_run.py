@@ -26,15 +26,14 @@ def launches() -> list[Launch]:
 
 
 def test_a_recording_script_under_run_makes_one_launch():
-    answer = paceline("run", "--batch", 4, "--", sys.executable, RECORDED, 12)
+    """What the script says of itself (model, batch) counts; what the user says counts more."""
+    answer = paceline("run", "--", sys.executable, RECORDED, 12)
     assert answer.returncode == 0, answer.stderr
     assert "backward" in answer.stdout
     (launch,) = launches()
-    assert (launch.status, launch.model, launch.batch_per_rank) == (
-        Status.FINISHED,
-        "recorded",
-        4,
-    )
+    assert (launch.status, launch.model, launch.batch_per_rank) == (Status.FINISHED, "sleeper", 4)
+    paceline("run", "--batch", 8, "--model", "mine", "--", sys.executable, RECORDED, 12)
+    assert (launches()[1].model, launches()[1].batch_per_rank) == ("mine", 8)
     assert len(launch.outcome.ranks[0].wall_seconds) == 12
 
 
@@ -90,6 +89,52 @@ def test_a_reader_that_goes_away_does_not_stop_the_command():
     assert len(log.read_text().splitlines()) == 20_000
 
 
+@pytest.mark.parametrize(
+    ("script", "code", "reason"),
+    [
+        ("raise SystemExit(7)", 7, "the command ended with code 7"),
+        ("import os; os.kill(os.getpid(), 11)", 139, "the command was killed by SIGSEGV"),
+        ("pass", 1, "no process stepped"),
+    ],
+)
+def test_the_exit_code_is_passed_on(script: str, code: int, reason: str):
+    answer = paceline("run", "--", sys.executable, "-c", script)
+    assert answer.returncode == code
+    assert reason in answer.stderr
+
+
+def test_a_script_that_leaves_by_exit_has_finished(tmp_path: Path):
+    script = tmp_path / "leaves.py"
+    script.write_text(
+        "import os, time, paceline\n"
+        "with paceline.record(batch=1) as r:\n"
+        "    for _ in range(30):\n        time.sleep(0.05); r.step()\n"
+        "    os._exit(0)\n"
+    )
+    answer = paceline("run", "--", sys.executable, script)
+    assert answer.returncode == 0, answer.stderr
+    (launch,) = launches()
+    assert launch.status is Status.FINISHED
+    assert "left without closing its record" in " ".join(launch.outcome.facts["notes"])
+
+
+def test_a_signal_for_the_script_reaches_it():
+    """As Slurm's warning before the time limit: it must not end Paceline."""
+    script = (
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: sys.exit(5))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    command = [sys.executable, "-m", "paceline", "run", "--", sys.executable, "-c", script]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "ready" in process.stderr.readline()
+    process.send_signal(signal.SIGUSR1)
+    process.communicate(timeout=60)
+    assert process.returncode == 5
+
+
 def steps_written(launched: Path) -> int:
     return sum(path.read_text().count('"step_seconds"') for path in launched.glob("*/process-*"))
 
@@ -104,7 +149,7 @@ def test_an_interrupt_keeps_the_steps_so_far():
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Traceback" not in stderr
+    assert stderr.endswith("interrupted from the keyboard; what was finished is kept\n")
     (launch,) = launches()
     assert launch.status is Status.INTERRUPTED
     assert len(launch.outcome.ranks[0].wall_seconds) > 10

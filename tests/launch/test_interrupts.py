@@ -9,8 +9,8 @@ import time
 import psutil
 import pytest
 
-from paceline.launch.interrupts import held_interrupts
-from paceline.launch.processes import run_to_end
+from paceline.interrupts import held_interrupts
+from paceline.launch.processes import run_to_end, start_process
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -52,15 +52,17 @@ def test_nothing_more_is_started_after_an_interrupt(tmp_path):
 def test_a_second_interrupt_does_not_stop_the_ending(tmp_path):
     """A command that ignores SIGTERM gets its three seconds and is then killed."""
     code = (
-        "import os, signal, time\n"
-        "signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getppid(), signal.SIGINT))\n"
-        "os.kill(os.getppid(), signal.SIGINT)\n"
+        "import os, signal, sys, time\n"
+        "paceline = int(sys.argv[1])\n"
+        "signal.signal(signal.SIGTERM, lambda *_: os.kill(paceline, signal.SIGINT))\n"
+        "os.kill(paceline, signal.SIGINT)\n"
         "while True: time.sleep(1)\n"
     )
     processes = []
 
     def start():
-        processes.append(subprocess.Popen([sys.executable, "-c", code], start_new_session=True))
+        command = [sys.executable, "-c", code, str(os.getpid())]
+        processes.append(start_process(command, {}, subprocess.DEVNULL))
         return processes[0]
 
     with pytest.raises(KeyboardInterrupt):
@@ -93,6 +95,6 @@ def test_paceline_run_takes_its_command_with_it(tmp_path, number):
         time.sleep(0.05)
     paceline.send_signal(number)
     _, stderr = paceline.communicate(timeout=60)
-    assert paceline.returncode == 130
+    assert paceline.returncode == 128 + number
     assert "Traceback" not in stderr
     assert not psutil.pid_exists(int(pid_file.read_text()))

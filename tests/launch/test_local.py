@@ -83,10 +83,30 @@ def test_a_port_that_is_taken_is_refused_before_anything_starts(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def affinities(ended):
+    return [set(rank.log.read_text().split()) for rank in ended.ranks]
+
+
+AFFINITY = "import os; print(*os.sched_getaffinity(0))"
+
+
 def test_ranks_share_the_cores_without_overlap(tmp_path):
     if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores that can be pinned to")
-    ended = run("import os; print(*os.sched_getaffinity(0))", tmp_path)
-    first, second = (set(rank.log.read_text().split()) for rank in ended.ranks)
+    first, second = affinities(run(AFFINITY, tmp_path))
     assert first
     assert first.isdisjoint(second)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux pins")
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_a_rank_has_exactly_its_cores_before_its_first_instruction(tmp_path, world):
+    """Also alone on a machine of many cores, and where ranks are more than cores."""
+    for cores in affinities(run(AFFINITY, tmp_path, world=world, cores_per_rank=1)):
+        assert len(cores) == 1
+
+
+def test_the_timeout_counts_while_ranks_start(tmp_path):
+    ended = run("print('started')", tmp_path, world=3, timeout=0.0)
+    assert ended.reason.startswith("timed out after 0 s: ")
+    assert "of 3 ranks were started" in ended.reason

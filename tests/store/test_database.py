@@ -31,7 +31,7 @@ def test_what_was_finished_is_read_back_as_it_was(store):
 def test_a_launch_of_this_process_is_running_until_it_has_an_outcome(store):
     store.start(a_launch())
     assert store.launch("a1").status is Status.RUNNING
-    assert store.mark_interrupted() == 0
+    assert store.abandoned() == []
 
 
 def test_the_first_outcome_counts(store):
@@ -73,8 +73,8 @@ def test_launches_of_a_dead_process_are_interrupted_and_then_marked(store):
         "kept": Status.FINISHED,
         "lost": Status.INTERRUPTED,
     }
-    assert store.mark_interrupted() == 1
-    assert store.launch("lost").outcome.ended_at
+    (lost,) = store.abandoned()
+    assert lost.id == "lost"
 
 
 def test_ids_may_be_shortened_until_they_are_ambiguous(store):
@@ -165,16 +165,16 @@ def test_killing_writers_at_random_loses_no_finished_launch(tmp_path):
     with Store(path) as store:
         finished = {launch.id for launch in store.launches() if launch.status is Status.FINISHED}
         assert set(filter(None, acknowledged)) <= finished
-        assert store.mark_interrupted() <= 20
+        assert len(store.abandoned()) <= 20
         assert all(launch.status is not Status.RUNNING for launch in store.launches())
 
 
-def test_a_process_that_ended_and_was_not_waited_for_owns_nothing():
+def test_a_process_that_ended_and_was_not_waited_for_owns_nothing(tmp_path):
     """In a container without an init process, what was killed stays as a zombie."""
     ended = subprocess.Popen([sys.executable, "-c", "pass"], stdout=subprocess.PIPE)
     mark = f"{platform.node()}:{ended.pid}:{psutil.Process(ended.pid).create_time():.3f}"
     ended.stdout.read()
     while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:
         time.sleep(0.01)
-    assert not owner_is_alive(mark)
+    assert not owner_is_alive(mark, tmp_path)
     ended.wait()

@@ -69,8 +69,8 @@ def test_commands_work_on_a_store_of_0_1(path_of_0_1, tmp_path, command, expecte
 
 
 def test_a_study_that_0_1_left_unfinished_is_finished(path_of_0_1):
-    with Store(path_of_0_1, create=False) as store:
-        assert store.mark_interrupted() == 1
+    with Store(path_of_0_1) as store:
+        assert len(store.abandoned()) == 1
         run_study(store, "half")
         ends = [launch.status for launch in store.launches("half")]
     assert ends == [Status.FINISHED, Status.INTERRUPTED, Status.FINISHED, Status.FINISHED]

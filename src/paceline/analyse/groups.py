@@ -8,11 +8,11 @@ from typing import NamedTuple
 from paceline.analyse.statistics import (
     Doubt,
     Estimate,
+    cores_used,
     doubts,
     estimate,
     mean_step_seconds,
     throughput,
-    wall_over_cpu,
 )
 from paceline.store import Launch, Status
 
@@ -54,9 +54,9 @@ class LaunchGroup:
         return doubts(self.launches)
 
     @property
-    def wall_over_cpu(self) -> float:
-        """Mean ratio of wall to CPU time of the launches that know it; NaN if none does."""
-        known = [ratio for ratio in map(wall_over_cpu, self.launches) if math.isfinite(ratio)]
+    def cores_used(self) -> float:
+        """CPU over wall time of the busiest process, the mean of the launches that tell it."""
+        known = [ratio for ratio in map(cores_used, self.launches) if math.isfinite(ratio)]
         return math.fsum(known) / len(known) if known else math.nan
 
 

@@ -26,14 +26,14 @@ def parse_axis(text: str) -> tuple[str, list[float]]:
     low, high = _number(name, first), _number(name, last)
     if low >= high:
         raise InputError(f"the axis '{text}' does not rise", example)
-    if colon and not (count_text.isdigit() and int(count_text) >= 2):
+    if colon and not (count_text.isdecimal() and int(count_text) >= 2):
         raise InputError(f"'{count_text}' is not a number of points", example)
     return name, _spread(name, low, high, int(count_text) if colon else None)
 
 
 def _number(name: str, text: str) -> float:
     if name in _COUNTS:
-        if not text.strip().isdigit() or int(text) < 1:
+        if not text.strip().isdecimal() or int(text) < 1:
             raise InputError(f"'{text}' is not a number of {name}", f"as in {name}=2..64")
         return float(int(text))
     return parse_flops(text) if name == "flops" else parse_bandwidth(text)

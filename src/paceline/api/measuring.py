@@ -97,9 +97,10 @@ def calibrate(model: str | None = None, *, store: Path | str | None = None) -> "
     with Store(path, create=False) as opened:
         profile = current_profile(opened)
         fit = fit_machine(opened.launches(), profile, model)
-        if profile is not None:
+    if profile is not None:
+        with Store(path) as opened:
             save_profile(opened, replace(profile, training=fit.training))
-        return fit
+    return fit
 
 
 def validate(

@@ -35,7 +35,7 @@ def predict_here(
     path, link = store or default_store_path(), words.get("link")
     launches, profile = [], None
     if path.exists():
-        with Store(path) as opened:
+        with Store(path, create=False) as opened:
             launches, profile = opened.launches(), current_profile(opened)
     return this_machine.predict_here(
         launches,

@@ -1,13 +1,16 @@
 """The ``paceline`` command: a group that imports each command only when it is called."""
 
 import gc
+import signal
 import sys
+import warnings
 
 import click
 
 from paceline import __version__
 from paceline.cli.next_steps import command_named
-from paceline.errors import PacelineError
+from paceline.errors import PacelineError, PacelineWarning
+from paceline.interrupts import raise_when_asked_to_end
 from paceline.naming import nearest
 
 COMMANDS = {
@@ -105,6 +108,8 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; a user's mistake ends with one line, a hint and exit code 2."""
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    raise_when_asked_to_end()
+    warnings.showwarning = _show_warning
     try:
         cli(standalone_mode=False)
     except PacelineError as error:
@@ -113,12 +118,21 @@ def main() -> None:
         context = getattr(error, "ctx", None)
         hint = f"'{context.command_path} --help' shows the options" if context else ""
         _fail(error.format_message(), hint)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("\ninterrupted; what was finished is kept", err=True)
-        sys.exit(130)
+    except (click.Abort, KeyboardInterrupt) as error:
+        cause = error.__cause__ or error  # click wraps what it catches
+        click.echo(f"\n{str(cause) or 'interrupted'}; what was finished is kept", err=True)
+        sys.exit(128 + getattr(cause, "number", signal.SIGINT))
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], *_: object, **__: object
+) -> None:
+    """Our own warnings as one line; those of libraries are for developers."""
+    if issubclass(category, PacelineWarning):
+        click.echo(f"warning: {message}", err=True)
 
 
 def _fail(message: str, hint: str) -> None:

@@ -84,7 +84,15 @@ _STUDY = (
     click.option(
         "--warmup-steps", default=3, show_default=True, help="Steps timed but not counted."
     ),
-    click.option("--threads", default=1, show_default=True, help="Threads of each process."),
+    click.option(
+        "--threads",
+        default="1",
+        show_default=True,
+        help="Threads of each process, which are its cores too; by commas.",
+    ),
+    click.option(
+        "--oversubscribe", is_flag=True, help="Allow more processes x threads than cores."
+    ),
     click.option(
         "--precision",
         type=click.Choice(["fp32", "bf16"]),
@@ -108,7 +116,7 @@ def study_options(function: F) -> F:
 def study_settings(options: dict[str, Any]) -> dict[str, Any]:
     """The `study_options` as keywords of `paceline.Study`; ``--timeout`` is left in ``options``."""
     own = ("model", "batch", "seq", "launches", "steps", "warmup_steps", "threads", "precision")
-    chosen = {name: options[name] for name in (*own, "seed", "name")}
+    chosen = {name: options[name] for name in (*own, "oversubscribe", "seed", "name")}
     return {**chosen, "processes": options["places"], "store": options["store_path"]}
 
 

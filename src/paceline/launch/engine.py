@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from paceline.launch.launcher import Launcher, LaunchExit, LaunchRequest, exit_path
-from paceline.launch.local import start_logged
+from paceline.launch.local import pinned_cores, start_logged
 from paceline.launch.ports import LOOPBACK, meeting_port
 from paceline.launch.processes import POLL_SECONDS, Codes, Process, run_to_end
 
@@ -32,8 +32,10 @@ class EngineLauncher(Launcher):
     def launch(self, request: LaunchRequest) -> LaunchExit:
         """Run the engine to its end, watching the ranks by what they leave in the directory."""
         engine, port = self.engine(request), meeting_port(request.port)
+        cores = pinned_cores(request.world_size, request.cores_per_rank)
         ranks = [
             {
+                "cores": cores[rank],
                 "command": list(request.command(rank)),
                 "variables": request.rank_variables(rank, LOOPBACK, port),
             }

@@ -3,6 +3,7 @@
 import os
 import platform
 import signal
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class LaunchRequest:
     ``command`` gives the words of each rank, ``variables`` what is added to its environment
     beside what says who it is. Files of the launch go to ``directory``. Ranks meet at ``port``,
     a free one when None. After one failed the others have ``peer_grace_seconds`` to notice.
+    Each rank is pinned to ``cores_per_rank`` cores, to its share of all when None.
     """
 
     command: Callable[[int], Sequence[str]]
@@ -55,6 +57,7 @@ class LaunchRequest:
     processes: int = 1
     variables: Callable[[int], Mapping[str, str]] = lambda rank: {}
     port: int | None = None
+    cores_per_rank: int | None = None
     peer_grace_seconds: float = PEER_GRACE_SECONDS
     on_event: Callable[[RankEvent], None] = lambda event: None
 
@@ -119,7 +122,7 @@ class Launcher(ABC):
 
     def hosts(self) -> tuple[LaunchHost, ...]:
         """The machines that ranks can be started on: this one, unless overridden."""
-        return (LaunchHost(platform.node(), os.cpu_count() or 1),)
+        return (LaunchHost(platform.node(), len(usable_cores()) or os.cpu_count() or 1),)
 
     def validate(self, nodes: int, processes: int) -> None:
         """Raise, with what to do, if so many ranks cannot be started; nothing starts before."""
@@ -142,13 +145,18 @@ class Launcher(ABC):
         """
 
 
+def usable_cores() -> list[int]:
+    """Cores that this process may use; none where the system cannot pin."""
+    return sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
+
+
 def exit_path(directory: Path, rank: int) -> Path:
     """Where a rank that an engine started leaves its code."""
     return directory / f"rank-{rank}.exit"
 
 
 def describe_exit(rank: int, code: int | None) -> str:
-    """One phrase for a rank that did not end well."""
+    """One phrase for a rank that did not end well: its code, or the signal."""
     if code is None:
         return f"rank {rank} did not end"
     if code >= 0:

@@ -1,14 +1,17 @@
 """Ranks on this machine, started by Paceline itself."""
 
-import contextlib
-import os
 import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 
-from paceline.launch.launcher import Detection, Launcher, LaunchExit, LaunchRequest
+from paceline.launch.launcher import (
+    Detection,
+    Launcher,
+    LaunchExit,
+    LaunchRequest,
+    usable_cores,
+)
 from paceline.launch.ports import LOOPBACK, meeting_port
 from paceline.launch.processes import Process, run_to_end, start_process
 
@@ -16,7 +19,7 @@ from paceline.launch.processes import Process, run_to_end, start_process
 class LocalLauncher(Launcher):
     """Starts each rank as a process of this machine, on cores of its own where there are enough.
 
-    A rank also ends by itself when this process dies, since its standard input closes.
+    A rank also ends when this process dies, by its guard and since its standard input closes.
     """
 
     name = "local"
@@ -29,14 +32,14 @@ class LocalLauncher(Launcher):
     def launch(self, request: LaunchRequest) -> LaunchExit:
         """Run each rank in a session of its own."""
         port = meeting_port(request.port)
-        cores = pinned_cores(request.world_size)
+        cores = pinned_cores(request.world_size, request.cores_per_rank)
         starts = [
             partial(
                 start_logged,
                 request.command(rank),
                 {**request.rank_variables(rank, LOOPBACK, port), "PACELINE_WATCH_STDIN": "1"},
                 log,
-                None if cores is None else cores[rank],
+                cores[rank],
             )
             for rank, log in enumerate(request.logs)
         ]
@@ -50,26 +53,24 @@ class LocalLauncher(Launcher):
 
 
 def start_logged(
-    command: Sequence[str], variables: dict[str, str], log: Path, cores: set[int] | None = None
+    command: Sequence[str], variables: dict[str, str], log: Path, cores: Collection[int] = ()
 ) -> Process:
     """Start a command in a session of its own, with ``log`` for what it prints."""
     with log.open("wb") as output:
-        process = start_process(command, variables, output, stdin=subprocess.PIPE)
-    if cores is not None:
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(process.pid, cores)
-    return process
+        return start_process(command, variables, output, cores, stdin=subprocess.PIPE)
 
 
-def pinned_cores(world_size: int) -> list[set[int]] | None:
-    """Each rank's share of the cores, so that ranks do not wander onto each other's.
+def pinned_cores(world_size: int, cores_per_rank: int | None = None) -> list[tuple[int, ...]]:
+    """The cores of each rank: ``cores_per_rank``, or its share of all when None.
 
-    None where there are fewer cores than ranks, or where the system cannot pin.
+    Ranks have cores of their own where there are enough, else they take turns. Where the system
+    cannot pin there are none to name.
     """
-    if sys.platform != "linux":
-        return None
-    available = sorted(os.sched_getaffinity(0))
-    share = len(available) // world_size
-    if share == 0:
-        return None
-    return [set(available[rank * share : (rank + 1) * share]) for rank in range(world_size)]
+    usable = usable_cores()
+    if not usable:
+        return [()] * world_size
+    each = min(cores_per_rank or max(1, len(usable) // world_size), len(usable))
+    return [
+        tuple(usable[(rank * each + core) % len(usable)] for core in range(each))
+        for rank in range(world_size)
+    ]

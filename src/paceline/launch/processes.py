@@ -3,15 +3,17 @@
 import contextlib
 import math
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from paceline.errors import InputError
-from paceline.launch.interrupts import Interrupts, held_interrupts
+from paceline.interrupts import Interrupts, held_interrupts, passed_on
 from paceline.launch.launcher import (
     PEER_GRACE_SECONDS,
     LaunchExit,
@@ -22,27 +24,56 @@ from paceline.launch.launcher import (
 
 POLL_SECONDS = 0.02
 TERM_GRACE_SECONDS = 3.0
+GUARD = Path(__file__).with_name("guard.py")
+GUARD_SECONDS = 6.0
+"""How long a guard may take beyond the grace of its command."""
 
 Process: TypeAlias = "subprocess.Popen[bytes]"
 Codes: TypeAlias = list[int | None]
 
 
 def start_process(
-    command: Sequence[str], variables: Mapping[str, str], output: int | IO[bytes], **options: Any
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    output: int | IO[bytes],
+    cores: Collection[int] = (),
+    grace_seconds: float = TERM_GRACE_SECONDS,
+    **options: Any,
 ) -> Process:
-    """Start a command in a session of its own, with ``variables`` added to our environment."""
+    """Start a command in a session of its own, with ``variables`` added to our environment.
+
+    On Linux a guard stands between: whatever the command started ends with it and with us,
+    also when we are killed, and it is pinned to ``cores`` before its first instruction.
+    """
+    environment = {**os.environ, **variables}
+    _check_program(command[0], environment.get("PATH"))
     try:
         return subprocess.Popen(
-            list(command),
+            [*guard_words(cores, grace_seconds), *command],
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **variables},
+            env=environment,
             start_new_session=True,
             **options,
         )
     except OSError as error:
         words = error.strerror or str(error)
         raise InputError(f"cannot run '{command[0]}': {words}", "is it on the path?") from error
+
+
+def guard_words(cores: Collection[int], grace_seconds: float) -> list[str]:
+    """What goes before a command so that a guard runs it; nothing where there is no guard."""
+    if sys.platform != "linux":
+        return []
+    pinned = ",".join(map(str, sorted(cores)))
+    return [sys.executable, "-I", "-S", str(GUARD), str(os.getpid()), str(grace_seconds), pinned]
+
+
+def _check_program(program: str, path: str | None) -> None:
+    if shutil.which(program, path=path) is None:
+        there = Path(program).exists()
+        words = "it is not a program that may be run" if there else "No such file or directory"
+        raise InputError(f"cannot run '{program}': {words}", "is it on the path?")
 
 
 def exit_codes(processes: Sequence[Process]) -> Codes:
@@ -57,19 +88,22 @@ def run_to_end(
     peer_grace_seconds: float = PEER_GRACE_SECONDS,
     on_event: Callable[[RankEvent], None] = lambda event: None,
     rank_codes: Callable[[Sequence[Process]], Codes] = exit_codes,
+    signals_pass: bool = False,
 ) -> LaunchExit:
     """Start processes, each in a session of its own, and wait until all ranks have ended.
 
     There is one rank per log. Each process is a rank, unless ``rank_codes`` knows how the ranks
     inside of them ended. When one fails, the others have ``peer_grace_seconds`` to notice; then,
-    as at the timeout, an interrupt or an exception here, every process group is ended.
+    as at the timeout, an interrupt or an exception here, every process group is ended. With
+    ``signals_pass`` processes get the signals that we get, else SIGTERM when they are to end.
     """
     begun = time.monotonic()
     processes: list[Process] = []
-    with held_interrupts() as interrupts:
+    with held_interrupts() as interrupts, passed_on(processes if signals_pass else None):
         try:
             for start in starts:
                 interrupts.check()
+                _check_time(begun, timeout_seconds, len(processes), len(starts))
                 processes.append(start())
             for rank in range(len(logs)):
                 on_event(RankEvent(rank, time.monotonic() - begun))
@@ -81,15 +115,31 @@ def run_to_end(
                 on_event,
                 interrupts,
             )
+        except StartingTooLongError as late:
+            reason, failed = str(late), None
         finally:
-            end_all(processes)
-    exits = zip(rank_codes(processes), logs, strict=True)
+            asked = interrupts.noted if signals_pass else None
+            end_all(processes, number=asked or signal.SIGTERM)
+    codes = rank_codes(processes)
+    codes += [None] * (len(logs) - len(codes))
+    exits = zip(codes, logs, strict=True)
     return LaunchExit(
         tuple(RankExit(rank, code, log) for rank, (code, log) in enumerate(exits)),
         reason,
         time.monotonic() - begun,
         failed,
     )
+
+
+class StartingTooLongError(Exception):
+    """The time of a launch was up before its last process had been started."""
+
+
+def _check_time(begun: float, timeout_seconds: float, started: int, wanted: int) -> None:
+    if time.monotonic() > begun + timeout_seconds:
+        raise StartingTooLongError(
+            f"timed out after {timeout_seconds:.0f} s: {started} of {wanted} ranks were started"
+        )
 
 
 def _wait(
@@ -129,10 +179,15 @@ def _wait(
         time.sleep(POLL_SECONDS)
 
 
-def end_all(processes: Sequence[Process], grace_seconds: float = TERM_GRACE_SECONDS) -> None:
-    """End every process group that is left: first asked, then forced; then reap."""
-    _signal_groups(processes, signal.SIGTERM)
-    end = time.monotonic() + grace_seconds
+def end_all(
+    processes: Sequence[Process],
+    grace_seconds: float = TERM_GRACE_SECONDS,
+    number: int = signal.SIGTERM,
+) -> None:
+    """End every process that is left with all it started: asked by ``number``, then forced."""
+    running = [process for process in processes if process.poll() is None]
+    _signal_groups(processes if sys.platform != "linux" else running, number)
+    end = time.monotonic() + grace_seconds + (GUARD_SECONDS if sys.platform == "linux" else 0)
     while time.monotonic() < end and any(process.poll() is None for process in processes):
         time.sleep(POLL_SECONDS)
     _signal_groups(processes, signal.SIGKILL)
@@ -143,7 +198,7 @@ def end_all(processes: Sequence[Process], grace_seconds: float = TERM_GRACE_SECO
         process.wait()
 
 
-def _signal_groups(processes: Sequence[Process], number: signal.Signals) -> None:
+def _signal_groups(processes: Sequence[Process], number: int) -> None:
     for process in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)

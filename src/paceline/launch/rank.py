@@ -17,7 +17,6 @@ from pathlib import Path
 
 from paceline.errors import InputError
 from paceline.launch.launcher import exit_path
-from paceline.launch.local import pinned_cores
 from paceline.launch.processes import Process, end_all, start_process
 
 POLL_SECONDS = 0.1
@@ -55,15 +54,19 @@ def _ended(directory: Path, rank: int, code: int) -> int:
 
 def _start(directory: Path, rank: int) -> Process:
     ranks = json.loads((directory / "ranks.json").read_text(encoding="utf-8"))
-    cores = pinned_cores(len(ranks))
-    if cores is not None:
-        os.sched_setaffinity(0, cores[rank])
     variables = dict(ranks[rank]["variables"])
     if rank == 0:  # the only one that has the launcher's standard input
         variables["PACELINE_WATCH_STDIN"] = "1"
     with (directory / f"rank-{rank}.log").open("wb") as output:
         # engines talk to their ranks through inherited descriptors
-        return start_process(ranks[rank]["command"], variables, output, close_fds=False)
+        return start_process(
+            ranks[rank]["command"],
+            variables,
+            output,
+            ranks[rank]["cores"],
+            GRACE_SECONDS,
+            close_fds=False,
+        )
 
 
 if __name__ == "__main__":

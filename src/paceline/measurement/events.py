@@ -1,10 +1,12 @@
 """Reads what the ranks of a launch wrote: events as JSON lines, one file per rank."""
 
-import json
 import statistics
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from paceline.json_checks import parsed_json
+from paceline.measurement.sound_events import is_sound
 from paceline.step import Origin, Phase, Step, Task
 from paceline.store import LayerTiming, RankSteps
 
@@ -12,7 +14,7 @@ Event = dict[str, Any]
 
 
 def read_events(path: Path) -> list[Event]:
-    """Every whole event of a file; a line cut off by a kill is left out."""
+    """Every whole event of a file; a line cut off by a kill, or that is none, is left out."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -20,10 +22,10 @@ def read_events(path: Path) -> list[Event]:
     events = []
     for line in lines:
         try:
-            event = json.loads(line)
+            event = parsed_json(line)
         except ValueError:
             continue
-        if isinstance(event, dict) and isinstance(event.get("event"), str):
+        if isinstance(event, dict) and isinstance(event.get("event"), str) and is_sound(event):
             events.append(event)
     return events
 
@@ -50,7 +52,9 @@ def rank_steps(events: list[Event]) -> RankSteps | None:
 def layer_timings(events: list[Event]) -> tuple[LayerTiming, ...]:
     """Per-layer times, where the job asked for them."""
     layers = only(events, "layers")
-    return tuple(LayerTiming(**layer) for layer in layers["layers"]) if layers else ()
+    names = [field.name for field in fields(LayerTiming)]
+    written = layers["layers"] if layers else ()
+    return tuple(LayerTiming(*(layer[name] for name in names)) for layer in written)
 
 
 def step_parts(ranks: list[list[Event]]) -> dict[str, list[float]]:
@@ -59,9 +63,10 @@ def step_parts(ranks: list[list[Event]]) -> dict[str, list[float]]:
     parts = [event["parts"] for event in written if event is not None]
     if not parts or len(parts) != len(ranks):
         return {}
+    names = [name for name in parts[0] if all(name in rank for rank in parts)]
     return {
-        name: [max(round_) for round_ in zip(*(rank[name] for rank in parts), strict=True)]
-        for name in parts[0]
+        name: [max(round_) for round_ in zip(*(rank[name] for rank in parts), strict=False)]
+        for name in names
     }
 
 

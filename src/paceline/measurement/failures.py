@@ -1,9 +1,32 @@
 """Why a launch failed, in one line: what a rank said of itself, else how it ended, and its log."""
 
+from pathlib import Path
+
 from paceline.launch import LaunchExit
 from paceline.measurement.events import Event, only
 
 LOG_TAIL_BYTES = 4096
+OOM_COUNTERS = (Path("/proc/vmstat"), Path("/sys/fs/cgroup/memory.events"))
+
+
+def memory_kills() -> int:
+    """How many processes the kernel has ended for want of memory, as far as it tells."""
+    kills = 0
+    for path in OOM_COUNTERS:
+        try:
+            words = path.read_text(encoding="ascii").split()
+        except (OSError, ValueError):
+            continue
+        if "oom_kill" in words:
+            kills += int(words[words.index("oom_kill") + 1])
+    return kills
+
+
+def with_memory_kill(reason: str, kills_before: int) -> str:
+    """``reason``, with what SIGKILL was for where the kernel ran out of memory meanwhile."""
+    if "killed by SIGKILL" in reason and memory_kills() > kills_before:
+        return f"out of memory, the kernel ended a process: {reason}"
+    return reason
 
 
 def failure_reason(exited: LaunchExit, ranks: list[list[Event]]) -> str:

@@ -129,6 +129,7 @@ def _run(store: Store, ranks: int, threads: int, seconds_per_point: float) -> li
             TIMEOUT_SECONDS,
             processes=ranks,
             variables=lambda rank: variables,
+            cores_per_rank=threads,
         )
     )
     events = [read_events(events_path(directory, rank)) for rank in range(ranks)]

@@ -20,7 +20,12 @@ from paceline.errors import InputError
 from paceline.measurement.environment import describe_environment
 from paceline.measurement.imports import UserFacts
 from paceline.measurement.run import launch_directory, new_launch_id
-from paceline.measurement.watch.collect import WatchedProcess, read_processes, watched_job
+from paceline.measurement.watch.collect import (
+    Lifetime,
+    WatchedProcess,
+    read_processes,
+    watched_job,
+)
 from paceline.measurement.watch.launches import launch_of_job
 from paceline.store import Launch, Outcome, Status, Store, default_store_path
 from paceline.store.database import now
@@ -28,7 +33,16 @@ from paceline.store.database import now
 PEER_SECONDS = 10.0
 PHASES = ("input", "backward", "update")
 
-_JOB_VARIABLES = ("SLURM_JOB_ID", "PMIX_NAMESPACE", "TORCHELASTIC_RUN_ID", "MASTER_PORT")
+_JOB_VARIABLES = (
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+    "PMIX_NAMESPACE",
+    "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_RESTART_COUNT",
+    "MASTER_PORT",
+)
+"""What the ranks of a job have in common. Another job may have had the same: of what is in their
+directory only processes count that ran beside rank 0."""
 
 
 class Recording:
@@ -47,17 +61,28 @@ class Recording:
         self._store = store or default_store_path()
         self._recorder: Any = self._watch.active
         self._watched = self._recorder is not None
-        self._began = time.time()
+        began = self._watch.process_began()
+        age = self._watch.since_boot() - began
+        self._lifetime = Lifetime(self._watch.boot_name(), began, time.time() - age)
 
     def __enter__(self) -> "Recording":
         if self._recorder is None:
             self._recorder = self._watch.Recorder(str(self._shared_directory()))
+        if self._watch.rank_and_world()[1] > 1:
+            self._recorder.hello()  # rank 0 sees that this rank began, though it may never step
+        if self._watched:
+            self._recorder.write(
+                "told", model=self._told.model, batch=self._told.batch_per_rank or 0
+            )
         self._recorder.steps_by_hand = True
         self._recorder.begin(self._watch.clock())
         return self
 
-    def step(self, samples: int = 0, loss: float | None = None) -> None:
-        """A training step has ended; ``samples`` is how many this process trained on."""
+    def step(self, samples: int = 0, loss: Any = None) -> None:
+        """A training step has ended; ``samples`` is how many this process trained on.
+
+        ``loss`` is a number or anything that ``float`` takes, such as a tensor of one element.
+        """
         self._recorder.samples += samples
         self._recorder.end_step(self._watch.clock(), loss)
 
@@ -110,7 +135,7 @@ class Recording:
             environment=describe_environment(),
             outcome=Outcome(Status.FAILED, now(), "no step was recorded: r.step() never ran"),
         )
-        job = watched_job(processes)
+        job = watched_job(processes, all_nodes=True)
         if job is not None:
             launch = launch_of_job(job, launch, self._told, warmup_steps=3, facts={})
         with Store(self._store) as store:
@@ -119,7 +144,7 @@ class Recording:
     def _wait_for_peers(self, world: int) -> list[WatchedProcess]:
         deadline = time.monotonic() + (PEER_SECONDS if world > 1 else 0.0)
         while True:
-            processes = read_processes(Path(self._recorder.directory), self._began - PEER_SECONDS)
+            processes = read_processes(Path(self._recorder.directory), self._lifetime)
             done = [process for process in processes if process.ended or process.failure]
             if len(done) >= world or time.monotonic() > deadline:
                 return processes
@@ -135,7 +160,8 @@ class Recording:
         safe = "".join(letter if letter.isalnum() else "-" for letter in key) or "job"
         directory = self._store.parent / "launches" / f"recorded-{safe}"
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise InputError(
                 f"cannot make {directory}: {error}", "choose a writable place with store="

@@ -3,6 +3,7 @@
 import json
 import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from paceline.measurement.events import (
     read_events,
     step_parts,
 )
-from paceline.measurement.failures import failure_reason
+from paceline.measurement.failures import failure_reason, memory_kills, with_memory_kill
 from paceline.measurement.job import Job
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
@@ -74,7 +75,7 @@ def run_job(
         outcome=Outcome(Status.RUNNING, ""),
     )
     store.start(launch)
-    outcome = launch.outcome
+    outcome, kills = launch.outcome, memory_kills()
     try:
         exited = starter.launch(
             LaunchRequest(
@@ -89,15 +90,17 @@ def run_job(
                 processes,
                 lambda rank: {**thread_variables(job.threads), **command.variables},
                 port,
+                cores_per_rank=job.threads if job.device == "cpu" else None,
             )
         )
         outcome = _outcome(job, directory, exited, launch.environment["load_average"])
+        outcome = replace(outcome, reason=with_memory_kill(outcome.reason, kills))
     except BaseException as error:
         outcome = interrupted(error)
         raise
     finally:
         store.finish(launch_id, outcome)
-    return Launch(**{**launch.__dict__, "outcome": outcome})
+    return replace(launch, outcome=outcome)
 
 
 def launcher_for(chosen: FrameworkAdapter, name: str, world_size: int) -> Launcher:
@@ -130,7 +133,8 @@ def launch_directory(store: Store, launch_id: str) -> Path:
     """A fresh directory for the files of one launch, beside the store."""
     directory = store.path.parent / "launches" / launch_id
     try:
-        directory.mkdir(parents=True)
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700)
     except OSError as error:
         raise InputError(
             f"cannot make {directory}: {error}", "choose a writable place with --store"

@@ -8,6 +8,7 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.measurement.job import Job, Optimiser
 from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS, run_job
+from paceline.measurement.watch.launches import close_abandoned
 from paceline.store import Launch, Status, Store
 
 SETTLED = (Status.FINISHED, Status.FAILED)
@@ -81,12 +82,25 @@ def run_study(
     """Run a new study, or, without a ``design``, what is left of one begun earlier.
 
     A position of the order is settled once a launch of it finished or failed; one that was
-    interrupted runs again. Returns every launch of the study.
+    interrupted runs again. Returns every launch of the study. Another process that runs the same
+    study is an error.
     """
-    store.mark_interrupted()
+    with store.held_study(study):
+        return _run_alone(store, study, design, timeout_seconds, port, on_launch)
+
+
+def _run_alone(
+    store: Store,
+    study: str,
+    design: Design | None,
+    timeout_seconds: float,
+    port: int | None,
+    on_launch: Callable[[Progress], None],
+) -> list[Launch]:
+    close_abandoned(store)
     if design is None:
         design = _stored_design(store, study)
-    elif store.design(study) is not None or store.launches(study):
+    elif store.design(study) is not None or store.count(study):
         raise InputError(
             f"there is a study named '{study}' already",
             f"'paceline measure --resume {study}' continues one that was measured; "

@@ -2,7 +2,10 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from paceline.errors import InputError
 
@@ -19,26 +22,35 @@ def write_bytes(path: Path | str, content: bytes) -> Path:
     ``path``: whoever reads it, or whatever kills us, finds the old file or the new one. Missing
     directories are made.
     """
+    with written(path) as file:
+        file.write(content)
+    return Path(path)
+
+
+@contextmanager
+def written(path: Path | str) -> Iterator[IO[bytes]]:
+    """A file to write to that becomes ``path`` when the block ends well, as `write_bytes` says."""
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir():
             raise IsADirectoryError(21, "Is a directory")
-        _replace(target, content)
+        with _replacing(target) as file:
+            yield file
     except OSError as error:
         raise InputError(
             f"cannot write '{target}': {error.strerror or error}",
             "give a path in a directory you may write to, on a disk with room",
         ) from None
-    return target
 
 
-def _replace(target: Path, content: bytes) -> None:
+@contextmanager
+def _replacing(target: Path) -> Iterator[IO[bytes]]:
     handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_umask())

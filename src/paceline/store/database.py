@@ -1,25 +1,42 @@
 """The store: one SQLite file in write-ahead mode."""
 
+import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from paceline.errors import InputError, StoreError
-from paceline.step import step_from_json, step_to_json
-from paceline.store.launch import Launch, LayerTiming, Outcome, RankSteps, Status
-from paceline.store.owner import owner_is_alive, this_process
+from paceline.errors import InputError, PacelineWarning, StoreError
+from paceline.json_checks import is_object, parsed_json
+from paceline.store.launch import Launch, Outcome
+from paceline.store.owner import (
+    LockedFile,
+    holder,
+    new_owner,
+    owner_is_alive,
+    remove_dead_owners,
+)
+from paceline.store.rows import (
+    COLUMNS,
+    OWNER_ENDED,
+    READ,
+    DamagedRowError,
+    Row,
+    launch_of,
+    outcome_row,
+    row_of,
+)
 
 APPLICATION_ID = 0x50434C31
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
-OWNER_ENDED = "the process that ran it was ended"
+PRIVATE = 0o600
 
 
 def default_store_path() -> Path:
@@ -37,30 +54,59 @@ class Store:
 
     What `finish` has returned for is on disk: each write is one transaction, synchronised, so a
     kill at any moment loses no finished launch. Launches whose owner died are read as
-    interrupted.
+    interrupted. A row that is damaged is named in a `PacelineWarning` and left out.
+
+    Without ``create`` the store is only read, also from a directory that cannot be written to.
     """
 
     def __init__(self, path: Path, create: bool = True) -> None:
         self.path = path
+        self._owners = path.parent / "owners"
+        self._owner: tuple[str, LockedFile] | None = None
         if not create and not path.exists():
             raise StoreError(
                 f"there is no store at {path}",
                 "'paceline measure' or 'paceline demo' makes one; --store names another",
             )
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-        except (OSError, sqlite3.Error) as error:
+            self._connection = self._created() if create else self._readable()
+        except (OSError, ValueError, sqlite3.OperationalError) as error:
             raise StoreError(
                 f"cannot open the store {path}: {error}",
                 "choose a writable place with --store or $PACELINE_STORE",
             ) from error
         with self._explained():
-            self._prepare()
+            self._prepare(create)
+
+    def _created(self) -> sqlite3.Connection:
+        """A connection that writes; what it makes is its user's alone."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
+        return sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+
+    def _readable(self) -> sqlite3.Connection:
+        """A connection that only reads; as it is on disk where no lock file can be made."""
+        address = self.path.absolute().as_uri()
+        for mode in ("mode=ro", "immutable=1"):
+            connection = sqlite3.connect(
+                f"{address}?{mode}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+            )
+            try:
+                connection.execute("SELECT COUNT(*) FROM sqlite_master")
+                break
+            except sqlite3.OperationalError as error:
+                if "unable to open" not in str(error) and "readonly" not in str(error):
+                    break
+            except sqlite3.DatabaseError:
+                break
+        return connection
 
     def close(self) -> None:
         """Close the file; the object is of no use afterwards."""
         self._connection.close()
+        if self._owner is not None:
+            self._owner[1].release()
+            self._owner = None
 
     def __repr__(self) -> str:
         return f"<Store {self.path}>"
@@ -74,12 +120,14 @@ class Store:
     def start(self, launch: Launch) -> None:
         """Record that a launch begins now and belongs to this process."""
         with self._explained():
-            self._connection.execute(f"INSERT INTO launches VALUES ({_PLACES})", _row_of(launch))
+            row = row_of(launch, self._mark())
+            self._connection.execute(f"INSERT INTO launches VALUES ({_PLACES})", row)
 
     def finish(self, launch_id: str, outcome: Outcome) -> None:
         """Record how a launch ended; when this returns, it is on disk.
 
-        A second outcome of the same launch is ignored.
+        A second outcome of the same launch is ignored, unless the first was only assumed since
+        its owner seemed to have ended.
         """
         with self._explained():
             self._insert_outcome(launch_id, outcome)
@@ -92,7 +140,7 @@ class Store:
                 self._connection.execute(
                     f"INSERT INTO launches VALUES ({_PLACES}) "
                     f"ON CONFLICT (id) DO UPDATE SET {_RENEWED}",
-                    _row_of(launch),
+                    row_of(launch, self._mark()),
                 )
                 self._insert_outcome(launch.id, launch.outcome)
             except BaseException:
@@ -102,42 +150,89 @@ class Store:
 
     def _insert_outcome(self, launch_id: str, outcome: Outcome) -> None:
         self._connection.execute(
-            "INSERT OR IGNORE INTO outcomes VALUES (?,?,?,?,?)",
-            (
-                launch_id,
-                str(outcome.status),
-                outcome.ended_at,
-                outcome.reason,
-                json.dumps(_outcome_to_json(outcome)),
-            ),
+            "INSERT INTO outcomes VALUES (?,?,?,?,?) ON CONFLICT (launch_id) DO UPDATE SET "
+            "status = excluded.status, ended_at = excluded.ended_at, reason = excluded.reason, "
+            "result = excluded.result WHERE outcomes.reason = ?",
+            (*outcome_row(launch_id, outcome), OWNER_ENDED),
         )
 
-    def mark_interrupted(self) -> int:
-        """Close every launch whose owner is gone without an outcome; how many there were."""
-        orphans = [
-            launch.id
-            for launch in self.launches()
-            if launch.status is Status.INTERRUPTED and not launch.outcome.ended_at
-        ]
-        for launch_id in orphans:
-            self.finish(launch_id, Outcome(Status.INTERRUPTED, now(), OWNER_ENDED))
-        return len(orphans)
+    def _mark(self) -> str:
+        """The mark of this process, which is made when it first owns a launch."""
+        if self._owner is None:
+            try:
+                self._owner = new_owner(self._owners)
+            except OSError as error:
+                raise StoreError(
+                    f"cannot write beside the store {self.path}: {error}",
+                    "choose a writable place with --store or $PACELINE_STORE",
+                ) from error
+        return self._owner[0]
 
-    def launches(self, study: str | None = None) -> list[Launch]:
-        """Launches in the order in which they began, of one study or of all."""
-        where, values = ("WHERE study = ?", (study,)) if study else ("", ())
+    @contextmanager
+    def held_study(self, name: str) -> Iterator[None]:
+        """Be the only one that runs launches of a study; an error if another process does."""
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        path = self._owners / f"study-{digest}"
+        held = LockedFile.take(path)
+        if held is None:
+            raise InputError(
+                f"study '{name}' is being measured by {holder(path)}",
+                "wait for it to end, or end it: what it has finished is kept",
+            )
+        try:
+            yield
+        finally:
+            held.release()
+
+    def abandoned(self) -> list[Launch]:
+        """Launches without an outcome whose owner is gone; what owners left behind is removed."""
+        launches = list(self._read("WHERE outcomes.launch_id IS NULL"))
+        remove_dead_owners(self._owners)
+        return [launch for launch in launches if launch.outcome.reason == OWNER_ENDED]
+
+    def launches(self, study: str | None = None, newest: int | None = None) -> list[Launch]:
+        """Launches in the order in which they began, of one study or of all; or the newest."""
+        if newest is None:
+            return list(self.each_launch(study))
+        where, values = _of_study(study)
+        end = "ORDER BY launches.rowid DESC LIMIT ?"
+        return list(self._read(f"{where} {end}", (*values, newest)))[::-1]
+
+    def each_launch(self, study: str | None = None) -> Iterator[Launch]:
+        """Launches one by one in the order in which they began: many take no more memory."""
+        where, values = _of_study(study)
+        return self._read(f"{where} ORDER BY launches.rowid", values)
+
+    def count(self, study: str | None = None) -> int:
+        """How many launches there are, of one study or of all."""
+        where, values = _of_study(study)
+        with self._explained():
+            query = f"SELECT COUNT(*) FROM launches {where}"
+            return int(self._connection.execute(query, values).fetchone()[0])
+
+    def _read(self, end: str, values: Iterable[Any] = ()) -> Iterator[Launch]:
         with self._explained():
             rows = self._connection.execute(
-                "SELECT launches.*, status, ended_at, reason, result FROM launches "
-                f"LEFT JOIN outcomes ON outcomes.launch_id = launches.id {where} "
-                "ORDER BY launches.rowid",
-                values,
-            ).fetchall()
-            return [_launch_of(row) for row in rows]
+                f"SELECT {READ} FROM launches "
+                f"LEFT JOIN outcomes ON outcomes.launch_id = launches.id {end}",
+                tuple(values),
+            )
+            for row in rows:
+                try:
+                    yield launch_of(row, lambda owner: owner_is_alive(owner, self._owners))
+                except DamagedRowError as error:
+                    self._warn(row, error)
+
+    def _warn(self, row: Row, error: DamagedRowError) -> None:
+        warnings.warn(
+            f"launch {row[0]} of the store {self.path} is damaged and left out: {error}",
+            PacelineWarning,
+            stacklevel=4,
+        )
 
     def launch(self, prefix: str) -> Launch:
         """The one launch whose id begins with ``prefix``."""
-        found = [launch for launch in self.launches() if launch.id.startswith(prefix)]
+        found = list(self._read("WHERE substr(id, 1, ?) = ? LIMIT 100", (len(prefix), prefix)))
         if len(found) != 1:
             problem = f"{len(found)} launches begin" if found else "no launch begins"
             raise StoreError(f"{problem} with '{prefix}'", "'paceline list' shows the ids")
@@ -177,7 +272,7 @@ class Store:
             row = self._connection.execute(
                 "SELECT design FROM designs WHERE study = ?", (study,)
             ).fetchone()
-            return None if row is None else dict(json.loads(row[0]))
+        return None if row is None else self._document(row[0], f"the design of study '{study}'")
 
     def save_profile(self, machine: str, profile: dict[str, Any]) -> None:
         """Keep what was measured of a machine; older profiles stay."""
@@ -194,13 +289,28 @@ class Store:
                 "SELECT profile FROM profiles WHERE machine = ? ORDER BY id DESC LIMIT 1",
                 (machine,),
             ).fetchone()
-            return None if row is None else dict(json.loads(row[0]))
+        return None if row is None else self._document(row[0], f"the profile of {machine}")
 
-    def _prepare(self) -> None:
+    def _document(self, text: Any, what: str) -> dict[str, Any]:
+        try:
+            document = parsed_json(text)
+        except (TypeError, ValueError):
+            document = None
+        if not is_object(document):
+            raise StoreError(
+                f"{what} in the store {self.path} is damaged", "name another file with --store"
+            )
+        return dict(document)
+
+    def _prepare(self, create: bool) -> None:
         connection = self._connection
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         tables = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
         if application == 0 and tables == 0:
+            if not create:
+                raise StoreError(
+                    f"{self.path} is empty, no store yet", "name another file with --store"
+                )
             self._create()
             return
         if application != APPLICATION_ID:
@@ -213,7 +323,8 @@ class Store:
                 f"{self.path} has schema version {version}, this Paceline reads {SCHEMA_VERSION}",
                 "use the Paceline that wrote it, or another file with --store",
             )
-        connection.execute("PRAGMA synchronous = FULL")
+        if create:
+            connection.execute("PRAGMA synchronous = FULL")
 
     def _create(self) -> None:
         """Write the schema in one transaction; another process may be doing the same."""
@@ -252,93 +363,14 @@ class Store:
             ) from error
 
 
-_COLUMNS = [
-    "id",
-    "study",
-    "created_at",
-    "framework",
-    "model",
-    "world_size",
-    "nodes",
-    "batch_per_rank",
-    "precision",
-    "instrument",
-    "synchronised",
-    "warmup_steps",
-    "provenance",
-    "owner",
-    "job",
-    "environment",
-]
-_PLACES = ",".join("?" for _ in _COLUMNS)
-_RENEWED = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS[1:])
+_PLACES = ",".join("?" for _ in COLUMNS)
+_RENEWED = ", ".join(f"{column} = excluded.{column}" for column in COLUMNS[1:])
 
 
-def _row_of(launch: Launch) -> tuple[Any, ...]:
-    """The row of a launch that belongs to this process."""
-    written = {
-        "synchronised": int(launch.synchronised),
-        "owner": this_process(),
-        "job": json.dumps(launch.job),
-        "environment": json.dumps(launch.environment),
-    }
-    return tuple(
-        written[column] if column in written else getattr(launch, column) for column in _COLUMNS
-    )
+def _of_study(study: str | None) -> tuple[str, tuple[str, ...]]:
+    return ("", ()) if study is None else ("WHERE study = ?", (study,))
 
 
 def _statements(schema: str) -> list[str]:
     lines = [line for line in schema.splitlines() if not line.startswith("--")]
     return [part.strip() for part in "\n".join(lines).split(";") if part.strip()]
-
-
-def _outcome_to_json(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "ranks": [asdict(rank) for rank in outcome.ranks],
-        "layers": [asdict(layer) for layer in outcome.layers],
-        "timeline": None if outcome.timeline is None else step_to_json(outcome.timeline),
-        "facts": outcome.facts,
-    }
-
-
-def _launch_of(row: tuple[Any, ...]) -> Launch:
-    fields = dict(zip(_COLUMNS, row, strict=False))
-    owner = fields.pop("owner")
-    status, ended_at, reason, result = row[len(_COLUMNS) :]
-    if status is None:
-        alive = owner_is_alive(owner)
-        outcome = Outcome(
-            Status.RUNNING if alive else Status.INTERRUPTED,
-            "",
-            "" if alive else OWNER_ENDED,
-        )
-    else:
-        outcome = _outcome_from_json(Status(status), ended_at, reason, json.loads(result))
-    read = {
-        "synchronised": bool(fields["synchronised"]),
-        "job": json.loads(fields["job"]),
-        "environment": json.loads(fields["environment"]),
-    }
-    return Launch(**{**fields, **read}, outcome=outcome)
-
-
-def _outcome_from_json(
-    status: Status, ended_at: str, reason: str, result: dict[str, Any]
-) -> Outcome:
-    return Outcome(
-        status=status,
-        ended_at=ended_at,
-        reason=reason,
-        ranks=tuple(
-            RankSteps(
-                item["rank"],
-                tuple(item["wall_seconds"]),
-                tuple(item["cpu_seconds"]),
-                tuple(item["losses"]),
-            )
-            for item in result["ranks"]
-        ),
-        layers=tuple(LayerTiming(**item) for item in result["layers"]),
-        timeline=None if result["timeline"] is None else step_from_json(result["timeline"]),
-        facts=result["facts"],
-    )

@@ -2,16 +2,29 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import IO, Any
 
 from paceline.errors import InputError, MissingExtraError
 from paceline.store.launch import Launch
 
 Row = dict[str, Any]
+ROWS_AT_ONCE = 10_000
+FORMULA_SIGNS = tuple("=+-@\t\n\uff1d\uff0b\uff0d\uff20")
+
+_TEXTS = "launch study created_at provenance framework model precision instrument status reason"
+_TEXTS += " cpu_model git_commit name"
+_WHOLE = "nodes processes batch_per_process counted_steps cores rank step layer"
+KINDS: dict[str, type] = {
+    **dict.fromkeys(_TEXTS.split(), str),
+    **dict.fromkeys(_WHOLE.split(), int),
+    **dict.fromkeys(("synchronised", "warmup"), bool),
+}
+"""What columns hold; numbers in floating point where nothing is said."""
 
 
-def launch_rows(launches: Sequence[Launch]) -> Iterator[Row]:
+def launch_rows(launches: Iterable[Launch]) -> Iterator[Row]:
     """One row per launch: what was asked, how it ended, sums over its counted steps (seconds)."""
     for launch in launches:
         skip = launch.warmup_steps
@@ -34,7 +47,7 @@ def launch_rows(launches: Sequence[Launch]) -> Iterator[Row]:
         }
 
 
-def step_rows(launches: Sequence[Launch]) -> Iterator[Row]:
+def step_rows(launches: Iterable[Launch]) -> Iterator[Row]:
     """One row per launch, rank and step, warm-up marked."""
     for launch in launches:
         for rank in launch.outcome.ranks:
@@ -50,7 +63,7 @@ def step_rows(launches: Sequence[Launch]) -> Iterator[Row]:
                 }
 
 
-def layer_rows(launches: Sequence[Launch]) -> Iterator[Row]:
+def layer_rows(launches: Iterable[Launch]) -> Iterator[Row]:
     """One row per launch and layer: the layer-wise trace."""
     for launch in launches:
         for index, layer in enumerate(launch.outcome.layers):
@@ -64,27 +77,33 @@ def layer_rows(launches: Sequence[Launch]) -> Iterator[Row]:
             }
 
 
-TABLES: dict[str, Callable[[Sequence[Launch]], Iterator[Row]]] = {
+TABLES: dict[str, Callable[[Iterable[Launch]], Iterator[Row]]] = {
     "launches": launch_rows,
     "steps": step_rows,
     "layers": layer_rows,
 }
 
 
-def to_csv(rows: Sequence[Row]) -> str:
-    """Rows as CSV with a header; text that a spreadsheet would take for a formula is quoted."""
-    if not rows:
-        raise InputError("there is nothing to export", "'paceline list' shows what is recorded")
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
+def to_csv(rows: Iterable[Row], file: IO[bytes]) -> int:
+    """Write rows as CSV with a header, one by one; how many there were.
+
+    Text that a spreadsheet would take for a formula is quoted.
+    """
+    first, others = _begun(rows)
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
+    writer = csv.DictWriter(text, fieldnames=list(first), lineterminator="\n")
     writer.writeheader()
-    for row in rows:
+    count = 0
+    for row in chain((first,), others):
         writer.writerow({key: _harmless(value) for key, value in row.items()})
-    return out.getvalue()
+        count += 1
+    text.flush()
+    text.detach()
+    return count
 
 
-def to_parquet(rows: Sequence[Row]) -> bytes:
-    """Rows as a Parquet file."""
+def to_parquet(rows: Iterable[Row], file: IO[bytes]) -> int:
+    """Write rows as a Parquet file, some at a time; how many there were."""
     try:
         import pyarrow as arrow
         import pyarrow.parquet as parquet
@@ -92,11 +111,32 @@ def to_parquet(rows: Sequence[Row]) -> bytes:
         raise MissingExtraError(
             "Parquet needs the package 'pyarrow'", "pip install 'paceline[parquet]', or use .csv"
         ) from None
-    if not rows:
+    first, others = _begun(rows)
+    kinds = {str: arrow.string(), bool: arrow.bool_(), int: arrow.int64(), float: arrow.float64()}
+    schema = arrow.schema([(name, kinds[KINDS.get(name, float)]) for name in first])
+    count = 0
+    with parquet.ParquetWriter(file, schema) as writer:
+        every = chain((first,), others)
+        while some := list(islice(every, ROWS_AT_ONCE)):
+            writer.write_table(arrow.Table.from_pylist(some, schema=schema))
+            count += len(some)
+    return count
+
+
+FORMATS: dict[str, Callable[[Iterable[Row], IO[bytes]], int]] = {
+    ".csv": to_csv,
+    ".parquet": to_parquet,
+}
+"""Writers by the ending of a file."""
+
+
+def _begun(rows: Iterable[Row]) -> tuple[Row, Iterator[Row]]:
+    """The first row, which names the columns, and the others."""
+    others = iter(rows)
+    first = next(others, None)
+    if first is None:
         raise InputError("there is nothing to export", "'paceline list' shows what is recorded")
-    out = io.BytesIO()
-    parquet.write_table(arrow.Table.from_pylist(list(rows)), out)
-    return out.getvalue()
+    return first, others
 
 
 def _keys(launch: Launch) -> Row:
@@ -121,6 +161,8 @@ def _at(values: Sequence[float], index: int) -> float | None:
 
 
 def _harmless(value: Any) -> Any:
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@"):
-        return "'" + value
-    return value
+    """Text that begins like a formula, or with a blank that hides one, is marked as text."""
+    if not isinstance(value, str):
+        return value
+    one_line = value.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{one_line}" if one_line[:1] in FORMULA_SIGNS else one_line

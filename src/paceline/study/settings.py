@@ -1,18 +1,22 @@
 """What a study varies and how often: the values that a person chooses, from Python or TOML."""
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paceline.errors import InputError
+from paceline.located_toml import read_toml
 from paceline.naming import look_up
-from paceline.places import Place, as_places
+from paceline.places import Place, as_places, parse_counts
 
 if TYPE_CHECKING:
     from paceline.measurement.job import Job
     from paceline.measurement.study import Design
+
+EXAMPLES: dict[str, Any] = {"seq": 128, "bucket_bytes": 25e6}
+"""Values of the settings that may be left out."""
 
 ORDERS = ("random", "given")
 """Blocks with every configuration once: shuffled, or in the order of the settings."""
@@ -28,8 +32,10 @@ class StudySettings:
     counted, after ``warmup_steps`` that are timed but not counted. ``instruments`` are kinds of
     launches: none (throughput), phases, layers. With ``no_sync`` several processes also run
     co-located without communication. ``seq`` is tokens per sample, ``bucket_bytes`` DDP's bucket
-    size. ``seed`` is of the launch order, the initial weights and the data. ``launcher`` starts the
-    processes; unless named, the one that the framework needs, else this machine's own.
+    size. ``threads`` of each process are its cores too, one number or several to compare.
+    ``seed`` is of the launch order, the initial weights and the data. ``launcher`` starts the
+    processes; unless named, the one that the framework needs, else this machine's own. With
+    ``oversubscribe`` they may be more than there are cores.
     """
 
     model: str = "resnet44"
@@ -44,11 +50,12 @@ class StudySettings:
     scaling: str = "weak"
     seq: int | None = None
     precision: str = "fp32"
-    threads: int = 1
+    threads: tuple[int, ...] = (1,)
     instruments: tuple[str, ...] = ("none",)
     no_sync: bool = False
     bucket_bytes: float | None = None
     launcher: str = ""
+    oversubscribe: bool = False
 
     def __post_init__(self) -> None:
         look_up("order", self.order, dict.fromkeys(ORDERS), f"one of {', '.join(ORDERS)}")
@@ -65,30 +72,29 @@ class StudySettings:
             default = look_up(f"setting of {source}", key, known, f"one of {', '.join(known)}")
             if key == "processes":
                 values[key] = as_places(value)
+            elif key == "threads":
+                values[key] = _thread_counts(value)
             elif isinstance(default, tuple):
                 values[key] = _names(key, value)
-            elif value is not None and type(value) is not type(default) and default is not None:
+            elif not _is_like(value, EXAMPLES.get(key, default), key in EXAMPLES):
+                example = EXAMPLES.get(key, default)
                 raise InputError(
-                    f"{source}: {key} is {value!r}, not of the kind of {default!r}",
-                    f"write {key} = {default!r}".replace("'", '"'),
+                    f"{source}: {key} is {value!r}, not of the kind of {example!r}",
+                    f"write {key} = {example!r}".replace("'", '"'),
                 )
         return cls(**values)
 
     @classmethod
     def read(cls, path: Path | str) -> "StudySettings":
         """Settings of a TOML file whose keys are the fields of this class."""
-        file = Path(path)
-        try:
-            document = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"cannot read the study {file}: {error}", "as in batch = 64") from None
-        return cls.of(str(file), **document)
+        return cls.of(str(path), **read_toml(Path(path)).values)
 
     def jobs(self) -> "Iterator[Job]":
         """Every configuration as a job; what cannot run is refused before anything starts."""
         from paceline.frameworks.command import check_runnable
         from paceline.frameworks.registry import framework
         from paceline.measurement.job import Job, batch_per_rank
+        from paceline.measurement.room import check_room
         from paceline.measurement.run import launcher_for
         from paceline.workload import zoo
 
@@ -102,10 +108,11 @@ class StudySettings:
                     f"the worker of {name} cannot build {graph.name}",
                     "PyTorch's workers build every network: --framework torch-ddp",
                 )
-            for (nodes, each), instrument, synchronise in self._kinds():
+            for (nodes, each), threads, instrument, synchronise in self._kinds():
                 processes = nodes * each
-                launcher_for(chosen, self.launcher, processes).validate(nodes, each)
-                yield Job(
+                starter = launcher_for(chosen, self.launcher, processes)
+                starter.validate(nodes, each)
+                job = Job(
                     model=graph.name,
                     graph=description,
                     framework=name,
@@ -119,10 +126,12 @@ class StudySettings:
                     instrument=instrument,
                     synchronise=synchronise,
                     bucket_bytes=self.bucket_bytes,
-                    threads=self.threads,
+                    threads=threads,
                     seed=self.seed,
                     sequence=self.seq or graph.sequence,
                 )
+                check_room(job, graph, starter, self.oversubscribe)
+                yield job
 
     def design(self) -> "Design":
         """The jobs, and the order in which their launches run."""
@@ -133,18 +142,38 @@ class StudySettings:
             return Design.randomised(jobs, self.launches, self.seed)
         return Design(tuple(jobs), tuple(range(len(jobs))) * self.launches, self.seed)
 
-    def _kinds(self) -> Iterator[tuple[Place, str, bool]]:
-        """Place, instrument and whether processes synchronise, of every job."""
-        for place in self.processes:
-            for instrument in self.instruments:
-                yield place, instrument, True
-                if self.no_sync and place != (1, 1):
-                    yield place, instrument, False
+    def _kinds(self) -> Iterator[tuple[Place, int, str, bool]]:
+        """Place, threads, instrument and whether processes synchronise, of every job."""
+        for place, threads, instrument in product(self.processes, self.threads, self.instruments):
+            yield place, threads, instrument, True
+            if self.no_sync and place != (1, 1):
+                yield place, threads, instrument, False
+
+
+def _is_like(value: Any, example: Any, may_be_none: bool) -> bool:
+    """Whether a value is of the kind of an example; a whole number is one in floating point."""
+    if value is None:
+        return may_be_none
+    if isinstance(example, float) and type(value) in (int, float):
+        return abs(value) < 1e18  # which NaN is not either
+    return type(value) is type(example) and (type(value) is not int or abs(value) < 2**63)
+
+
+def _thread_counts(value: Any) -> tuple[int, ...]:
+    """Threads of each process: ``2``, ``"1,2"`` or ``[1, 2]``."""
+    if isinstance(value, str):
+        return tuple(parse_counts(value, "threads", "--threads"))
+    counts = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if not counts or any(type(count) is not int or count < 1 for count in counts):
+        raise InputError(f"threads of {value!r} are impossible", "write threads = 1 or [1, 2]")
+    return tuple(dict.fromkeys(counts))
 
 
 def _names(key: str, value: Any) -> tuple[str, ...]:
     """Names of ``"a,b"`` or ``["a", "b"]``, each once."""
-    parts = value.split(",") if isinstance(value, str) else list(value)
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        raise InputError(f"{key} of {value!r} are no names", f'write {key} = ["a", "b"]')
     names = tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
     if not names:
         raise InputError(f"no {key.removesuffix('s')} was named", f"write {key} by commas")

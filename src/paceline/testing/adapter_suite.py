@@ -27,6 +27,7 @@ from paceline.testing.failure_checks import (
 )
 from paceline.testing.network_checks import check_every_network, check_parameters
 from paceline.testing.training_checks import (
+    check_cores,
     check_losses,
     check_operations,
     check_phases,
@@ -41,6 +42,7 @@ QUICK: dict[str, Callable[[Bench], str]] = {
     "synchronisation": check_synchronisation,
     "two processes": check_two_processes,
     "phases": check_phases,
+    "cores": check_cores,
     "timeout": check_timeout,
     "out of memory": check_out_of_memory,
     "crash": check_crash,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from paceline.analyse.statistics import cores_used
 from paceline.measurement.differences import phases_by_difference
 from paceline.measurement.job import Job, Optimiser
 from paceline.store import Launch
@@ -10,6 +11,10 @@ from paceline.testing.bench import ALONE, COUNTED_LOSSES, IMAGES, Bench
 from paceline.testing.contract import ContractError, NotApplicable
 from paceline.testing.reference import reference_losses
 from paceline.testing.small_networks import SMALL_NETWORKS
+
+CORES_JOB, CORES_STEPS = ("fcn5", 64), 6
+CORES_TOLERANCE = 1.05
+"""CPU over wall seconds of the counted steps that are allowed for each thread."""
 
 LOSS_TOLERANCE = 2e-4
 """Relative difference of a float32 framework's loss from the float64 reference, over 5 steps."""
@@ -71,6 +76,20 @@ def check_two_processes(bench: Bench) -> str:
         if any(not math.isfinite(loss) for rank in launch.outcome.ranks for loss in rank.losses):
             raise ContractError("a loss is not a number")
     return "with and without communication"
+
+
+def check_cores(bench: Bench) -> str:
+    """Alone or beside another, a process uses no more cores than it has threads."""
+    found = []
+    for world in (1, 2):
+        job = bench.job(*CORES_JOB, world_size=world, steps=CORES_STEPS, warmup_steps=2)
+        used = cores_used(bench.finished(job))
+        if not used <= CORES_TOLERANCE * job.threads:
+            raise ContractError(
+                f"{used:.2f} cores were used by a process of {job.threads} thread, one of {world}"
+            )
+        found.append(f"{used:.2f}")
+    return f"{' and '.join(found)} cores for one thread, of 1 and 2 processes"
 
 
 def check_phases(bench: Bench) -> str:

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from paceline.measurement.watch.collect import read_processes, step_spans, watched_job
+from paceline.measurement.watch.collect import (
+    Lifetime,
+    read_processes,
+    step_spans,
+    watched_job,
+)
 from paceline.step import Phase, breakdown
 
 
@@ -33,7 +38,8 @@ def write(
         *more.get("events", [{"event": "end", "rank": rank, "forks": 0, "memory": {}}]),
     ]
     path = directory / f"process-host-{pid}.events.jsonl"
-    path.write_text("\n".join(json.dumps({"time": 1.0, **e}) for e in events) + '\n{"event": "wat')
+    fields = {"time": 1.0, **more.get("every", {})}
+    path.write_text("\n".join(json.dumps({**fields, **e}) for e in events) + '\n{"event": "wat')
 
 
 def exposed(step: dict[str, Any]) -> dict[str, float]:
@@ -122,9 +128,51 @@ def test_nobody_stepped(tmp_path: Path):
     assert watched_job(read_processes(tmp_path)) is None
 
 
-def test_old_records_are_not_read(tmp_path: Path):
-    write(tmp_path, 10, 0, 1, [a_step()])
-    assert read_processes(tmp_path, since=2.0) == []
+class TestLifetime:
+    def test_processes_of_an_earlier_job_are_told_by_the_clock_since_boot(self, tmp_path: Path):
+        """The time of day, 1.0 in every event, says nothing: it may have been set in between."""
+        for pid, moment in ((10, 99.0), (11, 101.0)):
+            write(tmp_path, pid, 0, 1, [a_step()], every={"boot": "b", "moment": moment})
+        began = Lifetime("b", moment=100.0, time=5.0)
+        assert len(read_processes(tmp_path)) == 2
+        assert len(read_processes(tmp_path, began)) == 1
+
+    def test_between_machines_the_time_of_day_decides(self, tmp_path: Path):
+        write(tmp_path, 10, 0, 1, [a_step()], every={"boot": "other", "moment": 1e9})
+        assert read_processes(tmp_path, Lifetime("b", 100.0, time=2.0)) == []
+        assert len(read_processes(tmp_path, Lifetime("b", 100.0, time=0.5))) == 1
+
+
+class TestMissingRanks:
+    def test_a_rank_of_this_node_that_never_stepped_fails_the_job(self, tmp_path: Path):
+        write(tmp_path, 10, 0, 2, [a_step()], every={"local_world": 2})
+        job = watched_job(read_processes(tmp_path))
+        assert job is not None
+        assert job.missing == "rank 1 never stepped: 1 of 2 ranks left a record"
+
+    def test_ranks_of_other_nodes_need_not_be_here(self, tmp_path: Path):
+        write(tmp_path, 10, 0, 4, [a_step()], every={"local_world": 1})
+        job = watched_job(read_processes(tmp_path))
+        assert job is not None
+        assert not job.missing
+        assert "only 1 of 4 ranks left a record" in job.notes
+        assert "rank 1, 2, 3" in watched_job(read_processes(tmp_path), all_nodes=True).missing
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"step_seconds": "fast"},
+        {"step_seconds": -1.0},
+        {"segments": [["input", 0.0]]},
+        {"messages": {}},
+        {"fetches": 1e400},
+        {"samples": None},
+    ],
+)
+def test_steps_that_are_none_are_left_out(tmp_path: Path, damage: dict[str, Any]):
+    write(tmp_path, 10, 0, 1, [a_step(**damage)])
+    assert watched_job(read_processes(tmp_path)) is None
 
 
 def test_phases_are_the_vocabulary_of_steps():

@@ -162,7 +162,7 @@ class TestWhatGoesWrong:
         )
         launch = run(tmp_path, sys.executable, "-c", code)
         assert launch.status is Status.FAILED
-        assert "ended before it could finish" in launch.outcome.reason
+        assert launch.outcome.reason == "the command was killed by SIGKILL"
         assert len(launch.outcome.ranks[0].wall_seconds) >= 20
 
     def test_a_command_that_hangs_is_ended(self, tmp_path: Path):
@@ -181,6 +181,28 @@ class TestWhatGoesWrong:
         paceline.kill()
         paceline.wait()
         assert _statuses(store_path) == [Status.INTERRUPTED]
+
+    def test_what_a_killed_paceline_had_measured_is_kept(self, tmp_path: Path):
+        """The next command that runs something closes the launch, with its steps."""
+        code = "import time, paceline\nwith paceline.record(batch=2) as r:\n"
+        code += "    while True: time.sleep(0.05); r.step()\n"
+        store_path = tmp_path / "paceline.db"
+        begin = ("-m", "paceline", "run", "--store", str(store_path), "--")
+        words = [sys.executable, *begin, sys.executable, "-c", code]
+        paceline = subprocess.Popen(words, start_new_session=True)
+        deadline = time.monotonic() + 60.0
+        launched = tmp_path / "launches"
+        while time.monotonic() < deadline and not any(
+            path.read_text().count("step_seconds") > 20 for path in launched.glob("*/process-*")
+        ):
+            time.sleep(0.1)
+        paceline.kill()
+        paceline.wait()
+        run(tmp_path, sys.executable, "-c", "pass")
+        with Store(store_path) as store:
+            killed = store.launches()[0]
+        assert (killed.status, killed.batch_per_rank) == (Status.INTERRUPTED, 2)
+        assert len(killed.outcome.ranks[0].wall_seconds) > 20
 
     def test_a_command_that_does_not_exist(self, tmp_path: Path):
         with pytest.raises(InputError, match="cannot run 'no-such-program'"):

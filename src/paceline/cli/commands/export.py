@@ -33,23 +33,21 @@ def command(
     path: Path, table: str, study: str | None, store_path: Path | None, as_json: bool
 ) -> None:
     """Write launches as a tidy table; the ending of PATH says CSV or Parquet."""
-    from paceline.report.files import write_bytes, write_text
+    from paceline.report.files import written
     from paceline.store import Store, default_store_path
-    from paceline.store.export import TABLES, to_csv, to_parquet
+    from paceline.store.export import FORMATS, TABLES
 
-    if path.suffix not in (".csv", ".parquet"):
+    if path.suffix not in FORMATS:
         raise InputError(
             f"'{path.name}' ends neither in .csv nor in .parquet", f"name it {table}.csv"
         )
     with Store(store_path or default_store_path(), create=False) as store:
-        launches = store.study(study) if study else store.launches()
-    rows = list(TABLES[table](launches))
-    if path.suffix == ".csv":
-        write_text(path, to_csv(rows))
-    else:
-        write_bytes(path, to_parquet(rows))
+        if study is not None and not store.count(study):
+            raise store.no_study(study)
+        with written(path) as file:
+            rows = FORMATS[path.suffix](TABLES[table](store.each_launch(study)), file)
     if as_json:
-        emit_json("export", 1, {"path": str(path), "table": table, "rows": len(rows)})
+        emit_json("export", 1, {"path": str(path), "table": table, "rows": rows})
         return
-    click.echo(f"{len(rows)} rows of {table} in {path}")
+    click.echo(f"{rows} rows of {table} in {path}")
     next_line(same_job("list"))

@@ -29,12 +29,14 @@ def command(study: str | None, last: int, store_path: Path | None, as_json: bool
     from paceline.store import Store, default_store_path
 
     with Store(store_path or default_store_path(), create=False) as store:
-        launches = store.study(study) if study else store.launches()
-    shown = launches[-last:]
+        total = store.count(study)
+        if study is not None and not total:
+            raise store.no_study(study)
+        shown = store.launches(study, newest=last)
     if as_json:
         emit_json("list", 1, {"launches": launches_json(shown)})
         return
-    note = f"{len(shown)} of {len(launches)} launches."
+    note = f"{len(shown)} of {total} launches."
     show([launch_table(shown, note, of_one_study=False)])
     if shown:
         newest = shown[-1]

@@ -64,6 +64,9 @@ def command(
 
     PyTorch scripts are watched from within: optimiser, backward, data loader, DDP and
     collectives. Any other program is known by its log. Nothing has to be edited.
+
+    Signals are passed on, and so is the command's exit code when it fails. Whatever the command
+    started ends with it.
     """
     from paceline.measurement.imports import UserFacts
     from paceline.measurement.watch.launches import RunRequest, run_watched, script_name
@@ -134,4 +137,10 @@ def _show(launch: "Launch", as_json: bool) -> None:
             )
     if not finished:
         warn([f"{launch.status}: {launch.outcome.reason}"])
-        raise SystemExit(1)
+        raise SystemExit(_exit_code(launch))
+
+
+def _exit_code(launch: "Launch") -> int:
+    """The command's own code, as a shell gives it; 1 where it ended well but told nothing."""
+    code = next(iter(launch.outcome.facts.get("exit_codes", ())), None) or 0
+    return 128 - code if code < 0 else code or 1

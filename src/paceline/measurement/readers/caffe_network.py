@@ -27,7 +27,7 @@ class _Layer:
     def number(self, name: str, default: int) -> int:
         """The first value of a setting as a number."""
         text = self.settings.get(name, [""])[0]
-        return int(text) if text.isdigit() and len(text) < 10 else default
+        return int(text) if text.isdecimal() and len(text) < 10 else default
 
     def switched_on(self, name: str) -> bool:
         """A switch that is on unless it says ``false``."""

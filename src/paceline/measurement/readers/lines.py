@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from paceline.errors import InputError
+from paceline.user_files import opened
 
 CHUNK_BYTES = 1 << 18
 LONGEST_LINE = 8192
@@ -97,7 +98,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 def _raw_chunks(path: Path) -> Iterator[bytes]:
     try:
-        with path.open("rb") as stream:
+        with opened(path) as stream:
             while chunk := stream.read(CHUNK_BYTES):
                 yield chunk
     except OSError as error:

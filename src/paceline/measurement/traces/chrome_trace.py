@@ -36,4 +36,4 @@ def read_chrome_trace(path: Path, rank: int = 0) -> ParsedTrace:
 
 def _natural(name: str) -> tuple[int, str]:
     """Numbers in their order, before names."""
-    return (int(name), "") if name.isdigit() and len(name) < 18 else (10**18, name)
+    return (int(name), "") if name.isdecimal() and len(name) < 18 else (10**18, name)

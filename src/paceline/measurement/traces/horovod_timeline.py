@@ -100,7 +100,7 @@ class _Reading:
             if event.name.startswith("NEGOTIATE_"):
                 tensor.ready_from = moment
             tensor.open.append((event.name, moment))
-        elif event.phase == "X" and event.name.isdigit() and len(event.name) < 8:
+        elif event.phase == "X" and event.name.isdecimal() and len(event.name) < 8:
             tensor.last_rank = int(event.name)
             self.ranks[int(event.name)] += 1
         elif event.phase == "E":

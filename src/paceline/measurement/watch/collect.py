@@ -21,6 +21,7 @@ class WatchedProcess:
 
     rank: int
     world: int
+    local_world: int
     steps: tuple[Event, ...]
     ended: bool
     failure: str
@@ -28,6 +29,8 @@ class WatchedProcess:
     versions: dict[str, str]
     memory: dict[str, float]
     layers: tuple[LayerTiming, ...]
+    told_model: str = ""
+    told_batch: int = 0
 
 
 @dataclass(frozen=True)
@@ -35,14 +38,18 @@ class WatchedJob:
     """The ranks of a job, with the steps that all of them took and that only trained.
 
     ``samples`` is how many one rank fetched per step, 0 where no data loader told.
-    ``notes`` says what was odd.
+    ``missing`` says which ranks should have stepped here and did not, ``notes`` what was odd.
+    ``told_model`` and ``told_batch`` are what the script itself said to `paceline.record`.
     """
 
     ranks: tuple[WatchedProcess, ...]
     kept: tuple[int, ...]
     world: int
     samples: int
+    missing: str = ""
     notes: tuple[str, ...] = field(default=())
+    told_model: str = ""
+    told_batch: int = 0
 
     def rank_steps(self) -> tuple[RankSteps, ...]:
         """Wall and CPU seconds of the kept steps of each rank."""
@@ -67,38 +74,63 @@ class WatchedJob:
         return measured_step(spans, f"step {chosen}", begins)
 
 
-def read_processes(directory: Path, since: float = 0.0) -> list[WatchedProcess]:
-    """Processes that took steps or failed, after ``since`` (seconds since the epoch)."""
+@dataclass(frozen=True)
+class Lifetime:
+    """When a process began: by its machine's clock since boot, and by the time of day (seconds).
+
+    The clock since boot is the same for all processes of a machine and is never set; the time of
+    day stands in between machines.
+    """
+
+    boot: str
+    moment: float
+    time: float
+
+    def saw(self, hello: Event, last: Event) -> bool:
+        """Whether a process that wrote ``last`` was still there when this one began."""
+        if hello.get("boot") == self.boot:
+            return bool(last.get("moment", 0.0) >= self.moment)
+        return bool(last.get("time", 0.0) >= self.time)
+
+
+def read_processes(directory: Path, beside: Lifetime | None = None) -> list[WatchedProcess]:
+    """Processes that took steps or failed; only those that ran ``beside`` another, if given."""
     found = []
     for path in sorted(directory.glob("process-*.events.jsonl")):
-        events = [event for event in read_events(path) if event.get("time", 0.0) >= since]
+        events = read_events(path)
         hello = only(events, "hello")
-        if hello is not None:
+        if hello is not None and (beside is None or beside.saw(hello, events[-1])):
             found.append(_process(hello, events))
     return found
 
 
 def _process(hello: Event, events: list[Event]) -> WatchedProcess:
-    end, failure = only(events, "end"), only(events, "failure")
+    end, failure, told = only(events, "end"), only(events, "failure"), only(events, "told") or {}
     steps = [step for e in events if e["event"] == "watched" for step in e["steps"]]
     words = ""
     if failure is not None:
         words = f"{failure['kind']}: {failure['message']} at {failure['place']}"
     return WatchedProcess(
-        rank=int(hello["rank"]),
-        world=int(hello["world"]),
+        rank=hello["rank"],
+        world=hello["world"],
+        local_world=hello.get("local_world", 0),
         steps=tuple(steps),
         ended=end is not None,
         failure=words,
-        forks=int(end["forks"]) if end else 0,
+        forks=end.get("forks", 0) if end else 0,
         versions=dict(hello["versions"]),
-        memory=dict(end["memory"]) if end else {},
+        memory=dict(end.get("memory", {})) if end else {},
         layers=layer_timings(events),
+        told_model=told.get("model", ""),
+        told_batch=told.get("batch", 0),
     )
 
 
-def watched_job(processes: Sequence[WatchedProcess]) -> WatchedJob | None:
-    """The job that the processes make up; None when none of them ever stepped."""
+def watched_job(processes: Sequence[WatchedProcess], all_nodes: bool = False) -> WatchedJob | None:
+    """The job that the processes make up; None when none of them ever stepped.
+
+    Every rank of this node must have stepped, with ``all_nodes`` every rank of the job.
+    """
     stepped = [process for process in processes if process.steps]
     if not stepped:
         return None
@@ -115,7 +147,12 @@ def watched_job(processes: Sequence[WatchedProcess]) -> WatchedJob | None:
         )
     ranks = tuple(by_rank[rank] for rank in sorted(by_rank))
     world = max(process.world for process in ranks)
-    if len(ranks) < world:
+    here = world if all_nodes else max(process.local_world for process in ranks)
+    missing = ""
+    if len(ranks) < here:
+        absent = ", ".join(str(rank) for rank in range(world) if rank not in by_rank)
+        missing = f"rank {absent} never stepped: {len(ranks)} of {here} ranks left a record"
+    elif len(ranks) < world:
         notes.append(f"only {len(ranks)} of {world} ranks left a record")
     if any(process.forks for process in ranks):
         notes.append("the script forked: children that step are processes of their own")
@@ -123,7 +160,10 @@ def watched_job(processes: Sequence[WatchedProcess]) -> WatchedJob | None:
     if dropped:
         notes.append(f"{dropped} steps with more input than usual (evaluation?) are left out")
     samples = statistics.median_low([step["samples"] for p in ranks for step in p.steps])
-    return WatchedJob(ranks, kept, world, samples, tuple(notes))
+    first = ranks[0]
+    return WatchedJob(
+        ranks, kept, world, samples, missing, tuple(notes), first.told_model, first.told_batch
+    )
 
 
 def _training_steps(ranks: Sequence[WatchedProcess]) -> tuple[tuple[int, ...], int]:

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError, PacelineError
+from paceline.interrupts import held_interrupts
 from paceline.launch import LaunchExit
 from paceline.measurement.environment import describe_environment, load_average
+from paceline.measurement.failures import memory_kills, with_memory_kill
 from paceline.measurement.imports import UserFacts, launch_of_log
 from paceline.measurement.readers import read_log, reader_named, readers, sniff_log
 from paceline.measurement.run import interrupted, launch_directory, new_launch_id
@@ -15,6 +17,7 @@ from paceline.measurement.watch.collect import WatchedJob, read_processes, watch
 from paceline.measurement.watch.runner import LOG_NAME, run_command, watching_environment
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
+from paceline.store.rows import OWNER_ENDED
 
 NEVER_STEPPED = "no process stepped an optimiser, and its output is no log that is known"
 
@@ -45,6 +48,12 @@ def run_watched(request: RunRequest, store: Store, echo: bool = True) -> Launch:
     readers()  # one that cannot be used is told before anything runs
     if request.program is not None:
         reader_named(request.program)
+    with held_interrupts():  # a second signal must not cut the record short
+        return _run_and_record(request, store, echo)
+
+
+def _run_and_record(request: RunRequest, store: Store, echo: bool) -> Launch:
+    close_abandoned(store)
     launch = _begun(request)
     store.start(launch)
     directory = launch_directory(store, launch.id)
@@ -52,10 +61,12 @@ def run_watched(request: RunRequest, store: Store, echo: bool = True) -> Launch:
         **watching_environment(directory, request.with_layers),
         **(request.variables or {}),
     }
-    finished = launch
+    finished, kills = launch, memory_kills()
     try:
         exited = run_command(request.command, directory, variables, request.timeout_seconds, echo)
         finished = _finished(launch, request, directory, exited)
+        reason = with_memory_kill(finished.outcome.reason, kills)
+        finished = replace(finished, outcome=replace(finished.outcome, reason=reason))
     except KeyboardInterrupt as error:
         finished = _interrupted(launch, request, directory, error)
         raise
@@ -67,20 +78,45 @@ def run_watched(request: RunRequest, store: Store, echo: bool = True) -> Launch:
     return finished
 
 
+def close_abandoned(store: Store) -> None:
+    """Give launches whose owner was killed their outcome, with the steps that they had taken."""
+    for launch in store.abandoned():
+        directory = store.path.parent / "launches" / launch.id
+        job = watched_job(read_processes(directory)) if "command" in launch.job else None
+        if job is not None:
+            told = UserFacts(launch.model, batch_per_rank=launch.job.get("batch_told"))
+            launch = launch_of_job(job, launch, told, launch.warmup_steps, {})
+        outcome = replace(
+            launch.outcome, status=Status.INTERRUPTED, ended_at=now(), reason=OWNER_ENDED
+        )
+        store.complete(replace(launch, outcome=outcome))
+
+
 def launch_of_job(
-    job: WatchedJob, launch: Launch, told: UserFacts, warmup_steps: int, facts: Mapping[str, Any]
+    job: WatchedJob,
+    launch: Launch,
+    told: UserFacts,
+    warmup_steps: int,
+    facts: Mapping[str, Any],
+    ended_well: bool = False,
 ) -> Launch:
-    """``launch`` with everything that its watched processes tell."""
+    """``launch`` with everything that its watched processes tell.
+
+    With ``ended_well`` the command is known to have ended as it should: a process without an
+    end in its record left on its own accord.
+    """
     steps = len(job.kept)
     warmup = min(warmup_steps, max(0, steps // 4))
-    samples = told.batch_per_rank or job.samples
+    samples = told.batch_per_rank or job.told_batch or job.samples
     notes = list(job.notes)
     if not samples:
         notes.append("samples per step are not known (give --batch): each step counts as one")
-    failure = next((p.failure for p in job.ranks if p.failure), "")
-    cut = [str(process.rank) for process in job.ranks if not process.ended]
-    if not failure and cut:
-        failure = f"rank {', '.join(cut)} was ended before it could finish its record"
+    failure = next((p.failure for p in job.ranks if p.failure), "") or job.missing
+    cut = ", ".join(str(process.rank) for process in job.ranks if not process.ended)
+    if cut and ended_well:
+        notes.append(f"rank {cut} left without closing its record: its last steps may be missing")
+    elif cut and not failure:
+        failure = f"rank {cut} was ended before it could finish its record"
     first = job.ranks[0]
     outcome = Outcome(
         Status.FAILED if failure or not steps else Status.FINISHED,
@@ -99,6 +135,7 @@ def launch_of_job(
     return replace(
         launch,
         framework="torch" if "torch" in first.versions else "python",
+        model=told.model or job.told_model or launch.model,
         world_size=told.ranks or job.world,
         batch_per_rank=samples or 1,
         warmup_steps=warmup,
@@ -121,7 +158,7 @@ def _begun(request: RunRequest) -> Launch:
         instrument="layers" if request.with_layers else "none",
         synchronised=True,
         warmup_steps=request.warmup_steps,
-        job={"command": list(request.command)},
+        job={"command": list(request.command), "batch_told": told.batch_per_rank},
         environment=describe_environment(),
         outcome=Outcome(Status.RUNNING, ""),
     )
@@ -138,13 +175,15 @@ def _finished(launch: Launch, request: RunRequest, directory: Path, exited: Laun
     processes = read_processes(directory)
     job = None if request.program else watched_job(processes)
     if job is not None:
-        watched = launch_of_job(job, launch, request.told, request.warmup_steps, facts)
+        watched = launch_of_job(
+            job, launch, request.told, request.warmup_steps, facts, not exited.reason
+        )
         return _with_exit(watched, exited)
     from_log = _launch_of_output(launch, request, directory / LOG_NAME, facts)
     if from_log is not None:
         return _with_exit(from_log, exited)
     failure = next((process.failure for process in processes if process.failure), "")
-    reason = failure or exited.reason or NEVER_STEPPED
+    reason = failure or _command_words(exited) or NEVER_STEPPED
     return replace(launch, outcome=Outcome(Status.FAILED, now(), reason, facts=facts))
 
 
@@ -186,12 +225,20 @@ def _launch_of_output(
 
 
 def _with_exit(launch: Launch, exited: LaunchExit) -> Launch:
-    """A command that ended badly after its steps is a failure, with its steps kept."""
-    if not exited.reason or launch.status is not Status.FINISHED:
+    """A command that ended badly after its steps is a failure, with its steps kept.
+
+    What ended it says more than that a record was not closed; an exception says more still.
+    """
+    told = launch.status is not Status.FINISHED and "finish its record" not in launch.outcome.reason
+    if not exited.reason or told:
         return launch
-    return replace(
-        launch, outcome=replace(launch.outcome, status=Status.FAILED, reason=exited.reason)
-    )
+    reason = _command_words(exited)
+    return replace(launch, outcome=replace(launch.outcome, status=Status.FAILED, reason=reason))
+
+
+def _command_words(exited: LaunchExit) -> str:
+    """How the command ended; to the launcher it is its only rank."""
+    return exited.reason.replace("rank 0", "the command")
 
 
 def script_name(command: Sequence[str]) -> str:

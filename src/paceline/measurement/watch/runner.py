@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
@@ -36,7 +36,8 @@ def run_command(
 ) -> LaunchExit:
     """Run ``command`` to its end; its output goes to ``output.log`` and, with ``echo``, on.
 
-    When the time is up, or at an interrupt, the command and everything it started are ended.
+    When it ends, the time is up, or at an interrupt, everything that it started is ended; it gets
+    the signals that we get.
     """
     log = directory / LOG_NAME
     copiers: list[threading.Thread] = []
@@ -51,7 +52,8 @@ def run_command(
             os.close(writing)
 
     try:
-        return run_to_end([start], [log], math.inf if timeout_seconds is None else timeout_seconds)
+        seconds = math.inf if timeout_seconds is None else timeout_seconds
+        return run_to_end([start], [log], seconds, signals_pass=True)
     finally:
         for copier in copiers:
             copier.join(timeout=5.0)
@@ -62,8 +64,10 @@ def _copy(source: int, log: Path, echo: bool) -> None:
 
     A place that takes no more is given up alone: the command must not wait for a reader.
     """
-    with open(source, "rb", buffering=0) as output, suppress(OSError), log.open("wb") as file:
-        sinks: list[IO[bytes]] = [file, sys.stderr.buffer] if echo else [file]
+    with open(source, "rb", buffering=0) as output, ExitStack() as files:
+        sinks: list[IO[bytes]] = [sys.stderr.buffer] if echo else []
+        with suppress(OSError):
+            sinks.append(files.enter_context(log.open("wb", buffering=0)))
         while chunk := output.read(CHUNK_BYTES):
             sinks = [sink for sink in sinks if _written(sink, chunk)]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from paceline.analyse.groups import LaunchGroup, doubt_lines, grouped
-from paceline.analyse.statistics import mean_step_seconds, throughput, wall_over_cpu
+from paceline.analyse.statistics import cores_used, mean_step_seconds, throughput, wall_over_cpu
 from paceline.report.numbers import Ranged
 from paceline.report.table import Cell, Column, Table
 from paceline.store import Launch, Status
@@ -24,9 +24,10 @@ def throughput_table(groups: Sequence[LaunchGroup]) -> Table:
         (Column("launches", decimals=0), lambda group: float(group.throughput.launches)),
         (Column("throughput", "samples/s"), lambda group: Ranged.of(group.throughput)),
         (Column("step", "ms", scale=1e3), lambda group: Ranged.of(group.step)),
-        (Column("wall/CPU", decimals=2), lambda group: group.wall_over_cpu),
+        (Column("cores used", decimals=2), lambda group: group.cores_used),
         note="± is the 95 % interval of the mean over launches (Student's t); all processes "
-        "together, steps of the slowest process, warm-up left out.",
+        "together, steps of the slowest process, warm-up left out. Cores used: CPU over wall time "
+        "of the busiest process.",
     )
 
 
@@ -56,7 +57,7 @@ def launch_table(launches: Sequence[Launch], note: str = "", *, of_one_study: bo
         (Column("step", "ms", scale=1e3), if_done(mean_step_seconds)),
     ]
     if of_one_study:
-        columns.append((Column("wall/CPU", decimals=2), if_done(wall_over_cpu)))
+        columns.append((Column("cores used", decimals=2), if_done(cores_used)))
     return Table.of(launches, *columns, note=note)
 
 
@@ -105,6 +106,7 @@ def launch_json(launch: Launch) -> dict[str, Any]:
             "throughput_samples_per_second": throughput(launch),
             "step_seconds": mean_step_seconds(launch),
             "wall_over_cpu": wall_over_cpu(launch),
+            "cores_used": cores_used(launch),
         }
     return fields
 

@@ -46,11 +46,13 @@ def ranking_table(processes: int, ranking: Ranking) -> Table:
         (Column("framework"), lambda one: one[0]),
         (Column("throughput", "samples/s"), lambda one: Ranged.of(one[1].throughput)),
         (Column("step", "ms", scale=1e3), lambda one: Ranged.of(one[1].step)),
+        (Column("cores used", decimals=2), lambda one: one[1].cores_used),
         (Column("of best", decimals=2), lambda one: one[1].throughput.mean / best),
         (Column("tied with"), lambda one: ", ".join(ranking.tied_with(one[0])) or "none"),
         title=_processes(processes),
         note="± is the 95 % interval over launches. Tied: no difference by t tests over launches "
-        "(Holm's correction, 5 %); the rank counts those that are surely faster.",
+        "(Holm's correction, 5 %); the rank counts those that are surely faster. Cores used: CPU "
+        "over wall time of the busiest process.",
     )
 
 

@@ -4,15 +4,21 @@ Each ``model_type`` has a short function that says in `TransformerShape` what th
 is; `transformer_shape` then writes it down as a graph with the head that it is trained with.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from paceline.errors import InputError
+from paceline.json_checks import parsed_json
 from paceline.naming import look_up
+from paceline.user_files import read_text
 from paceline.workload.capture.transformer_shape import TransformerShape, transformer
 from paceline.workload.graph import Graph
+
+LARGEST_BYTES = 16_000_000
+LARGEST_SIZE = 2**40
+MOST_LAYERS = 2_000
+"""More than any network that was trained; each is written down."""
 
 DEFAULT_SEQUENCE = 2048
 """Sequence length where a configuration names none."""
@@ -21,8 +27,8 @@ DEFAULT_SEQUENCE = 2048
 def load_config(path: Path) -> Graph:
     """The graph of a configuration file."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+        document = parsed_json(read_text(path, LARGEST_BYTES, "config.json"))
+    except ValueError as error:
         raise InputError(
             f"{path} is not JSON that can be read ({error})", "give config.json"
         ) from None
@@ -50,8 +56,12 @@ class Config:
         for name in names:
             value = self._document.get(name)
             if value is not None:
-                if type(value) is not int or value < 1:
-                    raise InputError(f"{self._file}: {name} is {value!r}, not a number above 0")
+                most = MOST_LAYERS if "layer" in name else LARGEST_SIZE
+                if type(value) is not int or not 1 <= value <= most:
+                    raise InputError(
+                        f"{self._file}: {name} is {_shortly(value)}, not a number from 1 to {most}",
+                        "give the config.json that lies beside the weights",
+                    )
                 return value
         if default is None:
             raise InputError(
@@ -73,7 +83,9 @@ class Config:
 
     def head(self, default: str) -> str:
         """``tokens``, ``masked`` or ``classes``: what the first architecture is trained on."""
-        names = self._document.get("architectures") or [""]
+        names = self._document.get("architectures")
+        if not isinstance(names, list) or not names:
+            return default
         for suffix, head in HEADS.items():
             if str(names[0]).endswith(suffix):
                 return head
@@ -85,6 +97,13 @@ class Config:
         return (
             len(named) if isinstance(named, dict) and named else self.size("num_labels", default=2)
         )
+
+
+def _shortly(value: Any) -> str:
+    words = value if isinstance(value, str) else str(type(value).__name__)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
+        words = str(value)
+    return words if len(words) < 40 else words[:37] + "..."
 
 
 HEADS = {

@@ -16,6 +16,7 @@ from paceline.workload.capture.onnx_recording import OnnxRecorder
 from paceline.workload.capture.recording import RecordedStep
 from paceline.workload.graph import Graph
 
+LARGEST_SIZE = 2**40
 _HINT = "export the model again, or check the file with onnx.checker"
 
 
@@ -58,6 +59,9 @@ def _record(onnx: Any, model: Any, sizes: dict[str, Any], batch: int, path: Path
         return OnnxRecorder(onnx, inferred.graph, batch, path.name).recording()
     except InputError as error:
         raise InputError(error.message + doubt, error.hint) from None
+    except (LookupError, ValueError, TypeError, ArithmeticError) as error:
+        # an operation with too few inputs, of other shapes than its kind has, or of no kind
+        raise InputError(f"{path.name} is damaged: {error!r}{doubt}", _HINT) from None
 
 
 def _inferred(onnx: Any, model: Any, path: Path) -> tuple[Any, str]:
@@ -126,6 +130,8 @@ def _sizes_in_file(given: Any, path: Path) -> tuple[int, ...]:
                 f"dimension '{label}' of input '{given.name}' of {path.name} is open",
                 f"give the whole shape, batch first: --input {given.name}=8x128",
             )
+    if max(sizes, default=0) > LARGEST_SIZE:
+        raise InputError(f"input '{given.name}' of {path.name} has {max(sizes)} elements", _HINT)
     if not sizes or not math.prod(sizes):
         raise InputError(
             f"input '{given.name}' of {path.name} has no shape",

@@ -12,6 +12,7 @@ import atexit
 import importlib.abc
 import importlib.machinery
 import json
+import math
 import os
 import platform
 import sys
@@ -20,7 +21,36 @@ import traceback
 from typing import Any, Callable
 
 FLUSH_SECONDS = 1.0
+LAST_WORDS_BYTES = 2000
 clock = time.perf_counter
+
+
+def since_boot() -> float:
+    """Seconds by a clock that all processes of this machine share and that nobody sets."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+
+_LOADED = since_boot()
+
+
+def process_began() -> float:
+    """When this process began, by `since_boot`; when it loaded us where the system is silent."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        return ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return _LOADED
+
+
+def boot_name() -> str:
+    """A name for this start of this machine."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return platform.node()
 
 
 active: Recorder | None = None
@@ -43,6 +73,8 @@ class Recorder:
     def after_fork(self) -> None:
         """This is a new process: forget what the parent did."""
         self.pid = os.getpid()
+        name = f"process-{platform.node()}-{self.pid}-{process_began():.2f}.events.jsonl"
+        self.path = os.path.join(self.directory, name)
         self.forks = 0
         self.closed = self.said_hello = False
         self.step_count = 0
@@ -83,8 +115,12 @@ class Recorder:
         self.begun = moment
         self.cpu_begun = time.process_time()
 
-    def end_step(self, moment: float, loss: float | None = None) -> None:
-        """The step ends at ``moment``, and the next one begins."""
+    def end_step(self, moment: float, loss: Any = None) -> None:
+        """The step ends at ``moment``, and the next one begins.
+
+        ``loss`` may be a tensor: it is read when steps are written, since reading waits for a GPU.
+        """
+        loss = getattr(loss, "detach", lambda: loss)()
         begun = moment if self.begun is None else self.begun
         cpu = time.process_time()
         self.buffer.append(
@@ -123,18 +159,19 @@ class Recorder:
                 "hello",
                 rank=rank,
                 world=world,
+                local_world=local_world(),
                 pid=self.pid,
+                boot=boot_name(),
                 versions=versions(),
                 arguments=sys.argv[:50],
             )
 
     def write(self, event: str, **fields: Any) -> None:
         """Append one event to this process's file; a full disk must not end the training."""
-        name = f"process-{platform.node()}-{self.pid}.events.jsonl"
-        path = os.path.join(self.directory, name)
+        written = {"event": event, "time": time.time(), "moment": since_boot(), **fields}
         try:
-            with open(path, "a", encoding="utf-8") as file:
-                file.write(json.dumps({"event": event, "time": time.time(), **fields}) + "\n")
+            with open(self.path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(written) + "\n")
         except (OSError, TypeError, ValueError) as error:
             print(f"paceline: an event was lost: {error!r}", file=sys.stderr)
 
@@ -155,7 +192,7 @@ class Recorder:
         self.hello()
         frames = traceback.extract_tb(trace)
         place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
-        message = str(error).strip()[:2000]
+        message = str(error).strip()[:LAST_WORDS_BYTES]
         self.write("failure", kind=kind.__name__, message=message, place=place)
 
 
@@ -172,8 +209,17 @@ def step_as_json(step: tuple[Any, ...]) -> dict[str, Any]:
         ],
         "fetches": fetches,
         "samples": samples,
-        "loss": loss,
+        "loss": as_number(loss),
     }
+
+
+def as_number(loss: Any) -> float | None:
+    """A loss as a finite number, whatever holds it; None where it is none."""
+    try:
+        value = float(loss)
+    except Exception:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def rank_and_world() -> tuple[int, int]:
@@ -193,6 +239,14 @@ def rank_and_world() -> tuple[int, int]:
         if os.environ.get(rank, "").isdigit() and os.environ.get(world, "").isdigit():
             return int(os.environ[rank]), int(os.environ[world])
     return 0, 1
+
+
+def local_world() -> int:
+    """How many ranks this node has, by what a launcher set; 0 where none did."""
+    for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
 
 
 def versions() -> dict[str, str]:

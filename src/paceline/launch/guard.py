@@ -1,0 +1,142 @@
+"""Stands between Paceline and a command, and ends all that the command started when either goes.
+
+    python -I -S guard.py PARENT GRACE CORES COMMAND...
+
+PARENT is the process that must live, GRACE the seconds between asking to end and forcing it, CORES
+the cores to pin to, by commas ("" for all). Linux and the standard library only. Children that
+leave their session or their parent come to this process, which is their subreaper, so that none is
+lost. It ends as the command did: with its code, or by its signal.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
+ASKED_TO_END = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+PASSED_ON = {signal.SIGUSR1, signal.SIGUSR2}
+WATCHED = {signal.SIGCHLD, *ASKED_TO_END, *PASSED_ON}
+CANNOT_RUN = 126
+POLL_SECONDS = 0.02
+FORCED_ROUNDS = 250
+
+
+def main(parent: int, grace_seconds: float, cores: str, command: list[str]) -> None:
+    """Run ``command`` to its end or to ours, and leave nothing of it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    control = ctypes.CDLL(None, use_errno=True).prctl
+    control(PR_SET_CHILD_SUBREAPER, 1)
+    control(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        return
+    if cores:
+        with suppress(OSError):
+            os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
+    child = os.fork()
+    if child == 0:
+        _become(command, before, control)
+    status, asked = _watch(child)
+    reaped = _end_descendants(asked, grace_seconds)
+    _leave(reaped.get(child, 0) if status is None else status, before, control)
+
+
+def _become(command: list[str], mask: Iterable[int], control: Callable[..., Any]) -> None:
+    """Turn this process into the command, in a session of its own; it does not outlive us."""
+    try:
+        os.setsid()
+        control(PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+            signal.signal(number, signal.SIG_DFL)
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"cannot run '{command[0]}': {error.strerror}\n".encode())
+    finally:
+        os._exit(CANNOT_RUN)
+
+
+def _watch(child: int) -> tuple[int | None, int]:
+    """How the command ended, None while it runs; and the signal to end what is left with."""
+    while True:
+        number = signal.sigwait(WATCHED)
+        if number == signal.SIGCHLD:
+            reaped = _reap()
+            if child in reaped:
+                return reaped[child], signal.SIGTERM
+        elif number in PASSED_ON:
+            with suppress(ProcessLookupError):
+                os.killpg(child, number)
+        else:
+            return None, number
+
+
+def _end_descendants(asked: int, grace_seconds: float) -> dict[int, int]:
+    """End every process below this one: asked with a signal, then forced; their statuses."""
+    _signal(_descendants(), asked)
+    end = time.monotonic() + grace_seconds
+    while _descendants() and time.monotonic() < end:
+        time.sleep(POLL_SECONDS)
+    for _ in range(FORCED_ROUNDS):
+        left = _descendants()
+        if not left:
+            break
+        _signal(left, signal.SIGKILL)
+        time.sleep(POLL_SECONDS)
+    return _reap()
+
+
+def _descendants() -> list[int]:
+    """Processes below this one that still run, by their parents as the kernel tells them."""
+    children: dict[int, list[int]] = {}
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with suppress(OSError), open(f"{entry.path}/stat", "rb") as file:  # noqa: PTH123
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+                if state != b"Z":
+                    children.setdefault(int(parent), []).append(int(entry.name))
+    found = []
+    waiting = [os.getpid()]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def _signal(processes: list[int], number: int) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process, number)
+
+
+def _reap() -> dict[int, int]:
+    """Statuses of the children that have ended since the last time."""
+    statuses: dict[int, int] = {}
+    with suppress(ChildProcessError):
+        while True:
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if process == 0:
+                break
+            statuses[process] = status
+    return statuses
+
+
+def _leave(status: int, mask: Iterable[int], control: Callable[..., Any]) -> None:
+    """End as the command did, without a core file of our own."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        control(PR_SET_DUMPABLE, 0)
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.kill(os.getpid(), number)
+    os._exit(os.WEXITSTATUS(status))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3], sys.argv[4:])

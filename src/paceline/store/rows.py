@@ -1,0 +1,241 @@
+"""A launch as rows of the store's tables, and back, checked on the way."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+
+from paceline.json_checks import (
+    Check,
+    is_amount,
+    is_count,
+    is_loss,
+    is_number,
+    is_object,
+    is_text,
+    list_of,
+    object_of,
+    optional,
+    parsed_json,
+    with_fields,
+)
+from paceline.step import step_from_json, step_to_json
+from paceline.store.launch import Launch, LayerTiming, Outcome, RankSteps, Status
+
+Row = tuple[Any, ...]
+OWNER_ENDED = "the process that ran it was ended"
+
+
+def _is_size(value: Any) -> bool:
+    return is_count(value) and value > 0
+
+
+CHECKS: dict[str, Check] = {
+    "id": is_text,
+    "study": is_text,
+    "created_at": is_text,
+    "framework": is_text,
+    "model": is_text,
+    "world_size": _is_size,
+    "nodes": _is_size,
+    "batch_per_rank": _is_size,
+    "precision": is_text,
+    "instrument": is_text,
+    "synchronised": is_count,
+    "warmup_steps": is_count,
+    "provenance": is_text,
+    "owner": is_text,
+    "job": is_text,
+    "environment": is_text,
+}
+"""Columns of the table of launches."""
+
+COLUMNS = list(CHECKS)
+
+_GRAPH = "CASE WHEN json_valid(job) THEN json_extract(job, '$.graph') END"
+_JOB = "CASE WHEN json_valid(job) THEN json_remove(job, '$.graph') ELSE job END"
+READ = ", ".join(_JOB if column == "job" else f"launches.{column}" for column in COLUMNS)
+READ += f", {_GRAPH}, status, ended_at, reason, result"
+"""What is read of a launch: its graph apart, since the launches of a network share it."""
+
+_JOB_FIELDS = with_fields(
+    {},
+    {
+        "position": is_count,
+        "threads": is_count,
+        "command": list_of(is_text),
+        "batch_told": optional(is_count),
+        "global_batch": optional(is_amount),
+        "sequence": optional(is_count),
+        "bucket_bytes": optional(is_amount),
+        "optimiser": is_object,
+    },
+)
+_FACTS = with_fields(
+    {},
+    {
+        "seconds": is_amount,
+        "load_before": optional(is_number),
+        "load_after": optional(is_number),
+        "versions": is_object,
+        "exit_codes": list_of(optional(is_number)),
+        "parts": object_of(list_of(is_amount)),
+        "notes": list_of(is_text),
+        "memory": list_of(object_of(is_number)),
+        "phases": object_of(is_amount),
+    },
+)
+_ENVIRONMENT = with_fields(
+    {},
+    {
+        "load_average": is_number,
+        "cores": optional(is_count),
+        "memory_bytes": is_amount,
+        "cpu_model": is_text,
+        "hosts": list_of(is_text),
+        "variables": object_of(is_text),
+    },
+)
+_RANK = with_fields(
+    {
+        "rank": is_count,
+        "wall_seconds": list_of(is_amount),
+        "cpu_seconds": list_of(is_amount),
+        "losses": list_of(is_loss),
+    }
+)
+_LAYER = with_fields(
+    {
+        "name": is_text,
+        "forward_seconds": is_amount,
+        "backward_seconds": is_amount,
+        "gradient_bytes": is_amount,
+    }
+)
+_RESULT = with_fields(
+    {
+        "ranks": list_of(_RANK),
+        "layers": list_of(_LAYER),
+        "timeline": optional(is_object),
+        "facts": _FACTS,
+    }
+)
+
+
+class DamagedRowError(ValueError):
+    """A row does not hold a launch; the message says what is wrong with it."""
+
+
+def row_of(launch: Launch, owner: str) -> Row:
+    """The row of a launch that belongs to ``owner``."""
+    written = {
+        "synchronised": int(launch.synchronised),
+        "owner": owner,
+        "job": json.dumps(launch.job),
+        "environment": json.dumps(launch.environment),
+    }
+    return tuple(
+        written[column] if column in written else getattr(launch, column) for column in COLUMNS
+    )
+
+
+def outcome_row(launch_id: str, outcome: Outcome) -> Row:
+    """The row of how a launch ended."""
+    result = {
+        "ranks": [asdict(rank) for rank in outcome.ranks],
+        "layers": [asdict(layer) for layer in outcome.layers],
+        "timeline": None if outcome.timeline is None else step_to_json(outcome.timeline),
+        "facts": outcome.facts,
+    }
+    return (
+        launch_id,
+        str(outcome.status),
+        outcome.ended_at,
+        outcome.reason,
+        json.dumps(result),
+    )
+
+
+def launch_of(row: Row, is_alive: Callable[[str], bool]) -> Launch:
+    """The launch that `READ` gave; `DamagedRowError` if it is none."""
+    fields = dict(zip(COLUMNS, row, strict=False))
+    for column, check in CHECKS.items():
+        if not check(fields[column]):
+            raise DamagedRowError(f"its {column.replace('_', ' ')} is {_shortly(fields[column])}")
+    owner = fields.pop("owner")
+    graph, status, ended_at, reason, result = row[len(COLUMNS) :]
+    if status is None:
+        alive = is_alive(owner)
+        running = Status.RUNNING if alive else Status.INTERRUPTED
+        outcome = Outcome(running, "", "" if alive else OWNER_ENDED)
+    else:
+        outcome = _outcome(status, ended_at, reason, result)
+    job = _document(fields["job"], "job", _JOB_FIELDS)
+    if graph is not None:
+        job["graph"] = _graph(graph)
+    read = {
+        "synchronised": bool(fields["synchronised"]),
+        "job": job,
+        "environment": _document(fields["environment"], "environment", _ENVIRONMENT),
+    }
+    return Launch(**{**fields, **read}, outcome=outcome)
+
+
+def _outcome(status: Any, ended_at: Any, reason: Any, text: Any) -> Outcome:
+    if status not in list(Status) or not (is_text(ended_at) and is_text(reason)):
+        raise DamagedRowError(f"its status is {_shortly(status)}")
+    result = _document(text, "result", _RESULT)
+    try:
+        timeline = None if result["timeline"] is None else step_from_json(result["timeline"])
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise DamagedRowError(f"its timeline is none ({error!r})") from None
+    return Outcome(
+        status=Status(status),
+        ended_at=ended_at,
+        reason=reason,
+        ranks=tuple(
+            RankSteps(
+                item["rank"],
+                tuple(item["wall_seconds"]),
+                tuple(item["cpu_seconds"]),
+                tuple(item["losses"]),
+            )
+            for item in result["ranks"]
+        ),
+        layers=tuple(
+            LayerTiming(
+                item["name"],
+                item["forward_seconds"],
+                item["backward_seconds"],
+                item["gradient_bytes"],
+            )
+            for item in result["layers"]
+        ),
+        timeline=timeline,
+        facts=result["facts"],
+    )
+
+
+def _document(text: Any, name: str, check: Check) -> dict[str, Any]:
+    try:
+        document = parsed_json(text)
+    except (TypeError, ValueError) as error:
+        raise DamagedRowError(f"its {name} is no JSON ({error})") from None
+    if not (is_object(document) and check(document)):
+        raise DamagedRowError(f"its {name} is not as Paceline writes it")
+    return dict(document)
+
+
+@lru_cache(maxsize=64)
+def _graph(text: str) -> Any:
+    """A graph, shared by the launches that have the same; nobody changes it."""
+    try:
+        return parsed_json(text)
+    except (TypeError, ValueError):
+        raise DamagedRowError("its graph is no JSON") from None
+
+
+def _shortly(value: Any) -> str:
+    words = repr(value)
+    return words if len(words) <= 40 else words[:37] + "..."

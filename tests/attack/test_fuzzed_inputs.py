@@ -1,0 +1,340 @@
+"""Every reader and loader on files that came to harm: one line for the user, bounded time, memory.
+
+With --all 10,000 inputs: those here, and the logs and traces of ``tests/measurement/test_fuzz.py``.
+"""
+
+import json
+import random
+import signal
+import sqlite3
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+import onnx
+import pytest
+from builders import a_launch, an_outcome
+from click.testing import CliRunner
+from measurement.test_fuzz import fuzz as fuzz_logs_and_traces
+
+import paceline
+from attack.nasty import VALUES, json_text, spoilt, spoilt_bytes, spoilt_json, spoilt_toml
+from paceline.cli.main import cli
+from paceline.errors import PacelineError, PacelineWarning
+from paceline.hardware import catalogue
+from paceline.measurement.events import measured_step, rank_steps, read_events, step_parts
+from paceline.measurement.traces import read_layer_trace
+from paceline.measurement.watch.collect import read_processes, watched_job
+from paceline.store import Store
+from paceline.study.settings import StudySettings
+from paceline.workload.capture import load_user_model
+from workload.capture import test_hugging_face as published
+from workload.capture import test_onnx as exported
+
+SECONDS = 10
+MEGABYTES = 1000
+
+CONFIGS = [
+    value for value in vars(published).values() if isinstance(value, dict) and "model_type" in value
+]
+CLUSTER = """\
+[device.card]
+vendor = "lab"
+kind = "gpu"
+memory = "24 GB"
+memory_bandwidth = "900 GB/s"
+peak_flops = { fp32 = "15 TFLOP/s", bf16 = "120 TFLOP/s" }
+
+[link.net]
+scope = "inter"
+bandwidth = "100 Gbit/s"
+latency = "5us"
+
+[link.bus]
+scope = "intra"
+bandwidth = "30 GB/s"
+latency = "2us"
+
+[cluster.lab]
+device = "card"
+nodes = 4
+devices_per_node = 2
+intra = "bus"
+inter = "net"
+nics_per_node = 1
+oversubscription = 1.0
+"""
+STUDY = """\
+model = "fcn5"
+batch = 8
+processes = ["1x1", "1x2"]
+frameworks = ["torch-ddp"]
+launches = 2
+steps = 3
+warmup_steps = 1
+seed = 4
+order = "random"
+scaling = "weak"
+precision = "fp32"
+threads = [1]
+instruments = ["none"]
+no_sync = false
+bucket_bytes = 1e6
+"""
+LAYERS = "id,name,forward_us,backward_us,comm_us,size\n" + "".join(
+    f"{n},conv{n},{10 + n},{20 + n},{5 + n},{4000 * n}\n" for n in range(12)
+)
+
+
+def config_file(rng, folder):
+    path = folder / "config.json"
+    path.write_bytes(spoilt_json(rng, rng.choice(CONFIGS)))
+    graph = load_user_model(str(path), ())
+    graph.cost(4, graph.sequence).activation_bytes  # noqa: B018
+
+
+def onnx_file(rng, folder):
+    source = folder / "source.onnx"
+    if not source.exists():
+        exported.cnn(source)
+        exported.attention(folder / "attention.onnx")
+        recurrent(folder / "recurrent.onnx")
+    path = folder / "fuzzed.onnx"
+    kind = rng.choice((source, folder / "attention.onnx", folder / "recurrent.onnx"))
+    path.write_bytes(spoilt_onnx(rng, kind.read_bytes()))
+    load_user_model(str(path), ()).cost(4).activation_bytes  # noqa: B018
+
+
+def recurrent(path):
+    """An LSTM, whose inputs have ranks of their own."""
+    weights = {"w": (1, 32, 4), "r": (1, 32, 8), "b": (1, 64)}
+    node = onnx.helper.make_node("LSTM", ["x", "w", "r", "b"], ["y", "h"], hidden_size=8)
+    exported.save(path, [node], {"x": (onnx.TensorProto.FLOAT, (5, 2, 4))}, "y", weights)
+
+
+def spoilt_onnx(rng, data):
+    """A model whose parts were changed, each for itself; now and then its bytes."""
+    if rng.random() < 0.1:
+        return spoilt_bytes(rng, data)
+    model = onnx.ModelProto.FromString(data)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        graph = model.graph
+        node, weight = rng.choice(graph.node), rng.choice(graph.initializer)
+        given = rng.choice(graph.input).type.tensor_type.shape.dim
+        whole = rng.choice((0, 1, -1, 3, 2**31, 2**62))
+        names = [name for one in graph.node for name in (*one.input, *one.output)]
+        kinds = ["LSTM", "Conv", "MatMul", "Gather", "Reshape", "Softmax", "Nothing", "Einsum"]
+        change = rng.randrange(9)
+        if change == 0:
+            node.op_type = rng.choice(kinds)
+        elif change == 1 and node.input:
+            node.input[rng.randrange(len(node.input))] = rng.choice([*names, "", "unknown"])
+        elif change == 2 and node.input:
+            del node.input[-1]
+        elif change == 3 and node.output:
+            node.output[0] = rng.choice(names)
+        elif change == 4 and weight.dims:
+            weight.dims[rng.randrange(len(weight.dims))] = whole
+        elif change == 5 and given:
+            rng.choice(given).dim_value = whole
+        elif change == 6 and node.attribute:
+            attribute = rng.choice(node.attribute)
+            attribute.i = whole
+            attribute.ints[:] = [whole] * rng.randrange(5)
+        elif change == 7:
+            graph.initializer.add().CopyFrom(weight)
+        elif len(graph.node) > 1:
+            del graph.node[rng.randrange(len(graph.node))]
+    return model.SerializeToString()
+
+
+def cluster_file(rng, folder):
+    path = folder / "lab.toml"
+    path.write_bytes(spoilt_toml(rng, CLUSTER))
+    cluster = catalogue.cluster(f"{path}:lab")
+    paceline.predict("fcn5", cluster, batch=4)
+
+
+def study_file(rng, folder):
+    path = folder / "study.toml"
+    path.write_bytes(spoilt_toml(rng, STUDY))
+    StudySettings.read(path).design()
+
+
+def layer_table(rng, folder):
+    path = folder / "layers.csv"
+    path.write_bytes(spoilt_bytes(rng, LAYERS.encode()))
+    read_layer_trace(path)
+    paceline.predict(None, "dgx-a100", trace=str(path), nodes=1, processes=2)
+
+
+HELLO = {"event": "hello", "time": 1.0, "rank": 0, "world": 1, "pid": 5, "versions": {"torch": "2"}}
+WATCHED_STEP = {
+    "step_seconds": 10.0,
+    "cpu_seconds": 9.0,
+    "segments": [["input", 0.0, 1.0], ["backward", 3.0, 7.0], ["update", 8.0, 10.0]],
+    "messages": [["bucket", 100.0, 4.0, 5.0]],
+    "fetches": 1,
+    "samples": 8,
+    "loss": None,
+}
+BUCKET = {"bytes": 100.0, "start_seconds": 1.0, "end_seconds": 2.0}
+TIMELINE = {
+    "input_seconds": 0.1,
+    "forward_seconds": 1.0,
+    "backward_seconds": 2.0,
+    "update_seconds": 0.2,
+    "step_seconds": 3.3,
+    "buckets": [BUCKET],
+}
+LAYER = {"name": "l", "forward_seconds": 1.0, "backward_seconds": 2.0, "gradient_bytes": 40.0}
+EVENTS = [
+    HELLO,
+    {"event": "watched", "time": 2.0, "steps": [WATCHED_STEP] * 3},
+    {"event": "layers", "time": 2.5, "rank": 0, "layers": [LAYER]},
+    {"event": "end", "time": 3.0, "rank": 0, "forks": 0, "memory": {"host_bytes": 5}},
+]
+WORKER_EVENTS = [
+    HELLO,
+    {"event": "ready", "time": 1.0, "rank": 0, "parameters": 5, "forward_flops": None},
+    {"event": "steps", "time": 1.0, "rank": 0, "warmup_steps": 1, "wall_seconds": [1.0, 2.0],
+     "cpu_seconds": [1.0, 2.0], "losses": [1.0, 2.0]},
+    {"event": "timelines", "time": 1.0, "rank": 0, "steps": [TIMELINE, TIMELINE]},
+    {"event": "parts", "time": 1.0, "rank": 0, "parts": {"forward": [1.0], "step": [2.0]}},
+    {"event": "failure", "time": 1.0, "kind": "K", "message": "m", "place": "p:1"},
+    {"event": "end", "time": 1.0, "rank": 0},
+]  # fmt: skip
+
+
+def watched_events(rng, folder):
+    path = folder / "process-host-5.events.jsonl"
+    lines = [json_text(event) for event in spoilt(rng, EVENTS) if event is not None]
+    data = "\n".join(lines).encode()
+    path.write_bytes(spoilt_bytes(rng, data) if rng.random() < 0.3 else data)
+    job = watched_job(read_processes(folder))
+    if job is not None:
+        job.rank_steps()
+        job.median_step(1)
+
+
+def worker_events(rng, folder):
+    path = folder / "rank-0.events.jsonl"
+    data = "\n".join(json_text(event) for event in spoilt(rng, WORKER_EVENTS)).encode()
+    path.write_bytes(spoilt_bytes(rng, data) if rng.random() < 0.3 else data)
+    events = read_events(path)
+    rank_steps(events)
+    step_parts([events])
+    measured_step([events])
+
+
+STORE_COMMANDS = ("list", "list --json", "show b", "export e.csv", "export e.csv --table steps",
+                  "report s --out r.html", "explain s", "calibrate")  # fmt: skip
+
+
+def store_rows(rng, folder):
+    path = folder / "store.db"
+    if not path.exists():
+        with Store(path) as store:
+            for name in ("a1", "b2", "c3"):
+                store.complete(a_launch(name, study="s", outcome=an_outcome()))
+            store.save_design("s", {"jobs": [], "order": [], "seed": 1})
+    for left in folder.glob("copy.db*"):
+        left.unlink()
+    copied = folder / "copy.db"
+    copied.write_bytes(path.read_bytes())
+    connection = sqlite3.connect(copied)
+    with connection:
+        _spoil_a_row(rng, connection)
+    connection.close()
+    line = rng.choice(STORE_COMMANDS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PacelineWarning)
+        words = [*line.split(), "--store", str(copied)]
+        CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
+
+
+def _spoil_a_row(rng, connection):
+    columns = {"launches": ("study", "created_at", "world_size", "nodes", "batch_per_rank",
+               "precision", "warmup_steps", "owner", "job", "environment", "model"),
+               "outcomes": ("status", "ended_at", "reason", "result", "result", "result")}  # fmt: skip
+    table = rng.choice(tuple(columns))
+    column = rng.choice(columns[table])
+    value = connection.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()[0]
+    if column in ("job", "environment", "result") and rng.random() < 0.9:
+        written = spoilt_json(rng, json.loads(value)).decode(errors="replace")
+    else:
+        values = [one for one in VALUES if isinstance(one, str | float) and one == one]
+        written = rng.choice(values)
+    connection.execute(f"UPDATE OR REPLACE {table} SET {column} = ?", (written,))
+
+
+READERS = {
+    "config.json": (config_file, 1500),
+    "ONNX": (onnx_file, 600),
+    "cluster TOML": (cluster_file, 1000),
+    "study TOML": (study_file, 500),
+    "layer CSV": (layer_table, 600),
+    "watched events": (watched_events, 1000),
+    "worker events": (worker_events, 800),
+    "store": (store_rows, 1000),
+}
+"""Readers, and how many inputs each gets with --all; logs and traces get 3,000 more."""
+
+
+@contextmanager
+def limited():
+    """An error where something takes too long."""
+
+    def late(number, frame):
+        raise AssertionError(f"it took more than {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def peak_megabytes() -> int:
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) // 1024
+
+
+def test_the_samples_themselves_are_read(tmp_path):
+    path = tmp_path / "lab.toml"
+    path.write_text(CLUSTER)
+    paceline.predict("fcn5", catalogue.cluster(f"{path}:lab"), batch=4)
+    path.write_text(STUDY)
+    assert len(StudySettings.read(path).design().order) == 4
+    for config in CONFIGS:
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        load_user_model(str(tmp_path / "config.json"), ())
+    (tmp_path / "layers.csv").write_text(LAYERS)
+    assert len(read_layer_trace(tmp_path / "layers.csv").layers) == 12
+    events = "\n".join(map(json.dumps, EVENTS))
+    (tmp_path / "process-h-1.events.jsonl").write_text(events)
+    assert watched_job(read_processes(tmp_path)) is not None
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_damaged_input_is_one_line(kind, size, attack_seed, tmp_path):
+    attack, whole = READERS[kind]
+    before = peak_megabytes()
+    for number in range(size(whole // 50, whole)):
+        rng = random.Random(attack_seed * 10_000 + number)
+        try:
+            with limited():
+                attack(rng, tmp_path)
+        except PacelineError as error:
+            assert error.message
+            assert "\n" not in error.message.strip()[:400]
+        except Exception as error:
+            seed = attack_seed * 10_000 + number
+            raise AssertionError(f"input {seed} of {kind}: {error!r}") from error
+    assert peak_megabytes() - before < MEGABYTES
+
+
+def test_logs_and_traces(size, attack_seed, tmp_path):
+    begin = 100_000 + attack_seed
+    fuzz_logs_and_traces(range(begin, begin + size(60, 3000)), tmp_path)
