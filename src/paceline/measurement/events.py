@@ -5,7 +5,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from paceline.step import Origin, Phase, Step, Task
+from paceline.step import Origin, Phase, Step, StepProfile, Task, profile_steps
 from paceline.store import LayerTiming, RankSteps
 
 Event = dict[str, Any]
@@ -71,21 +71,29 @@ def measured_step(ranks: list[list[Event]]) -> Step | None:
     The step chosen is the one whose slowest rank has the median duration, so the timeline shown
     is one that happened. Ranks are aligned at the beginning of their step.
     """
-    timelines = [only(events, "timelines") for events in ranks]
-    if not timelines or any(timeline is None or not timeline["steps"] for timeline in timelines):
+    steps = _timelines(ranks)
+    if not steps:
         return None
-    steps = [timeline["steps"] for timeline in timelines if timeline is not None]
-    count = min(len(rank) for rank in steps)
-    slowest = [max(rank[index]["step_seconds"] for rank in steps) for index in range(count)]
-    median = statistics.median_low(slowest)
-    chosen = slowest.index(median)
-    tasks: list[Task] = []
-    starts: list[float] = []
-    for rank, timeline in enumerate(steps):
-        for task, start in _rank_tasks(timeline[chosen], rank):
-            tasks.append(task)
-            starts.append(start)
-    return Step(tuple(tasks), tuple(starts), Origin.MEASURED, "median instrumented step")
+    slowest = [max(rank["step_seconds"] for rank in step) for step in steps]
+    chosen = steps[slowest.index(statistics.median_low(slowest))]
+    return _joined(chosen, "median instrumented step")
+
+
+def step_profile(ranks: list[list[Event]]) -> StepProfile | None:
+    """Means by rank and phase over the instrumented steps of a launch."""
+    return profile_steps(_joined(step, "instrumented step") for step in _timelines(ranks))
+
+
+def _timelines(ranks: list[list[Event]]) -> list[tuple[Event, ...]]:
+    """The instrumented steps that every rank has, each as one timeline per rank."""
+    written = [only(events, "timelines") for events in ranks]
+    return list(zip(*(one["steps"] if one is not None else () for one in written), strict=False))
+
+
+def _joined(timelines: tuple[Event, ...], label: str) -> Step:
+    placed = [pair for rank, one in enumerate(timelines) for pair in _rank_tasks(one, rank)]
+    tasks, starts = zip(*placed, strict=True)
+    return Step(tasks, starts, Origin.MEASURED, label)
 
 
 def _rank_tasks(timeline: Event, rank: int) -> list[tuple[Task, float]]:

@@ -29,11 +29,10 @@ def command(
     store_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Say why several processes are slower than perfect scaling, cause by cause.
+    """Say why a step is as long as it is, cause by cause, and what would shorten it.
 
-    Uses what the study has: plain launches on one and several processes, launches co-located
-    without communication (--no-sync) for what sharing costs, and timed ones (--instrument
-    phases) for communication. What is missing is said.
+    Takes the launches of measure, run, record, compare and import. One process beside several
+    tells what sharing and communication cost; what the launches do not tell is said.
     """
     from paceline.api.measuring import explain
     from paceline.report.tables import explanation as tables
@@ -41,9 +40,10 @@ def command(
 
     found = explain(study, processes=processes, framework=framework, store=store_path)
     if as_json:
-        emit_json("explain", 1, {"study": study, **tables.explanation_json(found)})
+        emit_json("explain", 2, {"study": study, **tables.explanation_json(found)})
         return
     print_waterfall(found.waterfall, tables.explanation_title(found))
     phases = tables.phases_table(found)
+    show(tables.finding_lines(found))
     show([*([phases] if phases else []), *tables.missing_lines(found)])
     next_line(same_job("report"), same_job("list"))

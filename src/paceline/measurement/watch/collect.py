@@ -1,5 +1,6 @@
 """Reads what watched processes wrote, and makes one launch of them."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,11 +9,13 @@ from typing import Any
 
 from paceline.measurement.events import Event, layer_timings, only, read_events
 from paceline.measurement.traces.spans import Span, host_gaps, measured_step, outermost
-from paceline.step import Phase, Step
+from paceline.step import Phase, Step, StepProfile, profile_steps
 from paceline.store import LayerTiming, RankSteps
 
 EVALUATION_FACTOR = 1.5
 """A step that fetched so many times the usual number of batches did not only train."""
+PROFILED_STEPS = 200
+"""Most steps of a launch that its profile is made of."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class WatchedProcess:
     versions: dict[str, str]
     memory: dict[str, float]
     layers: tuple[LayerTiming, ...]
+    cores: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,14 +61,23 @@ class WatchedJob:
 
     def median_step(self, skip: int) -> Step | None:
         """The step whose slowest rank has the median duration, after ``skip`` steps."""
-        indices = self.kept[skip:] or self.kept
+        indices = self._counted(skip)
         if not indices:
             return None
         slowest = [max(p.steps[i]["step_seconds"] for p in self.ranks) for i in indices]
-        chosen = indices[slowest.index(statistics.median_low(slowest))]
-        spans = {process.rank: step_spans(process.steps[chosen]) for process in self.ranks}
-        begins = dict.fromkeys(spans, 0.0)
-        return measured_step(spans, f"step {chosen}", begins)
+        return self._step(indices[slowest.index(statistics.median_low(slowest))])
+
+    def profile(self, skip: int) -> StepProfile | None:
+        """Means by rank and phase over the steps after ``skip``, evenly chosen of many."""
+        indices = self._counted(skip)
+        return profile_steps(map(self._step, indices[:: math.ceil(len(indices) / PROFILED_STEPS)]))
+
+    def _counted(self, skip: int) -> tuple[int, ...]:
+        return self.kept[skip:] or self.kept
+
+    def _step(self, index: int) -> Step:
+        spans = {process.rank: step_spans(process.steps[index]) for process in self.ranks}
+        return measured_step(spans, f"step {index}", dict.fromkeys(spans, 0.0))
 
 
 def read_processes(directory: Path, since: float = 0.0) -> list[WatchedProcess]:
@@ -94,6 +107,7 @@ def _process(hello: Event, events: list[Event]) -> WatchedProcess:
         versions=dict(hello["versions"]),
         memory=dict(end["memory"]) if end else {},
         layers=layer_timings(events),
+        cores=tuple(hello.get("cores", ())),
     )
 
 
@@ -139,11 +153,22 @@ def _training_steps(ranks: Sequence[WatchedProcess]) -> tuple[tuple[int, ...], i
     return kept, count - len(kept)
 
 
+def outer_messages(messages: list[list[Any]]) -> list[list[Any]]:
+    """Messages without those that a script's own hook sends for a bucket: the bucket has them."""
+    buckets = [message for message in messages if message[0] == "bucket"]
+    return [
+        message
+        for message in messages
+        if message[0] == "bucket"
+        or not any(b[1] == message[1] and b[2] <= message[2] <= b[3] for b in buckets)
+    ]
+
+
 def step_spans(step: dict[str, Any]) -> list[Span]:
     """A watched step as spans: what was seen, forward in between, and the host's own time."""
     messages = [
         Span(operation, Phase.COMMUNICATE, "network", start, max(start, end), f"bucket {n}", size)
-        for n, (operation, size, start, end) in enumerate(step["messages"])
+        for n, (operation, size, start, end) in enumerate(outer_messages(step["messages"]))
     ]
     compute: list[Span] = []
     reached: float | None = None

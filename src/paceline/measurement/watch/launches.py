@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.errors import InputError, PacelineError
 from paceline.launch import LaunchExit
-from paceline.measurement.environment import describe_environment, load_average
+from paceline.measurement.environment import OtherPrograms, describe_environment, load_average
 from paceline.measurement.imports import Told, launch_of_log
 from paceline.measurement.readers import read_log, reader_named, readers, sniff_log
 from paceline.measurement.run import interrupted, launch_directory, new_launch_id
@@ -52,10 +52,10 @@ def run_watched(request: RunRequest, store: Store, echo: bool = True) -> Launch:
         **watching_environment(directory, request.with_layers),
         **(request.variables or {}),
     }
-    finished = launch
+    finished, others = launch, OtherPrograms()
     try:
         exited = run_command(request.command, directory, variables, request.timeout_seconds, echo)
-        finished = _finished(launch, request, directory, exited)
+        finished = _finished(launch, request, directory, exited, others.busy_cores())
     except KeyboardInterrupt as error:
         finished = _interrupted(launch, request, directory, error)
         raise
@@ -82,6 +82,7 @@ def launch_of_job(
     if not failure and cut:
         failure = f"rank {', '.join(cut)} was ended before it could finish its record"
     first = job.ranks[0]
+    profile = job.profile(warmup)
     outcome = Outcome(
         Status.FAILED if failure or not steps else Status.FINISHED,
         now(),
@@ -93,6 +94,8 @@ def launch_of_job(
             **facts,
             "versions": first.versions,
             "memory": [process.memory for process in job.ranks],
+            "cores": [process.cores for process in job.ranks],
+            "profile": None if profile is None else profile.to_json(),
             "notes": notes,
         },
     )
@@ -127,8 +130,11 @@ def _begun(request: RunRequest) -> Launch:
     )
 
 
-def _finished(launch: Launch, request: RunRequest, directory: Path, exited: LaunchExit) -> Launch:
+def _finished(
+    launch: Launch, request: RunRequest, directory: Path, exited: LaunchExit, other_cores: float
+) -> Launch:
     facts = {
+        "other_busy_cores": other_cores,
         "exit_codes": [rank.code for rank in exited.ranks],
         "seconds": exited.seconds,
         "load_before": launch.environment["load_average"],

@@ -125,6 +125,7 @@ class Recorder:
                 world=world,
                 pid=self.pid,
                 versions=versions(),
+                cores=allowed_cores(),
                 arguments=sys.argv[:50],
             )
 
@@ -203,6 +204,11 @@ def versions() -> dict[str, str]:
         if version is not None:
             found[name] = str(version)
     return found
+
+
+def allowed_cores() -> list[int]:
+    """Cores that this process may run on; empty where the system does not say."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 def peak_memory() -> dict[str, int]:

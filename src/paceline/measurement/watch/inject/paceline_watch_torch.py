@@ -152,8 +152,8 @@ def bytes_of(args: tuple[Any, ...]) -> float:
 def watch_ddp(module: Any, recorder: Recorder) -> None:
     """Time DDP's buckets through a communication hook that does what DDP does by itself.
 
-    The hook is registered at the first forward pass unless the script has one of its own by
-    then; a hook that the script registers later is called by ours.
+    The hook is registered at the first forward pass, or when the script registers one of its
+    own, which is then called by ours.
     """
     ddp = module.DistributedDataParallel
     register, forward = ddp.register_comm_hook, ddp.forward
@@ -162,22 +162,28 @@ def watch_ddp(module: Any, recorder: Recorder) -> None:
     @functools.wraps(register)
     def register_comm_hook(self: Any, state: Any, hook: Any) -> Any:
         timer = self.__dict__.get("_paceline_timer")
-        if timer is not None:
-            timer.inner, timer.inner_state = hook, state
-            return None
+        if timer is None and "_paceline_timer" not in self.__dict__:
+            timer = registered(self)
+        if timer is None:
+            return register(self, state, hook)
+        timer.inner, timer.inner_state = hook, state
+        return None
+
+    def registered(self: Any) -> Any:
+        """Our hook's timer; None where DDP does not take our hook."""
         self.__dict__["_paceline_timer"] = None
-        return register(self, state, hook)
+        timer = BucketTimer(recorder, self.process_group)
+        try:
+            register(self, timer, timed_bucket)
+            self.__dict__["_paceline_timer"] = timer
+        except Exception as error:
+            print(f"paceline: DDP's buckets are not timed: {error!r}", file=sys.stderr)
+        return self.__dict__["_paceline_timer"]
 
     @functools.wraps(forward)
     def watched_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "_paceline_timer" not in self.__dict__:
-            self.__dict__["_paceline_timer"] = None
-            timer = BucketTimer(recorder, self.process_group)
-            try:
-                register(self, timer, timed_bucket)
-                self.__dict__["_paceline_timer"] = timer
-            except Exception as error:
-                print(f"paceline: DDP's buckets are not timed: {error!r}", file=sys.stderr)
+            registered(self)
         return forward(self, *args, **kwargs)
 
     ddp.register_comm_hook, ddp.forward = register_comm_hook, watched_forward
