@@ -28,7 +28,7 @@ MEMORY_BANDWIDTH = 1e10
 _WEIGHT_PASSES = 4.0
 """Times that a step of one sample moves each weight or gradient: forward, backward twice, write."""
 _TINY = 0.5
-_AT_WORK = 0.8
+_AT_WORK = 0.65
 _LARGER_BATCH = 8
 _MOST_WORKERS = 16
 
@@ -271,7 +271,7 @@ def _slow_start(exchange: MeasuredExchange, saved: float) -> Diagnosis:
         saved,
         "each collective takes long to start",
         f"{len(exchange.messages)} messages take {format_seconds(exchange.cost.start_seconds)} "
-        f"each beside their bytes; {format_seconds(exchange.expected.start_seconds)} are usual here",
+        f"each beside their bytes; usual here: {format_seconds(exchange.expected.start_seconds)}",
         "look for a late rank, negotiation or a long way between hosts; send fewer messages",
     )
 

@@ -6,7 +6,7 @@ each message was handed over, what it took.
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from paceline.hardware.profile import MachineProfile
@@ -171,9 +171,7 @@ def expected_cost(
     if not points:
         per_byte = 2.0 * (ranks - 1) / ranks / USUAL_BANDWIDTH
         return MessageCost(USUAL_START_SECONDS, per_byte)
-    curve: Callable[[float], float] = MeasuredCurve.through(
-        [(point.size_bytes, point.seconds) for point in points]
-    )
+    curve = MeasuredCurve.through([(point.size_bytes, point.seconds) for point in points])
     start = float(curve(points[0].size_bytes))
     largest = max(message.size_bytes for message in messages)
     rate = max(0.0, float(curve(max(largest, MIB))) - start) / max(largest, MIB)

@@ -83,7 +83,9 @@ def observed(group: LaunchGroup, launches: Sequence[Launch]) -> Observed:
     own = [one for one in group.launches if launch_profile(one) is not None]
     seen = own or [one for one in beside if launch_profile(one) is not None]
     profiles = tuple(p for p in map(launch_profile, seen) if p is not None)
-    parts = next((one.outcome.facts["parts"] for one in beside if "parts" in one.outcome.facts), {})
+    parts: dict[str, list[float]] = next(
+        (one.outcome.facts["parts"] for one in beside if "parts" in one.outcome.facts), {}
+    )
     return Observed(
         group,
         profiles,

@@ -6,6 +6,7 @@ from typing import Any
 from paceline.analyse.diagnosis import WORTH_A_WORD, Diagnosis
 from paceline.analyse.explain import Explanation
 from paceline.report.table import Column, Table
+from paceline.report.tables.steps import ranks_table
 from paceline.report.terminal import MOST_COLUMNS, table_lines, waterfall_heading, waterfall_lines
 from paceline.report.text import wrap
 from paceline.units import format_seconds
@@ -70,23 +71,7 @@ def _finding_words(finding: Diagnosis, step: float, number: int) -> Iterator[tup
 
 def phases_table(explanation: Explanation) -> Table | None:
     """Mean milliseconds by rank and phase, and how often each rank is last, where it was seen."""
-    profile = explanation.profile
-    if profile is None:
-        return None
-    phases = list(dict.fromkeys(phase for rank in profile.ranks for phase in rank.phases))
-    return Table(
-        (
-            Column("rank"),
-            *(Column(str(p), "ms", scale=1e3, decimals=1) for p in phases),
-            Column("last in", "%", scale=1e2, decimals=0),
-        ),
-        tuple(
-            (str(rank.rank), *(rank.phases.get(p) for p in phases), rank.last_share)
-            for rank in profile.ranks
-        ),
-        note=f"Means of {profile.steps} steps; communication is what nothing hides, waiting "
-        "included: who waits least is last.",
-    )
+    return None if explanation.profile is None else ranks_table(explanation.profile)
 
 
 def explanation_lines(explanation: Explanation) -> list[str]:
@@ -117,6 +102,7 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
     profile = explanation.profile
     return {
         "processes": explanation.measured.first.world_size,
+        "batch_per_rank": explanation.measured.first.batch_per_rank,
         "efficiency": explanation.efficiency,
         "measured_step_seconds": explanation.measured.step.mean,
         "ideal_step_seconds": explanation.waterfall.ideal_seconds,

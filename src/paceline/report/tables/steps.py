@@ -1,7 +1,7 @@
-"""A measured step as a table: what each rank's time went to."""
+"""Measured steps as tables: what each rank's time went to, in one step and in the mean."""
 
 from paceline.report.table import Column, Table
-from paceline.step import Step, breakdown
+from paceline.step import Step, StepProfile, breakdown
 
 SHOWN_RANKS = 8
 
@@ -24,3 +24,22 @@ def step_table(step: Step) -> Table:
     more = f" {len(step.ranks) - SHOWN_RANKS} more ranks." if len(step.ranks) > SHOWN_RANKS else ""
     note = "Exposed parts sum to the step; busy time may run under other phases."
     return Table(columns, tuple(rows), note=note + more)
+
+
+def ranks_table(profile: StepProfile) -> Table:
+    """Mean milliseconds by rank and phase, and how often each rank was last."""
+    phases = list(dict.fromkeys(phase for rank in profile.ranks for phase in rank.phases))
+    more = len(profile.ranks) - SHOWN_RANKS
+    return Table(
+        (
+            Column("rank"),
+            *(Column(str(p), "ms", scale=1e3, decimals=1) for p in phases),
+            Column("last in", "%", scale=1e2, decimals=0),
+        ),
+        tuple(
+            (str(rank.rank), *(rank.phases.get(p) for p in phases), rank.last_share)
+            for rank in profile.ranks[:SHOWN_RANKS]
+        ),
+        note=f"Means of {profile.steps} steps; communication is what nothing hides, waiting "
+        "included: who waits least is last." + (f" {more} more ranks." if more > 0 else ""),
+    )
