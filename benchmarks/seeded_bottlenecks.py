@@ -6,6 +6,7 @@ what the step gets shorter by is the true size. Target: the right cause first, i
 20 %; nothing found in the healthy run. A slow link needs the right to make a network namespace.
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +86,12 @@ def allowed(*command: str) -> bool:
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
-def prefix_of(case: str, emulated: bool) -> list[str]:
-    """A slow link, a core, or real time for ranks that only sleep and send."""
+def prefix_of(case: str, real_time: bool) -> list[str]:
+    """A slow link, one core, the machine before all others."""
     words = ["unshare", "-n", "sh", "-c", SLOW_LINK, "sh"] if case == "slow_link" else []
     if case == "one_core":
         words += ["taskset", "-c", "0"]
-    if emulated and allowed("chrt", "-r", "1", "true"):
+    if real_time and allowed("chrt", "-r", "1", "true"):
         words += ["chrt", "-r", "1"]
     return words
 
@@ -108,16 +110,18 @@ def under_run(case: str, repaired: bool, steps: int, store: Path) -> dict[str, A
     return explained(store, study)
 
 
-def under_measure(case: str, repaired: bool, steps: int, store: Path) -> dict[str, Any]:
+def under_measure(
+    case: str, repaired: bool, steps: int, store: Path, real_time: bool = False
+) -> dict[str, Any]:
     """The explanation of a study whose workers are slowed down."""
     study = "repaired" if repaired else "seeded"
     options = REPAIRED_OPTIONS.get(case, SEEDS[case].options) if repaired else SEEDS[case].options
-    given = ["-j", "1x1,1x2", "--instrument", "none,phases", "--launches", "2"]
+    given = ["-j", "1x1,1x2", "--instrument", "none,phases", "--launches", "1"]
     variables = {"PYTHONPATH": f"{SABOTAGE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     paceline(
         *("measure", *options.split(), *given, "--steps", str(steps)),
         *("--study", study, "--store", str(store), "--json"),
-        prefix=[] if repaired else prefix_of(case, emulated=False),
+        prefix=prefix_of("" if repaired else case, real_time),
         **({} if repaired else {**variables, "SEEDED_CASE": case}),
     )
     return explained(store, study)
@@ -127,22 +131,23 @@ def true_size(case: str, seeded: dict[str, Any], repaired: dict[str, Any] | None
     """What the step gets shorter by without the bottleneck, seconds."""
     step: float = seeded["measured_step_seconds"]
     if repaired is None:
-        return step - float(seeded["ideal_step_seconds"])
+        return step - float(seeded["ideal_step_seconds"]) if SEEDS[case].repaired is None else 0.0
     other: float = repaired["measured_step_seconds"]
     if SEEDS[case].per_sample:
         other *= seeded["batch_per_rank"] / repaired["batch_per_rank"]
     return step - other
 
 
-def trial(case: str, mode: str, steps: int) -> dict[str, Any]:
+def trial(case: str, mode: str, options: argparse.Namespace) -> dict[str, Any]:
     """One bottleneck made, explained, and held against its repaired twin."""
-    run = under_run if mode == "run" else under_measure
+    run = under_run if mode == "run" else partial(under_measure, real_time=options.real_time)
+    steps = 10 if options.quick else options.steps
     with tempfile.TemporaryDirectory() as directory:
         store = Path(directory) / "seeded.db"
         seeded = run(case, False, steps, store)
         wanted = SEEDS[case].cause
         repaired = None
-        if wanted and SEEDS[case].repaired is not None:
+        if wanted and SEEDS[case].repaired is not None and not options.names_only:
             repaired = run(case, True, steps, store)
     first = next(iter(seeded["findings"]), None)
     rest = next(i["seconds"] for i in seeded["waterfall"] if i["kind"] == "unexplained")
@@ -162,14 +167,14 @@ def trial(case: str, mode: str, steps: int) -> dict[str, Any]:
     }
 
 
-def trials(cases: Sequence[str], modes: Sequence[str], rounds: int, steps: int) -> Iterator[Any]:
-    for round_ in range(rounds):
-        for mode in modes:
-            for case in cases:
+def trials(options: argparse.Namespace) -> Iterator[Any]:
+    for round_ in range(1 if options.quick else options.rounds):
+        for mode in options.modes.split(","):
+            for case in options.cases.split(","):
                 if case == "slow_link" and not allowed("unshare", "-n", "true"):
                     print("slow_link: left out, no right to make a network namespace")
                     continue
-                yield {"round": round_, **trial(case, mode, steps)}
+                yield {"round": round_, **trial(case, mode, options)}
 
 
 def line(one: dict[str, Any]) -> str:
@@ -189,12 +194,15 @@ def main() -> None:
     parser.add_argument("--modes", default="run,measure", help="run, measure or both")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument("--names-only", action="store_true", help="run no repaired references")
+    parser.add_argument(
+        "--real-time", action="store_true", help="measure before all other programs (chrt)"
+    )
     options = parser.parse_args()
-    rounds, steps = (1, 12) if options.quick else (options.rounds, options.steps)
     heads = f"{'under':8}{'case':15}{'ok':4}{'named first':26}{'ms':>8}{'true':>8}"
     print(f"{heads}{'ratio':>7}{'rest':>7}{'load':>6}", flush=True)
     found = []
-    for one in trials(options.cases.split(","), options.modes.split(","), rounds, steps):
+    for one in trials(options):
         found.append(one)
         print(line(one), flush=True)
     right = sum(one["named"] == one["wanted"] for one in found)

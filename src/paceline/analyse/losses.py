@@ -1,7 +1,7 @@
 """What a measured step loses against one device alone, cause by cause, from what was recorded."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paceline.analyse.groups import LaunchGroup
 from paceline.analyse.observed import Observed, computing_seconds
@@ -79,10 +79,8 @@ def losses_of(
     else:
         sharing = growth - handling - framework
     cores = _waiting_for_cores(computing, cpu, alone, sharing)
-    if observed.confined:
-        cores = max(cores, sharing)
     batch = 0.0 if larger_batch is None else own - _share(alone, larger_batch)
-    return Losses(
+    found = Losses(
         ideal=own - batch,
         batch=batch,
         cores=cores,
@@ -91,6 +89,23 @@ def losses_of(
         framework=framework,
         **shared,
     )
+    return _on_too_few_cores(found, observed) if observed.confined else found
+
+
+def _on_too_few_cores(losses: Losses, observed: Observed) -> Losses:
+    """Ranks that share a core take turns: so much of all else is waiting for it.
+
+    Whoever runs second looks like a straggler, and messages wait for a core too.
+    """
+    ranks = observed.processes / observed.launch.nodes
+    wanted = (ranks / len(observed.cores) - 1.0) * (losses.ideal + losses.batch) - losses.cores
+    parts = {}
+    for name in ("memory", "straggler", "jitter", "exposed", "handling"):
+        taken = min(max(0.0, getattr(losses, name)), max(0.0, wanted))
+        parts[name] = getattr(losses, name) - taken
+        wanted -= taken
+    cores = losses.cores + sum(getattr(losses, name) - left for name, left in parts.items())
+    return replace(losses, cores=cores, **parts)
 
 
 def _handling(profile: StepProfile, alone: Observed) -> float:

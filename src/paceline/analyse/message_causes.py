@@ -127,8 +127,16 @@ def measured_exchange(
     nodes: int,
     machine: MachineProfile | None,
 ) -> MeasuredExchange | None:
-    """The exchange of a step; None where no message was seen or nothing tells their sizes."""
-    messages = tuple(message for message in profile.messages if message.size_bytes > 0)
+    """The exchange of gradients; None where no message was seen or nothing tells their sizes.
+
+    What leaves before the backward pass (buffers, say) has no gradients.
+    """
+    begin = profile.backward_end_seconds - backward_seconds - handling_seconds
+    messages = tuple(
+        message
+        for message in profile.messages
+        if message.size_bytes > 0 and message.ready_seconds > begin
+    )
     if not messages or ranks < 2 or backward_seconds <= 0:
         return None
     usual = expected_cost(messages, ranks, machine) if nodes == 1 else None
@@ -146,21 +154,26 @@ def measured_exchange(
 def fitted_cost(messages: Sequence[MessageProfile], usual: MessageCost | None) -> MessageCost:
     """Least squares on what each message took, neither part below zero.
 
-    Messages of one size cannot tell a slow start from a low rate: then the start is taken to be
-    the usual one.
+    Messages of one size cannot tell a slow start from a low rate, nor can messages that were
+    under way together, whose times do not follow their sizes: then the start is taken to be the
+    usual one. No start is longer than the quickest message.
     """
     sizes = [message.size_bytes for message in messages]
     times = [message.seconds for message in messages]
-    mean_size, mean_time = statistics.fmean(sizes), statistics.fmean(times)
-    if max(sizes) < _LARGER * min(sizes):
-        start = min(mean_time, usual.start_seconds if usual is not None else 0.0)
-        return MessageCost(start, (mean_time - start) / mean_size, told_apart=False)
-    rate, start = statistics.linear_regression(sizes, times)
-    if rate <= 0:
-        return MessageCost(mean_time, 0.0)
-    if start < 0:
-        rate, start = statistics.linear_regression(sizes, times, proportional=True)
-    return MessageCost(start, rate)
+    quickest = min(times)
+    alike = max(times) < _LARGER * quickest
+    if max(sizes) >= _LARGER * min(sizes):
+        slope, intercept = statistics.linear_regression(sizes, times)
+        if slope > 0 or alike:
+            start = min(max(0.0, intercept), quickest)
+            return MessageCost(start, _rate(sizes, times, start))
+    start = min(quickest, usual.start_seconds if usual is not None else 0.0)
+    return MessageCost(start, _rate(sizes, times, start), told_apart=False)
+
+
+def _rate(sizes: Sequence[float], times: Sequence[float], start: float) -> float:
+    """Seconds per byte once messages have started."""
+    return max(0.0, math.fsum(times) - start * len(times)) / math.fsum(sizes)
 
 
 def expected_cost(

@@ -5,7 +5,9 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from paceline.measurement.traces.spans import subtract
 from paceline.step import Origin, Phase, Step, StepProfile, Task, profile_steps
+from paceline.step.breakdown import merge
 from paceline.store import LayerTiming, RankSteps
 
 Event = dict[str, Any]
@@ -97,23 +99,28 @@ def _joined(timelines: tuple[Event, ...], label: str) -> Step:
 
 
 def _rank_tasks(timeline: Event, rank: int) -> list[tuple[Task, float]]:
-    """Tasks of one rank: the backward pass computes until its last bucket is handed over."""
+    """Tasks of one rank: the backward pass computes until its last bucket is handed over.
+
+    While a rank waits for a blocking message it computes nothing.
+    """
     forward_start = timeline["input_seconds"]
     backward_start = forward_start + timeline["forward_seconds"]
     backward_end = backward_start + timeline["backward_seconds"]
     buckets = timeline["buckets"]
     computed = max((bucket["start_seconds"] for bucket in buckets), default=backward_end)
-    placed = [
-        (Task("input", Phase.INPUT, "input", timeline["input_seconds"], rank=rank), 0.0),
-        (
-            Task("forward", Phase.FORWARD, "compute", timeline["forward_seconds"], rank=rank),
-            forward_start,
-        ),
-        (
-            Task("backward", Phase.BACKWARD, "compute", computed - backward_start, rank=rank),
-            backward_start,
-        ),
-    ]
+    computed = computed if computed > backward_start else backward_end
+    waits = merge(
+        [(b["start_seconds"], b["end_seconds"]) for b in buckets if b.get("blocking", False)]
+    )
+    placed = [(Task("input", Phase.INPUT, "input", forward_start, rank=rank), 0.0)]
+    for name, phase, start, end in (
+        ("forward", Phase.FORWARD, forward_start, backward_start),
+        ("backward", Phase.BACKWARD, backward_start, computed),
+    ):
+        placed += [
+            (Task(name, phase, "compute", stop - begin, rank=rank), begin)
+            for begin, stop in subtract(start, end, waits)
+        ]
     for number, bucket in enumerate(buckets):
         seconds = bucket["end_seconds"] - bucket["start_seconds"]
         task = Task(
@@ -126,10 +133,5 @@ def _rank_tasks(timeline: Event, rank: int) -> list[tuple[Task, float]]:
             size_bytes=bucket["bytes"],
         )
         placed.append((task, bucket["start_seconds"]))
-    placed.append(
-        (
-            Task("update", Phase.UPDATE, "compute", timeline["update_seconds"], rank=rank),
-            backward_end,
-        )
-    )
-    return placed
+    update = Task("update", Phase.UPDATE, "compute", timeline["update_seconds"], rank=rank)
+    return [*placed, (update, backward_end)]

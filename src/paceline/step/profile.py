@@ -101,7 +101,14 @@ class StepProfile:
 
     def to_json(self) -> dict[str, Any]:
         """The profile as JSON values."""
-        return asdict(self)
+        return {
+            **{name: value for name, value in vars(self).items() if isinstance(value, float | int)},
+            "ranks": [
+                {**asdict(rank), "phases": {str(p): s for p, s in rank.phases.items()}}
+                for rank in self.ranks
+            ],
+            "messages": [asdict(message) for message in self.messages],
+        }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "StepProfile":

@@ -3,13 +3,20 @@
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from paceline.measurement.events import Event, layer_timings, only, read_events
-from paceline.measurement.traces.spans import Span, host_gaps, measured_step, outermost
+from paceline.measurement.traces.spans import (
+    Span,
+    host_gaps,
+    measured_step,
+    outermost,
+    subtract,
+)
 from paceline.step import Phase, Step, StepProfile, profile_steps
+from paceline.step.breakdown import merge
 from paceline.store import LayerTiming, RankSteps
 
 EVALUATION_FACTOR = 1.5
@@ -165,14 +172,21 @@ def outer_messages(messages: list[list[Any]]) -> list[list[Any]]:
 
 
 def step_spans(step: dict[str, Any]) -> list[Span]:
-    """A watched step as spans: what was seen, forward in between, and the host's own time."""
+    """A watched step as spans: what was seen, forward in between, and the host's own time.
+
+    While the script waits for a message it computes nothing.
+    """
     messages = [
         Span(operation, Phase.COMMUNICATE, "network", start, max(start, end), f"bucket {n}", size)
         for n, (operation, size, start, end) in enumerate(outer_messages(step["messages"]))
     ]
     compute: list[Span] = []
     reached: float | None = None
-    for name, start, end in sorted(step["segments"], key=lambda segment: segment[1]):
+    segments = sorted(step["segments"], key=lambda segment: segment[1])
+    waits = merge([(start, end) for name, start, end in segments if name == "wait"])
+    for name, start, end in segments:
+        if name == "wait":
+            continue
         if name == "backward":
             begin = 0.0 if reached is None else reached
             compute.append(Span("forward", Phase.FORWARD, "compute", begin, start))
@@ -182,5 +196,9 @@ def step_spans(step: dict[str, Any]) -> list[Span]:
             phase = Phase.INPUT if name == "input" else Phase.UPDATE
             compute.append(Span(name, phase, "compute", start, end))
         reached = end
-    kept = outermost(span for span in compute if span.seconds > 0)
+    kept = [
+        replace(span, start=start, end=end)
+        for span in outermost(span for span in compute if span.seconds > 0)
+        for start, end in subtract(span.start, span.end, waits)
+    ]
     return [*kept, *host_gaps(kept, messages, 0.0, step["step_seconds"]), *messages]

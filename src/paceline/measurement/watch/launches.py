@@ -94,7 +94,7 @@ def launch_of_job(
             **facts,
             "versions": first.versions,
             "memory": [process.memory for process in job.ranks],
-            "cores": [process.cores for process in job.ranks],
+            "cores": [list(process.cores) for process in job.ranks],
             "profile": None if profile is None else profile.to_json(),
             "notes": notes,
         },

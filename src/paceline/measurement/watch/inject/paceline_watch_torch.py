@@ -124,6 +124,7 @@ def timed_collective(name: str, original: Any, recorder: Recorder) -> Any:
         message = recorder.message(name, bytes_of(args), start)
         if work is None:
             message[3] = clock()
+            recorder.segment("wait", start, message[3])
         else:
             mark_arrival(work, message)
         return work
@@ -187,6 +188,7 @@ def watch_ddp(module: Any, recorder: Recorder) -> None:
         return forward(self, *args, **kwargs)
 
     ddp.register_comm_hook, ddp.forward = register_comm_hook, watched_forward
+    watch_buffers(ddp, recorder)
     if register_builtin is not None:
 
         def leave_alone(self: Any, kind: Any) -> Any:
@@ -194,6 +196,25 @@ def watch_ddp(module: Any, recorder: Recorder) -> None:
             return register_builtin(self, kind)
 
         ddp._register_builtin_comm_hook = functools.wraps(register_builtin)(leave_alone)
+
+
+def watch_buffers(ddp: Any, recorder: Recorder) -> None:
+    """DDP sends buffers (running means) before forward, and ranks wait for each other there."""
+    original = getattr(ddp, "_sync_buffers", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def sync_buffers(self: Any) -> Any:
+        start = clock()
+        result = original(self)
+        size = sum(buffer.numel() * buffer.element_size() for buffer in self.modules_buffers)
+        message = recorder.message("buffers", float(size), start)
+        message[3] = clock()
+        recorder.segment("wait", start, message[3])
+        return result
+
+    ddp._sync_buffers = sync_buffers
 
 
 class BucketTimer:
