@@ -14,6 +14,7 @@ Examples:
   paceline trace trace-rank0.json trace-rank1.json
   paceline trace operations.csv.gz --heatmap map.svg
   paceline trace timeline.json --out step.json     (open it in Perfetto)
+  paceline trace after.json --against before.json
 """
 
 
@@ -22,12 +23,19 @@ Examples:
     "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, readable=True)
 )
 @click.option("--program", help="What wrote the files [default: told by their content].")
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, readable=True),
+    help="Another trace to compare with, task by task; once per file.",
+)
 @out_option("--out", "Write the typical step, all ranks on one clock, as a Chrome trace.")
 @out_option("--heatmap", "Write a map of ranks by time (SVG): where each is busy, waits, is idle.")
 @json_option
 def command(
     files: tuple[Path, ...],
     program: str | None,
+    against: tuple[Path, ...],
     out: Path | None,
     heatmap: Path | None,
     as_json: bool,
@@ -42,8 +50,9 @@ def command(
     from paceline.report.figures.heatmap import heatmap_info
     from paceline.report.files import write_text
     from paceline.report.tables import trace as tables
-    from paceline.report.tables.steps import ranks_table
+    from paceline.report.tables.steps import difference_tables, ranks_table
     from paceline.step import chrome_trace
+    from paceline.step.difference import step_difference
 
     found = analyse_trace(files, program)
     if out is not None:
@@ -57,6 +66,10 @@ def command(
     repairs = tables.repairs_table(found)
     show([ranks_table(found.profile), *tables.messages_lines(found.profile)])
     show([repairs] if repairs is not None else [])
+    if against:
+        other = analyse_trace(against, program)
+        changes = step_difference(other.typical, found.typical)
+        show(difference_tables(changes, "against", "this trace"))
     warn(f"warning: {words}" for words in found.trace.warnings)
     if found.trace.unread:
         warn([f"warning: {found.trace.unread} entries could not be read"])
