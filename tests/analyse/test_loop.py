@@ -126,9 +126,21 @@ def test_launches_of_another_framework_explain_nothing(launches):
     assert explain([other, *launches]).alone.step.mean == pytest.approx(1.0)
 
 
-def test_without_a_single_process_there_is_nothing_to_explain(launches):
-    with pytest.raises(InputError, match="one process"):
-        explain([one for one in launches if one.world_size > 1])
+def test_without_a_single_process_what_is_seen_is_explained_and_the_rest_said(launches):
+    timed = [one for one in launches if one.instrument == "phases"]
+    explanation = explain(timed)
+    assert explanation.alone is None
+    assert explanation.waterfall.ideal_seconds == pytest.approx(0.91), "what a rank computes"
+    assert explanation.waterfall.total_seconds == pytest.approx(1.3)
+    assert any("-j 1x1" in words for words in explanation.missing)
+
+
+def test_without_a_finished_launch_there_is_nothing_to_explain(launches):
+    with pytest.raises(InputError, match="no finished launch"):
+        explain([])
+    with pytest.raises(InputError, match="no finished launch on 3 processes") as caught:
+        explain(launches, processes=3)
+    assert "on 1, 2" in caught.value.hint
 
 
 def test_an_unprobed_count_is_refused_with_what_to_run(launches, profile):

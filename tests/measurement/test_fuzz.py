@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from mutations import SAMPLES, mutated
 
+from paceline.analyse.trace_analysis import TraceAnalysis, analyse_trace
 from paceline.errors import PacelineError
 from paceline.measurement.imports import UserFacts, launch_of_log, launch_of_trace
 from paceline.measurement.readers import ParsedLog, read_log, readers
 from paceline.measurement.traces import ParsedTrace, read_layer_trace, read_trace
+from paceline.report.figures.heatmap import heatmap_info
 from paceline.step import breakdown, chrome_trace
 
 TOLD = UserFacts(model="x", batch_per_rank=8, ranks=2)
@@ -38,12 +40,21 @@ def check_trace(trace: ParsedTrace, path: Path) -> None:
     launch_of_trace(trace, path, "fuzz", TOLD)
 
 
+def check_analysis(found: TraceAnalysis) -> None:
+    repairs = found.repairs
+    assert math.isfinite(repairs.slowdown)
+    assert math.isfinite(repairs.launching)
+    assert all(math.isfinite(one.step_seconds) for one in repairs.repairs)
+    heatmap_info(found.typical)
+
+
 def read_everything(path: Path, original: Path) -> None:
     """Every way in; errors for the user are fine, anything else is not."""
     attempts = [
         lambda: check_log(read_log(path), path),
         lambda: check_trace(read_trace([path]), path),
         lambda: read_layer_trace(path),
+        lambda: check_analysis(analyse_trace([path])),
     ]
     attempts += [
         lambda name=name: check_log(read_log(path, name), path)
@@ -92,7 +103,9 @@ HUGE_FILES = {
     "nested": b'[{"ph":"X","ts":1,"a":' * 1000,
     "events": b'{"ph":"B","name":"ALLREDUCE","ts":1,"pid":1},{"ph":"E","ts":5,"pid":1},\n',
     "bytes": bytes(range(256)) * 1000,
+    "operations": b"0,1,forward,1,2\n1,1,forward,1,2\n0,1,all_reduce,3,4\n1,1,all_reduce,3,4\n",
 }
+HEADS = {"events": b"[\n", "nested": b"[\n", "operations": b"rank,step,op,start,duration\n"}
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -114,12 +127,11 @@ print(int(status.split("VmHWM:")[1].split()[0]) // 1024)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", HUGE_FILES)
 def test_two_hundred_megabytes_are_read_in_bounded_memory(kind: str, tmp_path: Path):
-    head = b"[\n" if kind in ("events", "nested") else b""
     program = PROGRAM.format(
         path=[str(Path(__file__).parent), str(Path(__file__).parents[1])],
         kind=kind,
         file=str(tmp_path / f"horovod {kind}.json"),
-        head=head,
+        head=HEADS.get(kind, b""),
         megabytes=MEGABYTES,
     )
     answer = subprocess.run(

@@ -1,37 +1,44 @@
-"""Why several processes are slower than perfect scaling: the waterfall of a study."""
+"""Why a step is as long as it is: the way to it from the ideal, and what would shorten it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from paceline.analyse.diagnosis import Case, Diagnosis, diagnoses
 from paceline.analyse.groups import LaunchGroup, grouped, job_key
+from paceline.analyse.losses import Losses, losses_of
 from paceline.analyse.measured_job import measured_job
-from paceline.analyse.statistics import Estimate, estimate, mean_rank_step_seconds
+from paceline.analyse.message_causes import MeasuredExchange, measured_exchange
+from paceline.analyse.observed import Observed, observed
+from paceline.analyse.statistics import estimate, mean_rank_step_seconds
 from paceline.analyse.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.errors import InputError
 from paceline.hardware.profile import MachineProfile
-from paceline.step import Breakdown, Step, breakdown
+from paceline.step import Phase, StepProfile
 from paceline.store import Launch
 from paceline.units import format_bytes, format_seconds
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A measured configuration, the way to it from the ideal, and what would tell more.
+    """A measured configuration, the way to it from the ideal, what to do, what is not known.
 
-    ``phases`` is the breakdown of an instrumented step of the same configuration, by rank, where
-    there is one. ``missing`` says which launches would explain more.
+    ``alone`` are the launches on one process that it is compared with, None where there are none.
+    ``profile`` has the phases of each rank where steps were looked into. ``findings`` are what a
+    remedy would shorten by more than 2 %, the largest first. ``missing`` says which launches
+    would tell more.
     """
 
     measured: LaunchGroup
-    alone: LaunchGroup
+    alone: LaunchGroup | None
     waterfall: Waterfall
-    phases: tuple[Breakdown, ...]
+    profile: StepProfile | None
+    findings: tuple[Diagnosis, ...]
     missing: tuple[str, ...]
 
     @property
     def efficiency(self) -> float:
-        """Throughput over that of perfect scaling."""
-        return self.alone.step.mean / self.measured.step.mean
+        """The ideal step over the measured one."""
+        return self.waterfall.ideal_seconds / self.measured.step.mean
 
 
 def explain(
@@ -41,106 +48,212 @@ def explain(
 ) -> Explanation:
     """Explain one configuration of a study; by default that with the most processes.
 
-    Communication that no launch timed is predicted where launches and the machine's
-    ``profile`` suffice.
+    Any launch will do, one alone too: what it does not tell is said. Communication that no launch
+    timed is predicted where launches and the machine's ``profile`` suffice.
     """
     groups = grouped(launches)
-    plain = [group for group in groups if group.first.instrument == "none"]
-    synchronised = [g for g in plain if g.first.world_size > 1 and g.first.synchronised]
-    alone = [group for group in plain if group.first.world_size == 1]
-    if processes is not None:
-        synchronised = [g for g in synchronised if g.first.world_size == processes]
-    if not synchronised or not alone:
-        wanted = "several processes" if not synchronised else "one process"
-        raise InputError(
-            f"no finished plain launch with {wanted} to explain",
-            "'paceline measure -j 1x1,1x2 --instrument none,phases --no-sync' makes all",
-        )
-    measured = max(synchronised, key=lambda group: group.first.world_size)
-    base = _same_workload(alone, measured)
-    ranks = measured.first.world_size
+    measured = _chosen(groups, processes)
+    others = [group for group in groups if group is not measured and _is_ideal(group)]
+    own = observed(measured, launches)
     job = job_key(measured.first)
-    side_by_side = [
-        g
-        for g in plain
-        if g.first.world_size == ranks and not g.first.synchronised and job_key(g.first) == job
+    same = [g for g in others if job_key(g.first) == job] if own.processes > 1 else []
+    alone = observed(_plainest(same), launches) if same else None
+    larger = [
+        g for g in others if job_key(g.first) == job._replace(batch=job.batch * own.processes)
     ]
-    timeline = _timeline(launches, measured)
-    phases: tuple[Breakdown, ...] = ()
-    missing: list[str] = []
-    causes: list[WaterfallItem] = []
-    if side_by_side:
-        causes += _sharing_and_waiting(side_by_side[0], base.step)
-    else:
-        missing.append("what sharing the machine costs: measure --no-sync")
-    if timeline is not None:
-        phases = tuple(breakdown(timeline, rank) for rank in timeline.ranks)
-        causes.append(_exposed(phases, timeline))
-    else:
-        missing.append("how much communication is exposed: measure --instrument phases")
-        causes += _predicted_exposure(launches, measured, profile)
-    ideal = WaterfallItem("ideal step", base.step.mean, ItemKind.IDEAL, "one process alone")
-    waterfall = Waterfall.between(ideal, measured.step.mean, causes)
-    return Explanation(measured, base, waterfall, phases, tuple(missing))
-
-
-def _same_workload(alone: Sequence[LaunchGroup], measured: LaunchGroup) -> LaunchGroup:
-    for group in alone:
-        if job_key(group.first) == job_key(measured.first):
-            return group
-    raise InputError(
-        f"no launch of {measured.first.model} with batch {measured.first.batch_per_rank} on one "
-        "process to compare with",
-        f"'paceline measure --model {measured.first.model} --batch "
-        f"{measured.first.batch_per_rank} -j 1x1' makes one",
+    whole = observed(_plainest(larger), launches) if larger and own.processes > 1 else None
+    beside = next((g for g in groups if _side_by_side(g, measured)), None)
+    inside = own.profile
+    if inside is None:
+        losses = _outside(own, alone, whole, beside, launches, profile)
+        return _explanation(own, alone, losses, None, (), _missing(own, alone, None, beside))
+    losses = losses_of(inside, own, alone, whole, beside)
+    exchange = measured_exchange(
+        inside,
+        inside.slowest.seconds(Phase.BACKWARD) - losses.handling,
+        losses.handling,
+        own.processes,
+        measured.first.nodes,
+        profile,
+    )
+    case = Case(own, inside, losses, alone, exchange, profile)
+    return _explanation(
+        own, alone, losses, exchange, diagnoses(case), _missing(own, alone, inside, beside)
     )
 
 
-def _timeline(launches: Sequence[Launch], measured: LaunchGroup) -> Step | None:
-    """A step of the same configuration with its phases and messages, where one was seen."""
-    for launch in launches:
-        timeline = launch.outcome.timeline
-        if (
-            timeline is not None
-            and launch.instrument != "layers"
-            and launch.synchronised
-            and launch.world_size == measured.first.world_size
-            and job_key(launch) == job_key(measured.first)
-        ):
-            return timeline
-    return None
-
-
-def _sharing_and_waiting(group: LaunchGroup, alone: Estimate) -> list[WaterfallItem]:
-    mean = estimate([mean_rank_step_seconds(launch) for launch in group.launches]).mean
-    return [
-        WaterfallItem("sharing the machine", mean - alone.mean, note="memory bandwidth and cache"),
-        WaterfallItem(
-            "waiting for the slower", group.step.mean - mean, note="the step ends with the slowest"
-        ),
+def _chosen(groups: Sequence[LaunchGroup], processes: int | None) -> LaunchGroup:
+    """The configuration to explain: a plain one of the most processes, or of those asked for."""
+    able = [
+        g
+        for g in groups
+        if (g.first.synchronised or g.first.world_size == 1)
+        and processes in (None, g.first.world_size)
     ]
+    if not able:
+        counts = sorted({group.first.world_size for group in groups})
+        asked = "" if processes is None else f" on {processes} processes"
+        raise InputError(
+            f"no finished launch{asked} to explain",
+            f"there are launches on {', '.join(map(str, counts))}"
+            if counts
+            else "'paceline measure -j 1x1,1x2' or 'paceline run -- python train.py' makes some",
+        )
+    return max(able, key=lambda g: (g.first.world_size, g.first.instrument == "none"))
+
+
+def _is_ideal(group: LaunchGroup) -> bool:
+    return group.first.world_size == 1 and group.first.instrument in ("none", "phases")
+
+
+def _plainest(groups: Sequence[LaunchGroup]) -> LaunchGroup:
+    return min(groups, key=lambda group: group.first.instrument != "none")
+
+
+def _side_by_side(group: LaunchGroup, measured: LaunchGroup) -> bool:
+    first = group.first
+    return (
+        not first.synchronised
+        and first.instrument == "none"
+        and first.world_size == measured.first.world_size
+        and first.world_size > 1
+        and job_key(first) == job_key(measured.first)
+    )
+
+
+def _outside(
+    own: Observed,
+    alone: Observed | None,
+    whole: Observed | None,
+    beside: LaunchGroup | None,
+    launches: Sequence[Launch],
+    profile: MachineProfile | None,
+) -> Losses:
+    """Losses of a step that nobody looked into: from other launches, parts and the predictor."""
+    if alone is None:
+        share = None
+        if whole is not None:
+            share = whole.group.step.mean * own.launch.batch_per_rank / whole.launch.batch_per_rank
+        return Losses(ideal=own.group.step.mean if share is None else share)
+    losses = Losses(ideal=alone.group.step.mean)
+    step = alone.group.step.mean
+    if {"step", "local_step"} <= own.parts.keys():
+        sharing = own.parts["local_step"] - step
+        exposed = own.parts["step"] - own.parts["local_step"]
+        return replace(losses, memory=sharing, exposed=exposed)
+    if beside is not None:
+        mean = estimate([mean_rank_step_seconds(launch) for launch in beside.launches]).mean
+        losses = replace(losses, memory=mean - step, jitter=beside.step.mean - mean)
+    return replace(losses, exposed=_predicted_exposure(own, launches, profile))
 
 
 def _predicted_exposure(
-    launches: Sequence[Launch], measured: LaunchGroup, profile: MachineProfile | None
-) -> list[WaterfallItem]:
+    own: Observed, launches: Sequence[Launch], profile: MachineProfile | None
+) -> float:
+    same = [launch for launch in launches if job_key(launch) == job_key(own.launch)]
     if profile is None:
-        return []
-    own = [launch for launch in launches if job_key(launch) == job_key(measured.first)]
+        return 0.0
     try:
-        found = measured_job(own).on_processes(measured.first.world_size, profile)
+        found = measured_job(same).on_processes(own.processes, profile)
     except InputError:
-        return []
-    seconds = found.exposed_communication_seconds
-    return [WaterfallItem("exposed all-reduce", seconds, note="predicted, not measured")]
+        return 0.0
+    return found.exposed_communication_seconds
 
 
-def _exposed(phases: Sequence[Breakdown], timeline: Step) -> WaterfallItem:
-    """Communication nothing hides: that of the rank that waits least, which arrives last."""
-    exposed = min(parts.exposed_communication_seconds for parts in phases)
-    hidden = min(parts.hidden_communication_seconds for parts in phases)
-    sizes = [task.size_bytes for task in timeline.tasks if task.rank == 0 and task.size_bytes > 0]
-    words = f"{len(sizes)} message{'s' if len(sizes) != 1 else ''} of {format_bytes(sum(sizes))}"
-    return WaterfallItem(
-        "exposed all-reduce", exposed, note=f"{words}, {format_seconds(hidden)} hidden"
-    )
+def _explanation(
+    own: Observed,
+    alone: Observed | None,
+    losses: Losses,
+    exchange: MeasuredExchange | None,
+    findings: tuple[Diagnosis, ...],
+    missing: tuple[str, ...],
+) -> Explanation:
+    words = "one process alone" if alone is not None else "what its ranks compute"
+    if own.profile is None and alone is None:
+        words = "the step as it is: nobody looked into it"
+    ideal = WaterfallItem("ideal step", losses.ideal, ItemKind.IDEAL, words)
+    causes = [item for item in _items(own, losses, exchange) if abs(item.seconds) > 1e-12]
+    waterfall = Waterfall.between(ideal, own.group.step.mean, causes)
+    group = None if alone is None else alone.group
+    return Explanation(own.group, group, waterfall, own.profile, findings, missing)
+
+
+def _items(
+    own: Observed, losses: Losses, exchange: MeasuredExchange | None
+) -> Iterator[WaterfallItem]:
+    """The causes in their order, with what is known of each."""
+    profile = own.profile
+    yield WaterfallItem("smaller batch per device", losses.batch)
+    yield WaterfallItem("waiting for input", losses.input)
+    yield WaterfallItem("waiting for a core", losses.cores, note="by CPU time")
+    if own.processes > own.launch.nodes:
+        yield WaterfallItem("sharing the machine", losses.memory, note="memory bandwidth and cache")
+    if profile is not None:
+        name = f"rank {profile.slowest.rank} slower"
+        yield WaterfallItem(
+            name, losses.straggler, note=f"last in {profile.slowest.last_share:.0%} of steps"
+        )
+    yield WaterfallItem("waiting for the slower", losses.jitter, note="another one each time")
+    yield from _communication(own, losses, exchange)
+    yield WaterfallItem("host and framework", losses.framework + losses.idle)
+
+
+def _communication(
+    own: Observed, losses: Losses, exchange: MeasuredExchange | None
+) -> Iterator[WaterfallItem]:
+    profile = own.profile
+    if profile is None or exchange is None:
+        note = "" if own.parts else "predicted, not measured"
+        yield WaterfallItem("exposed all-reduce", losses.exposed, note="" if profile else note)
+        return
+    starting = _starting_share(exchange) * losses.exposed
+    count = len(profile.messages)
+    words = f"{count} message{'s' if count != 1 else ''} of {format_bytes(exchange.size_bytes)}"
+    hidden = f"{words}, {format_seconds(profile.hidden_seconds)} hidden"
+    if exchange.cost.told_apart:
+        start = format_seconds(exchange.cost.start_seconds)
+        yield WaterfallItem("exposed all-reduce: start", starting, note=f"{start} each")
+        yield WaterfallItem("exposed all-reduce: bytes", losses.exposed - starting, note=hidden)
+    else:
+        yield WaterfallItem("exposed all-reduce", losses.exposed, note=hidden)
+    yield WaterfallItem("backward slowed by messages", losses.handling, note=words)
+
+
+def _starting_share(exchange: MeasuredExchange) -> float:
+    """The part of exposed communication that messages without a start would not have."""
+    exposed = exchange.exposed_seconds
+    if exposed <= 0:
+        return 0.0
+    at_once = replace(exchange.cost, start_seconds=0.0)
+    saved = exchange.added_seconds(exchange.cost) - exchange.added_seconds(at_once)
+    return min(1.0, max(0.0, saved / exposed))
+
+
+def _missing(
+    own: Observed,
+    alone: Observed | None,
+    inside: StepProfile | None,
+    beside: LaunchGroup | None,
+) -> tuple[str, ...]:
+    """What the launches do not tell, each with the launch that would."""
+    launch = own.launch
+    ran = "command" in launch.job or launch.job.get("recorded")
+    found = []
+    if alone is None and own.processes > 1:
+        how = (
+            f"paceline run --study {launch.study} -- python ... on one process"
+            if ran
+            else f"paceline measure --model {launch.model} --batch {launch.batch_per_rank} -j 1x1"
+        )
+        found.append(f"what one process alone takes, so what sharing costs: {how}")
+    if own.processes > launch.nodes and beside is None and not ran and alone is not None:
+        found.append("what sharing the machine costs by itself: measure --no-sync")
+    if inside is None:
+        found.append("where the time goes inside a step: measure --instrument phases")
+    if inside is not None and len(inside.ranks) < own.processes:
+        seen = ", ".join(str(rank.rank) for rank in inside.ranks)
+        found.append(
+            f"what {own.processes - len(inside.ranks)} of {own.processes} ranks do: only rank "
+            f"{seen} was seen, which need not be like the others"
+        )
+    return tuple(found)

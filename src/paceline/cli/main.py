@@ -37,6 +37,7 @@ COMMANDS = {
     "run": "Run a training command of your own, unchanged, and record its steps.",
     "show": "Show one launch with everything that was recorded about it.",
     "sweep": "Compare data and model parallelism along five axes, crossovers solved.",
+    "trace": "Say where the time of a trace goes, who is slow, and what repairs are worth.",
     "validate": "Score predictions on published measurements, beside null models.",
     "whatif": "Say what faster resources or another plan would gain.",
 }
@@ -49,7 +50,7 @@ The module of a command whose name is a keyword of Python has an underscore afte
 PURPOSES = {
     "Measure": ("demo", "measure", "compare", "run", "probe"),
     "Predict": ("predict", "advise", "sweep", "whatif", "inspect"),
-    "Explain": ("explain", "report", "calibrate", "validate"),
+    "Explain": ("explain", "trace", "report", "calibrate", "validate"),
     "Data": ("list", "show", "export", "import", "recipes", "published"),
     "Set up": ("doctor", "frameworks", "models", "hardware", "constants"),
 }

@@ -77,5 +77,6 @@ def _words(parameter: click.Parameter, value: Any) -> list[str]:
     if isinstance(parameter, click.Argument):
         return [str(one) for one in values]
     if isinstance(parameter, click.Option) and parameter.is_flag:
-        return [parameter.opts[0]] if value == parameter.flag_value else []
+        chosen = value is True if parameter.is_bool_flag else value == parameter.flag_value
+        return [parameter.opts[0]] if chosen else []
     return [word for one in values for word in (parameter.opts[0], str(one))]

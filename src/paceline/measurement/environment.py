@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+import time
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,25 @@ def describe_environment() -> dict[str, Any]:
 def load_average() -> float:
     """Processes that ran or waited over the last minute."""
     return os.getloadavg()[0]
+
+
+class OtherPrograms:
+    """How much of the machine others use from now on: busy time less our own and our children's."""
+
+    def __init__(self) -> None:
+        self._begun = self._now()
+
+    def busy_cores(self) -> float:
+        """Cores that other programs kept busy, in the mean since the beginning."""
+        elapsed, busy = (now - then for now, then in zip(self._now(), self._begun, strict=True))
+        return max(0.0, busy / elapsed) if elapsed > 0 else 0.0
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        machine, own = psutil.cpu_times(), os.times()
+        busy = sum(machine) - machine.idle - getattr(machine, "iowait", 0.0)
+        ours = own.user + own.system + own.children_user + own.children_system
+        return time.monotonic(), busy - ours
 
 
 def machine_fingerprint() -> str:

@@ -7,7 +7,9 @@ from typing import Any
 
 from paceline.json_checks import parsed_json
 from paceline.measurement.sound_events import is_sound
-from paceline.step import Origin, Phase, Step, Task
+from paceline.measurement.traces.spans import subtract
+from paceline.step import Origin, Phase, Step, StepProfile, Task, profile_steps
+from paceline.step.breakdown import merge
 from paceline.store import LayerTiming, RankSteps
 
 Event = dict[str, Any]
@@ -76,41 +78,54 @@ def measured_step(ranks: list[list[Event]]) -> Step | None:
     The step chosen is the one whose slowest rank has the median duration, so the timeline shown
     is one that happened. Ranks are aligned at the beginning of their step.
     """
-    timelines = [only(events, "timelines") for events in ranks]
-    if not timelines or any(timeline is None or not timeline["steps"] for timeline in timelines):
+    steps = _timelines(ranks)
+    if not steps:
         return None
-    steps = [timeline["steps"] for timeline in timelines if timeline is not None]
-    count = min(len(rank) for rank in steps)
-    slowest = [max(rank[index]["step_seconds"] for rank in steps) for index in range(count)]
-    median = statistics.median_low(slowest)
-    chosen = slowest.index(median)
-    tasks: list[Task] = []
-    starts: list[float] = []
-    for rank, timeline in enumerate(steps):
-        for task, start in _rank_tasks(timeline[chosen], rank):
-            tasks.append(task)
-            starts.append(start)
-    return Step(tuple(tasks), tuple(starts), Origin.MEASURED, "median instrumented step")
+    slowest = [max(rank["step_seconds"] for rank in step) for step in steps]
+    chosen = steps[slowest.index(statistics.median_low(slowest))]
+    return _joined(chosen, "median instrumented step")
+
+
+def step_profile(ranks: list[list[Event]]) -> StepProfile | None:
+    """Means by rank and phase over the instrumented steps of a launch."""
+    return profile_steps(_joined(step, "instrumented step") for step in _timelines(ranks))
+
+
+def _timelines(ranks: list[list[Event]]) -> list[tuple[Event, ...]]:
+    """The instrumented steps that every rank has, each as one timeline per rank."""
+    written = [only(events, "timelines") for events in ranks]
+    return list(zip(*(one["steps"] if one is not None else () for one in written), strict=False))
+
+
+def _joined(timelines: tuple[Event, ...], label: str) -> Step:
+    placed = [pair for rank, one in enumerate(timelines) for pair in _rank_tasks(one, rank)]
+    tasks, starts = zip(*placed, strict=True)
+    return Step(tasks, starts, Origin.MEASURED, label)
 
 
 def _rank_tasks(timeline: Event, rank: int) -> list[tuple[Task, float]]:
-    """Tasks of one rank: the backward pass computes until its last bucket is handed over."""
+    """Tasks of one rank: the backward pass computes until its last bucket is handed over.
+
+    While a rank waits for a blocking message it computes nothing.
+    """
     forward_start = timeline["input_seconds"]
     backward_start = forward_start + timeline["forward_seconds"]
     backward_end = backward_start + timeline["backward_seconds"]
     buckets = timeline["buckets"]
     computed = max((bucket["start_seconds"] for bucket in buckets), default=backward_end)
-    placed = [
-        (Task("input", Phase.INPUT, "input", timeline["input_seconds"], rank=rank), 0.0),
-        (
-            Task("forward", Phase.FORWARD, "compute", timeline["forward_seconds"], rank=rank),
-            forward_start,
-        ),
-        (
-            Task("backward", Phase.BACKWARD, "compute", computed - backward_start, rank=rank),
-            backward_start,
-        ),
-    ]
+    computed = computed if computed > backward_start else backward_end
+    waits = merge(
+        [(b["start_seconds"], b["end_seconds"]) for b in buckets if b.get("blocking", False)]
+    )
+    placed = [(Task("input", Phase.INPUT, "input", forward_start, rank=rank), 0.0)]
+    for name, phase, start, end in (
+        ("forward", Phase.FORWARD, forward_start, backward_start),
+        ("backward", Phase.BACKWARD, backward_start, computed),
+    ):
+        placed += [
+            (Task(name, phase, "compute", stop - begin, rank=rank), begin)
+            for begin, stop in subtract(start, end, waits)
+        ]
     for number, bucket in enumerate(buckets):
         seconds = bucket["end_seconds"] - bucket["start_seconds"]
         task = Task(
@@ -123,10 +138,5 @@ def _rank_tasks(timeline: Event, rank: int) -> list[tuple[Task, float]]:
             size_bytes=bucket["bytes"],
         )
         placed.append((task, bucket["start_seconds"]))
-    placed.append(
-        (
-            Task("update", Phase.UPDATE, "compute", timeline["update_seconds"], rank=rank),
-            backward_end,
-        )
-    )
-    return placed
+    update = Task("update", Phase.UPDATE, "compute", timeline["update_seconds"], rank=rank)
+    return [*placed, (update, backward_end)]

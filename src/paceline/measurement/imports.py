@@ -10,7 +10,7 @@ from paceline.errors import InputError
 from paceline.measurement.readers import ParsedLog, RateScope, RateUnit, StepRecord
 from paceline.measurement.run import new_launch_id
 from paceline.measurement.traces import ParsedTrace
-from paceline.step import Origin, Phase, Step, Task
+from paceline.step import Origin, Phase, Step, Task, profile_steps
 from paceline.store import Launch, LayerTiming, Outcome, RankSteps, Status
 from paceline.store.database import now
 
@@ -83,12 +83,18 @@ def launch_of_trace(trace: ParsedTrace, source: Path, study: str, told: UserFact
             "give --batch, samples per process and step",
         )
     ranks = told.ranks or trace.ranks or len(timeline.ranks)
+    profile = profile_steps(trace.training_steps[1:] or trace.training_steps)
     outcome = Outcome(
         Status.FINISHED,
         now(),
         ranks=_trace_ranks(trace),
         timeline=timeline,
-        facts={**trace.facts, "unread": trace.unread, "warnings": list(trace.warnings)},
+        facts={
+            **trace.facts,
+            "unread": trace.unread,
+            "warnings": list(trace.warnings),
+            "profile": None if profile is None else profile.to_json(),
+        },
     )
     return _launch(
         source,

@@ -12,7 +12,7 @@ from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.command import check_runnable, worker_command
 from paceline.frameworks.registry import framework
 from paceline.launch import DEFAULT_LAUNCHER, Launcher, LaunchExit, LaunchRequest, launcher
-from paceline.measurement.environment import describe_environment, load_average
+from paceline.measurement.environment import OtherPrograms, describe_environment, load_average
 from paceline.measurement.events import (
     layer_timings,
     measured_step,
@@ -20,6 +20,7 @@ from paceline.measurement.events import (
     rank_steps,
     read_events,
     step_parts,
+    step_profile,
 )
 from paceline.measurement.failures import failure_reason, memory_kills, with_memory_kill
 from paceline.measurement.job import Job
@@ -75,7 +76,7 @@ def run_job(
         outcome=Outcome(Status.RUNNING, ""),
     )
     store.start(launch)
-    outcome, kills = launch.outcome, memory_kills()
+    outcome, kills, others = launch.outcome, memory_kills(), OtherPrograms()
     try:
         exited = starter.launch(
             LaunchRequest(
@@ -95,6 +96,7 @@ def run_job(
         )
         outcome = _outcome(job, directory, exited, launch.environment["load_average"])
         outcome = replace(outcome, reason=with_memory_kill(outcome.reason, kills))
+        outcome.facts["other_busy_cores"] = others.busy_cores()
     except BaseException as error:
         outcome = interrupted(error)
         raise
@@ -172,6 +174,7 @@ def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) 
     hello = only(ranks[0], "hello") if ranks else None
     facts: dict[str, Any] = {
         "versions": hello["versions"] if hello else {},
+        "cores": [(only(events, "hello") or {}).get("cores", []) for events in ranks],
         "exit_codes": [rank.code for rank in exited.ranks],
         "seconds": exited.seconds,
         "load_before": load_before,
@@ -181,9 +184,11 @@ def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) 
     if not (ended and len(complete) == job.world_size):
         reason = failure_reason(exited, ranks)
         return Outcome(Status.FAILED, now(), reason, tuple(complete), facts=facts)
-    parts = step_parts(ranks)
+    parts, profile = step_parts(ranks), step_profile(ranks)
     if parts:
         facts["parts"] = parts
+    if profile is not None:
+        facts["profile"] = profile.to_json()
     if exited.reason:
         facts["teardown"] = exited.reason
     return Outcome(

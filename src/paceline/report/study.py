@@ -11,6 +11,7 @@ from paceline.report.figures import (
     CollectiveSeries,
     LayersInfo,
     LayerSize,
+    PhaseBar,
     PhasesInfo,
     ScalingInfo,
     ScalingPoint,
@@ -23,7 +24,7 @@ from paceline.report.figures import (
 from paceline.report.numbers import Ranged
 from paceline.report.page import Fact, Page, Section
 from paceline.report.table import Column, Table
-from paceline.report.tables.explanation import explanation_title
+from paceline.report.tables.explanation import explanation_title, findings_table
 from paceline.report.tables.launches import launch_table, throughput_table
 from paceline.report.tables.profile import gemm_table
 from paceline.report.tables.ranking import (
@@ -177,8 +178,13 @@ def _explanation_section(results: StudyAnalysis, explanation: Explanation) -> Se
             "Each bar is what one cause adds; what no cause accounts for comes last.",
         )
     ]
+    profile = explanation.profile
     bars = [
-        phase_bar(f"measured, rank {rank}", parts) for rank, parts in enumerate(explanation.phases)
+        PhaseBar(
+            f"measured, rank {rank.rank}",
+            {str(phase): seconds for phase, seconds in rank.phases.items()},
+        )
+        for rank in (profile.ranks if profile else ())
     ]
     matching = [c for c in results.here if c.prediction.devices == measured.first.world_size]
     bars += [phase_bar("predicted", breakdown(one.prediction.step)) for one in matching]
@@ -191,10 +197,12 @@ def _explanation_section(results: StudyAnalysis, explanation: Explanation) -> Se
         figure("The predicted step of one rank", gantt_info(one.prediction.step))
         for one in matching
     ]
+    findings = findings_table(explanation)
     whose = f" under {measured.first.framework}" if len(results.frameworks) > 1 else ""
     return Section(
         f"Where the time goes{whose}",
         text=f"{explanation_title(explanation)}.",
+        tables=[findings] if findings is not None else [],
         figures=figures,
         notes=[f"Not known: {words}" for words in explanation.missing],
     )

@@ -46,7 +46,7 @@ _PRECEDENCE = (
 def breakdown(step: Step, rank: int | None = None) -> Breakdown:
     """Break one rank's step down by phase; by default the rank that ends last."""
     if rank is None:
-        rank = _slowest_rank(step)
+        rank = slowest_rank(step)
     intervals: dict[Phase, list[Interval]] = {}
     for task, start in zip(step.tasks, step.starts, strict=True):
         if task.rank == rank and task.seconds > 0:
@@ -85,7 +85,8 @@ def length(disjoint: list[Interval]) -> float:
     return sum(end - start for start, end in disjoint)
 
 
-def _slowest_rank(step: Step) -> int:
+def slowest_rank(step: Step) -> int:
+    """The rank whose last task ends last."""
     ends: dict[int, float] = {}
     for task, end in zip(step.tasks, step.ends, strict=True):
         ends[task.rank] = max(ends.get(task.rank, 0.0), end)

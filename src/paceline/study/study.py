@@ -17,6 +17,7 @@ from paceline.study.throughput import Throughput
 
 if TYPE_CHECKING:
     from paceline.measurement.study import Progress
+    from paceline.step.difference import StepDifference
     from paceline.testing.parity import ParityTable
 
 
@@ -158,6 +159,33 @@ class Study:
         own = [launch for launch in launches if launch.framework == chosen]
         return StudyExplanation.of(explain(own, processes, profile))
 
+    def difference(
+        self,
+        against: str = "predicted",
+        processes: int | None = None,
+        framework: str | None = None,
+        other_framework: str | None = None,
+    ) -> "StepDifference":
+        """A measured step against another, task by task (seconds).
+
+        ``against`` is another study of the store (before and after), a launch, or "predicted";
+        ``other_framework`` names whose launches of that study count.
+        """
+        from paceline.analyse.step_pairs import PREDICTED, kept_step, predicted_step
+        from paceline.measurement.probe import current_profile
+        from paceline.step.difference import step_difference
+
+        with self.open() as store:
+            launches, profile = store.study(self.name), current_profile(store)
+            launch, step = kept_step(_of_framework(launches, framework), processes)
+            if against == PREDICTED:
+                other = predicted_step(launches, launch, profile)
+            else:
+                known = against in store.studies()
+                found = store.study(against) if known else [store.launch(against)]
+                _, other = kept_step(_of_framework(found, other_framework))
+        return step_difference(other, step)
+
     def report(
         self, path: Path | str, nodes: Sequence[int] = NODE_COUNTS, link: str = LINK
     ) -> Path:
@@ -176,6 +204,10 @@ class Study:
     def _repr_html_(self) -> str:
         table = self.throughput()
         return f"<p>{escape(repr(self))}</p>{table._repr_html_() if table else ''}"
+
+
+def _of_framework(launches: Sequence[Launch], framework: str | None) -> list[Launch]:
+    return [one for one in launches if framework in (None, one.framework)]
 
 
 def new_name(settings: StudySettings) -> str:

@@ -99,11 +99,12 @@ def _print(results: "StudyAnalysis", processes: int) -> None:
 
     warn(warnings_of(results.launches))
     explanation, calibration, profile = results.explanation, results.calibration, results.profile
-    if explanation is None or calibration is None or profile is None or not results.here:
+    alone = None if explanation is None else explanation.alone
+    if explanation is None or alone is None or not (calibration and profile and results.here):
         raise PacelineError(
             "too few launches finished to compare anything", "'paceline list' shows why"
         )
-    show(["", comparison_table(explanation.alone, [*results.here, *results.elsewhere]), ""])
+    show(["", comparison_table(alone, [*results.here, *results.elsewhere]), ""])
     print_waterfall(explanation.waterfall, f"Where the time of {processes} processes goes")
     prediction = results.here[0].prediction
     size, gain = calibration.best_bucket(profile, processes, prediction)

@@ -1,5 +1,6 @@
 """``paceline explain``: from the ideal step to the measured one."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -13,6 +14,8 @@ EXAMPLE = """
 Examples:
   paceline explain resnet44-1115-214119
   paceline explain resnet44-1115-214119 --processes 2 --json
+  paceline explain after --against before
+  paceline explain resnet44-1115-214119 --against predicted
 """
 
 
@@ -20,30 +23,44 @@ Examples:
 @click.argument("study")
 @click.option("--processes", type=int, help="Which configuration [default: the largest].")
 @click.option("--framework", help="Whose launches, in a comparison [default: the first].")
+@click.option(
+    "--against",
+    help="Compare a step, task by task, with that of another study or launch, or 'predicted'.",
+)
 @store_option
 @json_option
 def command(
     study: str,
     processes: int | None,
     framework: str | None,
+    against: str | None,
     store_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Say why several processes are slower than perfect scaling, cause by cause.
+    """Say why a step is as long as it is, cause by cause, and what would shorten it.
 
-    Uses what the study has: plain launches on one and several processes, launches co-located
-    without communication (--no-sync) for what sharing costs, and timed ones (--instrument
-    phases) for communication. What is missing is said.
+    Takes the launches of measure, run, record, compare and import. One process beside several
+    tells what sharing and communication cost; what the launches do not tell is said.
     """
     from paceline.api.measuring import explain
     from paceline.report.tables import explanation as tables
+    from paceline.report.tables.steps import difference_tables
     from paceline.report.terminal import print_waterfall
+    from paceline.study import Study
 
-    found = explain(study, processes=processes, framework=framework, store=store_path)
+    opened = Study.load(store_path, study)
+    found = explain(opened, processes=processes, framework=framework)
+    changes = opened.difference(against, processes, framework) if against else None
     if as_json:
-        emit_json("explain", 1, {"study": study, **tables.explanation_json(found)})
+        document = {"study": study, **tables.explanation_json(found)}
+        if changes is not None:
+            document["difference"] = asdict(changes)
+        emit_json("explain", 2, document)
         return
     print_waterfall(found.waterfall, tables.explanation_title(found))
     phases = tables.phases_table(found)
+    show(tables.finding_lines(found))
     show([*([phases] if phases else []), *tables.missing_lines(found)])
+    if changes is not None:
+        show(difference_tables(changes, str(against), study))
     next_line(same_job("report"), same_job("list"))

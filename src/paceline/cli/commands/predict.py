@@ -27,6 +27,7 @@ Examples:
       --unfused-attention --precision bf16
   paceline predict --model resnet44 -j 1x2            (this machine, from its own launches)
   paceline predict --model net.py:make_model --input 32x3x224x224 --device a100_sxm_80gb
+  paceline predict --model vgg16 --batch 32 --cluster hkbu-v100-pcie -j 4x4 --explain
   paceline predict --trace googlenet_k80 --nodes 2,8 --link eth_10g --overlap merged
 """
 
@@ -38,11 +39,13 @@ Examples:
 @measured_options
 @out_option("--chrome-trace", "Write the step as JSON for ui.perfetto.dev.")
 @out_option("--timeline", "Write the step as SVG.")
+@click.option("--explain", "explained", is_flag=True, help="Say what each cause adds to the step.")
 @store_option
 @json_option
 def command(
     chrome_trace: Path | None,
     timeline: Path | None,
+    explained: bool,
     store_path: Path | None,
     as_json: bool,
     **options: Any,
@@ -82,6 +85,8 @@ def command(
         show(prediction_parts(predictions))
     else:
         show([comparison_table(alone, here.comparisons), *notes_of(predictions)])
+    if explained:
+        _explain(predictions[-1])
     for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
         if path is not None:
             click.echo(f"{how} {path}")
@@ -97,6 +102,16 @@ def _last_place() -> dict[str, str]:
     """The last of several places, for commands that look at one."""
     given = click.get_current_context().params
     return {key: given[key].split(",")[-1] for key in ("places", "nodes") if given.get(key)}
+
+
+def _explain(prediction: "Prediction") -> None:
+    from paceline.analyse.predicted_waterfall import predicted_waterfall
+    from paceline.report.terminal import print_waterfall
+
+    words = (
+        f"From one device to {prediction.devices}: {prediction.efficiency:.0%} of perfect scaling"
+    )
+    print_waterfall(predicted_waterfall(prediction), words, "predicted")
 
 
 def _write(prediction: "Prediction", trace_path: Path | None, timeline: Path | None) -> None:

@@ -80,7 +80,8 @@ def run_worker(
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     with Events(events_path) as events:
         found = {**versions(), **further_versions, "python": platform.python_version()}
-        events.write("hello", rank=rank, world=world, pid=os.getpid(), versions=found)
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        events.write("hello", rank=rank, world=world, pid=os.getpid(), versions=found, cores=cores)
         check_job(job, instruments)
         training = build(job, rank, world)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # some frameworks take it for themselves

@@ -23,6 +23,7 @@ class Probes:
         self.backward_marks: list[tuple[float, str]] = []
         if instrument == "phases" and isinstance(training.model, DistributedDataParallel):
             training.model.register_comm_hook(None, self._timed_all_reduce)
+            self._time_buffers(training.model)
         if instrument == "layers":
             self._hook_layers()
 
@@ -55,6 +56,7 @@ class Probes:
                         "bytes": bucket["bytes"],
                         "start_seconds": bucket["start"] - start,
                         "end_seconds": bucket["end"] - start,
+                        "blocking": bucket.get("blocking", False),
                     }
                     for bucket in self.buckets
                 ],
@@ -84,6 +86,19 @@ class Probes:
                     for name, layer in self.layers.items()
                 ],
             )
+
+    def _time_buffers(self, model: DistributedDataParallel) -> None:
+        """DDP sends buffers (running means) before forward, and ranks wait for each other there."""
+        send = model._sync_buffers
+
+        def timed_send() -> None:
+            record = {"start": time.perf_counter(), "blocking": True}
+            send()
+            record["end"] = time.perf_counter()
+            sizes = [one.numel() * one.element_size() for one in model.modules_buffers]
+            self.buckets.append({**record, "bytes": sum(sizes)})
+
+        model._sync_buffers = timed_send
 
     def _timed_all_reduce(
         self, _: None, bucket: dist.GradBucket

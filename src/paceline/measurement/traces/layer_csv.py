@@ -1,6 +1,5 @@
 """Layer-wise traces as tables: id, name, forward, backward, communication, size."""
 
-import csv
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from pathlib import Path
 from paceline.errors import InputError
 from paceline.measurement.readers.lines import read_lines
 from paceline.measurement.readers.numbers import finite
+from paceline.measurement.traces.table_cells import cells_of, split_unit
 from paceline.step.layer_trace import LayerTrace, TracedLayer
 
 MOST_LAYERS = 100_000
@@ -17,8 +17,6 @@ BYTES_PER_PARAMETER = 4.0
 DEFAULT_UNIT_SECONDS = 1e-6
 """Times without a unit are microseconds, as in the traces of Shi et al. (2018)."""
 
-_UNIT = re.compile(r"(?:[_\s(\[]+)(s|sec|seconds|ms|us|µs|ns)[)\]]*$")
-_UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _WORKERS = re.compile(r"(\d{1,6})\s*_?(?:nodes?|workers?|ranks?|gpus?|devices?)")
 _MEANINGS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("forward", re.compile(r"^(?:t_)?(?:forward|fwd|fp|f)$")),
@@ -54,7 +52,7 @@ def read_layer_csv(path: Path) -> LayerTrace:
     communication, a number of workers (``t_comm_8nodes_us``); without headings they are id,
     name, forward, backward, communication (microseconds) and size (bytes).
     """
-    rows = (_cells(line.text) for line in read_lines(path) if line.text.strip())
+    rows = (cells_of(line.text) for line in read_lines(path) if line.text.strip())
     head = next(rows, None)
     if head is None:
         raise InputError(f"{path} is empty", "name a layer-wise trace")
@@ -82,20 +80,9 @@ def read_layer_csv(path: Path) -> LayerTrace:
 
 def looks_like_layer_csv(head: str) -> bool:
     """Whether the first line names the columns of a layer-wise trace."""
-    columns = _columns(_cells(head.lstrip().split("\n", 1)[0])) or {}
+    columns = _columns(cells_of(head.lstrip().split("\n", 1)[0])) or {}
     found = {column.meaning for column in columns.values()}
     return "backward" in found and bool(found & {"forward", "communication", "bytes"})
-
-
-def _cells(text: str) -> list[str]:
-    """Cells of a row, by comma, semicolon, tab or blanks, whichever it has."""
-    for separator in (",", ";", "\t"):
-        if separator in text:
-            try:
-                return [cell.strip() for cell in next(csv.reader([text], delimiter=separator))]
-            except (csv.Error, StopIteration):
-                return []
-    return text.split()
 
 
 def _columns(head: Sequence[str]) -> dict[int, CsvColumn] | None:
@@ -114,13 +101,12 @@ def _columns(head: Sequence[str]) -> dict[int, CsvColumn] | None:
 
 
 def _column(heading: str) -> CsvColumn | None:
-    unit = _UNIT.search(heading)
-    plain = heading[: unit.start()] if unit else heading
+    plain, unit = split_unit(heading)
     workers = _WORKERS.search(plain)
     plain = re.sub(r"[\s.()\[\]-]+", "_", plain).strip("_")
     for meaning, pattern in _MEANINGS:
         if pattern.match(plain):
-            seconds = _UNITS[unit[1]] if unit else DEFAULT_UNIT_SECONDS
+            seconds = DEFAULT_UNIT_SECONDS if unit is None else unit
             return CsvColumn(meaning, seconds, int(workers[1]) if workers else 0)
     return None
 

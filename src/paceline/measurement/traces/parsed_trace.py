@@ -14,7 +14,9 @@ class ParsedTrace:
     """Steps in order, each with the ranks that the files cover.
 
     ``ranks`` is how many took part in the job, where the trace says it. ``unread`` counts
-    events or lines that are damaged or not the program's.
+    events or lines that are damaged or not the program's. ``places`` says where ranks stand
+    (``stage``, ``dp_rank``), where the trace does. With ``common_clock`` moments of different
+    ranks can be compared; else each rank's step begins at zero.
     """
 
     program: str
@@ -23,6 +25,8 @@ class ParsedTrace:
     unread: int = 0
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, str | float] = field(default_factory=dict)
+    places: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    common_clock: bool = False
 
     @property
     def training_steps(self) -> tuple[Step, ...]:

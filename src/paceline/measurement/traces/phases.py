@@ -8,8 +8,8 @@ _RULES: tuple[tuple[Phase, re.Pattern[str]], ...] = (
     (
         Phase.COMMUNICATE,
         re.compile(
-            r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|bcast|nccl|gloo"
-            r"|^MPI_|kvstore|horovod|gradient aggregation",
+            r"all[_-]?reduce|all[_-]?gather|reduce[_-]?scatter|all[_-]?to[_-]?all|broadcast|bcast"
+            r"|nccl|gloo|^MPI_|kvstore|horovod|gradient aggregation|(?:^|[_-])(?:send|recv)\b",
             re.IGNORECASE,
         ),
     ),

@@ -16,6 +16,7 @@ from paceline.measurement.traces.layer_csv import looks_like_layer_csv, read_lay
 from paceline.measurement.traces.lbann_timeline import lbann_rank, read_lbann_timeline
 from paceline.measurement.traces.merge_ranks import merge_ranks
 from paceline.measurement.traces.mxnet_profile import read_mxnet_profile
+from paceline.measurement.traces.operation_table import looks_like_operations, read_operations
 from paceline.measurement.traces.otf2_archive import read_otf2
 from paceline.measurement.traces.parsed_trace import ParsedTrace
 from paceline.measurement.traces.pydtnn_trace import HEADER as PYDTNN_HEADER
@@ -54,6 +55,12 @@ def _read_kineto_rank(path: Path, rank: int) -> ParsedTrace:
 
 
 FORMATS = (
+    TraceFormat(
+        "operations",
+        "table of operations, one row each",
+        lambda head, _: looks_like_operations(head),
+        lambda path, _: read_operations(path),
+    ),
     TraceFormat(
         "pydtnn",
         "PyDTNN trace CSV",

@@ -87,13 +87,13 @@ def host_gaps(
         if begin > reached:
             gaps.extend(
                 Span("host", Phase.OTHER, "compute", free_start, free_end)
-                for free_start, free_end in _subtract(reached, begin, waits)
+                for free_start, free_end in subtract(reached, begin, waits)
             )
         reached = max(reached, stop)
     return gaps
 
 
-def _subtract(
+def subtract(
     start: float, end: float, holes: Sequence[tuple[float, float]]
 ) -> list[tuple[float, float]]:
     """The parts of an interval outside of ``holes``, which are disjoint and in order."""

@@ -1,18 +1,28 @@
 """Reads what watched processes wrote, and makes one launch of them."""
 
+import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from paceline.measurement.events import Event, layer_timings, only, read_events
-from paceline.measurement.traces.spans import Span, host_gaps, measured_step, outermost
-from paceline.step import Phase, Step
+from paceline.measurement.traces.spans import (
+    Span,
+    host_gaps,
+    measured_step,
+    outermost,
+    subtract,
+)
+from paceline.step import Phase, Step, StepProfile, profile_steps
+from paceline.step.breakdown import merge
 from paceline.store import LayerTiming, RankSteps
 
 EVALUATION_FACTOR = 1.5
 """A step that fetched so many times the usual number of batches did not only train."""
+PROFILED_STEPS = 200
+"""Most steps of a launch that its profile is made of."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,7 @@ class WatchedProcess:
     layers: tuple[LayerTiming, ...]
     told_model: str = ""
     told_batch: int = 0
+    cores: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,14 +75,23 @@ class WatchedJob:
 
     def median_step(self, skip: int) -> Step | None:
         """The step whose slowest rank has the median duration, after ``skip`` steps."""
-        indices = self.kept[skip:] or self.kept
+        indices = self._counted(skip)
         if not indices:
             return None
         slowest = [max(p.steps[i]["step_seconds"] for p in self.ranks) for i in indices]
-        chosen = indices[slowest.index(statistics.median_low(slowest))]
-        spans = {process.rank: step_spans(process.steps[chosen]) for process in self.ranks}
-        begins = dict.fromkeys(spans, 0.0)
-        return measured_step(spans, f"step {chosen}", begins)
+        return self._step(indices[slowest.index(statistics.median_low(slowest))])
+
+    def profile(self, skip: int) -> StepProfile | None:
+        """Means by rank and phase over the steps after ``skip``, evenly chosen of many."""
+        indices = self._counted(skip)
+        return profile_steps(map(self._step, indices[:: math.ceil(len(indices) / PROFILED_STEPS)]))
+
+    def _counted(self, skip: int) -> tuple[int, ...]:
+        return self.kept[skip:] or self.kept
+
+    def _step(self, index: int) -> Step:
+        spans = {process.rank: step_spans(process.steps[index]) for process in self.ranks}
+        return measured_step(spans, f"step {index}", dict.fromkeys(spans, 0.0))
 
 
 @dataclass(frozen=True)
@@ -123,6 +143,7 @@ def _process(hello: Event, events: list[Event]) -> WatchedProcess:
         layers=layer_timings(events),
         told_model=told.get("model", ""),
         told_batch=told.get("batch", 0),
+        cores=tuple(hello.get("cores", ())),
     )
 
 
@@ -179,15 +200,33 @@ def _training_steps(ranks: Sequence[WatchedProcess]) -> tuple[tuple[int, ...], i
     return kept, count - len(kept)
 
 
+def outer_messages(messages: list[list[Any]]) -> list[list[Any]]:
+    """Messages without those that a script's own hook sends for a bucket: the bucket has them."""
+    buckets = [message for message in messages if message[0] == "bucket"]
+    return [
+        message
+        for message in messages
+        if message[0] == "bucket"
+        or not any(b[1] == message[1] and b[2] <= message[2] <= b[3] for b in buckets)
+    ]
+
+
 def step_spans(step: dict[str, Any]) -> list[Span]:
-    """A watched step as spans: what was seen, forward in between, and the host's own time."""
+    """A watched step as spans: what was seen, forward in between, and the host's own time.
+
+    While the script waits for a message it computes nothing.
+    """
     messages = [
         Span(operation, Phase.COMMUNICATE, "network", start, max(start, end), f"bucket {n}", size)
-        for n, (operation, size, start, end) in enumerate(step["messages"])
+        for n, (operation, size, start, end) in enumerate(outer_messages(step["messages"]))
     ]
     compute: list[Span] = []
     reached: float | None = None
-    for name, start, end in sorted(step["segments"], key=lambda segment: segment[1]):
+    segments = sorted(step["segments"], key=lambda segment: segment[1])
+    waits = merge([(start, end) for name, start, end in segments if name == "wait"])
+    for name, start, end in segments:
+        if name == "wait":
+            continue
         if name == "backward":
             begin = 0.0 if reached is None else reached
             compute.append(Span("forward", Phase.FORWARD, "compute", begin, start))
@@ -197,5 +236,9 @@ def step_spans(step: dict[str, Any]) -> list[Span]:
             phase = Phase.INPUT if name == "input" else Phase.UPDATE
             compute.append(Span(name, phase, "compute", start, end))
         reached = end
-    kept = outermost(span for span in compute if span.seconds > 0)
+    kept = [
+        replace(span, start=start, end=end)
+        for span in outermost(span for span in compute if span.seconds > 0)
+        for start, end in subtract(span.start, span.end, waits)
+    ]
     return [*kept, *host_gaps(kept, messages, 0.0, step["step_seconds"]), *messages]

@@ -8,7 +8,7 @@ from typing import Any
 from paceline.errors import InputError, PacelineError
 from paceline.interrupts import held_interrupts
 from paceline.launch import LaunchExit
-from paceline.measurement.environment import describe_environment, load_average
+from paceline.measurement.environment import OtherPrograms, describe_environment, load_average
 from paceline.measurement.failures import memory_kills, with_memory_kill
 from paceline.measurement.imports import UserFacts, launch_of_log
 from paceline.measurement.readers import read_log, reader_named, readers, sniff_log
@@ -61,10 +61,10 @@ def _run_and_record(request: RunRequest, store: Store, echo: bool) -> Launch:
         **watching_environment(directory, request.with_layers),
         **(request.variables or {}),
     }
-    finished, kills = launch, memory_kills()
+    finished, kills, others = launch, memory_kills(), OtherPrograms()
     try:
         exited = run_command(request.command, directory, variables, request.timeout_seconds, echo)
-        finished = _finished(launch, request, directory, exited)
+        finished = _finished(launch, request, directory, exited, others.busy_cores())
         reason = with_memory_kill(finished.outcome.reason, kills)
         finished = replace(finished, outcome=replace(finished.outcome, reason=reason))
     except KeyboardInterrupt as error:
@@ -118,6 +118,7 @@ def launch_of_job(
     elif cut and not failure:
         failure = f"rank {cut} was ended before it could finish its record"
     first = job.ranks[0]
+    profile = job.profile(warmup)
     outcome = Outcome(
         Status.FAILED if failure or not steps else Status.FINISHED,
         now(),
@@ -129,6 +130,8 @@ def launch_of_job(
             **facts,
             "versions": first.versions,
             "memory": [process.memory for process in job.ranks],
+            "cores": [list(process.cores) for process in job.ranks],
+            "profile": None if profile is None else profile.to_json(),
             "notes": notes,
         },
     )
@@ -164,8 +167,11 @@ def _begun(request: RunRequest) -> Launch:
     )
 
 
-def _finished(launch: Launch, request: RunRequest, directory: Path, exited: LaunchExit) -> Launch:
+def _finished(
+    launch: Launch, request: RunRequest, directory: Path, exited: LaunchExit, other_cores: float
+) -> Launch:
     facts = {
+        "other_busy_cores": other_cores,
         "exit_codes": [rank.code for rank in exited.ranks],
         "seconds": exited.seconds,
         "load_before": launch.environment["load_average"],

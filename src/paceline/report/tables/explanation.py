@@ -1,30 +1,77 @@
-"""An explanation as lines, a table and JSON: from the ideal step to the measured one."""
+"""An explanation as lines, tables and JSON: from the ideal step to the measured one."""
 
+from collections.abc import Iterator
 from typing import Any
 
+from paceline.analyse.diagnosis import WORTH_A_WORD, Diagnosis
 from paceline.analyse.explain import Explanation
 from paceline.report.table import Column, Table
-from paceline.report.terminal import table_lines, waterfall_heading, waterfall_lines
+from paceline.report.tables.steps import ranks_table
+from paceline.report.terminal import MOST_COLUMNS, table_lines, waterfall_heading, waterfall_lines
+from paceline.report.text import wrap
+from paceline.units import format_seconds
 
 
 def explanation_title(explanation: Explanation) -> str:
-    """The configuration, and the part of perfect scaling that it reaches."""
-    return f"{explanation.measured.words}: {explanation.efficiency:.0%} of perfect scaling"
+    """The configuration, and the part of its step that is ideal."""
+    words = explanation.measured.words
+    if explanation.alone is None and explanation.profile is None:
+        return words
+    against = "perfect scaling" if explanation.alone is not None else "its own computing"
+    return f"{words}: {explanation.efficiency:.0%} of {against}"
+
+
+def finding_lines(explanation: Explanation, width: int = MOST_COLUMNS) -> list[str]:
+    """Verdict, why and what to do of each finding; that nothing is to be gained where none is."""
+    step = explanation.measured.step.mean
+    lines: list[str] = []
+    for number, finding in enumerate(explanation.findings, start=1):
+        for head, words in _finding_words(finding, step, number):
+            first, *rest = wrap(words, width - len(head))
+            lines += [f"{head}{first}", *(" " * len(head) + line for line in rest)]
+    if not lines and explanation.profile is not None:
+        lines.append(
+            f"Nothing to gain above {WORTH_A_WORD:.0%}: no remedy that is known saves more."
+        )
+    return lines
+
+
+def findings_table(explanation: Explanation) -> Table | None:
+    """The findings as a table; None where steps were not looked into."""
+    if explanation.profile is None:
+        return None
+    return Table(
+        (
+            Column("finding"),
+            Column("costs", "ms", scale=1e3, decimals=1),
+            Column("evidence"),
+            Column("remedy"),
+            Column("saves", "ms", scale=1e3, decimals=1),
+        ),
+        tuple(
+            (one.verdict, one.seconds, one.why, one.remedy, one.saved_seconds)
+            for one in explanation.findings
+        ),
+        title="What to do",
+        note="Per step. What a remedy saves is computed from the measured step; "
+        f"nothing is told that saves less than {WORTH_A_WORD:.0%} of it.",
+    )
+
+
+def _finding_words(finding: Diagnosis, step: float, number: int) -> Iterator[tuple[str, str]]:
+    share, gain = finding.seconds / step, finding.saved_seconds / step
+    costs = f"{format_seconds(finding.seconds)} a step, {share:.0%}"
+    yield f"{number}. ", f"{finding.verdict} ({costs})"
+    yield "   why:  ", f"{finding.why}"
+    yield (
+        "   next: ",
+        f"{finding.remedy}: saves {format_seconds(finding.saved_seconds)} ({gain:.0%})",
+    )
 
 
 def phases_table(explanation: Explanation) -> Table | None:
-    """Exposed milliseconds by rank and phase of an instrumented step, where one was seen."""
-    if not explanation.phases:
-        return None
-    phases = list(dict.fromkeys(p for parts in explanation.phases for p in parts.exposed))
-    return Table(
-        (Column("rank"), *(Column(str(p), "ms", scale=1e3, decimals=1) for p in phases)),
-        tuple(
-            (str(rank), *(parts.exposed.get(p) for p in phases))
-            for rank, parts in enumerate(explanation.phases)
-        ),
-        note="An instrumented step; communication is what nothing hides, waiting included.",
-    )
+    """Mean milliseconds by rank and phase, and how often each rank is last, where it was seen."""
+    return None if explanation.profile is None else ranks_table(explanation.profile)
 
 
 def explanation_lines(explanation: Explanation) -> list[str]:
@@ -33,6 +80,7 @@ def explanation_lines(explanation: Explanation) -> list[str]:
     return [
         f" {waterfall_heading(explanation.waterfall, explanation_title(explanation))}",
         *waterfall_lines(explanation.waterfall.items),
+        *finding_lines(explanation),
         *(table_lines(table) if table else ()),
         *missing_lines(explanation),
     ]
@@ -51,20 +99,37 @@ def waterfall_json(explanation: Explanation | None) -> list[dict[str, Any]]:
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
     """The same facts for programs."""
+    profile = explanation.profile
     return {
         "processes": explanation.measured.first.world_size,
+        "batch_per_rank": explanation.measured.first.batch_per_rank,
         "efficiency": explanation.efficiency,
         "measured_step_seconds": explanation.measured.step.mean,
-        "ideal_step_seconds": explanation.alone.step.mean,
+        "ideal_step_seconds": explanation.waterfall.ideal_seconds,
         "waterfall": [
             {**entry, "note": item.note}
             for entry, item in zip(
                 waterfall_json(explanation), explanation.waterfall.items, strict=True
             )
         ],
-        "phases_by_rank": [
-            {f"{phase}_seconds": value for phase, value in parts.exposed.items()}
-            for parts in explanation.phases
+        "findings": [
+            {
+                "cause": str(finding.cause),
+                "seconds": finding.seconds,
+                "saved_seconds": finding.saved_seconds,
+                "verdict": finding.verdict,
+                "why": finding.why,
+                "remedy": finding.remedy,
+            }
+            for finding in explanation.findings
+        ],
+        "ranks": [
+            {
+                "rank": rank.rank,
+                "last_share": rank.last_share,
+                **{f"{phase}_seconds": value for phase, value in rank.phases.items()},
+            }
+            for rank in (profile.ranks if profile else ())
         ],
         "missing": list(explanation.missing),
     }

@@ -163,6 +163,7 @@ class Recorder:
                 pid=self.pid,
                 boot=boot_name(),
                 versions=versions(),
+                cores=allowed_cores(),
                 arguments=sys.argv[:50],
             )
 
@@ -257,6 +258,11 @@ def versions() -> dict[str, str]:
         if version is not None:
             found[name] = str(version)
     return found
+
+
+def allowed_cores() -> list[int]:
+    """Cores that this process may run on; empty where the system does not say."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 def peak_memory() -> dict[str, int]:

@@ -124,6 +124,7 @@ def timed_collective(name: str, original: Any, recorder: Recorder) -> Any:
         message = recorder.message(name, bytes_of(args), start)
         if work is None:
             message[3] = clock()
+            recorder.segment("wait", start, message[3])
         else:
             mark_arrival(work, message)
         return work
@@ -152,8 +153,8 @@ def bytes_of(args: tuple[Any, ...]) -> float:
 def watch_ddp(module: Any, recorder: Recorder) -> None:
     """Time DDP's buckets through a communication hook that does what DDP does by itself.
 
-    The hook is registered at the first forward pass unless the script has one of its own by
-    then; a hook that the script registers later is called by ours.
+    The hook is registered at the first forward pass, or when the script registers one of its
+    own, which is then called by ours.
     """
     ddp = module.DistributedDataParallel
     register, forward = ddp.register_comm_hook, ddp.forward
@@ -162,25 +163,32 @@ def watch_ddp(module: Any, recorder: Recorder) -> None:
     @functools.wraps(register)
     def register_comm_hook(self: Any, state: Any, hook: Any) -> Any:
         timer = self.__dict__.get("_paceline_timer")
-        if timer is not None:
-            timer.inner, timer.inner_state = hook, state
-            return None
+        if timer is None and "_paceline_timer" not in self.__dict__:
+            timer = registered(self)
+        if timer is None:
+            return register(self, state, hook)
+        timer.inner, timer.inner_state = hook, state
+        return None
+
+    def registered(self: Any) -> Any:
+        """Our hook's timer; None where DDP does not take our hook."""
         self.__dict__["_paceline_timer"] = None
-        return register(self, state, hook)
+        timer = BucketTimer(recorder, self.process_group)
+        try:
+            register(self, timer, timed_bucket)
+            self.__dict__["_paceline_timer"] = timer
+        except Exception as error:
+            print(f"paceline: DDP's buckets are not timed: {error!r}", file=sys.stderr)
+        return self.__dict__["_paceline_timer"]
 
     @functools.wraps(forward)
     def watched_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "_paceline_timer" not in self.__dict__:
-            self.__dict__["_paceline_timer"] = None
-            timer = BucketTimer(recorder, self.process_group)
-            try:
-                register(self, timer, timed_bucket)
-                self.__dict__["_paceline_timer"] = timer
-            except Exception as error:
-                print(f"paceline: DDP's buckets are not timed: {error!r}", file=sys.stderr)
+            registered(self)
         return forward(self, *args, **kwargs)
 
     ddp.register_comm_hook, ddp.forward = register_comm_hook, watched_forward
+    watch_buffers(ddp, recorder)
     if register_builtin is not None:
 
         def leave_alone(self: Any, kind: Any) -> Any:
@@ -188,6 +196,25 @@ def watch_ddp(module: Any, recorder: Recorder) -> None:
             return register_builtin(self, kind)
 
         ddp._register_builtin_comm_hook = functools.wraps(register_builtin)(leave_alone)
+
+
+def watch_buffers(ddp: Any, recorder: Recorder) -> None:
+    """DDP sends buffers (running means) before forward, and ranks wait for each other there."""
+    original = getattr(ddp, "_sync_buffers", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def sync_buffers(self: Any) -> Any:
+        start = clock()
+        result = original(self)
+        size = sum(buffer.numel() * buffer.element_size() for buffer in self.modules_buffers)
+        message = recorder.message("buffers", float(size), start)
+        message[3] = clock()
+        recorder.segment("wait", start, message[3])
+        return result
+
+    ddp._sync_buffers = sync_buffers
 
 
 class BucketTimer:

@@ -1,0 +1,214 @@
+"""Bottlenecks made for real, one at a time: does ``paceline explain`` name the right one first?
+
+Each is made in a script of its own under ``paceline run`` and in the workers of ``paceline
+measure``, on one process and on two. The reference is the same training without the bottleneck:
+what the step gets shorter by is the true size. Target: the right cause first, its size within
+20 %; nothing found in the healthy run. A slow link needs the right to make a network namespace.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from common import arguments, finish, machine
+
+FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures"
+SCRIPT = FIXTURES / "scripts" / "seeded_bottleneck.py"
+SABOTAGE = FIXTURES / "seeded_worker"
+SLOW_LINK = (
+    "ip link set lo up && tc qdisc add dev lo root tbf rate 400mbit burst 256kb latency 50ms "
+    '&& exec "$@"'
+)
+
+
+@dataclass(frozen=True)
+class Seed:
+    """One bottleneck: the cause that must come first, and how it is made under ``measure``.
+
+    ``repaired`` are the options of the reference; None: the reference is one process alone.
+    ``per_sample`` compares steps of different batches.
+    """
+
+    cause: str
+    options: str
+    repaired: str | None = ""
+    computed: bool = False
+    per_sample: bool = False
+
+
+SEEDS = {
+    "healthy": Seed("", "--model resnet20 --batch 32"),
+    "slow_link": Seed("slow link", "--model fcn5 --batch 64"),
+    "large_gradient": Seed("large gradient", "--model fcn5 --batch 16", None),
+    "tiny_buckets": Seed("buckets", "--model resnet110 --batch 4 --bucket 256B"),
+    "slow_input": Seed("input", "--model resnet20 --batch 16"),
+    "slow_rank": Seed("straggler", "--model resnet20 --batch 16"),
+    "slow_backward": Seed("straggler", "--model resnet20 --batch 16"),
+    "one_core": Seed("cores", "--model resnet20 --batch 16", computed=True),
+    "tiny_batch": Seed("small batch", "--model fcn5 --batch 1", computed=True, per_sample=True),
+    "no_overlap": Seed("no overlap", "--model fcn5 --batch 128 --bucket 1GiB"),
+    "slow_start": Seed("slow start of collectives", "--model fcn5 --batch 64"),
+}
+REPAIRED_OPTIONS = {
+    "tiny_buckets": "--model resnet110 --batch 4",
+    "tiny_batch": "--model fcn5 --batch 128",
+    "no_overlap": "--model fcn5 --batch 128 --bucket 4MiB",
+}
+
+
+def paceline(*words: str, prefix: Sequence[str] = (), **variables: str) -> str:
+    """What a command prints; its errors end the benchmark."""
+    command = [*prefix, sys.executable, "-m", "paceline", *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
+    answer = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if answer.returncode:
+        raise RuntimeError(f"{' '.join(command)}\n{answer.stderr[-2000:]}")
+    return answer.stdout
+
+
+def explained(store: Path, study: str, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        paceline("explain", study, "--store", str(store), "--json", *words)
+    )
+    return found
+
+
+def allowed(*command: str) -> bool:
+    """Whether this machine lets us do something."""
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+def prefix_of(case: str, real_time: bool) -> list[str]:
+    """A slow link, one core, the machine before all others."""
+    words = ["unshare", "-n", "sh", "-c", SLOW_LINK, "sh"] if case == "slow_link" else []
+    if case == "one_core":
+        words += ["taskset", "-c", "0"]
+    if real_time and allowed("chrt", "-r", "1", "true"):
+        words += ["chrt", "-r", "1"]
+    return words
+
+
+def under_run(case: str, repaired: bool, steps: int, store: Path) -> dict[str, Any]:
+    """The explanation of the own script, on one process and on two."""
+    word = ["repaired"] if repaired else []
+    study = "repaired" if repaired else "seeded"
+    emulated = not SEEDS[case].computed
+    prefix = prefix_of("" if repaired or case == "one_core" else case, emulated)
+    many = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    for start in ([sys.executable], many):
+        words = [*start, str(SCRIPT), case, str(steps), *word]
+        given = ["--study", study, "--model", "net", "--store", str(store), "--json"]
+        paceline("run", *given, "--", *words, prefix=prefix)
+    return explained(store, study)
+
+
+def under_measure(
+    case: str, repaired: bool, steps: int, store: Path, real_time: bool = False
+) -> dict[str, Any]:
+    """The explanation of a study whose workers are slowed down."""
+    study = "repaired" if repaired else "seeded"
+    options = REPAIRED_OPTIONS.get(case, SEEDS[case].options) if repaired else SEEDS[case].options
+    given = ["-j", "1x1,1x2", "--instrument", "none,phases", "--launches", "1"]
+    variables = {"PYTHONPATH": f"{SABOTAGE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    paceline(
+        *("measure", *options.split(), *given, "--steps", str(steps)),
+        *("--study", study, "--store", str(store), "--json"),
+        prefix=prefix_of("" if repaired else case, real_time),
+        **({} if repaired else {**variables, "SEEDED_CASE": case}),
+    )
+    return explained(store, study)
+
+
+def true_size(case: str, seeded: dict[str, Any], repaired: dict[str, Any] | None) -> float:
+    """What the step gets shorter by without the bottleneck, seconds."""
+    step: float = seeded["measured_step_seconds"]
+    if repaired is None:
+        return step - float(seeded["ideal_step_seconds"]) if SEEDS[case].repaired is None else 0.0
+    other: float = repaired["measured_step_seconds"]
+    if SEEDS[case].per_sample:
+        other *= seeded["batch_per_rank"] / repaired["batch_per_rank"]
+    return step - other
+
+
+def trial(case: str, mode: str, options: argparse.Namespace) -> dict[str, Any]:
+    """One bottleneck made, explained, and held against its repaired twin."""
+    run = under_run if mode == "run" else partial(under_measure, real_time=options.real_time)
+    steps = 10 if options.quick else options.steps
+    with tempfile.TemporaryDirectory() as directory:
+        store = Path(directory) / "seeded.db"
+        seeded = run(case, False, steps, store)
+        wanted = SEEDS[case].cause
+        repaired = None
+        if wanted and SEEDS[case].repaired is not None and not options.names_only:
+            repaired = run(case, True, steps, store)
+    first = next(iter(seeded["findings"]), None)
+    rest = next(i["seconds"] for i in seeded["waterfall"] if i["kind"] == "unexplained")
+    step = seeded["measured_step_seconds"]
+    return {
+        "case": case,
+        "mode": mode,
+        "wanted": wanted,
+        "named": first["cause"] if first else "",
+        "said": first["verdict"] if first else "nothing to gain",
+        "size_seconds": first["seconds"] if first else 0.0,
+        "true_seconds": true_size(case, seeded, repaired) if wanted else 0.0,
+        "step_seconds": step,
+        "unexplained_share": rest / step,
+        "others": [one["cause"] for one in seeded["findings"][1:]],
+        **machine(),
+    }
+
+
+def trials(options: argparse.Namespace) -> Iterator[Any]:
+    for round_ in range(1 if options.quick else options.rounds):
+        for mode in options.modes.split(","):
+            for case in options.cases.split(","):
+                if case == "slow_link" and not allowed("unshare", "-n", "true"):
+                    print("slow_link: left out, no right to make a network namespace")
+                    continue
+                yield {"round": round_, **trial(case, mode, options)}
+
+
+def line(one: dict[str, Any]) -> str:
+    """One trial as a line of the table."""
+    right = "yes" if one["named"] == one["wanted"] else "NO"
+    ratio = one["size_seconds"] / one["true_seconds"] if one["true_seconds"] > 0 else float("nan")
+    return (
+        f"{one['mode']:8}{one['case']:15}{right:4}{one['named'] or '-':26}"
+        f"{one['size_seconds'] * 1e3:8.1f}{one['true_seconds'] * 1e3:8.1f}{ratio:7.2f}"
+        f"{one['unexplained_share']:7.1%}{one['load_average']:6.1f}"
+    )
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--cases", default=",".join(SEEDS), help="by commas [all]")
+    parser.add_argument("--modes", default="run,measure", help="run, measure or both")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument("--names-only", action="store_true", help="run no repaired references")
+    parser.add_argument(
+        "--real-time", action="store_true", help="measure before all other programs (chrt)"
+    )
+    options = parser.parse_args()
+    heads = f"{'under':8}{'case':15}{'ok':4}{'named first':26}{'ms':>8}{'true':>8}"
+    print(f"{heads}{'ratio':>7}{'rest':>7}{'load':>6}", flush=True)
+    found = []
+    for one in trials(options):
+        found.append(one)
+        print(line(one), flush=True)
+    right = sum(one["named"] == one["wanted"] for one in found)
+    print(f"the right cause came first in {right} of {len(found)}")
+    finish({"trials": found}, options.json)
+
+
+if __name__ == "__main__":
+    main()

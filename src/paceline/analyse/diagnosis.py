@@ -1,0 +1,373 @@
+"""Findings in plain words: what makes a step slow, the evidence, and what a remedy would gain."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from paceline.analyse.losses import Losses
+from paceline.analyse.message_causes import (
+    MeasuredExchange,
+    MessageCost,
+    with_usual_rate,
+    with_usual_start,
+)
+from paceline.analyse.observed import Observed, computing_seconds
+from paceline.hardware.profile import MachineProfile
+from paceline.step import Phase, StepProfile
+from paceline.units import format_bytes, format_seconds
+
+WORTH_A_WORD = 0.02
+"""Part of the step that a remedy must save to be told."""
+RECURRENT = 0.7
+"""Part of the steps in which a straggler must be the last."""
+UNEVEN = 0.05
+"""Part of the step that random differences between ranks may take without being a finding."""
+MEMORY_BANDWIDTH = 1e10
+"""Bytes/s of a core to its memory, where no probe says better."""
+_WEIGHT_PASSES = 4.0
+"""Times that a step of one sample moves each weight or gradient: forward, backward twice, write."""
+_TINY = 0.5
+_AT_WORK = 0.65
+_LARGER_BATCH = 8
+_MOST_WORKERS = 16
+
+
+class Cause(StrEnum):
+    """What a finding blames."""
+
+    BATCH = "small batch"
+    INPUT = "input"
+    CORES = "cores"
+    STRAGGLER = "straggler"
+    JITTER = "jitter"
+    START = "slow start of collectives"
+    LINK = "slow link"
+    BUCKETS = "buckets"
+    OVERLAP = "no overlap"
+    VOLUME = "large gradient"
+    HOST = "host overhead"
+    PROCESSES = "too many processes"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One finding: ``seconds`` per step are due to ``cause``, ``saved_seconds`` by the remedy.
+
+    ``verdict`` says what it is, ``why`` how that is known, ``remedy`` what to do; ``saved_seconds``
+    is computed, by the predictor's schedule where messages are concerned.
+    """
+
+    cause: Cause
+    seconds: float
+    saved_seconds: float
+    verdict: str
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything that findings are drawn from."""
+
+    observed: Observed
+    profile: StepProfile
+    losses: Losses
+    alone: Observed | None
+    exchange: MeasuredExchange | None
+    machine: MachineProfile | None
+
+    @property
+    def step_seconds(self) -> float:
+        """The step that is explained."""
+        return self.observed.group.step.mean
+
+    @property
+    def noise_seconds(self) -> float:
+        """How far a difference from one process alone may be off."""
+        alone = 0.0 if self.alone is None else self.alone.noise_seconds
+        return math.hypot(self.observed.noise_seconds, alone)
+
+
+def diagnoses(case: Case) -> tuple[Diagnosis, ...]:
+    """Findings whose remedy saves more than 2 % of the step, what costs most first.
+
+    That fewer processes would do is a consequence of the others, and comes last.
+    """
+    least = WORTH_A_WORD * case.step_seconds
+    found = [
+        *_batch(case),
+        *_input(case),
+        *_cores(case),
+        *_stragglers(case),
+        *_messages(case),
+        *_host(case),
+    ]
+    ordered = [*sorted(found, key=lambda one: -one.seconds), *_processes(case)]
+    return tuple(one for one in ordered if one.saved_seconds > least)
+
+
+def _batch(case: Case) -> Iterator[Diagnosis]:
+    usual, batch = case.profile.usual, case.observed.launch.batch_per_rank
+    layers = usual.seconds(Phase.FORWARD, Phase.BACKWARD)
+    if case.losses.batch > 0:
+        yield Diagnosis(
+            Cause.BATCH,
+            case.losses.batch,
+            case.losses.batch,
+            f"{batch} samples per process are too few to compute efficiently",
+            f"one process takes {format_seconds(case.losses.batch)} longer for its share of the "
+            "samples than with the larger batch",
+            "keep the batch per process: raise the global batch with the processes",
+        )
+        return
+    size = case.profile.message_bytes
+    if size <= 0 or layers <= 0 or not _on_cpu(case):
+        return
+    bandwidth = case.machine.memory_bandwidth if case.machine else MEMORY_BANDWIDTH
+    fixed = min(layers, _WEIGHT_PASSES * size / bandwidth)
+    if fixed < _TINY * layers:
+        return
+    by_sample = layers - fixed
+    step = case.step_seconds
+    larger = (step + (_LARGER_BATCH - 1) * by_sample) / _LARGER_BATCH
+    yield Diagnosis(
+        Cause.BATCH,
+        step - by_sample,
+        step - larger,
+        f"a batch of {batch} per process is too small: most of the step does not depend on it",
+        f"moving {format_bytes(size)} of weights takes {fixed / layers:.0%} of the "
+        f"{format_seconds(layers)} of forward and backward, whatever the batch",
+        f"a batch of {batch * _LARGER_BATCH} takes {format_seconds(larger)} for as many samples",
+    )
+
+
+def _on_cpu(case: Case) -> bool:
+    """Whether layers are computed by the host itself: its CPU time is that of the step."""
+    seen = case.alone or case.observed
+    return seen.cpu_seconds.get(0, 0.0) > _AT_WORK * (
+        seen.group.step.mean if case.alone else computing_seconds(case.profile.usual)
+    )
+
+
+def _input(case: Case) -> Iterator[Diagnosis]:
+    waited, step = case.losses.input, case.step_seconds
+    if waited <= 0:
+        return
+    rest = max(step - waited, 1e-9)
+    workers = min(_MOST_WORKERS, max(1, math.ceil(waited / rest)))
+    saved = step - max(rest, waited / workers)
+    yield Diagnosis(
+        Cause.INPUT,
+        waited,
+        saved,
+        "training waits for input",
+        f"{format_seconds(waited)} of each step ({waited / step:.0%}) pass before a batch is there",
+        f"prepare batches beside the step: num_workers={workers} in the data loader",
+    )
+
+
+def _cores(case: Case) -> Iterator[Diagnosis]:
+    waited = case.losses.cores
+    if waited <= case.noise_seconds:
+        return
+    cores, facts = case.observed.cores, case.observed.launch.outcome.facts
+    ranks = case.observed.processes // case.observed.launch.nodes
+    others = facts.get("other_busy_cores") or 0.0
+    cpu = case.observed.cpu_seconds.get(case.profile.usual.rank, 0.0)
+    computing = computing_seconds(case.profile.usual)
+    why = f"computing takes {computing / max(cpu, 1e-9):.1f} times its CPU time"
+    if case.observed.confined:
+        words = (
+            f"{ranks} processes may run on {len(cores)} core{'s' if len(cores) > 1 else ''} only"
+        )
+        remedy = "give each process a core of its own (taskset, --cpus-per-task, pinning)"
+    elif others > 0.2:
+        words = f"other programs had {others:.1f} of the cores"
+        remedy = "end other programs, or use a machine alone"
+    else:
+        words = "processes and their threads are more than the cores"
+        remedy = "use fewer threads or processes (OMP_NUM_THREADS=1)"
+    yield Diagnosis(Cause.CORES, waited, waited, f"processes wait for a core: {words}", why, remedy)
+
+
+def _stragglers(case: Case) -> Iterator[Diagnosis]:
+    profile, losses = case.profile, case.losses
+    slowest, usual = profile.slowest, profile.usual
+    if losses.straggler > 0 and slowest.last_share >= RECURRENT and len(profile.ranks) > 1:
+        excess = {
+            phase: seconds - usual.phases.get(phase, 0.0)
+            for phase, seconds in slowest.phases.items()
+            if phase not in (Phase.COMMUNICATE, Phase.WAIT)
+        }
+        where = max(excess, key=lambda phase: excess[phase])
+        yield Diagnosis(
+            Cause.STRAGGLER,
+            losses.straggler,
+            losses.straggler,
+            f"rank {slowest.rank} is slow in {where}: the others wait for it",
+            f"it takes {format_seconds(excess[where])} longer there than rank {usual.rank}, and "
+            f"comes last to the messages in {slowest.last_share:.0%} of the steps"
+            + _more_work(case),
+            "look at that rank's data"
+            if where is Phase.INPUT
+            else "look at that rank's host, device and code; if none differs, give it less work",
+        )
+    if losses.jitter > UNEVEN * case.step_seconds:
+        yield Diagnosis(
+            Cause.JITTER,
+            losses.jitter,
+            losses.jitter,
+            "steps wait for the slowest rank, another one each time",
+            f"the slowest of a step computes {format_seconds(losses.jitter)} longer than any rank "
+            f"does in the mean; most often last: rank {_most_often_last(profile)}",
+            "look for other programs, uneven samples and garbage collection",
+        )
+
+
+def _more_work(case: Case) -> str:
+    """Whether a straggler does more, or the same more slowly."""
+    slowest, usual = case.profile.slowest.rank, case.profile.usual.rank
+    cpu = case.observed.cpu_seconds
+    if slowest not in cpu or usual not in cpu:
+        return ""
+    more = cpu[slowest] - cpu[usual]
+    if more > 0.5 * case.losses.straggler:
+        return f"; its CPU time is {format_seconds(more)} more: it has more to do"
+    return "; its CPU time is not longer: it waits or its core is slow"
+
+
+def _most_often_last(profile: StepProfile) -> str:
+    rank = max(profile.ranks, key=lambda one: one.last_share)
+    return f"{rank.rank} ({rank.last_share:.0%})"
+
+
+def _messages(case: Case) -> Iterator[Diagnosis]:
+    """Findings about communication; together they are what it adds to the step.
+
+    Seconds of the schedule are scaled to those that were measured.
+    """
+    exchange = case.exchange
+    if exchange is None:
+        return
+    added = exchange.added_seconds(exchange.cost)
+    if added <= 0:
+        return
+    factor = (case.losses.exposed + case.losses.handling) / added
+    quick = with_usual_start(exchange.cost, exchange.expected)
+    usual = with_usual_rate(quick, exchange.expected)
+    started, rated = exchange.added_seconds(quick), exchange.added_seconds(usual)
+    yield _slow_start(exchange, factor * (added - started))
+    yield _slow_link(exchange, factor * (started - rated), case.observed.processes)
+    size, best = exchange.best_buckets(usual)
+    yield _policy(exchange, factor * (rated - best), size)
+    yield _volume(exchange, factor, size, min(best, rated), usual)
+
+
+def _slow_start(exchange: MeasuredExchange, saved: float) -> Diagnosis:
+    return Diagnosis(
+        Cause.START,
+        saved,
+        saved,
+        "each collective takes long to start",
+        f"{len(exchange.messages)} messages take {format_seconds(exchange.cost.start_seconds)} "
+        f"each beside their bytes; usual here: {format_seconds(exchange.expected.start_seconds)}",
+        "look for a late rank, negotiation or a long way between hosts; send fewer messages",
+    )
+
+
+def _slow_link(exchange: MeasuredExchange, saved: float, ranks: int) -> Diagnosis:
+    verdict = "the link between processes is slow"
+    if not exchange.cost.told_apart:
+        verdict += ", or each message starts late: all are of one size"
+    return Diagnosis(
+        Cause.LINK,
+        saved,
+        saved,
+        verdict,
+        f"{format_bytes(exchange.size_bytes)} travel at {_rate(exchange.cost, ranks)}; "
+        f"{_rate(exchange.expected, ranks)} are usual here",
+        "check which interface is used (GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME) and its rate",
+    )
+
+
+def _rate(cost: MessageCost, ranks: int) -> str:
+    """Bus bandwidth: what the link carries, whatever the number of ranks."""
+    if cost.seconds_per_byte <= 0:
+        return "more than can be told"
+    return f"{format_bytes(2.0 * (ranks - 1) / ranks / cost.seconds_per_byte)}/s"
+
+
+def _policy(exchange: MeasuredExchange, saved: float, size: float) -> Diagnosis:
+    count = len(exchange.messages)
+    remedy = f"buckets of {format_bytes(size)} (bucket_cap_mb)"
+    if exchange.after_backward:
+        return Diagnosis(
+            Cause.OVERLAP,
+            saved,
+            saved,
+            "gradients are sent after the backward pass instead of under it",
+            f"the first of {count} messages leaves when backward has ended; it could hide "
+            f"{format_seconds(exchange.backward_seconds)}",
+            f"send gradients as they get ready, in {remedy}",
+        )
+    return Diagnosis(
+        Cause.BUCKETS,
+        saved,
+        saved,
+        "gradients are sent in too many messages"
+        if size > exchange.size_bytes / count
+        else "buckets are too large to be hidden",
+        f"{count} messages of {format_bytes(exchange.size_bytes / count)} cost "
+        f"{format_seconds(exchange.handling_seconds / count)} each in the backward pass and "
+        f"{format_seconds(exchange.cost.start_seconds)} on the way",
+        remedy,
+    )
+
+
+def _volume(
+    exchange: MeasuredExchange, factor: float, size: float, left: float, cost: MessageCost
+) -> Diagnosis:
+    half = replace(cost, seconds_per_byte=cost.seconds_per_byte / 2)
+    saved = left - min(exchange.added_with_buckets(size, half), left)
+    return Diagnosis(
+        Cause.VOLUME,
+        factor * left,
+        factor * saved,
+        f"gradients of {format_bytes(exchange.size_bytes)} take longer than backward hides",
+        f"backward lasts {format_seconds(exchange.backward_seconds)}, the messages "
+        f"{format_seconds(math.fsum(cost.seconds(m.size_bytes) for m in exchange.messages))} as "
+        "links here go",
+        "send them as 16-bit numbers, or exchange less often: a larger batch per process, or "
+        "gradients of several batches summed first",
+    )
+
+
+def _host(case: Case) -> Iterator[Diagnosis]:
+    lost = case.losses.framework + max(0.0, case.losses.idle)
+    if lost > case.noise_seconds:
+        yield Diagnosis(
+            Cause.HOST,
+            lost,
+            lost,
+            "the host is at work between the phases of a step, and devices wait",
+            f"{format_seconds(lost)} of each step are neither computing nor messages",
+            "issue less often: compiled graphs, fewer and larger operations, less logging",
+        )
+
+
+def _processes(case: Case) -> Iterator[Diagnosis]:
+    if case.alone is None or case.observed.processes < 2:
+        return
+    alone = case.alone.group.step.mean * case.observed.processes
+    saved = case.step_seconds - alone
+    if saved > case.noise_seconds:
+        yield Diagnosis(
+            Cause.PROCESSES,
+            saved,
+            saved,
+            "one process alone trains faster than all of these together",
+            f"it needs {format_seconds(alone)} for the samples of this step of "
+            f"{format_seconds(case.step_seconds)}",
+            "use one process until what is found above is repaired",
+        )

@@ -1,0 +1,149 @@
+"""What a measured step loses against one device alone, cause by cause, from what was recorded."""
+
+import math
+from dataclasses import dataclass, replace
+
+from paceline.analyse.groups import LaunchGroup
+from paceline.analyse.observed import Observed, computing_seconds
+from paceline.analyse.statistics import estimate, mean_rank_step_seconds
+from paceline.step import Phase, StepProfile
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Seconds per step of each cause, in the order of the waterfall.
+
+    ``ideal`` is one device alone on its share of the work, without waiting for input. ``batch`` is
+    what it takes longer with fewer samples at a time, ``input`` what it waits for input,
+    ``cores`` and ``memory`` what it computes longer beside the others (waiting for a core, or at
+    work), ``handling`` what messages cost the backward pass itself, ``framework`` what the host
+    does between phases, ``straggler`` how much longer one rank computes than the others,
+    ``jitter`` what is lost because another rank is the slowest each time, ``exposed`` messages
+    that nothing hides, ``idle`` when nothing runs at all.
+    """
+
+    ideal: float
+    batch: float = 0.0
+    input: float = 0.0
+    cores: float = 0.0
+    memory: float = 0.0
+    straggler: float = 0.0
+    jitter: float = 0.0
+    exposed: float = 0.0
+    handling: float = 0.0
+    framework: float = 0.0
+    idle: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Everything that is accounted for."""
+        return math.fsum(vars(self).values())
+
+
+def losses_of(
+    profile: StepProfile,
+    observed: Observed,
+    alone: Observed | None,
+    larger_batch: Observed | None = None,
+    side_by_side: LaunchGroup | None = None,
+) -> Losses:
+    """The losses of a step that was looked into.
+
+    ``alone`` is the same job on one process, ``larger_batch`` one process with another batch,
+    ``side_by_side`` the same processes without communication. Without ``alone`` the computing of
+    the usual rank is taken as ideal; where cores were too few, without what it waited for one.
+    """
+    usual = profile.usual
+    shared = {
+        "input": usual.seconds(Phase.INPUT),
+        "straggler": profile.straggling_seconds,
+        "jitter": profile.jitter_seconds,
+        "exposed": profile.exposed_seconds,
+        "idle": profile.idle_seconds,
+    }
+    computing, cpu = computing_seconds(usual), observed.cpu_seconds.get(usual.rank)
+    if alone is None:
+        cores = max(0.0, computing - cpu) if cpu is not None and observed.short_of_cores else 0.0
+        batch = 0.0 if larger_batch is None else computing - cores - _share(observed, larger_batch)
+        return Losses(ideal=computing - cores - batch, batch=batch, cores=cores, **shared)
+    own = alone.group.step.mean - alone.input_seconds
+    growth = computing - own
+    handling = _handling(profile, alone)
+    framework = _framework(profile, alone)
+    if side_by_side is not None:
+        beside = estimate([mean_rank_step_seconds(one) for one in side_by_side.launches]).mean
+        sharing = beside - alone.group.step.mean
+        shared["jitter"] += max(
+            0.0, side_by_side.step.mean - beside - shared["straggler"] - shared["jitter"]
+        )
+    else:
+        sharing = growth - handling - framework
+    cores = _waiting_for_cores(computing, cpu, alone, sharing)
+    batch = 0.0 if larger_batch is None else own - _share(alone, larger_batch)
+    found = Losses(
+        ideal=own - batch,
+        batch=batch,
+        cores=cores,
+        memory=sharing - cores,
+        handling=handling,
+        framework=framework,
+        **shared,
+    )
+    return _on_too_few_cores(found, observed) if observed.confined else found
+
+
+def _on_too_few_cores(losses: Losses, observed: Observed) -> Losses:
+    """Ranks that share a core take turns: so much of all else is waiting for it.
+
+    Whoever runs second looks like a straggler, and messages wait for a core too.
+    """
+    ranks = observed.processes / observed.launch.nodes
+    wanted = (ranks / len(observed.cores) - 1.0) * (losses.ideal + losses.batch) - losses.cores
+    parts = {}
+    for name in ("memory", "straggler", "jitter", "exposed", "handling"):
+        taken = min(max(0.0, getattr(losses, name)), max(0.0, wanted))
+        parts[name] = getattr(losses, name) - taken
+        wanted -= taken
+    cores = losses.cores + sum(getattr(losses, name) - left for name, left in parts.items())
+    return replace(losses, cores=cores, **parts)
+
+
+def _handling(profile: StepProfile, alone: Observed) -> float:
+    """What the backward pass takes longer than the rest of the step does: messages slow it.
+
+    Sharing a machine slows forward and backward alike, messages only backward.
+    """
+    before = alone.profile
+    if before is None or not profile.messages:
+        return 0.0
+    forward, forward_alone = (one.usual.seconds(Phase.FORWARD) for one in (profile, before))
+    backward, backward_alone = (one.usual.seconds(Phase.BACKWARD) for one in (profile, before))
+    if forward_alone <= 0 or backward_alone <= 0:
+        return 0.0
+    slowdown = max(1.0, forward / forward_alone)
+    return max(0.0, backward - slowdown * backward_alone)
+
+
+def _framework(profile: StepProfile, alone: Observed) -> float:
+    """What the host does longer between phases than on one process."""
+    if alone.profile is None:
+        return 0.0
+    return max(0.0, profile.usual.seconds(Phase.OTHER) - alone.profile.usual.seconds(Phase.OTHER))
+
+
+def _waiting_for_cores(
+    computing: float, cpu: float | None, alone: Observed, sharing: float
+) -> float:
+    """The part of ``sharing`` in which the rank did not run: wall time per CPU time has grown."""
+    cpu_alone = alone.cpu_seconds.get(0)
+    if cpu is None or cpu_alone is None or cpu <= 0:
+        return 0.0
+    own = alone.group.step.mean - alone.input_seconds
+    stretch = (computing / cpu) / (own / cpu_alone)
+    return min(max(0.0, sharing), computing * max(0.0, 1.0 - 1.0 / stretch))
+
+
+def _share(own: Observed, larger: Observed) -> float:
+    """What the samples of a rank would take at the pace of a larger batch."""
+    share = own.launch.batch_per_rank / larger.launch.batch_per_rank
+    return share * (larger.group.step.mean - larger.input_seconds)

@@ -1,0 +1,202 @@
+"""What exposed communication is due to: its start, rate, buckets, overlap or size.
+
+Each remedy is a step scheduled by the predictor from what was measured: the backward pass, when
+each message was handed over, what it took.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from paceline.hardware.profile import MachineProfile
+from paceline.plan.synchronisation import MIB, Policy, Synchronisation
+from paceline.predictor.collectives import MeasuredCurve
+from paceline.predictor.replica_step import replica_step
+from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
+from paceline.step import MessageProfile, StepProfile
+
+USUAL_START_SECONDS = 1e-3
+"""A collective on one machine that takes longer to start is slow, where no probe says better."""
+USUAL_BANDWIDTH = 0.4e9
+"""Bytes/s of messages (bus bandwidth) below which a machine's own link is slow, likewise."""
+ABNORMAL = 3.0
+"""Messages that take so many times what the probe says: the probe has the machine to itself."""
+BUCKETS = tuple(size * MIB for size in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 25))
+"""Sizes of buckets that are tried."""
+_PIECES = 32
+_LARGER = 2.0
+
+
+@dataclass(frozen=True)
+class MessageCost:
+    """A message takes ``start_seconds`` and ``seconds_per_byte`` for each byte.
+
+    ``told_apart`` says whether sizes differ enough to know one from the other.
+    """
+
+    start_seconds: float
+    seconds_per_byte: float
+    told_apart: bool = True
+
+    def seconds(self, size_bytes: float) -> float:
+        """Seconds of one message."""
+        return self.start_seconds + self.seconds_per_byte * size_bytes
+
+
+@dataclass(frozen=True)
+class MeasuredExchange:
+    """The messages of a measured step, and the backward pass that hides them (seconds).
+
+    ``backward_end_seconds`` counts from the beginning of the step, as messages do.
+    ``handling_seconds`` is what messages cost the backward pass itself. ``expected`` is what a
+    message should cost on such a link.
+    """
+
+    backward_seconds: float
+    backward_end_seconds: float
+    messages: tuple[MessageProfile, ...]
+    cost: MessageCost
+    expected: MessageCost
+    handling_seconds: float = 0.0
+
+    @property
+    def size_bytes(self) -> float:
+        """Bytes of a rank in a step."""
+        return math.fsum(message.size_bytes for message in self.messages)
+
+    @property
+    def after_backward(self) -> bool:
+        """Whether no message leaves before the backward pass has nearly ended."""
+        return min(self._handed) > 0.9 * self.backward_seconds
+
+    @property
+    def exposed_seconds(self) -> float:
+        """What is not hidden as things are, by the predictor's schedule."""
+        return self.added_seconds(self.cost) - self.handling_seconds
+
+    def added_seconds(self, cost: MessageCost, size_factor: float = 1.0) -> float:
+        """What the exchange adds to the backward pass with messages of another cost."""
+        ends = [0.0, *sorted(self._handed)]
+        layers = [
+            LayerTime(str(index), 0.0, end - begin, message.size_bytes * size_factor)
+            for index, (message, begin, end) in enumerate(
+                zip(self.messages, ends, ends[1:], strict=False)
+            )
+        ]
+        layers.append(LayerTime("rest", 0.0, max(0.0, self.backward_seconds - ends[-1])))
+        return self._scheduled(layers, Synchronisation(Policy.PER_TENSOR), cost)
+
+    def added_with_buckets(self, bucket_bytes: float, cost: MessageCost) -> float:
+        """What it adds with gradients that get ready evenly, sent in buckets of this size."""
+        count = max(_PIECES, min(4096, math.ceil(_LARGER * self.size_bytes / bucket_bytes)))
+        layers = [
+            LayerTime(str(index), 0.0, self.backward_seconds / count, self.size_bytes / count)
+            for index in range(count)
+        ]
+        return self._scheduled(layers, Synchronisation().with_bucket(bucket_bytes), cost)
+
+    def best_buckets(self, cost: MessageCost) -> tuple[float, float]:
+        """The size of bucket (bytes) that adds least to the step, and what it then adds."""
+        tried = {size: self.added_with_buckets(size, cost) for size in BUCKETS}
+        best = min(tried, key=lambda size: (tried[size], -size))
+        return best, tried[best]
+
+    @property
+    def _handed(self) -> list[float]:
+        """When each message is handed over, from the beginning of the backward pass."""
+        seen = self.backward_seconds + self.handling_seconds
+        begin = self.backward_end_seconds - seen
+        shares = [(message.ready_seconds - begin) / seen for message in self.messages]
+        return [min(1.0, max(0.0, share)) * self.backward_seconds for share in shares]
+
+    def _scheduled(
+        self, layers: Sequence[LayerTime], policy: Synchronisation, cost: MessageCost
+    ) -> float:
+        exchange = GradientExchange(policy, cost.seconds)
+        costs = StepCosts(message_overhead_seconds=self.handling_seconds / len(self.messages))
+        step = replica_step(layers[::-1], exchange, costs)
+        return step.seconds - self.backward_seconds
+
+
+def measured_exchange(
+    profile: StepProfile,
+    backward_seconds: float,
+    handling_seconds: float,
+    ranks: int,
+    nodes: int,
+    machine: MachineProfile | None,
+) -> MeasuredExchange | None:
+    """The exchange of gradients; None where no message was seen or nothing tells their sizes.
+
+    What leaves before the backward pass (buffers, say) has no gradients.
+    """
+    begin = profile.backward_end_seconds - backward_seconds - handling_seconds
+    messages = tuple(
+        message
+        for message in profile.messages
+        if message.size_bytes > 0 and message.ready_seconds > begin
+    )
+    if not messages or ranks < 2 or backward_seconds <= 0:
+        return None
+    usual = expected_cost(messages, ranks, machine) if nodes == 1 else None
+    cost = fitted_cost(messages, usual)
+    return MeasuredExchange(
+        backward_seconds,
+        profile.backward_end_seconds,
+        messages,
+        cost,
+        usual or cost,
+        handling_seconds,
+    )
+
+
+def fitted_cost(messages: Sequence[MessageProfile], usual: MessageCost | None) -> MessageCost:
+    """Least squares on what each message took, neither part below zero.
+
+    Messages of one size cannot tell a slow start from a low rate, nor can messages that were
+    under way together, whose times do not follow their sizes: then the start is taken to be the
+    usual one. No start is longer than the quickest message.
+    """
+    sizes = [message.size_bytes for message in messages]
+    times = [message.seconds for message in messages]
+    quickest = min(times)
+    alike = max(times) < _LARGER * quickest
+    if max(sizes) >= _LARGER * min(sizes):
+        slope, intercept = statistics.linear_regression(sizes, times)
+        if slope > 0 or alike:
+            start = min(max(0.0, intercept), quickest)
+            return MessageCost(start, _rate(sizes, times, start))
+    start = min(quickest, usual.start_seconds if usual is not None else 0.0)
+    return MessageCost(start, _rate(sizes, times, start), told_apart=False)
+
+
+def _rate(sizes: Sequence[float], times: Sequence[float], start: float) -> float:
+    """Seconds per byte once messages have started."""
+    return max(0.0, math.fsum(times) - start * len(times)) / math.fsum(sizes)
+
+
+def expected_cost(
+    messages: Sequence[MessageProfile], ranks: int, machine: MachineProfile | None
+) -> MessageCost:
+    """What messages of these sizes should cost between ranks of one machine."""
+    points = machine.all_reduce.get(ranks) if machine is not None else None
+    if not points:
+        per_byte = 2.0 * (ranks - 1) / ranks / USUAL_BANDWIDTH
+        return MessageCost(USUAL_START_SECONDS, per_byte)
+    curve = MeasuredCurve.through([(point.size_bytes, point.seconds) for point in points])
+    start = float(curve(points[0].size_bytes))
+    largest = max(message.size_bytes for message in messages)
+    rate = max(0.0, float(curve(max(largest, MIB))) - start) / max(largest, MIB)
+    return MessageCost(ABNORMAL * start, ABNORMAL * rate)
+
+
+def with_usual_start(cost: MessageCost, expected: MessageCost) -> MessageCost:
+    """The same rate with a start no longer than expected."""
+    return replace(cost, start_seconds=min(cost.start_seconds, expected.start_seconds))
+
+
+def with_usual_rate(cost: MessageCost, expected: MessageCost) -> MessageCost:
+    """The same start with a rate no lower than expected."""
+    per_byte = min(cost.seconds_per_byte, expected.seconds_per_byte)
+    return replace(cost, seconds_per_byte=per_byte)

@@ -1,0 +1,134 @@
+"""One configuration as its launches saw it: how long, by rank and phase, and on which cores."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.analyse.groups import LaunchGroup, job_key
+from paceline.step import Phase, RankProfile, StepProfile, combined, profile_steps
+from paceline.store import Launch, Status
+
+_SOME_CORE = 0.2
+"""Part of a core that others may use without being a reason."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Launches of one configuration, and the profiles of those whose steps were looked into.
+
+    ``group`` gives the length of the step; ``profiles`` are of the same launches or of
+    instrumented ones beside them. ``cpu_seconds`` is the CPU time of each rank per step, of the
+    launches that the profiles are of (empty where unknown, and for steps on an accelerator, where
+    a host that waits is healthy). ``parts`` are means of parts of the step that were run alone.
+    """
+
+    group: LaunchGroup
+    profiles: tuple[StepProfile, ...]
+    cpu_seconds: dict[int, float]
+    parts: dict[str, float]
+
+    @property
+    def launch(self) -> Launch:
+        """A launch of the configuration."""
+        return self.group.first
+
+    @property
+    def processes(self) -> int:
+        """Ranks in all."""
+        return self.launch.world_size
+
+    @property
+    def profile(self) -> StepProfile | None:
+        """The mean of the profiles; None where no step was looked into."""
+        return combined(self.profiles)
+
+    @property
+    def input_seconds(self) -> float:
+        """Input that nothing hides, of the usual rank; 0 where it is not known."""
+        return 0.0 if self.profile is None else self.profile.usual.seconds(Phase.INPUT)
+
+    @property
+    def cores(self) -> set[int]:
+        """Cores that any rank may run on; empty where unknown."""
+        return {core for rank in self.launch.outcome.facts.get("cores") or () for core in rank}
+
+    @property
+    def confined(self) -> bool:
+        """Whether ranks of a machine may run on fewer cores than they are."""
+        return 0 < len(self.cores) < self.processes / self.launch.nodes
+
+    @property
+    def short_of_cores(self) -> bool:
+        """Whether ranks, or they and other programs, had fewer cores than they could use."""
+        launch = self.launch
+        available = len(self.cores) or int(launch.environment.get("cores") or 0)
+        others = float(launch.outcome.facts.get("other_busy_cores") or 0.0)
+        return available > 0 and self.processes / launch.nodes + others > available + _SOME_CORE
+
+    @property
+    def noise_seconds(self) -> float:
+        """How far the mean step may be off: twice its standard error, over launches or steps."""
+        step = self.group.step
+        if step.launches > 1:
+            return 2.0 * step.standard_deviation / math.sqrt(step.launches)
+        ranks = [r.wall_seconds[self.launch.warmup_steps :] for r in self.launch.outcome.ranks]
+        steps = [max(one) for one in zip(*ranks, strict=False)]
+        return 2.0 * statistics.stdev(steps) / math.sqrt(len(steps)) if len(steps) > 1 else 0.0
+
+
+def observed(group: LaunchGroup, launches: Sequence[Launch]) -> Observed:
+    """A configuration with what any launch of it, timed or not, tells of the inside of a step."""
+    beside = [one for one in launches if _same_configuration(one, group.first)]
+    own = [one for one in group.launches if launch_profile(one) is not None]
+    seen = own or [one for one in beside if launch_profile(one) is not None]
+    profiles = tuple(p for p in map(launch_profile, seen) if p is not None)
+    parts: dict[str, list[float]] = next(
+        (one.outcome.facts["parts"] for one in beside if "parts" in one.outcome.facts), {}
+    )
+    return Observed(
+        group,
+        profiles,
+        _cpu_seconds(seen or group.launches),
+        {name: statistics.fmean(rounds) for name, rounds in parts.items() if rounds},
+    )
+
+
+def launch_profile(launch: Launch) -> StepProfile | None:
+    """Means over the launch's steps; of older records and single steps, that of the one kept."""
+    if launch.instrument == "layers":
+        return None
+    document = launch.outcome.facts.get("profile")
+    if document is not None:
+        return StepProfile.from_json(document)
+    timeline = launch.outcome.timeline
+    return None if timeline is None else profile_steps([timeline])
+
+
+def computing_seconds(rank: RankProfile) -> float:
+    """What a rank computes in a step, without what it waits for input."""
+    return rank.computing_seconds - rank.seconds(Phase.INPUT)
+
+
+def _same_configuration(launch: Launch, other: Launch) -> bool:
+    return (
+        launch.status is Status.FINISHED
+        and job_key(launch) == job_key(other)
+        and launch.world_size == other.world_size
+        and launch.nodes == other.nodes
+        and (launch.synchronised or launch.world_size == 1)
+        and launch.job.get("bucket_bytes") == other.job.get("bucket_bytes")
+    )
+
+
+def _cpu_seconds(launches: Sequence[Launch]) -> dict[int, float]:
+    found: dict[int, list[float]] = {}
+    for launch in launches:
+        memory = launch.outcome.facts.get("memory") or ()
+        if launch.job.get("device", "cpu") != "cpu" or any("device_bytes" in m for m in memory):
+            return {}
+        for rank in launch.outcome.ranks:
+            counted = rank.cpu_seconds[launch.warmup_steps :]
+            if counted and math.fsum(counted) > 0:
+                found.setdefault(rank.rank, []).append(statistics.fmean(counted))
+    return {rank: statistics.fmean(values) for rank, values in found.items()}

@@ -1,0 +1,125 @@
+"""A trace as lines, tables and JSON."""
+
+from typing import Any
+
+from paceline.analyse.repairs import Repair
+from paceline.analyse.trace_analysis import TraceAnalysis
+from paceline.report.table import Column, Table
+from paceline.step import StepProfile
+from paceline.units import format_bandwidth, format_bytes, format_seconds
+
+SHOWN_REPAIRS = 4
+
+
+def trace_lines(found: TraceAnalysis) -> list[str]:
+    """What was read, and the verdict."""
+    trace, repairs, profile = found.trace, found.repairs, found.profile
+    ranks = len(profile.ranks)
+    head = (
+        f"{trace.program} trace: {len(trace.training_steps)} steps of {ranks} "
+        f"rank{'s' if ranks != 1 else ''}, {format_seconds(profile.step_seconds)} per step"
+    )
+    lines = [head]
+    if ranks > 1:
+        lines.append(
+            f"Like operations of unlike length cost {repairs.slowdown - 1:.1%} (slowdown "
+            f"{repairs.slowdown:.3f}): {format_seconds(repairs.replayed_seconds)} played again, "
+            f"{format_seconds(repairs.ideal_seconds)} if each took what is usual for it; delays "
+            f"between operations cost {repairs.launching - 1:.1%}."
+        )
+        lines.append(verdict(found))
+    exposed, step = profile.exposed_seconds, profile.step_seconds
+    if profile.messages or exposed > 0:
+        busy = exposed + profile.hidden_seconds
+        lines.append(
+            f"Communication: {format_seconds(exposed)} exposed ({exposed / step:.0%} of the step), "
+            f"{format_seconds(profile.hidden_seconds)} hidden"
+            + (f" ({profile.hidden_seconds / busy:.0%} overlapped)." if busy > 0 else ".")
+        )
+    return lines
+
+
+def verdict(found: TraceAnalysis) -> str:
+    """The place whose repair gains most, in one sentence."""
+    cause = found.repairs.cause
+    if cause is None:
+        return "No rank or place is slow: none gains more than 1 % by being repaired alone."
+    return (
+        f"{cause.what} is slow: repaired alone, the step takes "
+        f"{format_seconds(cause.step_seconds)} ({cause.speed_up:.3f} times as fast)."
+    )
+
+
+def repairs_table(found: TraceAnalysis) -> Table | None:
+    """The best repairs of each kind: by place, by rank, by operation."""
+    rows: list[tuple[str, str, float, float]] = []
+    for group in dict.fromkeys(one.group for one in found.repairs.repairs):
+        own = [one for one in found.repairs.repairs if one.group == group]
+        rows += [(group, one.what, one.step_seconds, one.speed_up) for one in own[:SHOWN_REPAIRS]]
+    if not rows:
+        return None
+    return Table(
+        (
+            Column("by"),
+            Column("repaired"),
+            Column("step", "ms", scale=1e3, decimals=1),
+            Column("speed-up", decimals=3),
+        ),
+        tuple(rows),
+        title="What repairing one thing alone is worth",
+        note="Repaired: as long as the same operation is in the mean over ranks and steps; "
+        "messages, the median. The best of each kind; --json has all.",
+    )
+
+
+def messages_lines(profile: StepProfile) -> list[str]:
+    """Number, size and rate of the messages of a step, where their sizes are known."""
+    sizes = [message for message in profile.messages if message.size_bytes > 0]
+    if not sizes:
+        return []
+    total, seconds = sum(m.size_bytes for m in sizes), sum(m.seconds for m in sizes)
+    rate = f", {format_bandwidth(total / seconds)} once all ranks are there" if seconds > 0 else ""
+    return [
+        f"Messages: {len(sizes)} of {format_bytes(total)} in all, the largest "
+        f"{format_bytes(max(m.size_bytes for m in sizes))}{rate}."
+    ]
+
+
+def trace_json(found: TraceAnalysis) -> dict[str, Any]:
+    """The same facts for programs."""
+    trace, repairs, profile = found.trace, found.repairs, found.profile
+    cause = repairs.cause
+    return {
+        "program": trace.program,
+        "steps": len(trace.training_steps),
+        "ranks": len(profile.ranks),
+        "unread": trace.unread,
+        "warnings": list(trace.warnings),
+        "step_seconds": profile.step_seconds,
+        "exposed_communication_seconds": profile.exposed_seconds,
+        "hidden_communication_seconds": profile.hidden_seconds,
+        "replayed_seconds": repairs.replayed_seconds,
+        "ideal_seconds": repairs.ideal_seconds,
+        "slowdown": repairs.slowdown,
+        "launching": repairs.launching,
+        "cause": None if cause is None else cause.what,
+        "repairs": [_repair_json(one) for one in repairs.repairs],
+        "messages": [{"size_bytes": m.size_bytes, "seconds": m.seconds} for m in profile.messages],
+        "ranks_phases": [
+            {
+                "rank": rank.rank,
+                "last_share": rank.last_share,
+                **{f"{phase}_seconds": seconds for phase, seconds in rank.phases.items()},
+            }
+            for rank in profile.ranks
+        ],
+    }
+
+
+def _repair_json(one: Repair) -> dict[str, Any]:
+    return {
+        "by": one.group,
+        "repaired": one.what,
+        "step_seconds": one.step_seconds,
+        "speed_up": one.speed_up,
+    }

@@ -1,0 +1,49 @@
+"""Clocks of hosts are not aligned: ranks put on one clock by the messages that they share."""
+
+import statistics
+
+from paceline.step.task import Phase, Step
+
+
+def on_one_clock(step: Step) -> Step:
+    """The step with each rank moved so that messages of all ranks end at the same moments.
+
+    A collective ends on all ranks together, whatever their clocks say. Ranks that share no
+    message with the first keep their beginning.
+    """
+    ends = _message_ends(step)
+    if len(ends) < 2:
+        return step
+    first = ends[min(ends)]
+    moved = {
+        rank: statistics.median(first[key] - own[key] for key in own.keys() & first.keys())
+        for rank, own in ends.items()
+        if own.keys() & first.keys()
+    }
+    starts = [
+        start + moved.get(task.rank, 0.0)
+        for task, start in zip(step.tasks, step.starts, strict=True)
+    ]
+    begin = min(starts)
+    return Step(
+        step.tasks,
+        tuple(start - begin for start in starts),
+        step.origin,
+        step.label,
+        step.metadata,
+    )
+
+
+def _message_ends(step: Step) -> dict[int, dict[tuple[str, int], float]]:
+    """When each message ended, by rank, name and how many of that name came before."""
+    found: dict[int, dict[tuple[str, int], float]] = {}
+    count: dict[tuple[int, str], int] = {}
+    order = sorted(range(len(step.tasks)), key=lambda index: step.starts[index])
+    for index in order:
+        task = step.tasks[index]
+        if task.phase is Phase.COMMUNICATE:
+            place = count.get((task.rank, task.name), 0)
+            count[task.rank, task.name] = place + 1
+            end = step.starts[index] + task.seconds
+            found.setdefault(task.rank, {})[task.name, place] = end
+    return found

@@ -1,0 +1,144 @@
+"""Which tasks of several ranks are one operation: collectives, and pairs of send and receive.
+
+Known by their ends: whoever comes first waits, and all leave together. So the spread of their ends
+is far below that of their starts, whatever the operation is called.
+"""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from paceline.step.task import Phase, Step
+
+TOGETHER = 0.3
+"""Spread of ends over spread of starts below which ranks leave together."""
+_CLOSE_SHARE = 0.05
+_LATE_SHARE = 0.005
+_SEND, _RECEIVE = "send", "recv"
+
+Place = Mapping[str, str]
+"""Where a rank stands: ``stage``, ``dp_rank`` and the like, by name."""
+Members = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Occurrence:
+    """One task of a step: its index, its rank, when it began and ended (seconds)."""
+
+    task: int
+    rank: int
+    start: float
+    end: float
+
+
+def peer_groups(steps: Sequence[Step], places: Mapping[int, Place]) -> list[list[Members]]:
+    """For each step, the tasks that are one operation of several ranks (indices of tasks).
+
+    Tasks are matched by name and by their order on each rank. Ranks that share a place (the same
+    stage, say) are tried as a group after all ranks together; the largest group that leaves
+    together is taken.
+    """
+    by_name = [_occurrences(step) for step in steps]
+    names = dict.fromkeys(name for own in by_name for name in own)
+    found: list[list[Members]] = [[] for _ in steps]
+    length = statistics.fmean(step.seconds for step in steps) if steps else 0.0
+    for phase, name in names:
+        own = [step.get((phase, name), {}) for step in by_name]
+        if _SEND in name:
+            others = [step.get((phase, name.replace(_SEND, _RECEIVE)), {}) for step in by_name]
+            groups = _pairs(own, others)
+        elif _RECEIVE in name:
+            continue
+        else:
+            groups = _collectives(own, places, phase is Phase.COMMUNICATE, length)
+        for step, members in zip(found, groups, strict=True):
+            step.extend(members)
+    return found
+
+
+def _occurrences(step: Step) -> dict[tuple[Phase, str], dict[int, list[_Occurrence]]]:
+    """Tasks by phase and name, then by rank in the order of their starts."""
+    found: dict[tuple[Phase, str], dict[int, list[_Occurrence]]] = {}
+    for index, (task, start) in enumerate(zip(step.tasks, step.starts, strict=True)):
+        one = _Occurrence(index, task.rank, start, start + task.seconds)
+        found.setdefault((task.phase, task.name), {}).setdefault(task.rank, []).append(one)
+    for ranks in found.values():
+        for own in ranks.values():
+            own.sort(key=lambda one: (one.start, one.end))
+    return found
+
+
+def _collectives(
+    steps: Sequence[Mapping[int, list[_Occurrence]]],
+    places: Mapping[int, Place],
+    communicates: bool,
+    step_seconds: float,
+) -> list[list[Members]]:
+    columns = dict.fromkeys(name for place in places.values() for name in place)
+    for column in ("", *columns):
+        matched = [_matched(step, places, column) for step in steps]
+        groups = [group for step in matched for group in step]
+        if groups and _leave_together(groups, communicates, step_seconds):
+            return [[tuple(one.task for one in group) for group in step] for step in matched]
+    return [[] for _ in steps]
+
+
+def _matched(
+    ranks: Mapping[int, list[_Occurrence]], places: Mapping[int, Place], column: str
+) -> list[tuple[_Occurrence, ...]]:
+    """The k-th tasks of the ranks that share a place; those of ranks that took part as often."""
+    by_place: dict[str, list[list[_Occurrence]]] = {}
+    for rank, own in ranks.items():
+        place = places.get(rank, {}).get(column, "") if column else ""
+        by_place.setdefault(place, []).append(own)
+    return [
+        together
+        for lists in by_place.values()
+        if len(lists) > 1 and len({len(own) for own in lists}) == 1
+        for together in zip(*lists, strict=True)
+    ]
+
+
+def _leave_together(
+    groups: Iterable[tuple[_Occurrence, ...]], communicates: bool, step_seconds: float
+) -> bool:
+    """Whether ends lie much closer than starts; of named messages, or close by themselves."""
+    starts, ends, lengths = [], [], []
+    for group in groups:
+        starts.append(_spread(one.start for one in group))
+        ends.append(_spread(one.end for one in group))
+        lengths.append(min(one.end - one.start for one in group))
+    late, apart = statistics.median(starts), statistics.median(ends)
+    if late > _LATE_SHARE * step_seconds and apart < TOGETHER * late:
+        return True
+    return communicates and apart <= max(
+        TOGETHER * late, _CLOSE_SHARE * statistics.median(lengths), 1e-9
+    )
+
+
+def _pairs(
+    sends: Sequence[Mapping[int, list[_Occurrence]]],
+    receives: Sequence[Mapping[int, list[_Occurrence]]],
+) -> list[list[Members]]:
+    """Each rank's sends with the receives of the rank whose ends lie nearest to theirs."""
+    found: list[list[Members]] = []
+    for own, others in zip(sends, receives, strict=True):
+        taken: list[Members] = []
+        free = dict(others)
+        for rank, sent in own.items():
+            gaps = {
+                other: statistics.median(abs(a.end - b.end) for a, b in zip(sent, got, strict=True))
+                for other, got in free.items()
+                if other != rank and len(got) == len(sent)
+            }
+            if gaps:
+                nearest = min(gaps, key=lambda other: gaps[other])
+                got = free.pop(nearest)
+                taken += [(a.task, b.task) for a, b in zip(sent, got, strict=True)]
+        found.append(taken)
+    return found
+
+
+def _spread(moments: Iterable[float]) -> float:
+    known = list(moments)
+    return max(known) - min(known)

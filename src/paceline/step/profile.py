@@ -1,0 +1,253 @@
+"""Many steps of a job in a few numbers: means by rank and phase, and who waits for whom."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from paceline.step.breakdown import Breakdown, breakdown
+from paceline.step.task import Phase, Step
+
+_NOT_COMPUTING = (Phase.COMMUNICATE, Phase.WAIT)
+
+
+@dataclass(frozen=True)
+class RankProfile:
+    """What one rank did in a mean step, seconds by phase; each moment counts once.
+
+    ``last_share`` is the part of the steps in which it computed longest of all ranks: collectives
+    make ranks end together, so the culprit is known by how little it waits.
+    """
+
+    rank: int
+    phases: Mapping[Phase, float]
+    last_share: float
+
+    def seconds(self, *phases: Phase) -> float:
+        """Seconds of these phases together."""
+        return math.fsum(self.phases.get(phase, 0.0) for phase in phases)
+
+    @property
+    def computing_seconds(self) -> float:
+        """Everything but messages that nothing hides and waiting."""
+        return math.fsum(s for phase, s in self.phases.items() if phase not in _NOT_COMPUTING)
+
+
+@dataclass(frozen=True)
+class MessageProfile:
+    """One message of a step: its bytes, when its last rank handed it over, and what it took.
+
+    ``ready_seconds`` counts from the beginning of the step. ``seconds`` counts from when every
+    rank was there and the message before had ended: what the network takes, without waiting.
+    """
+
+    size_bytes: float
+    ready_seconds: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StepProfile:
+    """Means over ``steps`` steps, seconds.
+
+    ``step_seconds`` is the step of its slowest rank, ``slowest_seconds`` the longest computing of
+    any rank, ``exposed_seconds`` what that rank spends on messages alone: it comes last, so this
+    is communication and no waiting. What is left of the step is ``idle_seconds``.
+    ``backward_end_seconds`` is when it has computed its last gradient, from the step's beginning.
+    """
+
+    steps: int
+    step_seconds: float
+    slowest_seconds: float
+    exposed_seconds: float
+    hidden_seconds: float
+    backward_end_seconds: float
+    ranks: tuple[RankProfile, ...]
+    messages: tuple[MessageProfile, ...] = ()
+
+    @property
+    def idle_seconds(self) -> float:
+        """When nothing runs on the rank that computes longest."""
+        return self.step_seconds - self.slowest_seconds - self.exposed_seconds
+
+    @property
+    def slowest(self) -> RankProfile:
+        """The rank that computes longest in the mean step: the culprit, if there is one."""
+        return max(self.ranks, key=lambda rank: rank.computing_seconds)
+
+    @property
+    def usual(self) -> RankProfile:
+        """The median of the ranks beside the slowest; the only rank where there is one."""
+        others = [rank for rank in self.ranks if rank is not self.slowest]
+        ordered = sorted(others, key=lambda rank: rank.computing_seconds)
+        return ordered[len(ordered) // 2] if ordered else self.slowest
+
+    @property
+    def straggling_seconds(self) -> float:
+        """How much longer the slowest rank computes than the usual one, in the mean step."""
+        return self.slowest.computing_seconds - self.usual.computing_seconds
+
+    @property
+    def jitter_seconds(self) -> float:
+        """What the step loses because another rank is the slowest each time."""
+        return max(0.0, self.slowest_seconds - self.slowest.computing_seconds)
+
+    @property
+    def message_bytes(self) -> float:
+        """Bytes that a rank sends in a step."""
+        return math.fsum(message.size_bytes for message in self.messages)
+
+    def to_json(self) -> dict[str, Any]:
+        """The profile as JSON values."""
+        return {
+            **{name: value for name, value in vars(self).items() if isinstance(value, float | int)},
+            "ranks": [
+                {**asdict(rank), "phases": {str(p): s for p, s in rank.phases.items()}}
+                for rank in self.ranks
+            ],
+            "messages": [asdict(message) for message in self.messages],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "StepProfile":
+        """The profile that `to_json` wrote."""
+        ranks = tuple(
+            RankProfile(
+                int(rank["rank"]),
+                {Phase(phase): float(value) for phase, value in rank["phases"].items()},
+                float(rank["last_share"]),
+            )
+            for rank in document["ranks"]
+        )
+        messages = tuple(MessageProfile(**message) for message in document["messages"])
+        return cls(**{**document, "ranks": ranks, "messages": messages})
+
+
+def profile_steps(steps: Iterable[Step]) -> StepProfile | None:
+    """Means over steps that have the same ranks; None where there is no step."""
+    seen: list[dict[int, Breakdown]] = []
+    messages: list[list[MessageProfile]] = []
+    backward: list[dict[int, float]] = []
+    for step in steps:
+        ranks = step.ranks
+        if ranks and step.seconds > 0 and (not seen or ranks == sorted(seen[0])):
+            seen.append({rank: breakdown(step, rank) for rank in ranks})
+            messages.append(_messages(step))
+            backward.append(_backward_ends(step))
+    if not seen:
+        return None
+    computing = [{rank: _computing(parts) for rank, parts in step.items()} for step in seen]
+    last = [max(one, key=lambda rank: one[rank]) for one in computing]
+    critical = [step[rank] for step, rank in zip(seen, last, strict=True)]
+    return StepProfile(
+        steps=len(seen),
+        step_seconds=statistics.fmean(parts.step_seconds for parts in critical),
+        slowest_seconds=statistics.fmean(_computing(parts) for parts in critical),
+        exposed_seconds=statistics.fmean(p.exposed_communication_seconds for p in critical),
+        hidden_seconds=statistics.fmean(p.hidden_communication_seconds for p in critical),
+        backward_end_seconds=statistics.fmean(
+            ends.get(rank, 0.0) for ends, rank in zip(backward, last, strict=True)
+        ),
+        ranks=tuple(
+            RankProfile(
+                rank, _mean_phases([step[rank] for step in seen]), last.count(rank) / len(last)
+            )
+            for rank in sorted(seen[0])
+        ),
+        messages=_mean_messages(messages),
+    )
+
+
+def combined(profiles: Sequence[StepProfile]) -> StepProfile | None:
+    """The mean of profiles of one configuration, each counted once; None where there is none."""
+    first = profiles[0] if profiles else None
+    if first is None or len(profiles) == 1:
+        return first
+    same = [one for one in profiles if len(one.ranks) == len(first.ranks)]
+
+    def mean(name: str) -> float:
+        return statistics.fmean(getattr(one, name) for one in same)
+
+    phases = dict.fromkeys(phase for one in same for rank in one.ranks for phase in rank.phases)
+    return StepProfile(
+        steps=sum(one.steps for one in same),
+        step_seconds=mean("step_seconds"),
+        slowest_seconds=mean("slowest_seconds"),
+        exposed_seconds=mean("exposed_seconds"),
+        hidden_seconds=mean("hidden_seconds"),
+        backward_end_seconds=mean("backward_end_seconds"),
+        ranks=tuple(
+            RankProfile(
+                ranks[0].rank,
+                {
+                    phase: statistics.fmean(rank.seconds(phase) for rank in ranks)
+                    for phase in phases
+                },
+                statistics.fmean(rank.last_share for rank in ranks),
+            )
+            for ranks in zip(*(one.ranks for one in same), strict=True)
+        ),
+        messages=_mean_messages([list(one.messages) for one in same]),
+    )
+
+
+def _computing(parts: Breakdown) -> float:
+    return math.fsum(s for phase, s in parts.exposed.items() if phase not in _NOT_COMPUTING)
+
+
+def _backward_ends(step: Step) -> dict[int, float]:
+    ends: dict[int, float] = {}
+    for task, end in zip(step.tasks, step.ends, strict=True):
+        if task.phase is Phase.BACKWARD:
+            ends[task.rank] = max(ends.get(task.rank, 0.0), end)
+    return ends
+
+
+def _mean_phases(parts: Sequence[Breakdown]) -> dict[Phase, float]:
+    phases = dict.fromkeys(phase for one in parts for phase in one.exposed)
+    return {
+        phase: math.fsum(one.exposed.get(phase, 0.0) for one in parts) / len(parts)
+        for phase in phases
+    }
+
+
+def _messages(step: Step) -> list[MessageProfile]:
+    """Messages of one step, matched by their order on each rank; none where ranks differ.
+
+    A collective ends on all ranks together, so the rank for which it was shortest came last.
+    """
+    by_rank: dict[int, list[tuple[float, float, float]]] = {rank: [] for rank in step.ranks}
+    for task, start in zip(step.tasks, step.starts, strict=True):
+        if task.phase is Phase.COMMUNICATE:
+            by_rank[task.rank].append((start, start + task.seconds, task.size_bytes))
+    lanes = [sorted(own) for own in by_rank.values()]
+    if len({len(own) for own in lanes}) != 1:
+        return []
+    found = []
+    ended = [0.0] * len(lanes)
+    for matched in zip(*lanes, strict=True):
+        taken = [
+            max(0.0, end - max(start, before))
+            for (start, end, _), before in zip(matched, ended, strict=True)
+        ]
+        latest = min(range(len(matched)), key=lambda place: taken[place])
+        start, _, size = matched[latest]
+        found.append(MessageProfile(size, start, taken[latest]))
+        ended = [max(before, end) for (_, end, _), before in zip(matched, ended, strict=True)]
+    return found
+
+
+def _mean_messages(steps: Sequence[list[MessageProfile]]) -> tuple[MessageProfile, ...]:
+    """Medians of the messages over the steps that have the usual number of them."""
+    count = Counter(map(len, steps)).most_common(1)[0][0]
+    usual = [messages for messages in steps if len(messages) == count]
+    return tuple(
+        MessageProfile(
+            statistics.median(message.size_bytes for message in same),
+            statistics.median(message.ready_seconds for message in same),
+            statistics.median(message.seconds for message in same),
+        )
+        for same in zip(*usual, strict=True)
+    )

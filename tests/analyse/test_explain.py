@@ -1,0 +1,223 @@
+"""Explanations of steps whose bottleneck is known, because it was built in."""
+
+from dataclasses import replace
+
+import pytest
+from builders import a_profile
+
+from paceline.analyse.diagnosis import Cause
+from paceline.analyse.explain import explain
+from paceline.step import Origin, Phase, Step, Task
+from seen_steps import seen_launch, seen_step
+
+MESSAGES = tuple((share, 2e6) for share in (0.25, 0.5, 0.75, 1.0))
+QUICK = {"start": 2e-4, "per_byte": 5e-10}
+"""A message of 2 MB takes 1.2 ms: 4 GB/s."""
+
+
+def alone(**rank):
+    return seen_launch(1, seen_step(rank))
+
+
+def together(*ranks, **how):
+    return seen_launch(2, seen_step(*ranks, **{"messages": MESSAGES, **QUICK, **how}))
+
+
+def first(*launches, **how):
+    explanation = explain(launches, **how)
+    assert explanation.waterfall.total_seconds == pytest.approx(explanation.measured.step.mean)
+    assert explanation.findings, "something is to be found"
+    return explanation.findings[0]
+
+
+def test_a_healthy_step_has_nothing_to_gain():
+    explanation = explain([alone(), together({}, {})])
+    assert explanation.findings == ()
+    assert explanation.efficiency > 0.97
+    assert explanation.waterfall.unexplained_seconds == pytest.approx(0.0, abs=1e-9)
+
+
+def test_input_that_is_slow_at_every_size_is_not_part_of_the_ideal():
+    launches = [alone(input=0.06), together({"input": 0.06}, {"input": 0.06})]
+    found = first(*launches)
+    assert found.cause is Cause.INPUT
+    assert found.seconds == pytest.approx(0.06)
+    assert explain(launches).waterfall.ideal_seconds == pytest.approx(0.091)
+    assert found.saved_seconds == pytest.approx(0.06), "one worker prepares a batch meanwhile"
+
+
+@pytest.mark.parametrize("where", ["forward", "backward", "update", "input"])
+def test_a_straggler_is_named_with_the_phase_in_which_it_is_slow(where):
+    usual = {"forward": 0.03, "backward": 0.06, "update": 0.001, "input": 0.0}
+    found = first(alone(), together({}, {where: usual[where] + 0.06}))
+    assert found.cause is Cause.STRAGGLER
+    assert f"rank 1 is slow in {where}" in found.verdict
+    assert found.seconds == pytest.approx(0.06, rel=0.1)
+
+
+def test_the_victim_waits_longest_and_is_not_blamed():
+    """Ranks end together: rank 0 has the longest messages because rank 1 comes late."""
+    explanation = explain([alone(), together({}, {"backward": 0.12})])
+    victim, culprit = explanation.profile.ranks
+    assert victim.seconds(Phase.COMMUNICATE) > culprit.seconds(Phase.COMMUNICATE)
+    assert explanation.profile.slowest is culprit or explanation.profile.slowest == culprit
+    assert culprit.last_share == 1.0
+
+
+def test_a_slow_link_is_told_from_a_large_gradient():
+    slow = first(alone(), together({}, {}, per_byte=4e-8))
+    assert slow.cause is Cause.LINK
+    assert slow.seconds == pytest.approx(4 * 2e6 * 4e-8 - 0.045, rel=0.2)
+    large = tuple((share, 2e8) for share, _ in MESSAGES)
+    on_device = seen_launch(2, seen_step({}, {}, messages=large, **QUICK), cpu=0.01)
+    found = first(seen_launch(1, seen_step({}), cpu=0.01), on_device)
+    assert found.cause is Cause.VOLUME
+    assert found.seconds == pytest.approx(4 * 0.1 - 0.045, rel=0.2)
+
+
+def test_what_is_usual_comes_from_the_probe_where_there_is_one():
+    """83 MB/s are slow by themselves, and no wonder in training where a probe saw 200 MB/s."""
+    launches = [alone(), together({}, {}, per_byte=1.2e-8)]
+    assert first(*launches).cause is Cause.LINK
+    causes = {one.cause for one in explain(launches, profile=a_profile()).findings}
+    assert Cause.LINK not in causes
+    assert Cause.VOLUME in causes
+
+
+def test_a_slow_start_of_collectives_is_told_from_a_slow_link():
+    sizes = ((0.3, 1e6), (1.0, 8e6))
+    found = first(alone(), together({}, {}, messages=sizes, start=0.02))
+    assert found.cause is Cause.START
+    assert found.seconds == pytest.approx(0.02, rel=0.2)
+    assert "20.0 ms" in found.why
+
+
+def test_messages_of_one_size_do_not_tell_start_from_rate_which_is_said():
+    found = first(alone(), together({}, {}, start=0.03))
+    assert found.cause is Cause.LINK
+    assert "or each message starts late" in found.verdict
+
+
+def test_tiny_buckets_slow_the_backward_pass():
+    many = tuple(((n + 1) / 100, 8e4) for n in range(100))
+    found = first(alone(), together({}, {}, messages=many, handling=3e-4))
+    assert found.cause is Cause.BUCKETS
+    assert "too many" in found.verdict
+    assert found.seconds == pytest.approx(0.03, rel=0.2)
+
+
+def test_gradients_sent_after_backward_are_told():
+    found = first(alone(), together({}, {}, per_byte=2e-9, after_backward=True))
+    assert found.cause is Cause.OVERLAP
+    assert found.seconds == pytest.approx(4 * 2e6 * 2e-9, rel=0.3)
+
+
+def test_processes_on_one_core_wait_for_it():
+    slow = {"forward": 0.06, "backward": 0.12, "update": 0.002}
+    one = seen_launch(1, seen_step({}), cpu=0.091)
+    both = seen_step(slow, slow, messages=MESSAGES, **QUICK)
+    found = first(one, seen_launch(2, both, cpu=0.092, cores=[0]))
+    assert found.cause is Cause.CORES
+    assert "2 processes may run on 1 core only" in found.verdict
+    assert found.seconds == pytest.approx(0.091, rel=0.1)
+
+
+def test_what_cpu_time_does_not_explain_is_shared_memory():
+    slow = {"forward": 0.036, "backward": 0.072}
+    one = seen_launch(1, seen_step({}), cpu=0.091)
+    both = seen_step(slow, slow, messages=MESSAGES, **QUICK)
+    explanation = explain([one, seen_launch(2, both, cpu=0.109, cores=[0, 1])])
+    labels = {item.label: item.seconds for item in explanation.waterfall.items}
+    assert labels["sharing the machine"] == pytest.approx(0.018, rel=0.1)
+    assert "waiting for a core" not in labels
+    assert explanation.findings == (), "nothing can be done about it here"
+
+
+def test_a_tiny_batch_moves_weights_and_little_else():
+    tiny = {"forward": 0.001, "backward": 0.003}
+    one = seen_launch(1, seen_step(tiny), cpu=0.005)
+    both = seen_step(tiny, tiny, messages=((0.3, 1e6), (1.0, 8e6)), **QUICK)
+    found = first(one, seen_launch(2, both, cpu=0.006))
+    assert found.cause is Cause.BATCH
+    assert found.saved_seconds > 0.7 * found.seconds
+
+
+def test_fewer_samples_per_process_in_strong_scaling_are_a_cause_of_their_own():
+    whole = seen_launch(1, seen_step({"forward": 0.04, "backward": 0.08}), batch_per_rank=128)
+    half = seen_launch(2, seen_step({}))
+    both = seen_launch(3, seen_step({}, {}, messages=MESSAGES, **QUICK))
+    explanation = explain([whole, half, both])
+    labels = {item.label: item.seconds for item in explanation.waterfall.items}
+    assert labels["smaller batch per device"] == pytest.approx(0.091 - 0.121 / 2)
+    assert explanation.findings[0].cause is Cause.BATCH
+
+
+def test_a_lone_run_is_explained_and_says_what_it_cannot_know():
+    run = replace(together({}, {"forward": 0.09}), job={"command": ["python", "train.py"]})
+    explanation = explain([run])
+    assert explanation.findings[0].cause is Cause.STRAGGLER
+    assert "paceline run --study s -- python" in explanation.missing[0]
+    single = explain([alone(input=0.06)])
+    assert single.findings[0].cause is Cause.INPUT
+    assert single.missing == ()
+
+
+def test_sleeping_is_not_waiting_for_a_core_without_a_reason_to_think_so():
+    """A host that waits for its accelerator uses little CPU time, and is healthy."""
+    step = seen_step({}, {}, messages=MESSAGES, **QUICK)
+    assert explain([seen_launch(2, step, cpu=0.01, cores=[0, 1])]).findings == ()
+    confined = explain([seen_launch(2, step, cpu=0.05, cores=[0])]).findings
+    assert confined[0].cause is Cause.CORES
+
+
+class TestWrongDiagnoses:
+    """What other tools get wrong, one test each."""
+
+    def test_summed_tasks_are_not_wall_time(self):
+        """Two messages under backward take 0.11 s in all, and expose next to nothing."""
+        under = ((0.1, 1e6), (0.3, 1e6))
+        step = seen_step({}, {}, messages=under, start=0.02)
+        explanation = explain([alone(), seen_launch(2, step)])
+        assert explanation.profile.hidden_seconds > 0.03
+        assert explanation.profile.exposed_seconds == pytest.approx(0.0, abs=1e-9)
+        assert explanation.findings == ()
+
+    def test_rank_0_is_not_representative(self):
+        ranks = [{}, {}, {}, {"input": 0.05}]
+        found = first(seen_launch(4, seen_step(*ranks, messages=MESSAGES, **QUICK)))
+        assert "rank 3 is slow in input" in found.verdict
+        seen = seen_step({}, messages=MESSAGES, **QUICK)
+        partly = replace(seen_launch(4, seen), world_size=4)
+        (words,) = [w for w in explain([partly]).missing if "need not be like" in w]
+        assert "3 of 4 ranks" in words
+
+    def test_exposed_is_not_blocking(self):
+        """What a victim waits inside a message is the culprit's computing, not the network's."""
+        explanation = explain([alone(), together({}, {"forward": 0.09})])
+        labels = {item.label: item.seconds for item in explanation.waterfall.items}
+        network = sum(s for label, s in labels.items() if label.startswith("exposed"))
+        assert explanation.profile.ranks[0].seconds(Phase.COMMUNICATE) > 0.06
+        assert network < 0.003
+
+    def test_clocks_of_hosts_are_not_aligned(self):
+        """Rank 1's clock is an hour ahead; its messages end when those of rank 0 do."""
+        from paceline.step.clocks import on_one_clock
+
+        step = seen_step({}, {"forward": 0.04}, messages=MESSAGES, **QUICK)
+        starts = [
+            start + 3600.0 * task.rank for task, start in zip(step.tasks, step.starts, strict=True)
+        ]
+        aligned = on_one_clock(Step(step.tasks, tuple(starts), Origin.MEASURED))
+        assert aligned.starts == pytest.approx(step.starts, abs=1e-6)
+
+    def test_unsampled_is_not_zero(self):
+        """A phase that nobody timed does not appear with 0 ms, and is not called free."""
+        tasks = (Task("forward", Phase.FORWARD, "compute", 0.05),)
+        launch = seen_launch(1, Step(tasks, (0.0,), Origin.MEASURED))
+        launch = replace(launch, instrument="none")
+        long = replace(
+            launch.outcome.ranks[0], wall_seconds=(9.0, *[0.2] * 6), cpu_seconds=(9.0, *[0.2] * 6)
+        )
+        explanation = explain([replace(launch, outcome=replace(launch.outcome, ranks=(long,)))])
+        assert Phase.INPUT not in explanation.profile.ranks[0].phases
+        assert explanation.waterfall.unexplained_seconds == pytest.approx(0.15)
