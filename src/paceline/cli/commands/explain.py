@@ -68,7 +68,7 @@ def command(
             document["utilisation"] = asdict(reached)
         emit_json("explain", 2, document)
         return
-    print_waterfall(found.waterfall, tables.explanation_title(found))
+    print_waterfall(tables.noted_waterfall(found), tables.explanation_title(found))
     phases = tables.phases_table(found)
     show(tables.finding_lines(found))
     show([*([phases] if phases else []), *tables.missing_lines(found)])
