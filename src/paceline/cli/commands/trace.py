@@ -85,4 +85,5 @@ def command(
     for words, path in (("Chrome trace", out), ("OTF2", otf2), ("Heat map", heatmap)):
         if path is not None:
             click.echo(f"{words}: {path}")
-    next_line(same_job("trace", out="step.json"), same_job("import", dry_run=True))
+    drawn = ("otf2", "heatmap")
+    next_line(same_job("trace", drop=drawn, out="step.json"), same_job("import", dry_run=True))

@@ -10,7 +10,7 @@ from paceline.measurement.traces.merge_ranks import merge_ranks
 from paceline.measurement.traces.parsed_trace import ParsedTrace
 from paceline.measurement.traces.regions import Region, region_trace
 from paceline.measurement.traces.spans import MOST_SPANS
-from paceline.step import Step
+from paceline.step import Step, Task
 
 NANOSECONDS = 1_000_000_000
 """Ticks of a second in archives that are written."""
@@ -41,7 +41,8 @@ def read_otf2(path: Path, rank: int = 0) -> ParsedTrace:
 def write_otf2(step: Step, directory: Path) -> Path:
     """Write a step as an archive: a location group per rank, a location per resource.
 
-    Ticks are nanoseconds; every task is a region called by its name, inside one of the step.
+    Ticks are nanoseconds; every task is a region called by its phase and name, beside one of the
+    whole step.
     """
     if directory.exists() and any(directory.iterdir()):
         raise InputError(f"{directory} is not empty", "name a directory that does not exist yet")
@@ -58,28 +59,23 @@ def _write_tasks(step: Step, archive: Any) -> None:
     node = archive.definitions.system_tree_node("job")
     names = dict.fromkeys(["train_step", *(f"{t.phase}: {t.name}" for t in step.tasks)])
     regions = {name: archive.definitions.region(name) for name in names}
+    lanes: dict[tuple[int, str], list[tuple[float, Task]]] = {}
+    for task, start in zip(step.tasks, step.starts, strict=True):
+        lanes.setdefault((task.rank, task.resource), []).append((start, task))
     for rank in step.ranks:
         group = archive.definitions.location_group(f"MPI Rank {rank}", system_tree_parent=node)
-        for lane in step.resources:
-            own = [
-                (start, task)
-                for task, start in zip(step.tasks, step.starts, strict=True)
-                if task.rank == rank and task.resource == lane
-            ]
-            own.sort(key=lambda pair: pair[0])
-            if not own:
+        whole = archive.event_writer("step", group=group)
+        whole.enter(0, regions["train_step"])
+        whole.leave(round(step.seconds * NANOSECONDS), regions["train_step"])
+        for (own, lane), placed in lanes.items():
+            if own != rank:
                 continue
-            writer = archive.event_writer(lane, group=group)
-            end = max(start + task.seconds for start, task in own)
-            writer.enter(0, regions["train_step"])
-            reached = 0
-            for start, task in own:
+            writer, reached = archive.event_writer(lane, group=group), 0
+            for start, task in sorted(placed, key=lambda pair: pair[0]):
                 begin = max(reached, round(start * NANOSECONDS))
                 reached = max(begin, round((start + task.seconds) * NANOSECONDS))
-                region = regions[f"{task.phase}: {task.name}"]
-                writer.enter(begin, region)
-                writer.leave(reached, region)
-            writer.leave(max(reached, round(end * NANOSECONDS)), regions["train_step"])
+                writer.enter(begin, regions[f"{task.phase}: {task.name}"])
+                writer.leave(reached, regions[f"{task.phase}: {task.name}"])
 
 
 _HINT = "name the archive's traces.otf2, or the directory that holds it"
