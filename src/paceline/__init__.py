@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from paceline.errors import PacelineError
 
 if TYPE_CHECKING:
-    from paceline.api.measuring import calibrate, compare, explain, measure, validate
+    from paceline.api.measuring import (
+        calibrate,
+        compare,
+        explain,
+        measure,
+        utilisation,
+        validate,
+    )
     from paceline.api.predictions import advise, predict, sweep, whatif
     from paceline.hardware import Cluster
     from paceline.measurement.recording import record
@@ -39,12 +46,20 @@ __all__ = [
     "predict",
     "record",
     "sweep",
+    "utilisation",
     "validate",
     "whatif",
 ]
 
 _HOMES = {
-    "paceline.api.measuring": ("calibrate", "compare", "explain", "measure", "validate"),
+    "paceline.api.measuring": (
+        "calibrate",
+        "compare",
+        "explain",
+        "measure",
+        "utilisation",
+        "validate",
+    ),
     "paceline.api.predictions": ("advise", "predict", "sweep", "whatif"),
     "paceline.hardware": ("Cluster",),
     "paceline.measurement.recording": ("record",),

@@ -1,5 +1,6 @@
 """Explanations of steps whose bottleneck is known, because it was built in."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -168,6 +169,22 @@ def test_sleeping_is_not_waiting_for_a_core_without_a_reason_to_think_so():
     assert explain([seen_launch(2, step, cpu=0.01, cores=[0, 1])]).findings == ()
     confined = explain([seen_launch(2, step, cpu=0.05, cores=[0])]).findings
     assert confined[0].cause is Cause.CORES
+
+
+def test_parts_have_an_interval_where_several_launches_tell():
+    launches = [
+        alone(),
+        *(
+            seen_launch(10 + n, seen_step({}, {"forward": 0.03 + late}, messages=MESSAGES, **QUICK))
+            for n, late in enumerate((0.05, 0.06, 0.07))
+        ),
+    ]
+    items = {item.label: item for item in explain(launches).waterfall.items}
+    straggler = items["rank 1 slower"]
+    assert straggler.seconds == pytest.approx(0.06)
+    assert straggler.half_width == pytest.approx(4.303 * 0.01 / 3**0.5, rel=0.01)
+    one = {item.label: item for item in explain(launches[:2]).waterfall.items}
+    assert math.isnan(one["rank 1 slower"].half_width)
 
 
 class TestWrongDiagnoses:

@@ -1,5 +1,6 @@
 """Why a step is as long as it is: the way to it from the ideal, and what would shorten it."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -66,8 +67,9 @@ def explain(
     inside = own.profile
     if inside is None:
         losses = _outside(own, alone, whole, beside, launches, profile)
-        return _explanation(own, alone, losses, None, (), _missing(own, alone, None, beside))
+        return _explanation(own, alone, [losses], None, (), _missing(own, alone, None, beside))
     losses = losses_of(inside, own, alone, whole, beside)
+    by_launch = [losses_of(one, own, alone, whole, beside) for one in own.profiles]
     exchange = measured_exchange(
         inside,
         inside.slowest.seconds(Phase.BACKWARD) - losses.handling,
@@ -77,9 +79,8 @@ def explain(
         profile,
     )
     case = Case(own, inside, losses, alone, exchange, profile)
-    return _explanation(
-        own, alone, losses, exchange, diagnoses(case), _missing(own, alone, inside, beside)
-    )
+    missing = _missing(own, alone, inside, beside)
+    return _explanation(own, alone, [losses, *by_launch], exchange, diagnoses(case), missing)
 
 
 def _chosen(groups: Sequence[LaunchGroup], processes: int | None) -> LaunchGroup:
@@ -163,18 +164,27 @@ def _predicted_exposure(
 def _explanation(
     own: Observed,
     alone: Observed | None,
-    losses: Losses,
+    losses: Sequence[Losses],
     exchange: MeasuredExchange | None,
     findings: tuple[Diagnosis, ...],
     missing: tuple[str, ...],
 ) -> Explanation:
+    """The explanation; ``losses`` are those of the mean step, then those of each launch."""
     words = "one process alone" if alone is not None else "what its ranks compute"
     if own.profile is None and alone is None:
         words = "the step as it is: nobody looked into it"
-    ideal = WaterfallItem("ideal step", losses.ideal, ItemKind.IDEAL, words)
-    causes = [item for item in _items(own, losses, exchange) if abs(item.seconds) > 1e-12]
-    waterfall = Waterfall.between(ideal, own.group.step.mean, causes)
     group = None if alone is None else alone.group
+    width = math.nan if group is None else group.step.half_width
+    ideal = WaterfallItem("ideal step", losses[0].ideal, ItemKind.IDEAL, words, width)
+    mean, *others = (list(_items(own, one, exchange)) for one in losses)
+    causes = [
+        replace(item, half_width=estimate([one.seconds for one in same]).half_width)
+        if (same := [launch[place] for launch in others])
+        else item
+        for place, item in enumerate(mean)
+        if abs(item.seconds) > 1e-12
+    ]
+    waterfall = Waterfall.between(ideal, own.group.step.mean, causes)
     return Explanation(own.group, group, waterfall, own.profile, findings, missing)
 
 

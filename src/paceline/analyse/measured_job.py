@@ -111,7 +111,7 @@ class MeasuredJob:
     def _plan(self, workers: int, synchronisation: Synchronisation | None) -> Plan:
         return Plan(
             dp=workers,
-            framework=_known_framework(self.key.framework),
+            framework=known_framework(self.key.framework),
             synchronisation=synchronisation,
         )
 
@@ -241,7 +241,7 @@ def _workload(key: JobKey, launch: Launch, layers: Sequence[LayerTime]) -> Workl
     return Workload(graph, key.batch, key.sequence, key.precision, name)
 
 
-def _known_framework(name: str) -> str | None:
+def known_framework(name: str) -> str | None:
     """The framework whose profile predictions use; None, the usual one, if it has none."""
     try:
         return framework(name).name

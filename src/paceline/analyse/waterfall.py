@@ -21,13 +21,15 @@ class WaterfallItem:
     """One bar of a waterfall.
 
     ``seconds`` is the length of the ideal step, or what the cause adds to it; a cause that
-    makes the step shorter is negative. ``note`` says why, in a few words.
+    makes the step shorter is negative. ``note`` says why, in a few words. ``half_width`` is half
+    the 95 % interval over launches (seconds), NaN where too few of them tell.
     """
 
     label: str
     seconds: float
     kind: ItemKind = ItemKind.CAUSE
     note: str = ""
+    half_width: float = math.nan
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from paceline.study.explained import StudyExplanation
 
 if TYPE_CHECKING:
     from paceline.analyse.machine_fit import MachineFit
+    from paceline.analyse.utilisation import Utilisation
     from paceline.analyse.validation.cases import Mode
     from paceline.analyse.validation.summary import ModeSummary
     from paceline.measurement.study import Progress
@@ -83,6 +84,47 @@ def explain(
     """Why several processes of a study are slower than perfect scaling, cause by cause (s)."""
     found = study if isinstance(study, Study) else Study.load(store, study)
     return found.explain(processes, framework)
+
+
+def utilisation(
+    study: Study | str,
+    *,
+    processes: int | None = None,
+    framework: str | None = None,
+    device: str | None = None,
+    cluster: str | Path | None = None,
+    store: Path | str | None = None,
+) -> "Utilisation":
+    """Model FLOP utilisation of a study: reached, attainable, predicted, published (parts of peak).
+
+    ``device`` or ``cluster`` of the catalogue is what it ran on; without them, this machine as it
+    was probed.
+    """
+    from paceline.analyse.machine_evidence import machine_corrections, machine_evidence
+    from paceline.analyse.utilisation import explain_utilisation
+    from paceline.api.requests import JobWords, cluster_of
+    from paceline.errors import InputError
+    from paceline.hardware.machine import machine_cluster
+    from paceline.measurement.probe import current_profile
+
+    found = study if isinstance(study, Study) else Study.load(store, study)
+    measured = found.explain(processes, framework).measured
+    launch = measured.first
+    if device is None and cluster is None:
+        with found.open() as opened:
+            profile = current_profile(opened)
+        if profile is None:
+            raise InputError(
+                "the peak of this machine is not known",
+                "'paceline probe' measures it; --device NAME says what it ran on elsewhere",
+            )
+        place = machine_cluster(profile, launch.world_size // launch.nodes, launch.nodes)
+        known, learnt = machine_evidence(profile), machine_corrections(profile)
+        return explain_utilisation(measured, place, known, learnt)
+    words: JobWords = {"nodes": launch.nodes, "processes": launch.world_size // launch.nodes}
+    if device is not None:
+        words["device"] = device
+    return explain_utilisation(measured, cluster_of(cluster, words))
 
 
 def calibrate(model: str | None = None, *, store: Path | str | None = None) -> "MachineFit":

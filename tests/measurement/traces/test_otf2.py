@@ -6,7 +6,8 @@ import pytest
 
 from paceline.errors import InputError, MissingExtraError
 from paceline.measurement.traces import otf2_archive, read_trace
-from paceline.step import breakdown
+from paceline.step import Phase, breakdown
+from seen_steps import seen_step
 
 
 def write_archive(directory: Path) -> None:
@@ -68,3 +69,18 @@ def test_a_missing_package_is_named_with_its_pip_line(
     with pytest.raises(MissingExtraError) as raised:
         read_trace([path])
     assert "pip install" in raised.value.hint
+
+
+def test_a_step_that_is_written_is_read_as_it_was(tmp_path: Path):
+    pytest.importorskip("otf2")
+    step = seen_step({}, {"forward": 0.05}, messages=((0.5, 1e6), (1.0, 1e6)), start=0.01)
+    otf2_archive.write_otf2(step, tmp_path / "archive")
+    (again,) = read_trace([tmp_path / "archive"]).steps
+    assert again.ranks == step.ranks
+    assert again.seconds == pytest.approx(step.seconds, abs=1e-6)
+    for rank in step.ranks:
+        exposed, seen = breakdown(step, rank).exposed, breakdown(again, rank).exposed
+        assert seen[Phase.FORWARD] == pytest.approx(exposed[Phase.FORWARD], abs=1e-6)
+        assert seen[Phase.BACKWARD] == pytest.approx(exposed[Phase.BACKWARD], abs=1e-6)
+    with pytest.raises(InputError, match="not empty"):
+        otf2_archive.write_otf2(step, tmp_path / "archive")

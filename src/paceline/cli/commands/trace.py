@@ -30,6 +30,11 @@ Examples:
     help="Another trace to compare with, task by task; once per file.",
 )
 @out_option("--out", "Write the typical step, all ranks on one clock, as a Chrome trace.")
+@click.option(
+    "--otf2",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the typical step as an OTF2 archive (for Vampir and others) to this directory.",
+)
 @out_option("--heatmap", "Write a map of ranks by time (SVG): where each is busy, waits, is idle.")
 @json_option
 def command(
@@ -37,6 +42,7 @@ def command(
     program: str | None,
     against: tuple[Path, ...],
     out: Path | None,
+    otf2: Path | None,
     heatmap: Path | None,
     as_json: bool,
 ) -> None:
@@ -47,6 +53,7 @@ def command(
     duration (stage, dp_rank and the like say where a rank stands).
     """
     from paceline.analyse.trace_analysis import analyse_trace
+    from paceline.measurement.traces.otf2_archive import write_otf2
     from paceline.report.figures.heatmap import heatmap_info
     from paceline.report.files import write_text
     from paceline.report.tables import trace as tables
@@ -57,6 +64,8 @@ def command(
     found = analyse_trace(files, program)
     if out is not None:
         write_text(out, chrome_trace(found.typical))
+    if otf2 is not None:
+        write_otf2(found.typical, otf2)
     if heatmap is not None:
         write_figure(heatmap, heatmap_info(found.typical))
     if as_json:
@@ -73,7 +82,8 @@ def command(
     warn(f"warning: {words}" for words in found.trace.warnings)
     if found.trace.unread:
         warn([f"warning: {found.trace.unread} entries could not be read"])
-    for words, path in (("Chrome trace", out), ("Heat map", heatmap)):
+    for words, path in (("Chrome trace", out), ("OTF2", otf2), ("Heat map", heatmap)):
         if path is not None:
             click.echo(f"{words}: {path}")
-    next_line(same_job("trace", out="step.json"), same_job("import", dry_run=True))
+    drawn = ("otf2", "heatmap")
+    next_line(same_job("trace", drop=drawn, out="step.json"), same_job("import", dry_run=True))

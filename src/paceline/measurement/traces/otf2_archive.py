@@ -1,4 +1,4 @@
-"""OTF2 archives (Score-P and others), read with the ``otf2`` package where it is installed."""
+"""OTF2 archives (Score-P, Vampir and others), with the ``otf2`` package where it is installed."""
 
 import re
 from importlib import import_module
@@ -10,6 +10,10 @@ from paceline.measurement.traces.merge_ranks import merge_ranks
 from paceline.measurement.traces.parsed_trace import ParsedTrace
 from paceline.measurement.traces.regions import Region, region_trace
 from paceline.measurement.traces.spans import MOST_SPANS
+from paceline.step import Step, Task
+
+NANOSECONDS = 1_000_000_000
+"""Ticks of a second in archives that are written."""
 
 _RANK = re.compile(r"(\d{1,7})\s*$")
 
@@ -17,9 +21,9 @@ _RANK = re.compile(r"(\d{1,7})\s*$")
 def read_otf2(path: Path, rank: int = 0) -> ParsedTrace:
     """Steps of every rank of an archive (``traces.otf2``), by the names of its regions."""
     anchor = path / "traces.otf2" if path.is_dir() else path
-    reader = _reader()
+    package = _package()
     try:
-        with reader.open(str(anchor)) as archive:
+        with package.reader.open(str(anchor)) as archive:
             regions, unread = _regions(archive)
     except (OSError, RuntimeError, ValueError, UnicodeDecodeError) as error:
         raise InputError(f"{anchor} cannot be read as OTF2: {error}", _HINT) from error
@@ -34,12 +38,52 @@ def read_otf2(path: Path, rank: int = 0) -> ParsedTrace:
     return ParsedTrace("otf2", merged.steps, len(parts), merged.unread + unread, merged.warnings)
 
 
+def write_otf2(step: Step, directory: Path) -> Path:
+    """Write a step as an archive: a location group per rank, a location per resource.
+
+    Ticks are nanoseconds; every task is a region called by its phase and name, beside one of the
+    whole step.
+    """
+    if directory.exists() and any(directory.iterdir()):
+        raise InputError(f"{directory} is not empty", "name a directory that does not exist yet")
+    package = _package()
+    try:
+        with package.writer.open(str(directory), timer_resolution=NANOSECONDS) as archive:
+            _write_tasks(step, archive)
+    except OSError as error:
+        raise InputError(f"cannot write {directory}: {error}", "is the disk full?") from error
+    return directory / "traces.otf2"
+
+
+def _write_tasks(step: Step, archive: Any) -> None:
+    node = archive.definitions.system_tree_node("job")
+    names = dict.fromkeys(["train_step", *(f"{t.phase}: {t.name}" for t in step.tasks)])
+    regions = {name: archive.definitions.region(name) for name in names}
+    lanes: dict[tuple[int, str], list[tuple[float, Task]]] = {}
+    for task, start in zip(step.tasks, step.starts, strict=True):
+        lanes.setdefault((task.rank, task.resource), []).append((start, task))
+    for rank in step.ranks:
+        group = archive.definitions.location_group(f"MPI Rank {rank}", system_tree_parent=node)
+        whole = archive.event_writer("step", group=group)
+        whole.enter(0, regions["train_step"])
+        whole.leave(round(step.seconds * NANOSECONDS), regions["train_step"])
+        for (own, lane), placed in lanes.items():
+            if own != rank:
+                continue
+            writer, reached = archive.event_writer(lane, group=group), 0
+            for start, task in sorted(placed, key=lambda pair: pair[0]):
+                begin = max(reached, round(start * NANOSECONDS))
+                reached = max(begin, round((start + task.seconds) * NANOSECONDS))
+                writer.enter(begin, regions[f"{task.phase}: {task.name}"])
+                writer.leave(reached, regions[f"{task.phase}: {task.name}"])
+
+
 _HINT = "name the archive's traces.otf2, or the directory that holds it"
 
 
-def _reader() -> Any:
+def _package() -> Any:
     try:
-        return import_module("otf2").reader
+        return import_module("otf2")
     except ImportError as error:
         raise MissingExtraError(
             "OTF2 archives need the otf2 package", 'pip install "paceline[otf2]"'

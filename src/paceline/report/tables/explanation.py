@@ -1,10 +1,13 @@
 """An explanation as lines, tables and JSON: from the ideal step to the measured one."""
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from paceline.analyse.diagnosis import WORTH_A_WORD, Diagnosis
 from paceline.analyse.explain import Explanation
+from paceline.analyse.waterfall import Waterfall
 from paceline.report.table import Column, Table
 from paceline.report.tables.steps import ranks_table
 from paceline.report.terminal import MOST_COLUMNS, table_lines, waterfall_heading, waterfall_lines
@@ -74,12 +77,24 @@ def phases_table(explanation: Explanation) -> Table | None:
     return None if explanation.profile is None else ranks_table(explanation.profile)
 
 
+def noted_waterfall(explanation: Explanation) -> Waterfall:
+    """The waterfall with the part of the step that each item is, and its interval, in its note."""
+    step = explanation.measured.step.mean
+    items = []
+    for item in explanation.waterfall.items:
+        words = [f"{item.seconds / step:.0%}"]
+        if math.isfinite(item.half_width):
+            words[0] += f" ± {item.half_width / step:.1%}"
+        items.append(replace(item, note=", ".join([*words, *filter(None, [item.note])])))
+    return Waterfall(tuple(items))
+
+
 def explanation_lines(explanation: Explanation) -> list[str]:
     """The whole explanation as plain lines."""
     table = phases_table(explanation)
     return [
         f" {waterfall_heading(explanation.waterfall, explanation_title(explanation))}",
-        *waterfall_lines(explanation.waterfall.items),
+        *waterfall_lines(noted_waterfall(explanation).items),
         *finding_lines(explanation),
         *(table_lines(table) if table else ()),
         *missing_lines(explanation),
@@ -107,7 +122,12 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
         "measured_step_seconds": explanation.measured.step.mean,
         "ideal_step_seconds": explanation.waterfall.ideal_seconds,
         "waterfall": [
-            {**entry, "note": item.note}
+            {
+                **entry,
+                "share": item.seconds / explanation.measured.step.mean,
+                "half_width_seconds": item.half_width,
+                "note": item.note,
+            }
             for entry, item in zip(
                 waterfall_json(explanation), explanation.waterfall.items, strict=True
             )

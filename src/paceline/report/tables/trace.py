@@ -22,7 +22,7 @@ def trace_lines(found: TraceAnalysis) -> list[str]:
     lines = [head]
     if ranks > 1:
         lines.append(
-            f"Like operations of unlike length cost {repairs.slowdown - 1:.1%} (slowdown "
+            f"Like operations of unlike length cost {max(0.0, repairs.slowdown - 1):.1%} (slowdown "
             f"{repairs.slowdown:.3f}): {format_seconds(repairs.replayed_seconds)} played again, "
             f"{format_seconds(repairs.ideal_seconds)} if each took what is usual for it; delays "
             f"between operations cost {repairs.launching - 1:.1%}."
