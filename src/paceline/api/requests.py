@@ -24,6 +24,12 @@ from paceline.workload.workload import Workload
 
 Model = str | Path | Graph | Workload
 
+_AS_IN_PLAN = (
+    *("dp", "tp", "pp", "cp", "ep", "zero", "micro_batch", "micro_batches", "interleave"),
+    *("sequence_parallel", "fused_attention", "framework"),
+)
+"""Keywords that are fields of a `Plan` as they are."""
+
 
 class WorkloadWords(TypedDict, total=False):
     """What is trained.
@@ -152,25 +158,15 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
     """The plan on so many devices: ``plan`` as it is, or what the degrees make of them."""
     if plan is not None:
         return plan
+    given: Mapping[str, Any] = words
     return plan_for(
         devices,
-        dp=words.get("dp"),
-        tp=words.get("tp", 1),
-        pp=words.get("pp", 1),
-        cp=words.get("cp", 1),
-        ep=words.get("ep", 1),
-        zero=words.get("zero", 0),
-        micro_batch=words.get("micro_batch"),
-        micro_batches=words.get("micro_batches"),
-        interleave=words.get("interleave", 1),
+        **{name: given[name] for name in _AS_IN_PLAN if name in given},
         pipeline=PipelineSchedule(words.get("pipeline", "1f1b")),
         stage_layers=_numbers(words.get("stage_layers")),
         recompute=Recompute(words.get("recompute", "none")),
-        sequence_parallel=words.get("sequence_parallel", False),
-        fused_attention=words.get("fused_attention", True),
         synchronisation=synchronisation_of(words),
         compression=_compression(words.get("compression")),
-        framework=words.get("framework"),
     )
 
 

@@ -18,7 +18,7 @@ def launch_rows(launches: Sequence[Launch]) -> Iterator[Row]:
         ranks = [rank.wall_seconds[skip:] for rank in launch.outcome.ranks]
         slowest = [max(step) for step in zip(*ranks, strict=False)]
         yield {
-            **_keys(launch),
+            **launch_keys(launch),
             "status": str(launch.status),
             "reason": launch.outcome.reason,
             "counted_steps": len(slowest),
@@ -40,7 +40,7 @@ def step_rows(launches: Sequence[Launch]) -> Iterator[Row]:
         for rank in launch.outcome.ranks:
             for index, wall in enumerate(rank.wall_seconds):
                 yield {
-                    **_keys(launch),
+                    **launch_keys(launch),
                     "rank": rank.rank,
                     "step": index,
                     "warmup": index < launch.warmup_steps,
@@ -55,7 +55,7 @@ def layer_rows(launches: Sequence[Launch]) -> Iterator[Row]:
     for launch in launches:
         for index, layer in enumerate(launch.outcome.layers):
             yield {
-                **_keys(launch),
+                **launch_keys(launch),
                 "layer": index,
                 "name": layer.name,
                 "forward_seconds": layer.forward_seconds,
@@ -99,7 +99,8 @@ def to_parquet(rows: Sequence[Row]) -> bytes:
     return out.getvalue()
 
 
-def _keys(launch: Launch) -> Row:
+def launch_keys(launch: Launch) -> Row:
+    """What a launch is of, as columns of every table."""
     return {
         "launch": launch.id,
         "study": launch.study,

@@ -8,12 +8,7 @@ import click
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import out_option, places_given, store_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
-from paceline.cli.plan_options import (
-    measured_options,
-    place_options,
-    plan_options,
-    workload_options,
-)
+from paceline.cli.plan_options import job_options
 
 if TYPE_CHECKING:
     from paceline.predictor.prediction import Prediction
@@ -32,10 +27,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@workload_options
-@place_options
-@plan_options
-@measured_options
+@job_options
 @out_option("--chrome-trace", "Write the step as JSON for ui.perfetto.dev.")
 @out_option("--timeline", "Write the step as SVG.")
 @store_option
