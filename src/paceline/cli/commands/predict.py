@@ -46,11 +46,8 @@ def command(
     the store are the evidence, else the machine's profile ('paceline probe', 'calibrate'). A
     trace without a cluster is replayed on nodes of the traced device joined by --link.
     """
-    from paceline.analyse.comparison import comparisons_json
     from paceline.api.predictions import predict
-    from paceline.api.this_machine import predict_here
     from paceline.predictor.prediction_json import prediction_json
-    from paceline.report.study import comparison_table
     from paceline.report.tables.predictions import notes_of, prediction_parts
 
     places = places_given(options.pop("places"), options.pop("nodes"))
@@ -60,12 +57,16 @@ def command(
     else:
         asked = [(place["nodes"], place.get("processes", 1)) for place in places if place]
         named = {key: value for key, value in options.items() if key not in ("cluster", "device")}
+        from paceline.api.this_machine import predict_here
+
         here = predict_here(places=asked, store=store_path, **named)
         predictions = [one.prediction for one in here.comparisons]
     _write(predictions[-1], chrome_trace, timeline)
     if as_json:
         fields: dict[str, Any] = {"predictions": [prediction_json(p) for p in predictions]}
         if here is not None:
+            from paceline.analyse.comparison import comparisons_json
+
             fields["comparisons"] = comparisons_json(here.comparisons)
         emit_json("prediction", 2, fields)
         return
@@ -73,6 +74,8 @@ def command(
     if here is None or alone is None:
         show(prediction_parts(predictions))
     else:
+        from paceline.report.tables.comparisons import comparison_table
+
         show([comparison_table(alone, here.comparisons), *notes_of(predictions)])
     for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
         if path is not None:

@@ -1,13 +1,15 @@
 """Predictions and what-ifs as tables and as JSON."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_json import prediction_json
-from paceline.predictor.whatif import WhatIf
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
+
+if TYPE_CHECKING:
+    from paceline.predictor.whatif import WhatIf
 
 
 def prediction_parts(predictions: Sequence[Prediction]) -> list[str | Table]:
@@ -47,7 +49,7 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
     )
 
 
-def whatif_table(found: Sequence[WhatIf], kind: str) -> Table:
+def whatif_table(found: "Sequence[WhatIf]", kind: str) -> Table:
     """What one kind of change would give, the largest gain first."""
     title = {
         "resource": "If a resource were faster (free: the most any improvement of it can give)",
@@ -65,7 +67,7 @@ def whatif_table(found: Sequence[WhatIf], kind: str) -> Table:
     )
 
 
-def whatif_json(base: Prediction, changes: Sequence[WhatIf]) -> dict[str, Any]:
+def whatif_json(base: Prediction, changes: "Sequence[WhatIf]") -> dict[str, Any]:
     """A prediction and what changes to it would give, for programs."""
     return {
         "base": prediction_json(base),
