@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from paceline.api.axes import parse_axis
 from paceline.api.requests import (
     JobWords,
     Model,
@@ -272,6 +271,8 @@ def _with_note(prediction: Prediction, study: "Study") -> Prediction:
 
 
 def _axes(axes: Axes) -> dict[str, Sequence[float]]:
+    from paceline.api.axes import parse_axis
+
     if isinstance(axes, Mapping):
         return dict(axes)
     texts = [axes] if isinstance(axes, str) else list(axes)

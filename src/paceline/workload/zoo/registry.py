@@ -9,7 +9,7 @@ from paceline.errors import InputError
 from paceline.naming import unknown_name
 from paceline.plugins import PluginKind, with_plugins
 from paceline.workload.graph import Graph
-from paceline.workload.zoo import bart, bert, fusion_transformer, gpt, gpunet, llama, transformer_xl
+from paceline.workload.zoo import bert, gpt, llama
 from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt, network
 from paceline.workload.zoo.free_sizes import free_size
 from paceline.workload.zoo.spelling import canonical, squeezed
@@ -105,7 +105,8 @@ def _images() -> dict[str, ZooEntry]:
         for depth in (18, 34, 50, 101, 152):
             name = f"resnet{depth}" if version == "v1" else f"resnet{depth}_{version}"
             table[name] = network(f"ResNet {version}", "resnet.resnet", depth, version)
-    table |= {n: ZooEntry("GPUNet", partial(gpunet.gpunet, n, x)) for n, x in gpunet.GPUNET.items()}
+    for name in ("gpunet_0", "gpunet_1", "gpunet_2"):
+        table[name] = network("GPUNet", "gpunet.gpunet", name)
     return table | {
         "resnet50_v1b": network("ResNet v1.5", "resnet.resnet", 50, "v1b"),
         "resnext101_32x4d": network("ResNeXt", "resnet.resnext101_32x4d"),
@@ -146,9 +147,8 @@ def _signals() -> dict[str, ZooEntry]:
         "quartznet": network("speech", "speech.quartznet"),
         "jasper": network("speech", "speech.jasper"),
     }
-    for name, (series, dropout) in fusion_transformer.SERIES.items():
-        build = partial(fusion_transformer.fusion_transformer, name, series, dropout)
-        table[name] = ZooEntry("forecasting", build)
+    for name in ("tft_electricity", "tft_traffic"):
+        table[name] = network("forecasting", "fusion_transformer.fusion_transformer", name)
     return table
 
 
@@ -162,8 +162,8 @@ def _texts() -> dict[str, ZooEntry]:
         "transformer_big": (1024, 16),
     }.items():
         table[name] = network("Transformer", "transformer.transformer", name, hidden, heads)
-    for name, xl in transformer_xl.TRANSFORMER_XL.items():
-        table[name] = ZooEntry("Transformer-XL", partial(transformer_xl.transformer_xl, name, xl))
+    for name in ("transformer_xl_base", "transformer_xl_large"):
+        table[name] = network("Transformer-XL", "transformer_xl.transformer_xl", name)
     for name, shape in bert.BERT.items():
         table[name] = ZooEntry("BERT", partial(bert.bert, name, shape))
         masked = partial(bert.bert_pretraining, f"{name}_pretraining", shape)
@@ -172,8 +172,7 @@ def _texts() -> dict[str, ZooEntry]:
         table[f"{name}_squad"] = ZooEntry("BERT", answers)
     entities = partial(bert.bert_labels, "biobert_base", bert.BIOBERT, 3, 128)
     table["biobert_base"] = ZooEntry("BERT", entities)
-    for name, both in bart.BART.items():
-        table[name] = ZooEntry("BART", partial(bart.bart, name, both))
+    table |= {name: network("BART", "bart.bart", name) for name in ("bart_base", "bart_large")}
     table |= {n: ZooEntry("GPT-2", partial(gpt.gpt, n, size)) for n, size in gpt.GPT2.items()}
     for family, sizes in (("GPT-3", gpt.MEGATRON), ("MPT", gpt.MPT)):
         table |= {name: elastic_gpt(family, name, size) for name, size in sizes.items()}
