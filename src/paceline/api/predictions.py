@@ -22,7 +22,6 @@ from paceline.predictor import predict as predictor
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prepared import PreparedStep
-from paceline.predictor.traces import trace_evidence
 from paceline.units import parse_seconds
 from paceline.workload.workload import Workload
 
@@ -254,6 +253,8 @@ def _evidence(words: JobWords, evidence: "Evidence | Study | None") -> Evidence:
     trace, step = trace_of(words.get("trace")), words.get("measured_step")
     known = evidence if isinstance(evidence, Evidence) else NO_EVIDENCE
     if trace is not None:
+        from paceline.predictor.traces import trace_evidence
+
         known = trace_evidence(trace)
     if step is not None:
         known = replace(known, alone_seconds=parse_seconds(step))

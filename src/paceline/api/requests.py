@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from paceline.api.models import batch_of, graph_of
 from paceline.errors import InputError
 from paceline.hardware import Cluster, catalogue
-from paceline.hardware.usual_links import with_usual_links
 from paceline.naming import look_up
 from paceline.plan.compression import NO_COMPRESSION, Compression, CompressionKind
 from paceline.plan.plan import PipelineSchedule, Plan, Recompute, plan_for
@@ -16,11 +15,12 @@ from paceline.plan.synchronisation import Synchronisation, synchronisation
 from paceline.predictor.corrections.covariates import Program, Tuning
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
-from paceline.predictor.traces import TRACED_DEVICE, example_trace, traced_graph
-from paceline.step.layer_trace import LayerTrace
 from paceline.units import parse_bytes
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from paceline.step.layer_trace import LayerTrace
 
 Model = str | Path | Graph | Workload
 
@@ -128,6 +128,8 @@ def workload_of(model: Model | None, replicas: int, words: JobWords) -> Workload
     if model is not None:
         graph = graph_of(model, inputs, seq)
     elif trace is not None:
+        from paceline.predictor.traces import traced_graph
+
         graph = traced_graph(trace)
     else:
         raise InputError(
@@ -193,14 +195,16 @@ def synchronisation_of(words: JobWords) -> Synchronisation | None:
     return chosen if bucket is None else chosen.with_bucket(parse_bytes(bucket))
 
 
-def trace_of(trace: str | Path | LayerTrace | None) -> LayerTrace | None:
+def trace_of(trace: "str | Path | LayerTrace | None") -> "LayerTrace | None":
     """The layer-wise trace of a name or file; itself, or None."""
-    if trace is None or isinstance(trace, LayerTrace):
+    if not isinstance(trace, str | Path):
         return trace
     if Path(trace).exists():
         from paceline.measurement.traces import read_layer_trace
 
         return read_layer_trace(Path(trace))
+    from paceline.predictor.traces import example_trace
+
     return example_trace(str(trace))
 
 
@@ -216,6 +220,8 @@ def _whole_cluster(
         base = cluster if isinstance(cluster, Cluster) else catalogue.cluster(str(cluster))
         return replace(base, inter=inter or base.inter, intra=intra or base.intra)
     if not device and words.get("trace") is not None:
+        from paceline.predictor.traces import TRACED_DEVICE
+
         return Cluster("traced nodes", TRACED_DEVICE, 1, 1, intra, inter)
     if not device:
         raise InputError(
@@ -223,6 +229,8 @@ def _whole_cluster(
             "name one: --cluster dgx-a100 -j 4x8 ('paceline hardware clusters' lists all), "
             "or --device a100_sxm_80gb",
         )
+    from paceline.hardware.usual_links import with_usual_links
+
     found = catalogue.device(device)
     return with_usual_links(found, words.get("nodes") or 1, processes or 1, intra, inter)
 

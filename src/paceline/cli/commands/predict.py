@@ -47,7 +47,6 @@ def command(
     trace without a cluster is replayed on nodes of the traced device joined by --link.
     """
     from paceline.api.predictions import predict
-    from paceline.predictor.prediction_json import prediction_json
     from paceline.report.tables.predictions import notes_of, prediction_parts
 
     places = places_given(options.pop("places"), options.pop("nodes"))
@@ -63,6 +62,8 @@ def command(
         predictions = [one.prediction for one in here.comparisons]
     _write(predictions[-1], chrome_trace, timeline)
     if as_json:
+        from paceline.predictor.prediction_json import prediction_json
+
         fields: dict[str, Any] = {"predictions": [prediction_json(p) for p in predictions]}
         if here is not None:
             from paceline.analyse.comparison import comparisons_json

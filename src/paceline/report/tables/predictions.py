@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.prediction_json import prediction_json
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
 
@@ -69,6 +68,8 @@ def whatif_table(found: "Sequence[WhatIf]", kind: str) -> Table:
 
 def whatif_json(base: Prediction, changes: "Sequence[WhatIf]") -> dict[str, Any]:
     """A prediction and what changes to it would give, for programs."""
+    from paceline.predictor.prediction_json import prediction_json
+
     return {
         "base": prediction_json(base),
         "changes": [

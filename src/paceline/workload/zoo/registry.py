@@ -11,7 +11,6 @@ from paceline.plugins import PluginKind, with_plugins
 from paceline.workload.graph import Graph
 from paceline.workload.zoo import bert, gpt, llama
 from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt, network
-from paceline.workload.zoo.free_sizes import free_size
 from paceline.workload.zoo.spelling import canonical, squeezed
 
 _HINT = (
@@ -67,6 +66,8 @@ def _find(name: str) -> ZooEntry:
     identifier = canonical(name, _by_squeezed_name())
     if identifier is not None:
         return known[identifier]
+    from paceline.workload.zoo.free_sizes import free_size
+
     described = free_size(name)
     if described is None:
         raise unknown_name("model", name, known, _HINT)
