@@ -165,14 +165,21 @@ class Study:
         return StudyExplanation.of(explain(own, processes, profile))
 
     def report(
-        self, path: Path | str, nodes: Sequence[int] = PREDICTED_NODES, link: str = PREDICTED_LINK
+        self,
+        path: Path | str,
+        nodes: Sequence[int] = PREDICTED_NODES,
+        link: str = PREDICTED_LINK,
+        analysis: "StudyAnalysis | None" = None,
     ) -> Path:
-        """Write one self-contained HTML page about the study and return its path."""
+        """Write one self-contained HTML page about the study and return its path.
+
+        An ``analysis`` that was made already is taken as it is.
+        """
         from paceline.report.files import write_text
         from paceline.report.page import render
         from paceline.report.study import study_page
 
-        return write_text(path, render(study_page(self.analyse(nodes, link))))
+        return write_text(path, render(study_page(analysis or self.analyse(nodes, link))))
 
     def __repr__(self) -> str:
         launches = self.launches

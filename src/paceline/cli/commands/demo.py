@@ -73,7 +73,7 @@ def command(
     ran = len(study.launches)
     say(f" measure  {model} b={batch}: {ran} launches in random order   {_since(measuring)}")
     analysis = study.analyse(counts, network)
-    report = study.report(out / "report.html", counts, network)
+    report = study.report(out / "report.html", analysis=analysis)
     if as_json:
         emit_json("demo", 1, {**study_json(analysis), "report": str(report)})
         return
