@@ -138,3 +138,31 @@ def test_a_quick_start_loads_no_framework_and_no_heavy_library(command):
     loaded = set(answer.stdout.split())
     for heavy in ("torch", "scipy", "numpy", "matplotlib", "pydantic", "rich", "onnx"):
         assert heavy not in loaded, f"'{command}' loads {heavy}"
+
+
+@pytest.mark.parametrize(
+    ("command", "packages"),
+    [
+        (
+            "predict --model resnet50 --cluster dgx-1",
+            "measurement store launch testing study report.figures predictor.search "
+            "predictor.vectorised predictor.per_layer workload.capture",
+        ),
+        ("inspect resnet20 --json", "predictor plan hardware measurement store frameworks"),
+        ("list --store none.db", "predictor plan hardware workload measurement frameworks"),
+    ],
+)
+def test_a_command_loads_only_what_it_uses(command, packages, tmp_path):
+    script = (
+        "import sys; from paceline.cli.main import main\n"
+        f"sys.argv = ['paceline', *{command.split()!r}]\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sys.modules)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path
+    )
+    loaded = answer.stdout.splitlines()[-1].split()
+    assert "paceline.cli.output" in loaded
+    assert [p for p in packages.split() if f"paceline.{p}" in loaded] == []

@@ -7,6 +7,9 @@ from paceline.errors import InputError
 Place = tuple[int, int]
 """Nodes, and processes on each of them."""
 
+PREDICTED_NODES, PREDICTED_LINK = (4, 8, 16), "eth_10g"
+"""Nodes like those measured, and the network between them, that a study predicts unless told."""
+
 _EXAMPLE = "write -j 1x1,1x2"
 MOST_COUNTS = 100_000
 MOST_PROCESSES = 10**7

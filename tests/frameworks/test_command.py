@@ -9,7 +9,7 @@ from paceline.frameworks.command import (
     search_path,
     worker_command,
 )
-from paceline.frameworks.environments import EnvironmentChoice, choose, forget
+from paceline.frameworks.environments.choice import EnvironmentChoice, choose, forget
 from paceline.frameworks.registry import framework, frameworks
 from paceline.measurement.job import Job
 from paceline.measurement.run import run_job

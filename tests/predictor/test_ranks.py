@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from paceline.errors import InputError
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import synchronisation
-from paceline.predictor.ranks import mixed_devices, schedule_ranks, with_slowdowns
+from paceline.predictor.ranks import schedule_ranks, with_slowdowns
 from paceline.predictor.step_costs import LayerTime
 
 LAYERS = [LayerTime(f"layer{i}", 0.01, 0.02, 4e6) for i in range(5)]
@@ -51,12 +51,6 @@ def test_the_step_is_at_least_that_of_its_slowest_rank_alone(factors):
     slowest = with_slowdowns(step(), Plan(), [max(factors)])
     assert slowed.seconds >= slowest.seconds - 1e-12
     assert slowed.seconds <= slowest.seconds * (1 + 1e-12)
-
-
-def test_two_kinds_of_device_wait_for_the_slower():
-    slow = [LayerTime(x.name, 2 * x.forward_seconds, 2 * x.backward_seconds, 4e6) for x in LAYERS]
-    mixed = mixed_devices([step(), step(layers=slow)], [0, 0, 1])
-    assert mixed.seconds == pytest.approx(step(layers=slow).seconds)
 
 
 def test_some_ranks_become_a_timeline():

@@ -8,7 +8,7 @@ from paceline.report.page import render
 from paceline.report.study import study_page
 from paceline.store import Store
 from paceline.study import Study, StudySettings
-from paceline.testing.parity import Parity, ParityTable
+from paceline.testing.parity_table import Parity, ParityTable
 
 
 @pytest.fixture

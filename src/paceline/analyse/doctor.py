@@ -63,7 +63,6 @@ def examine(more_registries: Mapping[PluginKind, Registry]) -> list[Finding]:
         *_frameworks(),
         *_launchers(),
         *_extras(),
-        *_tools(),
         *_plugins({**REGISTRIES, **more_registries}),
     ]
 
@@ -134,18 +133,10 @@ def _plugins(registries: Mapping[PluginKind, Registry]) -> list[Finding]:
 
 
 def _extras() -> list[Finding]:
-    findings = []
-    for module, (purpose, remedy) in EXTRAS.items():
-        found = importlib.util.find_spec(module) is not None
-        findings.append(Finding(purpose, found, module if found else "", "" if found else remedy))
-    return findings
-
-
-def _tools() -> list[Finding]:
-    findings = []
-    for tool, (purpose, remedy) in TOOLS.items():
-        path = shutil.which(tool)
-        findings.append(
-            Finding(purpose, path is not None, tool if path else "", "" if path else remedy)
-        )
-    return findings
+    """Modules and programs that serve one purpose each."""
+    found = {name: importlib.util.find_spec(name) is not None for name in EXTRAS}
+    found |= {name: shutil.which(name) is not None for name in TOOLS}
+    return [
+        Finding(purpose, found[name], name if found[name] else "", "" if found[name] else remedy)
+        for name, (purpose, remedy) in {**EXTRAS, **TOOLS}.items()
+    ]

@@ -14,13 +14,11 @@ from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.hardware.profile import MachineProfile
 from paceline.measurement.probe import current_profile
+from paceline.places import PREDICTED_LINK, PREDICTED_NODES
 from paceline.store import Launch, Store
-from paceline.testing.parity import ParityTable
+from paceline.testing.parity_table import ParityTable
 
 T = TypeVar("T")
-
-NODE_COUNTS, LINK = (4, 8, 16), "eth_10g"
-"""Nodes like this one, and the network between them, that a study predicts unless told."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +75,7 @@ class StudyAnalysis:
 
 
 def analyse_study(
-    store: Store, study: str, nodes: Sequence[int] = NODE_COUNTS, link: str = LINK
+    store: Store, study: str, nodes: Sequence[int] = PREDICTED_NODES, link: str = PREDICTED_LINK
 ) -> StudyAnalysis:
     """Calibrate, predict, compare, rank and explain a study as far as its launches allow.
 

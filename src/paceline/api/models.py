@@ -5,8 +5,7 @@ from pathlib import PurePath
 
 from paceline.errors import InputError
 from paceline.workload import zoo
-from paceline.workload.capture import RECORDED_BATCH, load_user_model, parse_input
-from paceline.workload.graph import Graph
+from paceline.workload.graph import RECORDED_BATCH, Graph
 
 DEFAULT_BATCH = 32
 
@@ -23,11 +22,13 @@ def graph_of(
         return model
     target = str(model)
     if is_user_model(target):
+        from paceline.workload.capture import load_user_model
+
         return load_user_model(target, inputs)
-    shapes = [parse_input(text).shape for text in inputs]
     graph = zoo.build(target, seq)
-    if not shapes:
+    if not inputs:
         return graph
+    shapes = [_shape(text) for text in inputs]
     images = [name for name, spec in graph.inputs.items() if spec.dtype == "float"]
     if len(shapes) > len(images):
         raise InputError(
@@ -48,5 +49,11 @@ def batch_of(batch: int | None, inputs: Sequence[str], graph: Graph) -> int:
     if batch is not None:
         return batch
     if inputs:
-        return parse_input(inputs[0]).shape[0]
+        return _shape(inputs[0])[0]
     return graph.dimensions.get(RECORDED_BATCH, DEFAULT_BATCH)
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    from paceline.workload.capture import parse_input
+
+    return parse_input(text).shape

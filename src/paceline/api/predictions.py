@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from paceline.api.axes import parse_axis
 from paceline.api.requests import (
     JobWords,
     Model,
@@ -16,27 +15,22 @@ from paceline.api.requests import (
     trace_of,
     workload_of,
 )
-from paceline.api.this_machine import predict_here
 from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
 from paceline.plan.possible import check_recomputation
-from paceline.plan.tensor_parallel import is_transformer
 from paceline.predictor import predict as predictor
-from paceline.predictor import whatif as what_ifs
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
-from paceline.predictor.per_layer import PerLayerPlan, choose_per_layer
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prepared import PreparedStep
-from paceline.predictor.search import Advice, PlanSearch
-from paceline.predictor.search import advise as search_plans
-from paceline.predictor.traces import trace_evidence
-from paceline.predictor.vectorised import SweepComparison
-from paceline.predictor.vectorised import compare as compare_ways
 from paceline.units import parse_seconds
 from paceline.workload.workload import Workload
 
 if TYPE_CHECKING:
+    from paceline.predictor.per_layer import PerLayerPlan
+    from paceline.predictor.search import Advice, PlanSearch
+    from paceline.predictor.vectorised import SweepComparison
+    from paceline.predictor.whatif import WhatIf
     from paceline.study import Study
 
 Axes = Mapping[str, Sequence[float]] | Iterable[str] | str
@@ -68,6 +62,8 @@ def predict(
     words = job_words(words)
     somewhere = cluster is not None or words.get("device") or words.get("trace") is not None
     if not somewhere and not isinstance(evidence, Evidence):
+        from paceline.api.this_machine import predict_here
+
         place = (words.get("nodes") or 1, words.get("processes") or 1)
         store = None if evidence is None else evidence.path
         return predict_here(model, [place], store=store, **words).comparisons[0].prediction
@@ -82,7 +78,7 @@ class WhatIfs:
     """A prediction, and what changes to its resources or plan would give; seconds per step."""
 
     base: Prediction
-    changes: tuple[what_ifs.WhatIf, ...]
+    changes: "tuple[WhatIf, ...]"
 
     def __str__(self) -> str:
         from paceline.report.tables.predictions import whatif_table
@@ -106,10 +102,10 @@ def whatif(
     Takes what `predict` takes. A free resource bounds what any improvement of it can give;
     other plans are predicted in full.
     """
-    words = job_words(words)
-    prepared = _prepared(model, cluster, plan, words, evidence)
-    base = predictor.prediction_of(prepared)
-    return WhatIfs(base, tuple(what_ifs.what_if(prepared)))
+    from paceline.predictor.whatif import what_if
+
+    prepared = _prepared(model, cluster, plan, job_words(words), evidence)
+    return WhatIfs(predictor.prediction_of(prepared), tuple(what_if(prepared)))
 
 
 def sweep(
@@ -119,13 +115,15 @@ def sweep(
     *,
     compare: str | Sequence[str] = ("dp", "mp"),
     **words: Unpack[JobWords],
-) -> SweepComparison:
+) -> "SweepComparison":
     """Step seconds of data and model parallelism along one or two of five axes.
 
     ``axes`` are texts such as "link=1gbit..100gbit:40" or "nodes=2..64", or rising values by
     name (batch in samples, flops in FLOP/s, memory and link in bytes per second, nodes). What is
     no axis stays as workload and cluster have it. ``compare`` is dp, mp or both.
     """
+    from paceline.predictor.vectorised import compare as compare_ways
+
     words = job_words(words)
     if words.get("trace") is not None:
         raise InputError("a trace holds for one device only", "name the network: --model alexnet")
@@ -149,8 +147,8 @@ def sweep(
 class Advised:
     """The best plans of a search and what was searched; prints itself as tables."""
 
-    search: PlanSearch
-    advice: Advice
+    search: "PlanSearch"
+    advice: "Advice"
 
     @property
     def best(self) -> list[Prediction]:
@@ -183,6 +181,10 @@ def advise(
     keywords are those of `predict` for a workload and a place, ``framework`` and
     ``fused_attention``.
     """
+    from paceline.plan.tensor_parallel import is_transformer
+    from paceline.predictor.search import PlanSearch
+    from paceline.predictor.search import advise as search_plans
+
     job = job_words(words)
     counts = tuple(sorted([nodes] if isinstance(nodes, int) else nodes or ()))
     place = _priced(cluster_of(cluster, job), price)
@@ -203,12 +205,14 @@ def advise_per_layer(
     global_batch: int | None,
     precision: str | None = None,
     **words: Any,
-) -> PerLayerPlan:
+) -> "PerLayerPlan":
     """Data or model parallelism for each layer of a network that is no transformer.
 
     ``global_batch`` is samples per step of all devices; memory is not checked. Keywords as in
     `advise`.
     """
+    from paceline.predictor.per_layer import choose_per_layer
+
     job = job_words(words)
     place = cluster_of(cluster, job)
     workload = _searched(model, place, global_batch, precision, job)
@@ -252,6 +256,8 @@ def _evidence(words: JobWords, evidence: "Evidence | Study | None") -> Evidence:
     trace, step = trace_of(words.get("trace")), words.get("measured_step")
     known = evidence if isinstance(evidence, Evidence) else NO_EVIDENCE
     if trace is not None:
+        from paceline.predictor.traces import trace_evidence
+
         known = trace_evidence(trace)
     if step is not None:
         known = replace(known, alone_seconds=parse_seconds(step))
@@ -269,6 +275,8 @@ def _with_note(prediction: Prediction, study: "Study") -> Prediction:
 
 
 def _axes(axes: Axes) -> dict[str, Sequence[float]]:
+    from paceline.api.axes import parse_axis
+
     if isinstance(axes, Mapping):
         return dict(axes)
     texts = [axes] if isinstance(axes, str) else list(axes)

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from paceline.api.models import batch_of, graph_of
 from paceline.errors import InputError
 from paceline.hardware import Cluster, catalogue
-from paceline.hardware.usual_links import with_usual_links
 from paceline.naming import look_up
 from paceline.plan.compression import NO_COMPRESSION, Compression, CompressionKind
 from paceline.plan.plan import PipelineSchedule, Plan, Recompute, plan_for
@@ -16,13 +15,20 @@ from paceline.plan.synchronisation import Synchronisation, synchronisation
 from paceline.predictor.corrections.covariates import Program, Tuning
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
-from paceline.predictor.traces import TRACED_DEVICE, example_trace, traced_graph
-from paceline.step.layer_trace import LayerTrace
 from paceline.units import parse_bytes
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
 
+if TYPE_CHECKING:
+    from paceline.step.layer_trace import LayerTrace
+
 Model = str | Path | Graph | Workload
+
+_AS_IN_PLAN = (
+    *("dp", "tp", "pp", "cp", "ep", "zero", "micro_batch", "micro_batches", "interleave"),
+    *("sequence_parallel", "fused_attention", "framework"),
+)
+"""Keywords that are fields of a `Plan` as they are."""
 
 
 class WorkloadWords(TypedDict, total=False):
@@ -122,6 +128,8 @@ def workload_of(model: Model | None, replicas: int, words: JobWords) -> Workload
     if model is not None:
         graph = graph_of(model, inputs, seq)
     elif trace is not None:
+        from paceline.predictor.traces import traced_graph
+
         graph = traced_graph(trace)
     else:
         raise InputError(
@@ -152,25 +160,16 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
     """The plan on so many devices: ``plan`` as it is, or what the degrees make of them."""
     if plan is not None:
         return plan
+    given: Mapping[str, Any] = words
     return plan_for(
         devices,
-        dp=words.get("dp"),
-        tp=words.get("tp", 1),
-        pp=words.get("pp", 1),
-        cp=words.get("cp", 1),
-        ep=words.get("ep", 1),
-        zero=words.get("zero", 0),
-        micro_batch=words.get("micro_batch"),
-        micro_batches=words.get("micro_batches"),
-        interleave=words.get("interleave", 1),
+        **{name: given[name] for name in _AS_IN_PLAN if name in given},
         pipeline=PipelineSchedule(words.get("pipeline", "1f1b")),
         stage_layers=_numbers(words.get("stage_layers")),
         recompute=Recompute(words.get("recompute", "none")),
         sequence_parallel=_sequence_parallel(words),
-        fused_attention=words.get("fused_attention", True),
         synchronisation=synchronisation_of(words),
         compression=_compression(words.get("compression")),
-        framework=words.get("framework"),
     )
 
 
@@ -204,14 +203,16 @@ def synchronisation_of(words: JobWords) -> Synchronisation | None:
     return chosen if bucket is None else chosen.with_bucket(parse_bytes(bucket))
 
 
-def trace_of(trace: str | Path | LayerTrace | None) -> LayerTrace | None:
+def trace_of(trace: "str | Path | LayerTrace | None") -> "LayerTrace | None":
     """The layer-wise trace of a name or file; itself, or None."""
-    if trace is None or isinstance(trace, LayerTrace):
+    if not isinstance(trace, str | Path):
         return trace
     if Path(trace).exists():
         from paceline.measurement.traces import read_layer_trace
 
         return read_layer_trace(Path(trace))
+    from paceline.predictor.traces import example_trace
+
     return example_trace(str(trace))
 
 
@@ -227,6 +228,8 @@ def _whole_cluster(
         base = cluster if isinstance(cluster, Cluster) else catalogue.cluster(str(cluster))
         return replace(base, inter=inter or base.inter, intra=intra or base.intra)
     if not device and words.get("trace") is not None:
+        from paceline.predictor.traces import TRACED_DEVICE
+
         return Cluster("traced nodes", TRACED_DEVICE, 1, 1, intra, inter)
     if not device:
         raise InputError(
@@ -234,6 +237,8 @@ def _whole_cluster(
             "name one: --cluster dgx-a100 -j 4x8 ('paceline hardware clusters' lists all), "
             "or --device a100_sxm_80gb",
         )
+    from paceline.hardware.usual_links import with_usual_links
+
     found = catalogue.device(device)
     return with_usual_links(found, words.get("nodes") or 1, processes or 1, intra, inter)
 

@@ -115,11 +115,6 @@ def place_options(function: F) -> F:
     return applied(_PLACE, function)
 
 
-def plan_options(function: F) -> F:
-    """How it is spread."""
-    return applied(_PLAN, function)
-
-
-def measured_options(function: F) -> F:
-    """What was measured of it."""
-    return applied(_MEASURED, function)
+def job_options(function: F) -> F:
+    """What is trained, where, how it is spread, and what was measured of it."""
+    return applied((*_WORKLOAD, *_PLACE, *_PLAN, *_MEASURED), function)

@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
-    from rich.progress import TaskID
+    from rich.progress import ProgressColumn, TaskID
 
     from paceline.measurement.study import Progress
     from paceline.study import Study
@@ -65,18 +65,9 @@ def study_progress(words: str) -> Iterator[ProgressView]:
     if not sys.stderr.isatty():
         yield _Lines()
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TextColumn, TimeElapsedColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
+    with _bar(TimeElapsedColumn(), TextColumn("{task.fields[left]}")) as bar:
         yield _LiveBar(bar, bar.add_task(words, total=None, left=""))
 
 
@@ -101,25 +92,21 @@ def rows_progress(words: str) -> Iterator[Callable[[int, int], None]]:
         click.echo(f"  {words}", err=True)
         yield lambda done, total: None
         return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
+    with _bar(TimeRemainingColumn()) as bar:
         task = bar.add_task(words, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _bar(*last: "ProgressColumn") -> "Bar":
+    """What is done, a bar, how much of how much, and then the ``last`` columns."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn())
+    console = Console(stderr=True)
+    return Progress(*columns, *last, console=console, transient=True, refresh_per_second=4)
 
 
 def launch_words(progress: "Progress") -> str:

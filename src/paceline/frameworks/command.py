@@ -16,13 +16,8 @@ from pathlib import Path
 
 from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.frameworks.adapter import FrameworkAdapter
-from paceline.frameworks.environments import (
-    EnvironmentChoice,
-    choose,
-    chosen,
-    forget,
-    installed_python,
-)
+from paceline.frameworks.environments.choice import EnvironmentChoice, choose, chosen, forget
+from paceline.frameworks.environments.place import installed_python
 from paceline.frameworks.registry import environments, manifests
 from paceline.naming import look_up
 

@@ -3,8 +3,6 @@
 from collections.abc import Container, Mapping
 from typing import Any
 
-from paceline.frameworks.runtime.layer_graph import LOSSES
-
 COMMON_OPERATIONS = frozenset(
     {
         *("conv", "linear", "embedding", "lstm", "attention"),
@@ -22,6 +20,8 @@ COMMON_ACTIVATIONS = frozenset({"relu", "relu6", "sigmoid", "tanh", "gelu", "gel
 
 def ends_in_loss(graph: Mapping[str, Any]) -> bool:
     """Whether the output of a graph (its JSON form) is a loss."""
+    from paceline.frameworks.runtime.layer_graph import LOSSES
+
     kinds = {node["name"]: node["op"] for node in graph["nodes"]}
     return kinds[graph["output"]] in LOSSES
 

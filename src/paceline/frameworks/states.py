@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from paceline.errors import PacelineError
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.command import interpreter, runs_in_our_environment
-from paceline.frameworks.environments import EnvironmentState, chosen, environment_state
+from paceline.frameworks.environments.choice import chosen
+from paceline.frameworks.environments.place import EnvironmentState, environment_state
 from paceline.frameworks.registry import environments, frameworks
 
 

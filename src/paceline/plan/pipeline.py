@@ -2,13 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from paceline.errors import InputError
 from paceline.plan.plan import PipelineSchedule
-
-Numbers = float | NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +49,6 @@ def check_rounds(pp: int, micro_batches: int) -> None:
             f"interleaving needs micro-batches in rounds of pp {pp}, not {micro_batches}",
             f"take a multiple of {pp} micro-batches",
         )
-
-
-def bubble_fraction(pp: Numbers, micro_batches: Numbers, interleave: Numbers = 1.0) -> Numbers:
-    """Idle time over useful time of a stage: (p - 1) / (m v)."""
-    return (pp - 1.0) / (micro_batches * interleave)
 
 
 def _pass(k: int, is_forward: bool, pp: int, interleave: int, micro_batches: int) -> Pass:

@@ -1,4 +1,4 @@
-"""The scheduler for ranks that differ: stragglers, mixed devices.
+"""The scheduler for ranks that differ: stragglers.
 
 One representative rank is enough while replicas are alike. When they are not, the tasks of the
 representative are placed for all replicas at once, with arrays over them; gradient messages
@@ -124,28 +124,6 @@ def with_slowdowns(step: Step, plan: Plan, slowdowns: Sequence[float]) -> RankSc
         if _computes(task):
             table[index] *= by_place[task.rank]
     return schedule_ranks(step.tasks, table)
-
-
-def mixed_devices(steps: Sequence[Step], kinds: Sequence[int]) -> RankSchedule:
-    """Replicas on devices of several kinds: replica i runs the step ``steps[kinds[i]]``.
-
-    The steps must list the same tasks (one workload and policy) with durations of their own.
-    Messages take as long as on the kind where they take longest.
-    """
-    tasks = steps[0].tasks
-    for step in steps[1:]:
-        if [task.name for task in step.tasks] != [task.name for task in tasks]:
-            raise InputError(
-                "the steps of two kinds of device do not list the same tasks",
-                "predict both with the same workload, plan and framework",
-            )
-    by_kind = np.array([[task.seconds for task in step.tasks] for step in steps])
-    longest = by_kind.max(axis=0)
-    table = by_kind[np.asarray(kinds, dtype=int)].T.copy()
-    for index, task in enumerate(tasks):
-        if not _computes(task):
-            table[index] = longest[index]
-    return schedule_ranks(tasks, table)
 
 
 def _computes(task: Task) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from paceline.analyse.comparison import Comparison
 from paceline.analyse.explain import Explanation
 from paceline.analyse.groups import LaunchGroup, doubt_lines
 from paceline.analyse.study_analysis import StudyAnalysis
@@ -24,6 +23,7 @@ from paceline.report.figures import (
 from paceline.report.numbers import Ranged
 from paceline.report.page import Fact, Page, Section
 from paceline.report.table import Column, Table
+from paceline.report.tables.comparisons import comparison_table
 from paceline.report.tables.explanation import explanation_title, findings_table
 from paceline.report.tables.launches import launch_table, throughput_table
 from paceline.report.tables.profile import gemm_table
@@ -63,38 +63,6 @@ def _what_was_done(results: StudyAnalysis) -> str:
     done = ["measured"]
     done += ["predicted"] if results.here or results.elsewhere else []
     return ", ".join(done + (["explained"] if results.explanations else []))
-
-
-def comparison_table(alone: LaunchGroup, comparisons: Sequence[Comparison]) -> Table:
-    """Measured and predicted throughput, the error, and what perfect scaling would say."""
-    rows: list[tuple[str | float | Ranged | None, ...]] = [
-        ("1 process", Ranged.of(alone.throughput), "(calibration)", None, None, None)
-    ]
-    for one in comparisons:
-        low, high = one.prediction.samples_per_second_interval
-        rows.append(
-            (
-                one.label,
-                Ranged.of(one.measured.throughput) if one.measured else None,
-                f"{one.prediction.samples_per_second:,.1f} [{low:,.1f}, {high:,.1f}]",
-                one.error,
-                one.prediction.perfect_samples_per_second,
-                one.perfect_error,
-            )
-        )
-    return Table(
-        columns=(
-            Column(""),
-            Column("measured", "samples/s"),
-            Column("predicted", "samples/s"),
-            Column("error", "%", scale=100, decimals=1, signed=True),
-            Column("perfect scaling", "samples/s"),
-            Column("its error", "%", scale=100, decimals=1, signed=True),
-        ),
-        rows=tuple(rows),
-        note="± is the 95 % interval of the mean over launches; [ ] the 90 % interval of a "
-        "prediction. No synchronised launch is used for predicting.",
-    )
 
 
 def _ranking_section(results: StudyAnalysis) -> Section:

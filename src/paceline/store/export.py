@@ -31,7 +31,7 @@ def launch_rows(launches: Iterable[Launch]) -> Iterator[Row]:
         ranks = [rank.wall_seconds[skip:] for rank in launch.outcome.ranks]
         slowest = [max(step) for step in zip(*ranks, strict=False)]
         yield {
-            **_keys(launch),
+            **launch_keys(launch),
             "status": str(launch.status),
             "reason": launch.outcome.reason,
             "counted_steps": len(slowest),
@@ -53,7 +53,7 @@ def step_rows(launches: Iterable[Launch]) -> Iterator[Row]:
         for rank in launch.outcome.ranks:
             for index, wall in enumerate(rank.wall_seconds):
                 yield {
-                    **_keys(launch),
+                    **launch_keys(launch),
                     "rank": rank.rank,
                     "step": index,
                     "warmup": index < launch.warmup_steps,
@@ -68,7 +68,7 @@ def layer_rows(launches: Iterable[Launch]) -> Iterator[Row]:
     for launch in launches:
         for index, layer in enumerate(launch.outcome.layers):
             yield {
-                **_keys(launch),
+                **launch_keys(launch),
                 "layer": index,
                 "name": layer.name,
                 "forward_seconds": layer.forward_seconds,
@@ -139,7 +139,8 @@ def _begun(rows: Iterable[Row]) -> tuple[Row, Iterator[Row]]:
     return first, others
 
 
-def _keys(launch: Launch) -> Row:
+def launch_keys(launch: Launch) -> Row:
+    """What a launch is of, as columns of every table."""
     return {
         "launch": launch.id,
         "study": launch.study,

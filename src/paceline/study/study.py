@@ -7,18 +7,18 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paceline.analyse.study_analysis import LINK, NODE_COUNTS, StudyAnalysis, analyse_study
 from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS
-from paceline.report.files import write_text
+from paceline.places import PREDICTED_LINK, PREDICTED_NODES
 from paceline.store import Launch, Status, Store, default_store_path
-from paceline.study.explained import StudyExplanation
 from paceline.study.settings import StudySettings
-from paceline.study.throughput import Throughput
 
 if TYPE_CHECKING:
+    from paceline.analyse.study_analysis import StudyAnalysis
     from paceline.measurement.study import Progress
     from paceline.step.difference import StepDifference
-    from paceline.testing.parity import ParityTable
+    from paceline.study.explained import StudyExplanation
+    from paceline.study.throughput import Throughput
+    from paceline.testing.parity_table import ParityTable
 
 
 class Study:
@@ -129,20 +129,25 @@ class Study:
             run_study(store, self.name, design, timeout_seconds, port, on_launch)
         return self
 
-    def analyse(self, nodes: Sequence[int] = NODE_COUNTS, link: str = LINK) -> StudyAnalysis:
+    def analyse(
+        self, nodes: Sequence[int] = PREDICTED_NODES, link: str = PREDICTED_LINK
+    ) -> "StudyAnalysis":
         """Everything that the launches tell; with predictions for ``nodes`` joined by ``link``."""
+        from paceline.analyse.study_analysis import analyse_study
+
         with self.open() as store:
             return analyse_study(store, self.name, nodes, link)
 
-    def throughput(self) -> Throughput:
+    def throughput(self) -> "Throughput":
         """Samples per second of each configuration, with an interval over launches."""
         from paceline.analyse.groups import grouped
+        from paceline.study.throughput import Throughput
 
         return Throughput(tuple(grouped(self.launches)))
 
     def explain(
         self, processes: int | None = None, framework: str | None = None
-    ) -> StudyExplanation:
+    ) -> "StudyExplanation":
         """Why ``processes`` (the most that ran, unless given) are slower than perfect scaling.
 
         A study of several frameworks explains ``framework``, by default its first.
@@ -150,6 +155,7 @@ class Study:
         from paceline.analyse.explain import explain
         from paceline.measurement.probe import current_profile
         from paceline.naming import look_up
+        from paceline.study.explained import StudyExplanation
 
         with self.open() as store:
             launches, profile = store.study(self.name), current_profile(store)
@@ -187,13 +193,21 @@ class Study:
         return step_difference(other, step)
 
     def report(
-        self, path: Path | str, nodes: Sequence[int] = NODE_COUNTS, link: str = LINK
+        self,
+        path: Path | str,
+        nodes: Sequence[int] = PREDICTED_NODES,
+        link: str = PREDICTED_LINK,
+        analysis: "StudyAnalysis | None" = None,
     ) -> Path:
-        """Write one self-contained HTML page about the study and return its path."""
+        """Write one self-contained HTML page about the study and return its path.
+
+        An ``analysis`` that was made already is taken as it is.
+        """
+        from paceline.report.files import write_text
         from paceline.report.page import render
         from paceline.report.study import study_page
 
-        return write_text(path, render(study_page(self.analyse(nodes, link))))
+        return write_text(path, render(study_page(analysis or self.analyse(nodes, link))))
 
     def __repr__(self) -> str:
         launches = self.launches

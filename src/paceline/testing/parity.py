@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from paceline.errors import InputError
@@ -12,6 +12,7 @@ from paceline.measurement.job import Job, Optimiser
 from paceline.measurement.run import events_path, run_job
 from paceline.store import Launch, Status, Store
 from paceline.testing.bench import COUNTED_LOSSES
+from paceline.testing.parity_table import Parity, ParityTable
 from paceline.testing.reference import check_reference, first_loss_and_gradients, reference_losses
 from paceline.workload import Graph
 
@@ -35,69 +36,6 @@ PARITY_TOLERANCE = 5e-5
 
 LARGEST_REFERENCE_PARAMETERS, LARGEST_REFERENCE_FLOP = 150e6, 4e12
 """What the NumPy reference is let train, in all steps together: some minutes of it."""
-
-
-@dataclass(frozen=True)
-class Parity:
-    """One framework beside the reference; ``reason`` is empty where it trains the same.
-
-    ``difference`` is the largest relative difference of a loss; NaN where there is none.
-    """
-
-    framework: str
-    parameters: int | None
-    losses: tuple[float, ...]
-    difference: float
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class ParityTable:
-    """Every framework beside one reference: NumPy's, or, where it cannot, the first framework.
-
-    ``without_dropout`` says that the network was trained without the dropout it has.
-    """
-
-    model: str
-    reference: str
-    losses: tuple[float, ...]
-    parameters: int
-    rows: tuple[Parity, ...]
-    without_dropout: bool = False
-
-    @property
-    def same(self) -> list[str]:
-        """Frameworks that train the same."""
-        return [row.framework for row in self.rows if not row.reason]
-
-    def check_some(self) -> None:
-        """Refuse to go on where no framework trains the same."""
-        if not self.same:
-            reasons = "; ".join(f"{row.framework}: {row.reason}" for row in self.rows)
-            raise InputError(f"no framework trains {self.model} as described: {reasons}")
-
-    def to_json(self) -> dict[str, Any]:
-        """The table as JSON values, as the design of a study keeps it."""
-        rows = [
-            {**asdict(row), "difference": row.difference if row.losses else None}
-            for row in self.rows
-        ]
-        return {**asdict(self), "rows": rows}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "ParityTable":
-        """The table that `to_json` wrote."""
-        rows = tuple(
-            Parity(
-                **{
-                    **row,
-                    "losses": tuple(row["losses"]),
-                    "difference": math.nan if row["difference"] is None else row["difference"],
-                }
-            )
-            for row in document["rows"]
-        )
-        return cls(**{**document, "losses": tuple(document["losses"]), "rows": rows})
 
 
 def check_parity(

@@ -22,6 +22,9 @@ SCHEMA = "paceline/graph/1"
 SEQUENCE = "sequence"
 """The dimension that stands for the sequence length until a cost is asked for."""
 
+RECORDED_BATCH = "recorded_batch"
+"""Key of `Graph.dimensions` under which a captured graph keeps the batch it was recorded at."""
+
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:

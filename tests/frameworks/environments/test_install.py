@@ -13,17 +13,15 @@ import psutil
 import pytest
 
 from paceline.errors import EnvironmentUnusableError, InputError
-from paceline.frameworks.environments import (
-    EnvironmentSpec,
-    PipStep,
+from paceline.frameworks.environments.diagnosis import diagnose
+from paceline.frameworks.environments.install import install, remove
+from paceline.frameworks.environments.place import (
     State,
     environment_state,
-    install,
     installed_python,
     record_verification,
-    remove,
 )
-from paceline.frameworks.environments.diagnosis import diagnose
+from paceline.frameworks.environments.spec import EnvironmentSpec, PipStep
 from paceline.frameworks.registry import environment, environments
 
 
@@ -106,7 +104,8 @@ INSTALL = """
 import sys
 from pathlib import Path
 from paceline.errors import PacelineError
-from paceline.frameworks.environments import EnvironmentSpec, PipStep, install
+from paceline.frameworks.environments.install import install
+from paceline.frameworks.environments.spec import EnvironmentSpec, PipStep
 step = PipStep(Path(sys.argv[1]) / "plain.txt", ("--no-index",))
 try:
     install(EnvironmentSpec("plain", "json", (step,), disk_bytes=1e5), print)

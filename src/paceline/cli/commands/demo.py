@@ -73,7 +73,7 @@ def command(
     ran = len(study.launches)
     say(f" measure  {model} b={batch}: {ran} launches in random order   {_since(measuring)}")
     analysis = study.analyse(counts, network)
-    report = study.report(out / "report.html", counts, network)
+    report = study.report(out / "report.html", analysis=analysis)
     if as_json:
         emit_json("demo", 1, {**study_json(analysis), "report": str(report)})
         return
@@ -92,7 +92,7 @@ def _since(begun: float) -> str:
 
 def _print(results: "StudyAnalysis", processes: int) -> None:
     from paceline.errors import PacelineError
-    from paceline.report.study import comparison_table
+    from paceline.report.tables.comparisons import comparison_table
     from paceline.report.tables.launches import warnings_of
     from paceline.report.terminal import print_waterfall
     from paceline.units import format_bytes, format_seconds

@@ -55,15 +55,16 @@ def install(names: tuple[str, ...], python: str | None) -> None:
     What a broken-off installation had finished is kept; nothing uses it before it is whole.
     """
     from paceline.cli.progress import study_progress
-    from paceline.frameworks import environments
+    from paceline.frameworks.environments.install import install
+    from paceline.frameworks.environments.place import environment_state, environments_root
     from paceline.frameworks.registry import environments_of
 
     for spec in environments_of(names):
         with study_progress(spec.name) as progress:
-            environments.install(spec, progress.stage, python)
-        made = environments.environment_state(spec)
+            install(spec, progress.stage, python)
+        made = environment_state(spec)
         click.echo(f"{spec.name}: {made.state}, {_gigabytes(made.size_bytes)} in {made.directory}")
-    click.echo(f"Environments are in {environments.environments_root()}")
+    click.echo(f"Environments are in {environments_root()}")
     next_line(f"paceline frameworks verify {' '.join(names)}")
 
 
@@ -107,11 +108,11 @@ def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_jso
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def remove(names: tuple[str, ...]) -> None:
     """Delete the environment of each framework."""
-    from paceline.frameworks import environments
+    from paceline.frameworks.environments.install import remove
     from paceline.frameworks.registry import environments_of
 
     for spec in environments_of(names):
-        there = environments.remove(spec)
+        there = remove(spec)
         click.echo(f"{spec.name}: {'removed' if there else 'was not installed'}")
     next_line("paceline frameworks")
 
@@ -125,7 +126,7 @@ def use(name: str, interpreter: str | None, image: str | None, own: bool) -> Non
     """Run a framework in an interpreter or a container image of your own."""
     from paceline.errors import InputError
     from paceline.frameworks.command import run_in
-    from paceline.frameworks.environments import EnvironmentChoice
+    from paceline.frameworks.environments.choice import EnvironmentChoice
     from paceline.frameworks.registry import framework
 
     if own == bool(interpreter or image):

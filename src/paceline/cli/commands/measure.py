@@ -72,19 +72,19 @@ def command(as_json: bool, **options: Any) -> None:
     from paceline.store import Status
 
     study = run_with_progress(_study(options), options["timeout"], options["port"])
-    analysis = study.analyse()
+    launches = study.launches
     if as_json:
         from paceline.report.tables.launches import launches_json
 
-        launches = launches_json(analysis.launches)
-        emit_json("measure", 1, {"study": study.name, "launches": launches})
+        emit_json("measure", 1, {"study": study.name, "launches": launches_json(launches)})
     else:
-        click.echo(f"Study {study.name}: {len(analysis.launches)} launches, kept in {study.path}")
-        show_launches(analysis.launches)
-        names = ["explain"] if analysis.explanations else []
+        click.echo(f"Study {study.name}: {len(launches)} launches, kept in {study.path}")
+        show_launches(launches)
+        several = len({launch.world_size for launch in launches}) > 1
+        names = ["explain"] if several and study.analyse().explanations else []
         further = [same_job(name, study=study.name) for name in (*names, "report", "list")]
         next_line(*further)
-    if all(launch.status is not Status.FINISHED for launch in analysis.launches):
+    if all(launch.status is not Status.FINISHED for launch in launches):
         raise SystemExit(1)
 
 

@@ -8,12 +8,7 @@ import click
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import out_option, places_given, store_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
-from paceline.cli.plan_options import (
-    measured_options,
-    place_options,
-    plan_options,
-    workload_options,
-)
+from paceline.cli.plan_options import job_options
 
 if TYPE_CHECKING:
     from paceline.predictor.prediction import Prediction
@@ -33,10 +28,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@workload_options
-@place_options
-@plan_options
-@measured_options
+@job_options
 @out_option("--chrome-trace", "Write the step as JSON for ui.perfetto.dev.")
 @out_option("--timeline", "Write the step as SVG.")
 @click.option("--explain", "explained", is_flag=True, help="Say what each cause adds to the step.")
@@ -57,11 +49,7 @@ def command(
     the store are the evidence, else the machine's profile ('paceline probe', 'calibrate'). A
     trace without a cluster is replayed on nodes of the traced device joined by --link.
     """
-    from paceline.analyse.comparison import comparisons_json
     from paceline.api.predictions import predict
-    from paceline.api.this_machine import predict_here
-    from paceline.predictor.prediction_json import prediction_json
-    from paceline.report.study import comparison_table
     from paceline.report.tables.predictions import notes_of, prediction_parts
 
     places = places_given(options.pop("places"), options.pop("nodes"))
@@ -71,12 +59,18 @@ def command(
     else:
         asked = [(place["nodes"], place.get("processes", 1)) for place in places if place]
         named = {key: value for key, value in options.items() if key not in ("cluster", "device")}
+        from paceline.api.this_machine import predict_here
+
         here = predict_here(places=asked, store=store_path, **named)
         predictions = [one.prediction for one in here.comparisons]
     _write(predictions[-1], chrome_trace, timeline)
     if as_json:
+        from paceline.predictor.prediction_json import prediction_json
+
         fields: dict[str, Any] = {"predictions": [prediction_json(p) for p in predictions]}
         if here is not None:
+            from paceline.analyse.comparison import comparisons_json
+
             fields["comparisons"] = comparisons_json(here.comparisons)
         emit_json("prediction", 2, fields)
         return
@@ -84,6 +78,8 @@ def command(
     if here is None or alone is None:
         show(prediction_parts(predictions))
     else:
+        from paceline.report.tables.comparisons import comparison_table
+
         show([comparison_table(alone, here.comparisons), *notes_of(predictions)])
     if explained:
         _explain(predictions[-1])

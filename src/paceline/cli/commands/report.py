@@ -33,8 +33,8 @@ def command(
 
     counts = parse_counts(nodes, "nodes", "--nodes")
     found = Study.load(store_path, study)
-    page = found.report(out or Path(f"{study}.html"), counts, link)
     analysis = found.analyse(counts, link)
+    page = found.report(out or Path(f"{study}.html"), analysis=analysis)
     if as_json:
         emit_json("report", 1, {**study_json(analysis), "report": str(page)})
         return

@@ -7,12 +7,7 @@ import click
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import places_given
 from paceline.cli.output import emit_json, json_option, show
-from paceline.cli.plan_options import (
-    measured_options,
-    place_options,
-    plan_options,
-    workload_options,
-)
+from paceline.cli.plan_options import job_options
 from paceline.errors import InputError
 
 EXAMPLE = """
@@ -25,10 +20,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@workload_options
-@place_options
-@plan_options
-@measured_options
+@job_options
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Say what a step would gain if a resource were twice as fast or free, or the plan another.

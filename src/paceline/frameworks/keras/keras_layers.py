@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 from keras import layers, ops
-from layer_graph import Node, beyond_end
+from layer_graph import Node, beyond_end, named
 from layer_settings import NORM_EPSILON, NORM_NEW_SHARE, RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K
 
 Value = Any
@@ -242,18 +242,10 @@ def _pad_shortcut(node: Node, inputs: list) -> Value:
 
 
 BUILDERS: dict[str, Builder] = {
-    "activation": _activation,
+    **named(_activation, _avg_pool, _batch_norm, _conv, _global_avg_pool, _local_response_norm),
+    **named(_max_pool, _multiply, _pad_shortcut, _slice),
     "add": lambda _, __: layers.Add(),
-    "avg_pool": _avg_pool,
-    "batch_norm": _batch_norm,
     "concat": lambda node, inputs: layers.Concatenate(axis_of(inputs[0], node.get("axis", 0))),
-    "conv": _conv,
     "dropout": lambda node, _: layers.Dropout(node["probability"]),
-    "global_avg_pool": _global_avg_pool,
-    "local_response_norm": _local_response_norm,
-    "max_pool": _max_pool,
-    "multiply": _multiply,
-    "pad_shortcut": _pad_shortcut,
-    "slice": _slice,
 }
 """Operations that read and make images with their channels last."""

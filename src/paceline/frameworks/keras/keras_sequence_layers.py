@@ -12,7 +12,7 @@ from typing import Any
 import keras
 from keras import layers, ops
 from keras_layers import Builder, Value, layer_name
-from layer_graph import Node, Shape, lstm_layers
+from layer_graph import Node, Shape, lstm_layers, named
 from layer_settings import LSTM_GATES, NORM_EPSILON, RMS_EPSILON
 from numpy_tables import rotary_turns
 
@@ -159,18 +159,13 @@ def _transpose(node: Node, inputs: list) -> Any:
 
 
 BUILDERS: dict[str, Builder] = {
-    "attention": _attention,
+    **named(_attention, _flatten, _layer_norm, _linear, _rotary, _transpose),
     "class_token": lambda node, _: ClassToken(node),
     "embedding": lambda node, _: layers.Embedding(
         node["vocabulary"], node["width"], name=layer_name(node)
     ),
-    "flatten": _flatten,
-    "layer_norm": _layer_norm,
-    "linear": _linear,
     "lstm": lambda node, _: Lstm(node),
     "position_embedding": lambda node, _: PositionEmbedding(node),
     "rms_norm": lambda node, _: layers.RMSNormalization(epsilon=RMS_EPSILON, name=layer_name(node)),
-    "rotary": _rotary,
-    "transpose": _transpose,
 }
 """Operations that read and make values in the graph's order of axes."""

@@ -8,6 +8,7 @@ from paceline.analyse.statistics import cores_used, mean_step_seconds, throughpu
 from paceline.report.numbers import Ranged
 from paceline.report.table import Cell, Column, Table
 from paceline.store import Launch, Status
+from paceline.store.export import launch_keys
 
 Shown = Callable[[Launch], Cell]
 """What a column shows of a launch."""
@@ -85,21 +86,12 @@ def launches_json(launches: Sequence[Launch]) -> list[dict[str, Any]]:
 
 def launch_json(launch: Launch) -> dict[str, Any]:
     """One launch as JSON, without its graph and its single steps."""
+    keys = launch_keys(launch)
     fields: dict[str, Any] = {
-        "id": launch.id,
-        "study": launch.study,
-        "created_at": launch.created_at,
+        "id": keys.pop("launch"),
         "status": str(launch.status),
         "reason": launch.outcome.reason,
-        "provenance": launch.provenance,
-        "framework": launch.framework,
-        "model": launch.model,
-        "nodes": launch.nodes,
-        "processes": launch.world_size,
-        "batch_per_process": launch.batch_per_rank,
-        "precision": launch.precision,
-        "instrument": launch.instrument,
-        "synchronised": launch.synchronised,
+        **keys,
     }
     if launch.status is Status.FINISHED:
         fields |= {

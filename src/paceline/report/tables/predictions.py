@@ -1,13 +1,14 @@
 """Predictions and what-ifs as tables and as JSON."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.prediction_json import prediction_json
-from paceline.predictor.whatif import WhatIf
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
+
+if TYPE_CHECKING:
+    from paceline.predictor.whatif import WhatIf
 
 
 def prediction_parts(predictions: Sequence[Prediction]) -> list[str | Table]:
@@ -47,7 +48,7 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
     )
 
 
-def whatif_table(found: Sequence[WhatIf], kind: str) -> Table:
+def whatif_table(found: "Sequence[WhatIf]", kind: str) -> Table:
     """What one kind of change would give, the largest gain first."""
     title = {
         "resource": "If a resource were faster (free: the most any improvement of it can give)",
@@ -65,8 +66,10 @@ def whatif_table(found: Sequence[WhatIf], kind: str) -> Table:
     )
 
 
-def whatif_json(base: Prediction, changes: Sequence[WhatIf]) -> dict[str, Any]:
+def whatif_json(base: Prediction, changes: "Sequence[WhatIf]") -> dict[str, Any]:
     """A prediction and what changes to it would give, for programs."""
+    from paceline.predictor.prediction_json import prediction_json
+
     return {
         "base": prediction_json(base),
         "changes": [

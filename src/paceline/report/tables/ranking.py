@@ -8,7 +8,7 @@ from paceline.analyse.statistics import Estimate
 from paceline.report.figures.bars import BarSeries, BarsInfo
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
-from paceline.testing.parity import ParityTable
+from paceline.testing.parity_table import ParityTable
 
 
 def parity_table(parity: ParityTable) -> Table:

@@ -6,12 +6,7 @@ what each part of it did. PyTorch and onnx are imported only when a model needs 
 
 from typing import TYPE_CHECKING, Any
 
-from paceline.workload.capture.describe import (
-    RECORDED_BATCH,
-    capture_notes,
-    described,
-    unknown_operations,
-)
+from paceline.workload.capture.describe import capture_notes, described, unknown_operations
 from paceline.workload.capture.inputs import InputShape, parse_input
 from paceline.workload.capture.user_model import load_user_model
 from paceline.workload.graph import Graph
@@ -20,7 +15,6 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = [
-    "RECORDED_BATCH",
     "InputShape",
     "capture",
     "capture_notes",

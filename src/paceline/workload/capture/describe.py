@@ -14,11 +14,8 @@ from paceline.workload.capture.products import Product
 from paceline.workload.capture.recording import CapturedSegment, Moved, RecordedInput, RecordedStep
 from paceline.workload.capture.traffic import kind_of
 from paceline.workload.cost import Affine, Gemm, Number
-from paceline.workload.graph import Graph, InputSpec, Node
+from paceline.workload.graph import RECORDED_BATCH, Graph, InputSpec, Node
 from paceline.workload.ops import Kept, Recorded, RecordedTensor, Traffic, UnknownOperation, Work
-
-RECORDED_BATCH = "recorded_batch"
-"""Key of `Graph.dimensions` under which a captured graph keeps the batch it was recorded at."""
 
 ONE_BATCH_NOTE = "runs at one batch size only; costs at others are taken in proportion"
 SQUARE_NOTE = "grows faster than the batch; costs at other batches are taken in proportion"

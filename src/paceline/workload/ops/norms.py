@@ -1,5 +1,7 @@
 """Normalisations: memory-bound layers that read their input twice."""
 
+from dataclasses import dataclass
+
 from paceline.errors import InputError
 from paceline.workload.cost import Number, Shape
 from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
@@ -28,10 +30,8 @@ def _norm_work(size: Number, weights: int, kept: Kept) -> Work:
     )
 
 
-@operation("batch_norm")
-class BatchNorm(Op):
-    """Normalises each channel over the batch and its positions, with scale and shift."""
-
+@dataclass(frozen=True, slots=True)
+class _OfChannels(Op):
     def output(self, inputs: Shapes) -> Shape:
         """As the input."""
         require_rank(inputs[0], 1, "channels in the first dimension")
@@ -42,6 +42,19 @@ class BatchNorm(Op):
         channels = fixed_dimension(inputs[0], 0)
         return {"weight": (channels,), "bias": (channels,)}
 
+
+@dataclass(frozen=True, slots=True)
+class _OfFeatures(Op):
+    def output(self, inputs: Shapes) -> Shape:
+        """As the input."""
+        require_rank(inputs[0], 1, "features in the last dimension")
+        return inputs[0]
+
+
+@operation("batch_norm")
+class BatchNorm(_OfChannels):
+    """Normalises each channel over the batch and its positions, with scale and shift."""
+
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Keeps the input, and mean and deviation of each channel in 32 bits."""
         channels = fixed_dimension(inputs[0], 0)
@@ -50,13 +63,12 @@ class BatchNorm(Op):
 
 
 @operation("frozen_batch_norm")
-class FrozenBatchNorm(Op):
+class FrozenBatchNorm(_OfChannels):
     """Scales and shifts each channel by constants of pre-training: nothing is trained."""
 
-    def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
-        require_rank(inputs[0], 1, "channels in the first dimension")
-        return inputs[0]
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """None."""
+        return {}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """One pass each way; keeps nothing."""
@@ -65,7 +77,7 @@ class FrozenBatchNorm(Op):
 
 
 @operation("group_norm")
-class GroupNorm(Op):
+class GroupNorm(_OfChannels):
     """Normalises each of ``groups`` groups of channels within a sample."""
 
     groups: int
@@ -81,11 +93,6 @@ class GroupNorm(Op):
             raise InputError(f"{channels} channels do not divide by {self.groups} groups")
         return inputs[0]
 
-    def parameters(self, inputs: Shapes) -> Parameters:
-        """Scale and shift of each channel."""
-        channels = fixed_dimension(inputs[0], 0)
-        return {"weight": (channels,), "bias": (channels,)}
-
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Keeps the input, and mean and deviation of each group."""
         kept = Kept(inputs=(0,), other_bytes=2 * self.groups * FLOAT32_BYTES)
@@ -94,15 +101,10 @@ class GroupNorm(Op):
 
 
 @operation("layer_norm")
-class LayerNorm(Op):
+class LayerNorm(_OfFeatures):
     """Normalises the last dimension of each row, with scale and, if ``bias``, shift."""
 
     bias: bool = True
-
-    def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
-        require_rank(inputs[0], 1, "features in the last dimension")
-        return inputs[0]
 
     def parameters(self, inputs: Shapes) -> Parameters:
         """Scale of each feature, and its shift where there is one."""
@@ -118,13 +120,8 @@ class LayerNorm(Op):
 
 
 @operation("rms_norm")
-class RmsNorm(Op):
+class RmsNorm(_OfFeatures):
     """Divides each row by its root mean square, then scales it."""
-
-    def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
-        require_rank(inputs[0], 1, "features in the last dimension")
-        return inputs[0]
 
     def parameters(self, inputs: Shapes) -> Parameters:
         """Scale of each feature."""

@@ -29,9 +29,9 @@ BART = {"bart_base": BartSize(768, 6, 12), "bart_large": BartSize(1024, 12, 16)}
 """The published sizes: 139,420,416 and 406,291,456 weights."""
 
 
-def bart(name: str, size: BartSize) -> Graph:
-    """The network with its loss over every word of the target."""
-    net = NetworkBuilder(name)
+def bart(name: str) -> Graph:
+    """One of `BART` with its loss over every word of the target."""
+    net, size = NetworkBuilder(name), BART[name]
     memory = _embedded(net, "encoder", "source", size)
     for layer in range(size.layers):
         with net.scope(f"encoder.{layer}"):

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
+from typing import Any
 
 from paceline.workload.graph import Graph
 from paceline.workload.zoo import gpt, llama
@@ -18,6 +20,17 @@ class ZooEntry:
     family: str
     build: Callable[[], Graph]
     build_for: Callable[[int], Graph] | None = None
+
+
+def network(family: str, writer: str, *arguments: Any) -> ZooEntry:
+    """What MODULE.FUNCTION of this package makes of ``arguments``; imported when it is built."""
+    module, _, function = writer.partition(".")
+
+    def build() -> Graph:
+        graph: Graph = getattr(import_module(f"{__package__}.{module}"), function)(*arguments)
+        return graph
+
+    return ZooEntry(family, build)
 
 
 def elastic_gpt(family: str, name: str, size: gpt.GptSize) -> ZooEntry:

@@ -4,8 +4,8 @@ import re
 from functools import partial
 
 from paceline.errors import InputError
-from paceline.workload.zoo import bert, gpt, llama, recommender
-from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt
+from paceline.workload.zoo import bert, gpt, llama
+from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt, network
 
 _PLAIN = re.compile(
     r"(?P<family>gpt|bert)_h(?P<hidden>\d+)_l(?P<layers>\d+)(?:_a(?P<heads>\d+))?"
@@ -34,8 +34,8 @@ def free_size(name: str) -> ZooEntry | None:
     if found := _WIDE_DEEP.fullmatch(spelled):
         rows, width, layers, hidden = map(int, found.groups())
         _check(spelled, rows=rows, width=width, layers=layers, hidden=hidden)
-        build = partial(recommender.wide_deep, spelled, rows, width, layers, hidden)
-        return ZooEntry("recommendation", build)
+        sizes = (spelled, rows, width, layers, hidden)
+        return network("recommendation", "recommender.wide_deep", *sizes)
     if (found := _ADAPTED.fullmatch(spelled)) and found["base"] in llama.LLAMA:
         rank = int(found["rank"] or llama.ADAPTER_RANK)
         _check(spelled, rank=rank)

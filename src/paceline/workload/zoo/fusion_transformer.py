@@ -105,9 +105,9 @@ class _Fusion:
             return net.dropout("dropout", out, self.dropout)
 
 
-def fusion_transformer(name: str, series: int, dropout: float) -> Graph:
-    """The forecaster of a data set of so many series."""
-    net = NetworkBuilder(name)
+def fusion_transformer(name: str) -> Graph:
+    """The forecaster of one of `SERIES`."""
+    net, (series, dropout) = NetworkBuilder(name), SERIES[name]
     fusion = _Fusion(net, dropout)
     which = net.integers("series", series, 1)
     static = net.embedding("series_embedding", which, series, _HIDDEN)

@@ -67,9 +67,9 @@ GPUNET = {
 """The three networks without distillation; the paper prints 11.9, 12.7 and 25.8 million weights."""
 
 
-def gpunet(name: str, size: GpuNetSize) -> Graph:
-    """The network of a size on square images."""
-    net = NetworkBuilder(name)
+def gpunet(name: str) -> Graph:
+    """One of `GPUNET` on square images."""
+    net, size = NetworkBuilder(name), GPUNET[name]
     x = net.image(3, size.side, size.side)
     x = net.conv_unit("stem", x, size.width, 3, 2, 1, activation="silu")
     for number in range(size.plain):

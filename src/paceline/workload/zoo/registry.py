@@ -9,41 +9,8 @@ from paceline.errors import InputError
 from paceline.naming import unknown_name
 from paceline.plugins import PluginKind, with_plugins
 from paceline.workload.graph import Graph
-from paceline.workload.zoo import (
-    alexnet,
-    bart,
-    bert,
-    densenet,
-    efficientdet,
-    face,
-    fusion_transformer,
-    googlenet,
-    gpt,
-    gpunet,
-    inception,
-    jasper,
-    llama,
-    mask_rcnn,
-    mlp,
-    mobilenet,
-    quartznet,
-    recommender,
-    recurrent,
-    resnet,
-    resnet_cifar,
-    retinanet,
-    ssd,
-    stable_diffusion,
-    transformer,
-    transformer_xl,
-    unet,
-    unet3d,
-    unet_industrial,
-    vgg,
-    vit,
-)
-from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt
-from paceline.workload.zoo.free_sizes import free_size
+from paceline.workload.zoo import bert, gpt, llama
+from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt, network
 from paceline.workload.zoo.spelling import canonical, squeezed
 
 _HINT = (
@@ -99,6 +66,8 @@ def _find(name: str) -> ZooEntry:
     identifier = canonical(name, _by_squeezed_name())
     if identifier is not None:
         return known[identifier]
+    from paceline.workload.zoo.free_sizes import free_size
+
     described = free_size(name)
     if described is None:
         raise unknown_name("model", name, known, _HINT)
@@ -119,84 +88,83 @@ def _by_squeezed_name() -> Mapping[str, str]:
 
 def _images() -> dict[str, ZooEntry]:
     table = {
-        "fcn5": ZooEntry("fully connected", mlp.fcn5),
-        "alexnet": ZooEntry("AlexNet", alexnet.alexnet),
-        "alexnet_grouped": ZooEntry("AlexNet", alexnet.alexnet_grouped),
+        "fcn5": network("fully connected", "mlp.fcn5"),
+        "alexnet": network("AlexNet", "alexnet.alexnet"),
+        "alexnet_grouped": network("AlexNet", "alexnet.alexnet_grouped"),
     }
-    table |= {f"vgg{depth}": ZooEntry("VGG", partial(vgg.vgg, depth)) for depth in (11, 13, 16, 19)}
+    for depth in (11, 13, 16, 19):
+        table[f"vgg{depth}"] = network("VGG", "vgg.vgg", depth)
     table |= {
-        "googlenet": ZooEntry("Inception", googlenet.googlenet),
-        "googlenet_bn": ZooEntry("Inception", googlenet.googlenet_bn),
-        "inception_v3": ZooEntry("Inception", inception.inception_v3),
-        "inception_v3_aux": ZooEntry("Inception", inception.inception_v3_aux),
+        "googlenet": network("Inception", "googlenet.googlenet"),
+        "googlenet_bn": network("Inception", "googlenet.googlenet_bn"),
+        "inception_v3": network("Inception", "inception.inception_v3"),
+        "inception_v3_aux": network("Inception", "inception.inception_v3_aux"),
     }
     for depth in (20, 32, 44, 56, 110):
-        build = partial(resnet_cifar.cifar_resnet, depth)
-        table[f"resnet{depth}"] = ZooEntry("ResNet, CIFAR-10", build)
+        table[f"resnet{depth}"] = network("ResNet, CIFAR-10", "resnet_cifar.cifar_resnet", depth)
     for version in ("v1", "v1.5"):
         for depth in (18, 34, 50, 101, 152):
-            graph = partial(resnet.resnet, depth, version)
-            suffix = "" if version == "v1" else f"_{version}"
-            table[f"resnet{depth}{suffix}"] = ZooEntry(f"ResNet {version}", graph)
-    table |= {n: ZooEntry("GPUNet", partial(gpunet.gpunet, n, x)) for n, x in gpunet.GPUNET.items()}
+            name = f"resnet{depth}" if version == "v1" else f"resnet{depth}_{version}"
+            table[name] = network(f"ResNet {version}", "resnet.resnet", depth, version)
+    for name in ("gpunet_0", "gpunet_1", "gpunet_2"):
+        table[name] = network("GPUNet", "gpunet.gpunet", name)
     return table | {
-        "resnet50_v1b": ZooEntry("ResNet v1.5", partial(resnet.resnet, 50, "v1b")),
-        "resnext101_32x4d": ZooEntry("ResNeXt", resnet.resnext101_32x4d),
-        "se_resnext101_32x4d": ZooEntry("ResNeXt", resnet.se_resnext101_32x4d),
-        "densenet121": ZooEntry("DenseNet", densenet.densenet121),
-        "mobilenet_v1": ZooEntry("MobileNet", mobilenet.mobilenet_v1),
-        "mobilenet_v2": ZooEntry("MobileNet", mobilenet.mobilenet_v2),
-        "vit_b_16": ZooEntry("ViT", vit.vit_b_16),
+        "resnet50_v1b": network("ResNet v1.5", "resnet.resnet", 50, "v1b"),
+        "resnext101_32x4d": network("ResNeXt", "resnet.resnext101_32x4d"),
+        "se_resnext101_32x4d": network("ResNeXt", "resnet.se_resnext101_32x4d"),
+        "densenet121": network("DenseNet", "densenet.densenet121"),
+        "mobilenet_v1": network("MobileNet", "mobilenet.mobilenet_v1"),
+        "mobilenet_v2": network("MobileNet", "mobilenet.mobilenet_v2"),
+        "vit_b_16": network("ViT", "vit.vit_b_16"),
     }
 
 
 def _scenes() -> dict[str, ZooEntry]:
     """Networks that find or make things in images."""
     return {
-        "unet": ZooEntry("U-Net", unet.unet),
-        "unet_medical": ZooEntry("U-Net", partial(unet.unet, "unet_medical")),
-        "unet_industrial": ZooEntry("U-Net", unet_industrial.unet_industrial),
-        "unet3d": ZooEntry("U-Net", unet3d.unet3d),
-        "nnunet_2d": ZooEntry("U-Net", unet3d.nnunet_2d),
-        "nnunet_3d": ZooEntry("U-Net", unet3d.nnunet_3d),
-        "ssd300_resnet34": ZooEntry("SSD", ssd.ssd300_resnet34),
-        "ssd300_resnet50": ZooEntry("SSD", ssd.ssd300_resnet50),
-        "retinanet_resnext50": ZooEntry("RetinaNet", retinanet.retinanet_resnext50),
-        "mask_rcnn_r50_fpn": ZooEntry("Mask R-CNN", mask_rcnn.mask_rcnn_r50_fpn),
-        "efficientdet_d0": ZooEntry("EfficientDet", efficientdet.efficientdet_d0),
-        "resnet100_arcface": ZooEntry("faces", face.resnet100_arcface),
-        "mobilefacenet_arcface": ZooEntry("faces", face.mobilefacenet_arcface),
-        "stable_diffusion_v2": ZooEntry("diffusion", stable_diffusion.stable_diffusion_v2),
+        "unet": network("U-Net", "unet.unet"),
+        "unet_medical": network("U-Net", "unet.unet", "unet_medical"),
+        "unet_industrial": network("U-Net", "unet_industrial.unet_industrial"),
+        "unet3d": network("U-Net", "unet3d.unet3d"),
+        "nnunet_2d": network("U-Net", "unet3d.nnunet_2d"),
+        "nnunet_3d": network("U-Net", "unet3d.nnunet_3d"),
+        "ssd300_resnet34": network("SSD", "ssd.ssd300_resnet34"),
+        "ssd300_resnet50": network("SSD", "ssd.ssd300_resnet50"),
+        "retinanet_resnext50": network("RetinaNet", "retinanet.retinanet_resnext50"),
+        "mask_rcnn_r50_fpn": network("Mask R-CNN", "mask_rcnn.mask_rcnn_r50_fpn"),
+        "efficientdet_d0": network("EfficientDet", "efficientdet.efficientdet_d0"),
+        "resnet100_arcface": network("faces", "face.resnet100_arcface"),
+        "mobilefacenet_arcface": network("faces", "face.mobilefacenet_arcface"),
+        "stable_diffusion_v2": network("diffusion", "stable_diffusion.stable_diffusion_v2"),
     }
 
 
 def _signals() -> dict[str, ZooEntry]:
     """Networks of clicks, sounds and series."""
     table = {
-        "ncf": ZooEntry("recommendation", mlp.ncf),
-        "dlrm": ZooEntry("recommendation", recommender.dlrm),
-        "wide_deep_outbrain": ZooEntry("recommendation", recommender.wide_deep_outbrain),
-        "quartznet": ZooEntry("speech", quartznet.quartznet),
-        "jasper": ZooEntry("speech", jasper.jasper),
+        "ncf": network("recommendation", "mlp.ncf"),
+        "dlrm": network("recommendation", "recommender.dlrm"),
+        "wide_deep_outbrain": network("recommendation", "recommender.wide_deep_outbrain"),
+        "quartznet": network("speech", "speech.quartznet"),
+        "jasper": network("speech", "speech.jasper"),
     }
-    for name, (series, dropout) in fusion_transformer.SERIES.items():
-        build = partial(fusion_transformer.fusion_transformer, name, series, dropout)
-        table[name] = ZooEntry("forecasting", build)
+    for name in ("tft_electricity", "tft_traffic"):
+        table[name] = network("forecasting", "fusion_transformer.fusion_transformer", name)
     return table
 
 
 def _texts() -> dict[str, ZooEntry]:
     table = {
-        "lstm_ptb": ZooEntry("LSTM", recurrent.lstm_ptb),
-        "gnmt_v2": ZooEntry("LSTM", recurrent.gnmt_v2),
+        "lstm_ptb": network("LSTM", "recurrent.lstm_ptb"),
+        "gnmt_v2": network("LSTM", "recurrent.gnmt_v2"),
     }
     for name, (hidden, heads) in {
         "transformer_base": (512, 8),
         "transformer_big": (1024, 16),
     }.items():
-        table[name] = ZooEntry("Transformer", partial(transformer.transformer, name, hidden, heads))
-    for name, xl in transformer_xl.TRANSFORMER_XL.items():
-        table[name] = ZooEntry("Transformer-XL", partial(transformer_xl.transformer_xl, name, xl))
+        table[name] = network("Transformer", "transformer.transformer", name, hidden, heads)
+    for name in ("transformer_xl_base", "transformer_xl_large"):
+        table[name] = network("Transformer-XL", "transformer_xl.transformer_xl", name)
     for name, shape in bert.BERT.items():
         table[name] = ZooEntry("BERT", partial(bert.bert, name, shape))
         masked = partial(bert.bert_pretraining, f"{name}_pretraining", shape)
@@ -205,8 +173,7 @@ def _texts() -> dict[str, ZooEntry]:
         table[f"{name}_squad"] = ZooEntry("BERT", answers)
     entities = partial(bert.bert_labels, "biobert_base", bert.BIOBERT, 3, 128)
     table["biobert_base"] = ZooEntry("BERT", entities)
-    for name, both in bart.BART.items():
-        table[name] = ZooEntry("BART", partial(bart.bart, name, both))
+    table |= {name: network("BART", "bart.bart", name) for name in ("bart_base", "bart_large")}
     table |= {n: ZooEntry("GPT-2", partial(gpt.gpt, n, size)) for n, size in gpt.GPT2.items()}
     for family, sizes in (("GPT-3", gpt.MEGATRON), ("MPT", gpt.MPT)):
         table |= {name: elastic_gpt(family, name, size) for name, size in sizes.items()}

@@ -35,9 +35,9 @@ TRANSFORMER_XL = {
 """The sizes of NVIDIA's recipe; large is the paper's."""
 
 
-def transformer_xl(name: str, size: TransformerXlSize) -> Graph:
-    """The network with its memory, one input for each layer, and its loss."""
-    net = NetworkBuilder(name)
+def transformer_xl(name: str) -> Graph:
+    """One of `TRANSFORMER_XL` with its memory, one input for each layer, and its loss."""
+    net, size = NetworkBuilder(name), TRANSFORMER_XL[name]
     words = (_VOCABULARY, size.hidden, _CUTOFFS, size.shrink)
     tokens = net.integers("tokens", _VOCABULARY, "sequence")
     x = net.add_node("embedding", ops.AdaptiveEmbedding(*words), tokens)
