@@ -1,6 +1,7 @@
 """How much is attacked: a part in each run of CI, everything with --all."""
 
 import pytest
+
 from conftest import SEED
 
 

@@ -13,14 +13,12 @@ from pathlib import Path
 
 import onnx
 import pytest
-from attack.nasty import VALUES, json_text, spoilt, spoilt_bytes, spoilt_json, spoilt_toml
 from builders import a_launch, an_outcome
 from click.testing import CliRunner
 from measurement.test_fuzz import fuzz as fuzz_logs_and_traces
-from workload.capture import test_hugging_face as published
-from workload.capture import test_onnx as exported
 
 import paceline
+from attack.nasty import VALUES, json_text, spoilt, spoilt_bytes, spoilt_json, spoilt_toml
 from paceline.cli.main import cli
 from paceline.errors import PacelineError, PacelineWarning
 from paceline.hardware import catalogue
@@ -30,6 +28,8 @@ from paceline.measurement.watch.collect import read_processes, watched_job
 from paceline.store import Store
 from paceline.study.settings import StudySettings
 from paceline.workload.capture import load_user_model
+from workload.capture import test_hugging_face as published
+from workload.capture import test_onnx as exported
 
 SECONDS = 10
 MEGABYTES = 1000
@@ -253,12 +253,16 @@ def store_rows(rng, folder):
         CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
 
 
+SPOILT_COLUMNS = {
+    "launches": "study created_at world_size nodes batch_per_rank precision warmup_steps owner "
+    "job environment model",
+    "outcomes": "status ended_at reason result result result",
+}
+
+
 def _spoil_a_row(rng, connection):
-    columns = {"launches": ("study", "created_at", "world_size", "nodes", "batch_per_rank",
-               "precision", "warmup_steps", "owner", "job", "environment", "model"),
-               "outcomes": ("status", "ended_at", "reason", "result", "result", "result")}  # fmt: skip
-    table = rng.choice(tuple(columns))
-    column = rng.choice(columns[table])
+    table = rng.choice(tuple(SPOILT_COLUMNS))
+    column = rng.choice(SPOILT_COLUMNS[table].split())
     value = connection.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()[0]
     if column in ("job", "environment", "result") and rng.random() < 0.9:
         written = spoilt_json(rng, json.loads(value)).decode(errors="replace")

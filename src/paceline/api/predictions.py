@@ -9,6 +9,7 @@ from paceline.api.axes import parse_axis
 from paceline.api.requests import (
     JobWords,
     Model,
+    check_experts,
     cluster_of,
     job_words,
     plan_of,
@@ -231,8 +232,10 @@ def _prepared(
     place = cluster_of(cluster, words)
     chosen = plan_of(plan, place.devices, words)
     preparing = words.get("input_time")
+    workload = workload_of(model, chosen.dp, words)
+    check_experts(workload, chosen)
     return predictor.prepare(
-        workload_of(model, chosen.dp, words),
+        workload,
         place,
         chosen,
         evidence=_evidence(words, evidence),

@@ -20,6 +20,7 @@ from paceline.predictor.traces import TRACED_DEVICE, example_trace, traced_graph
 from paceline.step.layer_trace import LayerTrace
 from paceline.units import parse_bytes
 from paceline.workload.graph import Graph
+from paceline.workload.ops.experts import MixtureOfExperts
 from paceline.workload.workload import Workload
 
 Model = str | Path | Graph | Workload
@@ -132,6 +133,8 @@ def workload_of(model: Model | None, replicas: int, words: JobWords) -> Workload
         traced = trace.batch_per_worker if trace is not None else None
         known = [given, _batch_of_micro_batches(words), None if traced is None else int(traced)]
         batch = batch_of(next((one for one in known if one is not None), None), inputs, graph)
+    if seq is not None and not graph.uses_sequence:
+        raise InputError(f"{graph.name} has no sequence", "leave --seq out")
     optimiser = words.get("optimiser") or ("adam" if graph.uses_sequence else "sgd_momentum")
     return Workload(graph, batch, seq, words.get("precision", "fp32"), optimiser)
 
@@ -152,6 +155,11 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
     """The plan on so many devices: ``plan`` as it is, or what the degrees make of them."""
     if plan is not None:
         return plan
+    if words.get("sequence_parallel") and words.get("tp", 1) == 1:
+        raise InputError(
+            "sequence parallelism divides tokens between tensor-parallel ranks",
+            "add --tp 2, or leave --sequence-parallel out",
+        )
     return plan_for(
         devices,
         dp=words.get("dp"),
@@ -172,6 +180,18 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
         compression=_compression(words.get("compression")),
         framework=words.get("framework"),
     )
+
+
+def check_experts(workload: Workload, plan: Plan) -> None:
+    """Refuse to share out experts that the network does not have."""
+    ops = [node.op for node in workload.graph.nodes]
+    found = [op.experts for op in ops if isinstance(op, MixtureOfExperts)]
+    if plan.ep > 1 and (not found or min(found) % plan.ep):
+        has = f"{min(found)} experts" if found else "no experts"
+        raise InputError(
+            f"{workload.graph.name} has {has}, which ep {plan.ep} cannot share out",
+            "take a divisor of its experts" if found else "leave --ep out",
+        )
 
 
 def program_of(words: JobWords) -> Program:
@@ -214,6 +234,14 @@ def _whole_cluster(
     link, intra_link, device = words.get("link"), words.get("intra_link"), words.get("device")
     inter = catalogue.link(link) if link else None
     intra = catalogue.link(intra_link) if intra_link else None
+    for named, option, scope in ((inter, "--link", "inter"), (intra, "--intra-link", "intra")):
+        if named is not None and named.scope != scope:
+            where = {"inter": "between nodes", "intra": "inside a node"}
+            is_for = where.get(named.scope, "between host and device")
+            raise InputError(
+                f"{option} {named.name}: it is a link {is_for}, not {where[scope]}",
+                "'paceline hardware links' says where each is used",
+            )
     if cluster is not None:
         if device:
             raise InputError("--cluster and --device both say where", "give one of them")

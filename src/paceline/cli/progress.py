@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-import click
+from paceline.cli.options import timeout_seconds
+from paceline.cli.say import say
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -33,10 +34,10 @@ class _Lines:
         left = seconds_left(progress)
         estimate = f", about {left:.0f} s left" if left is not None else ""
         number = f"{progress.done + 1}/{progress.total}"
-        click.echo(f"  launch {number}: {launch_words(progress)}{estimate}", err=True)
+        say(f"  launch {number}: {launch_words(progress)}{estimate}", err=True)
 
     def stage(self, words: str) -> None:
-        click.echo(f"  {words}", err=True)
+        say(f"  {words}", err=True)
 
 
 class _LiveBar:
@@ -82,15 +83,14 @@ def study_progress(words: str) -> Iterator[ProgressView]:
 
 def run_with_progress(study: "Study", timeout: str, port: int | None = None) -> "Study":
     """Run a study to its end; one that is interrupted says how to go on."""
-    from paceline.units import parse_seconds
-
-    seconds = parse_seconds(timeout)
+    seconds = timeout_seconds(timeout)
+    assert seconds is not None
     try:
         with study_progress(study.name) as progress:
             return study.run(timeout_seconds=seconds, port=port, on_launch=progress.before_launch)
     except KeyboardInterrupt:
         words = ["paceline", "measure", "--resume", study.name, "--store", str(study.path)]
-        click.echo(f"\ncontinue with: {shlex.join(words)}", err=True)
+        say(f"\ncontinue with: {shlex.join(words)}", err=True)
         raise
 
 
@@ -98,7 +98,7 @@ def run_with_progress(study: "Study", timeout: str, port: int | None = None) -> 
 def rows_progress(words: str) -> Iterator[Callable[[int, int], None]]:
     """Progress over rows, told as (done, total) as often as one likes, until the block ends."""
     if not sys.stderr.isatty():
-        click.echo(f"  {words}", err=True)
+        say(f"  {words}", err=True)
         yield lambda done, total: None
         return
     from rich.console import Console

@@ -14,6 +14,7 @@ from paceline.cli.plan_options import (
     plan_options,
     workload_options,
 )
+from paceline.cli.say import say
 
 if TYPE_CHECKING:
     from paceline.predictor.prediction import Prediction
@@ -84,7 +85,7 @@ def command(
         show([comparison_table(alone, here.comparisons), *notes_of(predictions)])
     for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
         if path is not None:
-            click.echo(f"{how} {path}")
+            say(f"{how} {path}")
     if here is None:
         next_line(same_job("whatif", **_last_place()))
     elif alone is None:
