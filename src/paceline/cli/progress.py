@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from paceline.cli.options import timeout_seconds
-from paceline.cli.say import say
+from paceline.cli.say import say, shown
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -70,7 +70,7 @@ def study_progress(words: str) -> Iterator[ProgressView]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -129,7 +129,7 @@ def launch_words(progress: "Progress") -> str:
     if job.world_size > 1 and not job.synchronise:
         kind = "co-located"
     processes = f"{job.world_size} process{'es' if job.world_size > 1 else ''}"
-    return f"{job.model} under {job.framework}, {processes}, {kind}"
+    return shown(f"{job.model} under {job.framework}, {processes}, {kind}")
 
 
 def seconds_left(progress: "Progress") -> float | None:
