@@ -19,6 +19,12 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     return [folded[k] for k in list(ordered)[:count]]
 
 
+def file_name(name: str) -> str:
+    """``name`` as one part of a path: what separates or hides files becomes a dash."""
+    kept = "".join(letter if letter.isprintable() and letter != "/" else "-" for letter in name)
+    return kept.lstrip(".") or "unnamed"
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], hint: str) -> UnknownNameError:
     """The error for ``name`` that no registry of ``kind`` has, with the nearest names in it."""
     near = nearest(name, known)

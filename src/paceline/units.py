@@ -17,7 +17,7 @@ _SECONDS |= {"min": 60.0, "h": 3600.0}
 
 
 def parse_bytes(text: str | float) -> float:
-    """Bytes of ``25MiB``, ``2.6 MB``, ``1e6``; a bare number is bytes."""
+    """Bytes of ``25MiB``, ``2.6 MB``, ``100B``; a number that is no text is bytes."""
     number, unit = _split(text, "size", "25MiB")
     scale = _prefix(unit.lower().removesuffix("b") if unit.lower().endswith("b") else unit.lower())
     if scale is None:
@@ -26,7 +26,7 @@ def parse_bytes(text: str | float) -> float:
 
 
 def parse_seconds(text: str | float) -> float:
-    """Seconds of ``200us``, ``1.5 ms``, ``2min``; a bare number is seconds."""
+    """Seconds of ``200us``, ``1.5 ms``, ``2min``; a number that is no text is seconds."""
     number, unit = _split(text, "duration", "200us")
     scale = _SECONDS.get(unit)
     if scale is None:
@@ -35,7 +35,7 @@ def parse_seconds(text: str | float) -> float:
 
 
 def parse_bandwidth(text: str | float) -> float:
-    """Bytes per second of ``10gbit``, ``12.5GB/s``, ``100Gb/s``; a bare number is B/s."""
+    """Bytes per second of ``10gbit``, ``12.5GB/s``; a number that is no text is B/s."""
     number, unit = _split(text, "bandwidth", "10gbit")
     stem = re.sub(r"(/s|ps)$", "", unit)
     if re.search(r"bits?$", stem.lower()):
@@ -50,7 +50,7 @@ def parse_bandwidth(text: str | float) -> float:
 
 
 def parse_flops(text: str | float) -> float:
-    """FLOP per second of ``15.7TFLOP/s``, ``96 gflops``; a bare number is FLOP/s."""
+    """FLOP per second of ``15.7TFLOP/s``, ``96 gflops``; a number that is no text is FLOP/s."""
     number, unit = _split(text, "rate", "15.7TFLOP/s")
     scale = _prefix(re.sub(r"(flop/s|flops|flop)$", "", unit.lower()))
     if scale is None:
@@ -116,6 +116,7 @@ def _scaled(value: float) -> str:
 
 
 def _split(text: str | float, kind: str, example: str) -> tuple[float, str]:
+    """Number and unit; numbers of a program are SI, what a person writes needs its unit."""
     if isinstance(text, int | float):
         return float(text), ""
     match = _NUMBER.match(text)
@@ -125,6 +126,8 @@ def _split(text: str | float, kind: str, example: str) -> tuple[float, str]:
         number = float(match[1])
     except ValueError:
         raise _bad(text, kind, example) from None
+    if number and not match[2]:
+        raise InputError(f"the {kind} '{text}' has no unit", f"write it like {example}")
     return number, match[2]
 
 

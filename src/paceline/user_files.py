@@ -1,4 +1,4 @@
-"""Opening what a user names: a file or a pipe that has a writer, and no more of it than is meant."""
+"""What a user names to be read: a file, or a pipe with a writer, and no more than is meant."""
 
 import os
 import stat

@@ -84,7 +84,8 @@ def spoilt_toml(rng: random.Random, text: str) -> bytes:
         elif action < 0.9:
             lines.insert(place, rng.choice(lines))
         else:
-            lines[place] = re.sub(r"[a-z_]+", rng.choice(("x", "a.b", "device")), lines[place], 1)
+            word = rng.choice(("x", "a.b", "device"))
+            lines[place] = re.sub(r"[a-z_]+", word, lines[place], count=1)
         lines = lines or [""]
     data = "\n".join(lines).encode()
     return spoilt_bytes(rng, data) if rng.random() < 0.2 else data

@@ -253,12 +253,16 @@ def store_rows(rng, folder):
         CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
 
 
+SPOILT_COLUMNS = {
+    "launches": "study created_at world_size nodes batch_per_rank precision warmup_steps owner "
+    "job environment model",
+    "outcomes": "status ended_at reason result result result",
+}
+
+
 def _spoil_a_row(rng, connection):
-    columns = {"launches": ("study", "created_at", "world_size", "nodes", "batch_per_rank",
-               "precision", "warmup_steps", "owner", "job", "environment", "model"),
-               "outcomes": ("status", "ended_at", "reason", "result", "result", "result")}  # fmt: skip
-    table = rng.choice(tuple(columns))
-    column = rng.choice(columns[table])
+    table = rng.choice(tuple(SPOILT_COLUMNS))
+    column = rng.choice(SPOILT_COLUMNS[table].split())
     value = connection.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()[0]
     if column in ("job", "environment", "result") and rng.random() < 0.9:
         written = spoilt_json(rng, json.loads(value)).decode(errors="replace")

@@ -4,11 +4,13 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.naming import look_up
+from paceline.places import MOST_PROCESSES
 from paceline.predictor.vectorised import AXES
 from paceline.units import parse_bandwidth, parse_flops
 
 _COUNTS = ("batch", "nodes")
 _USUAL_POINTS = 40
+MOST_POINTS = 10_000
 _EVERY_COUNT_UP_TO = 64
 
 
@@ -26,14 +28,16 @@ def parse_axis(text: str) -> tuple[str, list[float]]:
     low, high = _number(name, first), _number(name, last)
     if low >= high:
         raise InputError(f"the axis '{text}' does not rise", example)
-    if colon and not (count_text.isdecimal() and int(count_text) >= 2):
-        raise InputError(f"'{count_text}' is not a number of points", example)
+    if colon and not (count_text.isdecimal() and 2 <= int(count_text[:9]) <= MOST_POINTS):
+        raise InputError(
+            f"'{count_text}' is not a number of points from 2 to {MOST_POINTS:,}", example
+        )
     return name, _spread(name, low, high, int(count_text) if colon else None)
 
 
 def _number(name: str, text: str) -> float:
     if name in _COUNTS:
-        if not text.strip().isdecimal() or int(text) < 1:
+        if not text.strip().isdecimal() or not 1 <= int(text[:12]) <= MOST_PROCESSES:
             raise InputError(f"'{text}' is not a number of {name}", f"as in {name}=2..64")
         return float(int(text))
     return parse_flops(text) if name == "flops" else parse_bandwidth(text)

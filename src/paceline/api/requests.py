@@ -26,7 +26,7 @@ Model = str | Path | Graph | Workload
 
 _AS_IN_PLAN = (
     *("dp", "tp", "pp", "cp", "ep", "zero", "micro_batch", "micro_batches", "interleave"),
-    *("sequence_parallel", "fused_attention", "framework"),
+    *("fused_attention", "framework"),
 )
 """Keywords that are fields of a `Plan` as they are."""
 
@@ -140,6 +140,8 @@ def workload_of(model: Model | None, replicas: int, words: JobWords) -> Workload
         traced = trace.batch_per_worker if trace is not None else None
         known = [given, _batch_of_micro_batches(words), None if traced is None else int(traced)]
         batch = batch_of(next((one for one in known if one is not None), None), inputs, graph)
+    if seq is not None and not graph.uses_sequence:
+        raise InputError(f"{graph.name} has no sequence", "leave --seq out")
     optimiser = words.get("optimiser") or ("adam" if graph.uses_sequence else "sgd_momentum")
     return Workload(graph, batch, seq, words.get("precision", "fp32"), optimiser)
 
@@ -160,6 +162,11 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
     """The plan on so many devices: ``plan`` as it is, or what the degrees make of them."""
     if plan is not None:
         return plan
+    if words.get("sequence_parallel") and words.get("tp", 1) == 1:
+        raise InputError(
+            "sequence parallelism divides tokens between tensor-parallel ranks",
+            "add --tp 2, or leave --sequence-parallel out",
+        )
     given: Mapping[str, Any] = words
     return plan_for(
         devices,
@@ -222,6 +229,14 @@ def _whole_cluster(
     link, intra_link, device = words.get("link"), words.get("intra_link"), words.get("device")
     inter = catalogue.link(link) if link else None
     intra = catalogue.link(intra_link) if intra_link else None
+    for named, option, scope in ((inter, "--link", "inter"), (intra, "--intra-link", "intra")):
+        if named is not None and named.scope != scope:
+            where = {"inter": "between nodes", "intra": "inside a node"}
+            is_for = where.get(named.scope, "between host and device")
+            raise InputError(
+                f"{option} {named.name}: it is a link {is_for}, not {where[scope]}",
+                "'paceline hardware links' says where each is used",
+            )
     if cluster is not None:
         if device:
             raise InputError("--cluster and --device both say where", "give one of them")

@@ -1,6 +1,9 @@
 """The ``paceline`` command: a group that imports each command only when it is called."""
 
+import errno
 import gc
+import io
+import os
 import signal
 import sys
 import warnings
@@ -9,6 +12,7 @@ import click
 
 from paceline import __version__
 from paceline.cli.next_steps import command_named
+from paceline.cli.say import say
 from paceline.errors import PacelineError, PacelineWarning
 from paceline.interrupts import raise_when_asked_to_end
 from paceline.naming import nearest
@@ -111,8 +115,13 @@ def main() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     raise_when_asked_to_end()
     warnings.showwarning = _show_warning
+    output = sys.stdout
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a locale may lack characters of ours
+            stream.reconfigure(errors="replace")
     try:
         cli(standalone_mode=False)
+        sys.stdout.flush()
     except PacelineError as error:
         _fail(error.message, error.hint)
     except click.ClickException as error:
@@ -121,11 +130,17 @@ def main() -> None:
         _fail(error.format_message(), hint)
     except (click.Abort, KeyboardInterrupt) as error:
         cause = error.__cause__ or error  # click wraps what it catches
-        click.echo(f"\n{str(cause) or 'interrupted'}; what was finished is kept", err=True)
+        say(f"\n{str(cause) or 'interrupted'}; what was finished is kept", err=True)
         sys.exit(128 + getattr(cause, "number", signal.SIGINT))
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
+    except SystemExit:
+        if sys.stdout is not output:  # click met a reader that had gone away
+            os._exit(128 + signal.SIGPIPE)
+        raise
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO) or error.filename:
+            raise
+        say(f"error: cannot write: {error.strerror}", err=True)
+        os._exit(1)  # what is still in a buffer cannot be written either
 
 
 def _show_warning(
@@ -133,11 +148,11 @@ def _show_warning(
 ) -> None:
     """Our own warnings as one line; those of libraries are for developers."""
     if issubclass(category, PacelineWarning):
-        click.echo(f"warning: {message}", err=True)
+        say(f"warning: {message}", err=True)
 
 
 def _fail(message: str, hint: str) -> None:
-    click.echo(f"error: {message}", err=True)
+    say(f"error: {message}", err=True)
     if hint:
-        click.echo(f"hint: {hint}", err=True)
+        say(f"hint: {hint}", err=True)
     sys.exit(2)

@@ -10,6 +10,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from paceline.cli.say import say
+
 SEPARATOR = "  ·  "
 WIDTH = 100
 _HEAD, _INDENT = "Next: ", " " * 6
@@ -20,7 +22,7 @@ def next_line(*commands: str) -> None:
     line = _HEAD + SEPARATOR.join(commands)
     if len(line) > WIDTH:
         line = _HEAD + f"\n{_INDENT}".join(_continued(command) for command in commands)
-    click.echo(line)
+    say(line)
 
 
 def _continued(command: str) -> str:

@@ -1,5 +1,6 @@
 """Options that several commands share, with one spelling and one meaning."""
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,8 +9,41 @@ import click
 
 from paceline.errors import InputError
 from paceline.places import Place, parse_counts, parse_places
+from paceline.units import parse_seconds
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range; click lets NaN through, which is in none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Click's own, and no NaN."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number
+
+
+def study_name(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+    """A name that fits a line and a file: refused where it is empty or has other characters."""
+    if name is not None and (not name.strip() or not name.isprintable() or "/" in name):
+        raise InputError(
+            f"{name!r} is no name for a study", "give letters, digits, dots and dashes"
+        )
+    return name
+
+
+def timeout_seconds(text: str | None) -> float | None:
+    """Seconds of ``--timeout``, which must leave some time."""
+    if text is None:
+        return None
+    seconds = parse_seconds(text)
+    if seconds <= 0:
+        raise InputError(f"a timeout of '{text}' leaves no time", "write it like 10min")
+    return seconds
 
 
 class AliasedOption(click.Option):
@@ -104,7 +138,12 @@ _STUDY = (
         "--timeout", default="10min", show_default=True, help="Longest time a launch may take."
     ),
     seed_option,
-    click.option("--study", "name", help="Name of the study [default: model and time]."),
+    click.option(
+        "--study",
+        "name",
+        callback=study_name,
+        help="Name of the study [default: model and time].",
+    ),
 )
 
 
@@ -122,11 +161,11 @@ def study_settings(options: dict[str, Any]) -> dict[str, Any]:
 
 def places_given(places: str | None, nodes: str | None) -> list[dict[str, int]]:
     """Each place of ``-j`` or ``--nodes`` as keywords; one of none for the whole cluster."""
-    if places and nodes:
+    if places is not None and nodes is not None:
         raise InputError("-j and --nodes both say where", "give one of them")
-    if nodes:
+    if nodes is not None:
         return [{"nodes": count} for count in parse_counts(nodes, "nodes", "--nodes")]
-    if places:
+    if places is not None:
         return [{"nodes": n, "processes": p} for n, p in parse_places(places)]
     return [{}]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from paceline.cli.next_steps import next_line
+from paceline.cli.say import say, shown_in_json
 
 if TYPE_CHECKING:
     from paceline.report.table import Table
@@ -38,7 +39,8 @@ def emit_json(kind: str, version: int, fields: Mapping[str, Any]) -> None:
 def json_text(kind: str, version: int, fields: Mapping[str, Any]) -> str:
     """What `emit_json` prints, for commands that write it to a file."""
     document = {"schema": f"paceline/{kind}/{version}", **fields}
-    return json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
+    return shown_in_json(text)
 
 
 def show(parts: "Iterable[str | Table]") -> None:
@@ -47,7 +49,7 @@ def show(parts: "Iterable[str | Table]") -> None:
 
     for part in parts:
         if isinstance(part, str):
-            click.echo(part)
+            say(part)
         else:
             print_table(part)
 
@@ -66,7 +68,7 @@ def show_launches(launches: "Sequence[Launch]") -> None:
 def warn(lines: Iterable[str]) -> None:
     """Print lines on standard error."""
     for line in lines:
-        click.echo(line, err=True)
+        say(line, err=True)
 
 
 def write_figure(path: Path, info: object) -> Path:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from paceline.cli.options import applied, seq_option
+from paceline.cli.options import FiniteRange, applied, seq_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -99,7 +99,7 @@ _MEASURED = (
     ),
     click.option(
         "--jitter",
-        type=click.FloatRange(0.0, 10.0),
+        type=FiniteRange(0.0, 10.0),
         help="Coefficient of variation of workers' times, as in 0.02.",
     ),
 )

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-import click
+from paceline.cli.options import timeout_seconds
+from paceline.cli.say import say, shown
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -33,10 +34,10 @@ class _Lines:
         left = seconds_left(progress)
         estimate = f", about {left:.0f} s left" if left is not None else ""
         number = f"{progress.done + 1}/{progress.total}"
-        click.echo(f"  launch {number}: {launch_words(progress)}{estimate}", err=True)
+        say(f"  launch {number}: {launch_words(progress)}{estimate}", err=True)
 
     def stage(self, words: str) -> None:
-        click.echo(f"  {words}", err=True)
+        say(f"  {words}", err=True)
 
 
 class _LiveBar:
@@ -73,15 +74,14 @@ def study_progress(words: str) -> Iterator[ProgressView]:
 
 def run_with_progress(study: "Study", timeout: str, port: int | None = None) -> "Study":
     """Run a study to its end; one that is interrupted says how to go on."""
-    from paceline.units import parse_seconds
-
-    seconds = parse_seconds(timeout)
+    seconds = timeout_seconds(timeout)
+    assert seconds is not None
     try:
         with study_progress(study.name) as progress:
             return study.run(timeout_seconds=seconds, port=port, on_launch=progress.before_launch)
     except KeyboardInterrupt:
         words = ["paceline", "measure", "--resume", study.name, "--store", str(study.path)]
-        click.echo(f"\ncontinue with: {shlex.join(words)}", err=True)
+        say(f"\ncontinue with: {shlex.join(words)}", err=True)
         raise
 
 
@@ -89,7 +89,7 @@ def run_with_progress(study: "Study", timeout: str, port: int | None = None) -> 
 def rows_progress(words: str) -> Iterator[Callable[[int, int], None]]:
     """Progress over rows, told as (done, total) as often as one likes, until the block ends."""
     if not sys.stderr.isatty():
-        click.echo(f"  {words}", err=True)
+        say(f"  {words}", err=True)
         yield lambda done, total: None
         return
     from rich.progress import TimeRemainingColumn
@@ -104,7 +104,11 @@ def _bar(*last: "ProgressColumn") -> "Bar":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+    )
     console = Console(stderr=True)
     return Progress(*columns, *last, console=console, transient=True, refresh_per_second=4)
 
@@ -116,7 +120,7 @@ def launch_words(progress: "Progress") -> str:
     if job.world_size > 1 and not job.synchronise:
         kind = "co-located"
     processes = f"{job.world_size} process{'es' if job.world_size > 1 else ''}"
-    return f"{job.model} under {job.framework}, {processes}, {kind}"
+    return shown(f"{job.model} under {job.framework}, {processes}, {kind}")
 
 
 def seconds_left(progress: "Progress") -> float | None:

@@ -34,6 +34,7 @@ PASSED = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
+    "GLOO_SOCKET_IFNAME",
 )
 """Variables of a rank that its container must see."""
 

@@ -1,6 +1,7 @@
 """Ranks on this machine, started by Paceline itself."""
 
 import subprocess
+import sys
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,9 @@ from paceline.launch.launcher import (
 )
 from paceline.launch.ports import LOOPBACK, meeting_port
 from paceline.launch.processes import Process, run_to_end, start_process
+
+LOOPBACK_VARIABLES = {} if sys.platform != "linux" else {"GLOO_SOCKET_IFNAME": "lo"}
+"""Makes libraries listen on the loopback interface: all ranks are here."""
 
 
 class LocalLauncher(Launcher):
@@ -37,7 +41,11 @@ class LocalLauncher(Launcher):
             partial(
                 start_logged,
                 request.command(rank),
-                {**request.rank_variables(rank, LOOPBACK, port), "PACELINE_WATCH_STDIN": "1"},
+                {
+                    **LOOPBACK_VARIABLES,
+                    **request.rank_variables(rank, LOOPBACK, port),
+                    "PACELINE_WATCH_STDIN": "1",
+                },
                 log,
                 cores[rank],
             )

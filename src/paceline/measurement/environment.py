@@ -12,7 +12,85 @@ import psutil
 
 from paceline import __version__
 
-KEPT_VARIABLES = ("OMP_", "MKL_", "GLOO_", "NCCL_", "TORCH_", "KMP_", "CUDA_", "SLURM_", "HOROVOD_")
+KEPT_VARIABLES = frozenset(
+    [
+        "CUDA_DEVICE_MAX_CONNECTIONS",
+        "CUDA_DEVICE_ORDER",
+        "CUDA_LAUNCH_BLOCKING",
+        "CUDA_VERSION",
+        "CUDA_VISIBLE_DEVICES",
+        "DNNL_MAX_CPU_ISA",
+        "GLOO_DEVICE_TRANSPORT",
+        "GLOO_SOCKET_IFNAME",
+        "HOROVOD_CACHE_CAPACITY",
+        "HOROVOD_CPU_OPERATIONS",
+        "HOROVOD_CYCLE_TIME",
+        "HOROVOD_FUSION_THRESHOLD",
+        "HOROVOD_GPU_OPERATIONS",
+        "HOROVOD_HIERARCHICAL_ALLREDUCE",
+        "KMP_AFFINITY",
+        "KMP_BLOCKTIME",
+        "KMP_SETTINGS",
+        "MALLOC_ARENA_MAX",
+        "MKL_DYNAMIC",
+        "MKL_ENABLE_INSTRUCTIONS",
+        "MKL_NUM_THREADS",
+        "NCCL_ALGO",
+        "NCCL_BUFFSIZE",
+        "NCCL_COLLNET_ENABLE",
+        "NCCL_CROSS_NIC",
+        "NCCL_DEBUG",
+        "NCCL_IB_DISABLE",
+        "NCCL_IB_GID_INDEX",
+        "NCCL_IB_HCA",
+        "NCCL_IB_TC",
+        "NCCL_MAX_NCHANNELS",
+        "NCCL_MIN_NCHANNELS",
+        "NCCL_NET",
+        "NCCL_NET_GDR_LEVEL",
+        "NCCL_NSOCKS_PERTHREAD",
+        "NCCL_NTHREADS",
+        "NCCL_NVLS_ENABLE",
+        "NCCL_P2P_DISABLE",
+        "NCCL_P2P_LEVEL",
+        "NCCL_PROTO",
+        "NCCL_SHM_DISABLE",
+        "NCCL_SOCKET_IFNAME",
+        "NCCL_SOCKET_NTHREADS",
+        "OMP_DYNAMIC",
+        "OMP_NUM_THREADS",
+        "OMP_PLACES",
+        "OMP_PROC_BIND",
+        "OMP_SCHEDULE",
+        "OMP_WAIT_POLICY",
+        "OPENBLAS_NUM_THREADS",
+        "SLURM_CLUSTER_NAME",
+        "SLURM_CPUS_ON_NODE",
+        "SLURM_CPUS_PER_TASK",
+        "SLURM_CPU_BIND",
+        "SLURM_GPUS_ON_NODE",
+        "SLURM_GPUS_PER_NODE",
+        "SLURM_JOB_ID",
+        "SLURM_JOB_NAME",
+        "SLURM_JOB_NUM_NODES",
+        "SLURM_JOB_PARTITION",
+        "SLURM_MEM_PER_NODE",
+        "SLURM_NNODES",
+        "SLURM_NTASKS",
+        "SLURM_NTASKS_PER_NODE",
+        "SLURM_STEP_ID",
+        "TF_ENABLE_ONEDNN_OPTS",
+        "TORCHINDUCTOR_MAX_AUTOTUNE",
+        "TORCH_COMPILE_DISABLE",
+        "TORCH_CUDNN_V8_API_ENABLED",
+        "TORCH_DISTRIBUTED_DEBUG",
+        "TORCH_NCCL_AVOID_RECORD_STREAMS",
+        "TORCH_NCCL_BLOCKING_WAIT",
+        "XLA_FLAGS",
+    ]
+)
+"""Variables that change how training runs; of all others nothing is written down, since they may
+hold what is secret."""
 
 
 def describe_environment() -> dict[str, Any]:
@@ -24,9 +102,7 @@ def describe_environment() -> dict[str, Any]:
         "git_commit": git_commit(),
         "load_average": load_average(),
         "variables": {
-            name: value
-            for name, value in sorted(os.environ.items())
-            if name.startswith(KEPT_VARIABLES)
+            name: value for name, value in sorted(os.environ.items()) if name in KEPT_VARIABLES
         },
     }
 
@@ -85,6 +161,9 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
+_NO_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+
+
 @lru_cache(maxsize=1)
 def git_commit() -> str:
     """Commit of the repository in the current directory, with ``+`` if it has changes."""
@@ -96,7 +175,13 @@ def git_commit() -> str:
 
 
 def _git(*arguments: str) -> str:
+    """What git says, without running what a repository that is not ours would have it run."""
     answer = subprocess.run(
-        ["git", *arguments], capture_output=True, text=True, timeout=5, check=True
+        ["git", *_NO_PROGRAMS, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=5,
+        check=True,
+        env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"},
     )
     return answer.stdout.strip()

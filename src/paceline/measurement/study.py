@@ -11,6 +11,7 @@ from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS, run_job
 from paceline.measurement.watch.launches import close_abandoned
 from paceline.store import Launch, Status, Store
 
+MOST_LAUNCHES = 100_000
 SETTLED = (Status.FINISHED, Status.FAILED)
 
 
@@ -34,6 +35,10 @@ class Design:
         counts = [launches] * len(jobs) if isinstance(launches, int) else list(launches)
         if not jobs or min(counts) < 1:
             raise InputError("a study needs a job and a launch", "give --launches 1 or more")
+        if sum(counts) > MOST_LAUNCHES:
+            raise InputError(
+                f"a study of {sum(counts):,} launches never ends", f"at most {MOST_LAUNCHES:,}"
+            )
         shuffle = random.Random(seed)
         order: list[int] = []
         for block in range(max(counts)):

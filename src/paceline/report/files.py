@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -38,10 +38,32 @@ def written(path: Path | str) -> Iterator[IO[bytes]]:
         with _replacing(target) as file:
             yield file
     except OSError as error:
-        raise InputError(
-            f"cannot write '{target}': {error.strerror or error}",
-            "give a path in a directory you may write to, on a disk with room",
-        ) from None
+        raise _unwritable(target, error) from None
+
+
+def check_writable(path: Path | str) -> None:
+    """Raise now what writing ``path`` would raise later, after much work; nothing is left."""
+    target = Path(path)
+    parents = [parent for parent in target.parents if not parent.exists()]
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(21, "Is a directory")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    finally:
+        for parent in parents:
+            with suppress(OSError):
+                parent.rmdir()
+
+
+def _unwritable(target: Path, error: OSError) -> InputError:
+    return InputError(
+        f"cannot write '{target}': {error.strerror or error}",
+        "give a path in a directory you may write to, on a disk with room",
+    )
 
 
 @contextmanager

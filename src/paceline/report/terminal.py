@@ -211,7 +211,7 @@ def _print_lines(lines: Iterable[tuple[str, str]], console: "Console | None") ->
     from rich.console import Console
     from rich.text import Text
 
-    console = console or Console(highlight=False)
+    console = console or Console(highlight=False, width=terminal_width())
     for line, style in lines:
         text = Text(line)
         if style and not text.highlight_regex(r"[█▏▎▍▌▋▊▉░]+", style):

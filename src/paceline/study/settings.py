@@ -1,7 +1,7 @@
 """What a study varies and how often: the values that a person chooses, from Python or TOML."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +99,8 @@ class StudySettings:
         from paceline.workload import zoo
 
         graph = zoo.build(self.model)
+        if self.seq is not None and not graph.uses_sequence:
+            raise InputError(f"{graph.name} has no sequence", "leave --seq out")
         description = graph.to_json()
         for name in self.frameworks:
             chosen = framework(name)
@@ -140,7 +142,8 @@ class StudySettings:
         jobs = list(self.jobs())
         if self.order == "random":
             return Design.randomised(jobs, self.launches, self.seed)
-        return Design(tuple(jobs), tuple(range(len(jobs))) * self.launches, self.seed)
+        shuffled = Design.randomised(jobs, self.launches, self.seed)
+        return replace(shuffled, order=tuple(range(len(jobs))) * self.launches)
 
     def _kinds(self) -> Iterator[tuple[Place, int, str, bool]]:
         """Place, threads, instrument and whether processes synchronise, of every job."""
@@ -155,7 +158,7 @@ def _is_like(value: Any, example: Any, may_be_none: bool) -> bool:
     if value is None:
         return may_be_none
     if isinstance(example, float) and type(value) in (int, float):
-        return abs(value) < 1e18  # which NaN is not either
+        return bool(abs(value) < 1e18)  # which NaN is not either
     return type(value) is type(example) and (type(value) is not int or abs(value) < 2**63)
 
 

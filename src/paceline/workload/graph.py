@@ -226,7 +226,7 @@ def _counts(value: Counts, what: str) -> Number:
     """An exact int, or a float array so that large products do not overflow."""
     array = np.asarray(value)
     if array.size == 0 or array.dtype.kind not in "iuf" or not np.all(array == np.floor(array)):
-        raise InputError(f"{what} must be a whole number, not {value!r}")
+        raise InputError(f"{what} must be a whole number, not {value!r}", "give 1 or more")
     if not np.all(np.isfinite(array)) or not np.all(array >= 1):
         worst = array.min()
         raise InputError(f"{what} must be at least 1, not {worst}", f"give a {what} of 1 or more")

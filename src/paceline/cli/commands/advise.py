@@ -10,6 +10,7 @@ from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import places_given
 from paceline.cli.output import emit_json, json_option, show
 from paceline.cli.plan_options import place_options, workload_options
+from paceline.cli.say import say
 from paceline.errors import InputError
 from paceline.places import parse_counts, place_words
 
@@ -80,7 +81,7 @@ def command(
     counts = parse_counts(nodes, "nodes", "--nodes") if nodes else None
     if counts is None and place:
         options["processes"], counts = place["processes"], [place["nodes"]]
-    click.echo("searching plans ...", err=True)
+    say("searching plans ...", err=True)
     found = advise(nodes=counts, top=top, price=price, **options)
     seconds = time.monotonic() - began
     from paceline.report.tables.advice import advice_json, advice_parts, searched_words
@@ -88,7 +89,7 @@ def command(
     if as_json:
         emit_json("advice", 1, advice_json(found.search, found.advice, seconds))
         return
-    click.echo(searched_words(found.search, found.advice, seconds))
+    say(searched_words(found.search, found.advice, seconds))
     show(advice_parts(found.search, found.advice))
     next_line(same_job("predict", drop=("price",), **_plan_of(found.best[0])))
 

@@ -8,6 +8,7 @@ import click
 from paceline.cli.next_steps import next_line, with_store
 from paceline.cli.options import store_option
 from paceline.cli.output import emit_json, json_option
+from paceline.cli.say import say
 
 if TYPE_CHECKING:
     from paceline.analyse.machine_fit import MachineFit
@@ -46,7 +47,7 @@ def command(model: str | None, store_path: Path | None, as_json: bool) -> None:
 def _print(fit: "MachineFit") -> None:
     from paceline.units import format_seconds
 
-    click.echo(
+    say(
         f"{fit.model}, batch {fit.batch}, {fit.framework}: {fit.launches} finished launches on "
         "this machine"
     )
@@ -81,14 +82,14 @@ def _print(fit: "MachineFit") -> None:
         _say(f"predictions here: ± {fit.half_width:.1%} (90 %)")
     else:
         _say("predictions here: none yet")
-    click.echo("  what would tell more:")
+    say("  what would tell more:")
     for run in fit.next_runs:
         then = "" if run.half_width is None else f" (then ± {run.half_width:.1%})"
         _say(f"  {run.why}{then}")
-        click.echo(f"      {run.command}")
+        say(f"      {run.command}")
 
 
 def _say(text: str) -> None:
     import textwrap
 
-    click.echo(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="    "))
+    say(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="    "))

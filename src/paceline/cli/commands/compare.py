@@ -6,8 +6,15 @@ from typing import Any
 import click
 
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import out_option, store_option, study_options, study_settings
+from paceline.cli.options import (
+    out_option,
+    store_option,
+    study_options,
+    study_settings,
+    timeout_seconds,
+)
 from paceline.cli.output import emit_json, json_option, show, warn, write_figure
+from paceline.cli.say import say
 
 EXAMPLE = """
 \b
@@ -32,13 +39,19 @@ def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any)
     Launches are interleaved in random order.
     """
     from paceline.cli.progress import run_with_progress, study_progress
+    from paceline.naming import file_name
+    from paceline.report.files import check_writable
     from paceline.report.tables import ranking
     from paceline.report.tables.launches import warnings_of
     from paceline.study import Study
-    from paceline.units import parse_seconds
 
     study = Study(**study_settings(options), frameworks=frameworks)
-    seconds = parse_seconds(options["timeout"])
+    seconds = timeout_seconds(options["timeout"])
+    assert seconds is not None
+    assert study.settings is not None
+    study.settings.design()  # what cannot run is refused before parity is proved
+    if figure is not None:
+        check_writable(figure)
     with study_progress("parity") as progress:
         parity = study.prove_parity(seconds, lambda name: progress.stage(f"parity: {name}"))
     if not as_json:
@@ -48,7 +61,8 @@ def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any)
     analysis = run_with_progress(study, options["timeout"]).analyse()
     rankings = analysis.rankings
     drawn = write_figure(
-        figure or study.path.parent / f"{study.name}.svg", ranking.ranking_figure(rankings)
+        figure or study.path.parent / f"{file_name(study.name)}.svg",
+        ranking.ranking_figure(rankings),
     )
     if as_json:
         document = {
@@ -62,5 +76,5 @@ def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any)
         return
     show(ranking.ranking_table(count, one) for count, one in rankings.items())
     warn(warnings_of(analysis.launches))
-    click.echo(f"Figure: {drawn}")
+    say(f"Figure: {drawn}")
     next_line(same_job("report", study=study.name), same_job("list", study=study.name))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.say import say
 from paceline.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,11 +85,11 @@ def _show(one: "Constant", as_json: bool) -> None:
         }
         emit_json("constant", 1, fields)
         return
-    click.echo(f"{one.name} = {one.value:.6g} {one.unit}")
+    say(f"{one.name} = {one.value:.6g} {one.unit}")
     for label, text in (("status", one.status), ("source", one.source), ("rows", one.fitted_on)):
         if text:
-            click.echo(f"  {label:<7} {text}")
-    click.echo("")
+            say(f"  {label:<7} {text}")
+    say("")
     _print_movements(moved)
     next_line(f"paceline constants {one.name.rpartition('.')[0]}")
 

@@ -9,6 +9,7 @@ import click
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import seed_option
 from paceline.cli.output import emit_json, json_option, show, warn
+from paceline.cli.say import say
 
 if TYPE_CHECKING:
     from paceline.analyse.study_analysis import StudyAnalysis
@@ -63,22 +64,22 @@ def command(
     network = catalogue.link(link).name
     counts = parse_counts(nodes, "nodes", "--nodes")
     study = Demonstration(model, batch=batch, launches=launches, steps=steps, seed=seed, out=out)
-    say = click.echo if not as_json else lambda line: None
+    tell = (lambda line: None) if as_json else say
     begun = time.monotonic()
-    say(machine_words())
+    tell(machine_words())
     with study_progress("probe") as progress:
-        say(f" probe    {study.probe(progress.stage)}   {_since(begun)}")
+        tell(f" probe    {study.probe(progress.stage)}   {_since(begun)}")
     measuring = time.monotonic()
     run_with_progress(study, "10min")
     ran = len(study.launches)
-    say(f" measure  {model} b={batch}: {ran} launches in random order   {_since(measuring)}")
+    tell(f" measure  {model} b={batch}: {ran} launches in random order   {_since(measuring)}")
     analysis = study.analyse(counts, network)
     report = study.report(out / "report.html", analysis=analysis)
     if as_json:
         emit_json("demo", 1, {**study_json(analysis), "report": str(report)})
         return
     _print(analysis, PROCESSES)
-    click.echo(f"Report: {report}   ({_since(begun)} in all)")
+    say(f"Report: {report}   ({_since(begun)} in all)")
     next_line(
         same_job("explain", store_path=study.path, study=study.name),
         same_job("list", store_path=study.path, study=study.name),
@@ -110,9 +111,9 @@ def _print(results: "StudyAnalysis", processes: int) -> None:
     size, gain = calibration.best_bucket(profile, processes, prediction)
     share = gain / prediction.step_seconds
     if share > 0.002:
-        click.echo(
+        say(
             f"Largest gain at hand: buckets of {format_bytes(size)} would hide "
             f"{format_seconds(gain)} of the all-reduce ({share:.1%} of the step)."
         )
     else:
-        click.echo("No bucket size would shorten the step by more than 0.2 %.")
+        say("No bucket size would shorten the step by more than 0.2 %.")

@@ -7,6 +7,7 @@ import click
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import store_option
 from paceline.cli.output import emit_json, json_option
+from paceline.cli.say import say
 from paceline.errors import InputError
 
 EXAMPLE = """
@@ -49,5 +50,5 @@ def command(
     if as_json:
         emit_json("export", 1, {"path": str(path), "table": table, "rows": rows})
         return
-    click.echo(f"{rows} rows of {table} in {path}")
+    say(f"{rows} rows of {table} in {path}")
     next_line(same_job("list"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.say import say
 
 if TYPE_CHECKING:
     from paceline.frameworks.states import FrameworkState
@@ -63,8 +64,8 @@ def install(names: tuple[str, ...], python: str | None) -> None:
         with study_progress(spec.name) as progress:
             install(spec, progress.stage, python)
         made = environment_state(spec)
-        click.echo(f"{spec.name}: {made.state}, {_gigabytes(made.size_bytes)} in {made.directory}")
-    click.echo(f"Environments are in {environments_root()}")
+        say(f"{spec.name}: {made.state}, {_gigabytes(made.size_bytes)} in {made.directory}")
+    say(f"Environments are in {environments_root()}")
     next_line(f"paceline frameworks verify {' '.join(names)}")
 
 
@@ -113,7 +114,7 @@ def remove(names: tuple[str, ...]) -> None:
 
     for spec in environments_of(names):
         there = remove(spec)
-        click.echo(f"{spec.name}: {'removed' if there else 'was not installed'}")
+        say(f"{spec.name}: {'removed' if there else 'was not installed'}")
     next_line("paceline frameworks")
 
 
@@ -132,7 +133,7 @@ def use(name: str, interpreter: str | None, image: str | None, own: bool) -> Non
     if own == bool(interpreter or image):
         raise InputError("give one of --interpreter, --image and --own", "see --help")
     run_in(framework(name), None if own else EnvironmentChoice(interpreter, image))
-    click.echo(f"{name} runs in {interpreter or image or 'the environment of Paceline'}")
+    say(f"{name} runs in {interpreter or image or 'the environment of Paceline'}")
     next_line(f"paceline frameworks verify {name}")
 
 
@@ -153,7 +154,7 @@ def _print_states(states: "list[FrameworkState]") -> None:
 
 def _print_result(name: str, result: "Result") -> None:
     word = {True: "passed", False: "FAILED", None: "does not apply"}[result.passed]
-    click.echo(f"{name}: {result.check}: {word} ({result.words})")
+    say(f"{name}: {result.check}: {word} ({result.words})")
 
 
 def _gigabytes(size_bytes: float | None) -> str:

@@ -8,6 +8,7 @@ import click
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import parse_one_place, store_option
 from paceline.cli.output import emit_json, json_option, show, warn
+from paceline.cli.say import say
 from paceline.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def command(
     except InputError as error:
         if not dry_run:
             raise
-        click.echo(f"to be recorded it needs more: {error.message}; {error.hint}")
+        say(f"to be recorded it needs more: {error.message}; {error.hint}")
         made = []
     launches = [launch for launch in made if launch is not None]
     if not dry_run:
@@ -82,11 +83,11 @@ def command(
     if dry_run:
         next_line(same_job("import", drop=("dry_run",)) if launches else "paceline import --help")
     elif launches:
-        click.echo(f"Recorded: {', '.join(launch.id for launch in launches)}")
+        say(f"Recorded: {', '.join(launch.id for launch in launches)}")
         first = launches[0]
         next_line(same_job("show", launch_id=first.id), same_job("report", study=first.study))
     else:
-        click.echo("Nothing here is a launch; nothing was recorded.")
+        say("Nothing here is a launch; nothing was recorded.")
         next_line(same_job("import", as_json=True), "paceline recipes")
 
 
@@ -97,7 +98,7 @@ def _say_if_long(path: Path) -> None:
     size = path.stat().st_size if path.is_file() else 0
     if size > LONG_FILE_BYTES:
         about = format_seconds(size / BYTES_PER_SECOND)
-        click.echo(f"  reading {path.name}, {format_bytes(size)}, about {about}", err=True)
+        say(f"  reading {path.name}, {format_bytes(size)}, about {about}", err=True)
 
 
 def _record(launches: "list[Launch]", store_path: Path | None) -> None:

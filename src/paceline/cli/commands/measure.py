@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import AliasedOption, store_option, study_options, study_settings
 from paceline.cli.output import emit_json, json_option, show_launches
+from paceline.cli.say import say
+from paceline.errors import InputError
 
 if TYPE_CHECKING:
     from paceline.study import Study
@@ -78,7 +81,7 @@ def command(as_json: bool, **options: Any) -> None:
 
         emit_json("measure", 1, {"study": study.name, "launches": launches_json(launches)})
     else:
-        click.echo(f"Study {study.name}: {len(launches)} launches, kept in {study.path}")
+        say(f"Study {study.name}: {len(launches)} launches, kept in {study.path}")
         show_launches(launches)
         several = len({launch.world_size for launch in launches}) > 1
         names = ["explain"] if several and study.analyse().explanations else []
@@ -88,14 +91,30 @@ def command(as_json: bool, **options: Any) -> None:
         raise SystemExit(1)
 
 
+def _check_alone(option: str, reason: str, beside: tuple[str, ...]) -> None:
+    """Refuse options that would be ignored beside one that stands for all of them."""
+    context = click.get_current_context()
+    allowed = {*beside, "store_path", "as_json", "timeout", "port"}
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name not in allowed:
+            raise InputError(
+                f"{parameter.opts[0]} is ignored with {option}: {reason}",
+                f"leave {parameter.opts[0]} out",
+            )
+
+
 def _study(options: dict[str, Any]) -> "Study":
     from paceline.study import Study
     from paceline.units import parse_bytes
 
     store = options["store_path"]
     if options["resumed"]:
+        _check_alone("--resume", "the study knows its settings", ("resumed",))
         return Study.load(store, options["resumed"])
     if options["file"]:
+        _check_alone("--from", "the file has the settings", ("file", "name"))
         return Study.read(options["file"], name=options["name"], store=store)
     return Study(
         **study_settings(options),

@@ -9,6 +9,7 @@ from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import out_option, places_given, store_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
 from paceline.cli.plan_options import job_options
+from paceline.cli.say import say
 
 if TYPE_CHECKING:
     from paceline.predictor.prediction import Prediction
@@ -85,7 +86,7 @@ def command(
         _explain(predictions[-1])
     for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
         if path is not None:
-            click.echo(f"{how} {path}")
+            say(f"{how} {path}")
     if here is None:
         next_line(same_job("whatif", **_last_place()))
     elif alone is None:

@@ -20,15 +20,24 @@ Examples:
 @click.command(epilog=EXAMPLE)
 @click.option("--ranks", default="2", show_default=True, help="Rank counts for all-reduce.")
 @click.option("--threads", default=1, show_default=True, help="Threads of each rank.")
+@click.option("--oversubscribe", is_flag=True, help="Allow more ranks x threads than cores.")
 @click.option("--again", is_flag=True, help="Measure even if there is a recent profile.")
 @store_option
 @json_option
-def command(ranks: str, threads: int, again: bool, store_path: Path | None, as_json: bool) -> None:
+def command(
+    ranks: str,
+    threads: int,
+    oversubscribe: bool,
+    again: bool,
+    store_path: Path | None,
+    as_json: bool,
+) -> None:
     """Measure this machine: products by size, memory, all-reduce by size, co-location.
 
     The profile is kept with its date and used until it is a week old or the machine changes.
     """
     from paceline.cli.progress import study_progress
+    from paceline.launch import LocalLauncher
     from paceline.measurement.probe import current_profile, probe_machine
     from paceline.places import parse_counts
     from paceline.report.tables.profile import profile_parts
@@ -37,6 +46,12 @@ def command(ranks: str, threads: int, again: bool, store_path: Path | None, as_j
     counts = parse_counts(ranks, "ranks", "--ranks")
     if min(counts) < 2 or threads < 1:
         raise InputError("all-reduce needs at least 2 ranks, each at least 1 thread", "--ranks 2")
+    (host,) = LocalLauncher().hosts()
+    if max(counts) * threads > host.cores and not oversubscribe:
+        raise InputError(
+            f"{max(counts)} ranks need {max(counts) * threads} cores, and there are {host.cores}",
+            "give fewer --ranks, or --oversubscribe to let them share cores",
+        )
     with Store(store_path or default_store_path()) as store:
         profile = None if again else current_profile(store, threads)
         if profile is None or not set(counts) <= set(profile.all_reduce):

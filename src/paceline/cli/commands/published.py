@@ -6,6 +6,7 @@ import click
 
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.output import emit_json, json_option, show
+from paceline.cli.say import say
 
 if TYPE_CHECKING:
     from paceline.analyse.validation.measurement import Measurement
@@ -109,4 +110,4 @@ def _export(rows: "list[Measurement]", path: str) -> None:
     from paceline.report.files import write_text
 
     write_text(Path(path), to_csv(rows))
-    click.echo(f"wrote {len(rows)} rows to {path}", err=True)
+    say(f"wrote {len(rows)} rows to {path}", err=True)

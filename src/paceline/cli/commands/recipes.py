@@ -8,6 +8,7 @@ import click
 from paceline.cli.next_steps import next_line
 from paceline.cli.options import parse_settings
 from paceline.cli.output import emit_json, json_option
+from paceline.cli.say import say
 
 if TYPE_CHECKING:
     from paceline.frameworks.recipes import ProgramRecipe
@@ -31,13 +32,16 @@ def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
     Without a name, lists the programs there are recipes for.
     """
     from paceline.frameworks.registry import recipe, recipes
+    from paceline.naming import look_up
 
     if name is None:
         _list(list(recipes().values()), as_json)
         return
     chosen, given = recipe(name), parse_settings(values)
     filled = chosen.command
+    known = dict.fromkeys(chosen.placeholders)
     for placeholder, value in given.items():
+        look_up(f"placeholder of {name}", placeholder, known, f"one of {', '.join(known)}")
         filled = filled.replace("{" + placeholder + "}", value)
     if as_json:
         fields = {**asdict(chosen), "placeholders": dict(chosen.placeholders)}
@@ -57,7 +61,7 @@ def _list(found: "list[ProgramRecipe]", as_json: bool) -> None:
         return
     width = max(len(one.name) for one in found)
     for one in found:
-        click.echo(f"  {one.name:<{width}}  {one.title}")
+        say(f"  {one.name:<{width}}  {one.title}")
     next_line(f"paceline recipes {found[0].name}")
 
 
@@ -72,18 +76,18 @@ def _print(chosen: "ProgramRecipe", filled: str, given: dict[str, str]) -> None:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    click.echo(f"{chosen.title}\n\nRun\n" + " \\\n".join(command_lines))
+    say(f"{chosen.title}\n\nRun\n" + " \\\n".join(command_lines))
     for placeholder, meaning in chosen.placeholders.items():
         if placeholder not in given:
-            click.echo(f"    {{{placeholder}}}  {meaning}")
-    click.echo(f"  then 'paceline import {_log_file(chosen)} --dry-run' (the log: {chosen.log})")
+            say(f"    {{{placeholder}}}  {meaning}")
+    say(f"  then 'paceline import {_log_file(chosen)} --dry-run' (the log: {chosen.log})")
     for heading, lines in (
         ("Install", chosen.install),
         ("To be comparable", chosen.comparable),
         ("The log tells", chosen.tells),
         ("It does not tell", chosen.does_not_tell),
     ):
-        click.echo(f"\n{heading}")
+        say(f"\n{heading}")
         for line in lines:
-            click.echo(textwrap.fill(line, 98, initial_indent="  - ", subsequent_indent="    "))
-    click.echo("")
+            say(textwrap.fill(line, 98, initial_indent="  - ", subsequent_indent="    "))
+    say("")

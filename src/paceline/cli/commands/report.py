@@ -7,6 +7,7 @@ import click
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import out_option, store_option
 from paceline.cli.output import emit_json, json_option
+from paceline.cli.say import say
 
 EXAMPLE = """
 \b
@@ -27,6 +28,7 @@ def command(
     study: str, out: Path | None, nodes: str, link: str, store_path: Path | None, as_json: bool
 ) -> None:
     """Write one self-contained HTML page: results, predictions, waterfall, timelines, launches."""
+    from paceline.naming import file_name
     from paceline.places import parse_counts
     from paceline.report.study_json import study_json
     from paceline.study import Study
@@ -34,10 +36,10 @@ def command(
     counts = parse_counts(nodes, "nodes", "--nodes")
     found = Study.load(store_path, study)
     analysis = found.analyse(counts, link)
-    page = found.report(out or Path(f"{study}.html"), analysis=analysis)
+    page = found.report(out or Path(f"{file_name(study)}.html"), analysis=analysis)
     if as_json:
         emit_json("report", 1, {**study_json(analysis), "report": str(page)})
         return
-    click.echo(f"Report: {page}")
+    say(f"Report: {page}")
     first = "explain" if analysis.explanations else "list"
     next_line(same_job(first), same_job("export", path="launches.csv"))

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import parse_one_place, parse_settings, store_option
+from paceline.cli.options import (
+    parse_one_place,
+    parse_settings,
+    store_option,
+    study_name,
+    timeout_seconds,
+)
 from paceline.cli.output import emit_json, json_option, show, show_launches, warn
 from paceline.errors import InputError
 
@@ -41,7 +47,11 @@ Examples:
     help="Steps timed but not counted.",
 )
 @click.option("--timeout", help="End the command after so long, such as 2h.")
-@click.option("--study", help="Study to put the launch in [default: the model's name].")
+@click.option(
+    "--study",
+    callback=study_name,
+    help="Study to put the launch in [default: the model's name].",
+)
 @store_option
 @json_option
 def command(
@@ -71,7 +81,6 @@ def command(
     from paceline.measurement.imports import UserFacts
     from paceline.measurement.watch.launches import RunRequest, run_watched, script_name
     from paceline.store import Store, default_store_path
-    from paceline.units import parse_seconds
 
     variables, words, reader = _command(command_line, recipe_name, values)
     nodes, ranks = parse_one_place(place)
@@ -82,7 +91,7 @@ def command(
         program=program or reader,
         with_layers=with_layers,
         warmup_steps=warmup_steps,
-        timeout_seconds=parse_seconds(timeout) if timeout else None,
+        timeout_seconds=timeout_seconds(timeout),
         variables=variables,
     )
     with Store(store_path or default_store_path()) as store:
@@ -102,6 +111,10 @@ def _command(
         chosen = recipe(recipe_name)
         words = shlex.split(fill(chosen.command, parse_settings(values)))
         reader = chosen.reader
+        if command_line:
+            raise InputError("--recipe and a command both say what to run", "give one of them")
+    elif values:
+        raise InputError("--set fills a recipe in, and there is none", "add --recipe NAME")
     else:
         words = list(command_line)
     variables: dict[str, str] = {}

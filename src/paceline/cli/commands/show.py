@@ -8,6 +8,7 @@ import click
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import out_option, store_option
 from paceline.cli.output import emit_json, json_option
+from paceline.cli.say import say
 from paceline.errors import InputError
 
 EXAMPLE = """
@@ -48,8 +49,8 @@ def command(launch_id: str, trace: Path | None, store_path: Path | None, as_json
     for key, value in record.items():
         words = str(value if isinstance(value, str | int | float) else json.dumps(value))
         cut = f"{words[:LONGEST_VALUE]} ..." if len(words) > LONGEST_VALUE else words
-        click.echo(f"{key:32} {cut}")
+        say(f"{key:32} {cut}")
     for name, path in (("logs", directory), ("trace", trace)):
         if path is not None and path.exists():
-            click.echo(f"{name:32} {path}")
+            say(f"{name:32} {path}")
     next_line(same_job("report", study=launch.study), same_job("show", as_json=True))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from paceline.cli.output import json_text, next_line
+from paceline.cli.say import say
 
 if TYPE_CHECKING:
     from paceline.analyse.validation.cases import Mode
@@ -140,7 +141,7 @@ def _write_json(
     }
     text = json_text("validation", 1, document)
     if path == "-":
-        click.echo(text)
+        say(text)
     else:
         write_text(Path(path), text + "\n")
 
@@ -151,10 +152,10 @@ def _write_scoreboard(path: Path) -> None:
     from paceline.predictor.corrections.table import shipped_corrections
     from paceline.report.files import write_text
 
-    def say(words: str) -> None:
-        click.echo(f"  {words}", err=True)
+    def tell(words: str) -> None:
+        say(f"  {words}", err=True)
 
-    found = board(reference_table().measurements, layout_table().measurements, say)
+    found = board(reference_table().measurements, layout_table().measurements, tell)
     write_text(path, board_page(found, shipped_corrections().fitted_on))
 
 
@@ -167,32 +168,28 @@ def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]", hold_
     from paceline.report.terminal import print_table
 
     for remark in table.remarks:
-        click.echo(textwrap.fill(f"note: {remark}", _WIDTH, subsequent_indent="    "))
+        say(textwrap.fill(f"note: {remark}", _WIDTH, subsequent_indent="    "))
     if table.problems:
-        click.echo(
-            f"{len(table.problems)} rows cannot be used (all of them: --predictions, --json):"
-        )
+        say(f"{len(table.problems)} rows cannot be used (all of them: --predictions, --json):")
         for problem in table.problems[:_REASONS]:
-            click.echo(
-                _line(f"{problem.file} line {problem.line} ({problem.id}): {problem.reason}")
-            )
+            say(_line(f"{problem.file} line {problem.line} ({problem.id}): {problem.reason}"))
         if len(table.problems) > _REASONS:
             counts = Counter(problem.reason for problem in table.problems)
             for reason, count in counts.most_common(_REASONS):
-                click.echo(_line(f"{count} x {reason}"))
+                say(_line(f"{count} x {reason}"))
     if not table.measurements:
-        click.echo("no row to score")
+        say("no row to score")
         return
     published = reference_rows(table.measurements)
-    click.echo(
+    say(
         f"{published} of {len(table.measurements)} rows are published ones: "
         f"their corrections are fitted without their {hold_out}.\n"
     )
     for summary in summaries.values():
         print_table(mode_table(summary))
         for line in skipped_lines(summary, _REASONS):
-            click.echo(textwrap.fill(line, _WIDTH, subsequent_indent="    "))
-        click.echo("")
+            say(textwrap.fill(line, _WIDTH, subsequent_indent="    "))
+        say("")
 
 
 def _line(text: str) -> str:

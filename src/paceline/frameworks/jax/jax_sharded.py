@@ -43,7 +43,9 @@ def join_ranks(job: Mapping[str, Any], rank: int, world: int) -> Mesh:
             jax.config.update("jax_cpu_collectives_implementation", "gloo")
         address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
         own = [int(os.environ["LOCAL_RANK"])] if job["device"] == "cuda" else None
-        jax.distributed.initialize(address, world, rank, local_device_ids=own)
+        jax.distributed.initialize(
+            address, world, rank, local_device_ids=own, coordinator_bind_address=address
+        )
     by_rank = sorted(jax.devices(), key=lambda device: device.process_index)
     return Mesh(np.array(by_rank), (RANKS,))
 

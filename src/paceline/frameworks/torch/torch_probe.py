@@ -16,6 +16,7 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 from channel import Events, die_with_parent
+from torch_meeting import join
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
         events.write("hello", rank=rank, world=world, versions={"framework": torch.__version__})
         torch.set_num_threads(job["threads"])
         if world > 1:
-            dist.init_process_group("gloo")
+            join("gloo")
         for size in job["gemm_sizes"]:
             events.write("gemm", rank=rank, size=size, seconds=gemm(size, job, world))
         for size in job["copy_bytes"]:

@@ -9,6 +9,7 @@ from stepping import Training
 from torch.utils.flop_counter import FlopCounterMode
 from torch_data import batches, initialise
 from torch_devices import place, synchronise
+from torch_meeting import join
 from torch_model import build, build_loss, build_optimiser
 
 
@@ -63,7 +64,7 @@ class TorchTraining(Training):
 
     def join_ranks(self) -> None:
         """Meet the other ranks."""
-        dist.init_process_group("nccl" if self.job["device"] == "cuda" else "gloo")
+        join("nccl" if self.job["device"] == "cuda" else "gloo")
 
     def share(self, network: torch.nn.Module) -> Any:
         """The network as all ranks train it together."""

@@ -1,0 +1,21 @@
+"""Where PyTorch's ranks meet: a store that listens at MASTER_ADDR only, not on every interface."""
+
+import os
+import socket
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+
+PATIENCE = timedelta(minutes=5)
+
+
+def join(backend: str) -> None:
+    """Meet the other ranks and make them a process group."""
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    own: dict[str, Any] = {}
+    if rank == 0:
+        own["master_listen_fd"] = socket.create_server((address, port)).detach()
+    store = dist.TCPStore(address, port, world, rank == 0, PATIENCE, **own)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world)
