@@ -16,7 +16,7 @@ from paceline.api.requests import (
     trace_of,
     workload_of,
 )
-from paceline.api.this_machine import predict_here
+from paceline.api.this_machine import predict_here, with_model_notes
 from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
@@ -70,7 +70,9 @@ def predict(
         place = (words.get("nodes") or 1, words.get("processes") or 1)
         store = None if evidence is None else evidence.path
         return predict_here(model, [place], store=store, **words).comparisons[0].prediction
-    found = predictor.prediction_of(_prepared(model, cluster, plan, words, evidence))
+    found = with_model_notes(
+        predictor.prediction_of(_prepared(model, cluster, plan, words, evidence))
+    )
     if evidence is None or isinstance(evidence, Evidence):
         return found
     return _with_note(found, evidence)
