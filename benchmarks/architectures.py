@@ -2,9 +2,10 @@
 
 100 architectures of torchvision and timm and 40 small language, speech and image models of
 Hugging Face, none with weights from anywhere. Each is captured as a user would, then made and
-trained for one step with PyTorch's counter on, on the meta device or, where that cannot be, on the
-CPU (its weight gradient of grouped convolutions corrected, attention by its plain kernel). Right means: parameters equal, FLOP within
-1 %. Needs the packages that it says are missing; they are no part of Paceline:
+trained for one step with PyTorch's counter on: on the meta device or, where that cannot be, on
+the CPU (its weight gradient of grouped convolutions corrected, attention by its plain kernel).
+Right means: parameters equal, FLOP within 1 %. Needs the packages that it says are missing; they
+are no part of Paceline:
 
   pip install torchvision timm transformers
 """

@@ -17,6 +17,7 @@ from torch._subclasses import fake_tensor as torch_fake
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from paceline.errors import InputError
 from paceline.units import format_bytes
@@ -251,7 +252,7 @@ class MemoryBudget(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operation if what it makes still fits."""
-        if not any(isinstance(part, torch.Tensor) for part in args):
+        if not any(isinstance(part, torch.Tensor) for part in tree_leaves((args, kwargs))):
             with FakeTensorMode():
                 planned = func(*args, **(kwargs or {}))
             if isinstance(planned, torch.Tensor):
