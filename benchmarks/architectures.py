@@ -164,7 +164,7 @@ def _compared(path: Path, name: str) -> dict[str, Any]:
         return {"verdict": "refused", "detail": f"{refusal.message} [{refusal.hint}]"}
     cost = graph.cost(graph.dimensions["recorded_batch"])
     parameters, flops = _truth(path, name)
-    apart = cost.training_flops / flops - 1
+    apart = float(cost.training_flops) / flops - 1
     right = cost.parameters == parameters and abs(apart) <= RIGHT_WITHIN
     known = LSTM_FLOP_MISSING.get(name.removeprefix("timm_"))
     verdict = "right" if right else "counter" if known else "WRONG"

@@ -1,8 +1,10 @@
 """Forty small models of Hugging Face's library with random weights and example inputs."""
 
+from typing import Any
+
 import torch
 
-DECODER = {
+DECODER: dict[str, Any] = {
     "vocab_size": 320,
     "hidden_size": 64,
     "intermediate_size": 96,
@@ -12,10 +14,18 @@ DECODER = {
     "max_position_embeddings": 64,
     "pad_token_id": 0,
 }
-ENCODER = {key: value for key, value in DECODER.items() if key != "num_key_value_heads"}
-GPT2 = {"vocab_size": 320, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64}
-EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 48}
-LATENT = {
+ENCODER: dict[str, Any] = {
+    key: value for key, value in DECODER.items() if key != "num_key_value_heads"
+}
+GPT2: dict[str, Any] = {
+    "vocab_size": 320,
+    "n_embd": 64,
+    "n_layer": 2,
+    "n_head": 4,
+    "n_positions": 64,
+}
+EXPERTS: dict[str, Any] = {"num_experts_per_tok": 2, "moe_intermediate_size": 48}
+LATENT: dict[str, Any] = {
     "num_key_value_heads": 4,
     "kv_lora_rank": 16,
     "q_lora_rank": 24,
@@ -27,17 +37,22 @@ LATENT = {
     "topk_group": 1,
     "first_k_dense_replace": 1,
 }
-IMAGES = {**ENCODER, "image_size": 32, "patch_size": 8}
-SEQ2SEQ = {"vocab_size": 320, "d_model": 64, "encoder_layers": 2, "decoder_layers": 2} | {
+IMAGES: dict[str, Any] = {**ENCODER, "image_size": 32, "patch_size": 8}
+SEQ2SEQ: dict[str, Any] = {
+    "vocab_size": 320,
+    "d_model": 64,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+} | {
     "encoder_attention_heads": 4,
     "decoder_attention_heads": 4,
     "encoder_ffn_dim": 96,
     "decoder_ffn_dim": 96,
     "max_position_embeddings": 64,
 }
-OPT = {"ffn_dim": 96, "word_embed_proj_dim": 64}
+OPT: dict[str, Any] = {"ffn_dim": 96, "word_embed_proj_dim": 64}
 
-MODELS: dict[str, tuple[str, str, dict[str, object], str]] = {
+MODELS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "llama": ("LlamaConfig", "LlamaForCausalLM", DECODER, "tokens"),
     "mistral": ("MistralConfig", "MistralForCausalLM", DECODER, "tokens"),
     "qwen2": ("Qwen2Config", "Qwen2ForCausalLM", DECODER, "tokens"),

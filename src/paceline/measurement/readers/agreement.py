@@ -17,10 +17,11 @@ def disagreements(log: ParsedLog, printed: Sequence[Rate]) -> list[str]:
     """A sentence for each kind of printed rate that contradicts the log's throughput."""
     if log.throughput is None:
         return []
-    found = _samples_per_second(log, log.throughput)
     messages = []
     for rate in printed:
-        said = _samples_per_second(log, rate)
+        found, said = _samples_per_second(log, log.throughput), _samples_per_second(log, rate)
+        if log.throughput.unit is rate.unit is RateUnit.STEPS:
+            found, said = log.throughput.per_second, rate.per_second
         if found is not None and said is not None and not agree(found, said):
             messages.append(
                 f"{rate.source}: {rate.per_second:,.4g} {rate.unit}/s ({rate.scope}), but "

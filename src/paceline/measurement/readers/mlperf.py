@@ -5,7 +5,11 @@ import re
 from typing import Any
 
 from paceline.measurement.readers.lines import LogLine
-from paceline.measurement.readers.mlperf_samples import Interval, SampleCounts, chosen_reading
+from paceline.measurement.readers.mlperf_samples import (
+    SampleCounts,
+    TrainingInterval,
+    chosen_reading,
+)
 from paceline.measurement.readers.numbers import finite
 from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
@@ -180,13 +184,13 @@ class MlperfParser(LineParser):
             self._counts.progress.append((time_ms * MILLISECOND, samples))
 
 
-def _interval(seconds: float, opening: dict[str, Any], closing: dict[str, Any]) -> Interval:
+def _interval(seconds: float, opening: dict[str, Any], closing: dict[str, Any]) -> TrainingInterval:
     """A block or epoch; samples are those between its two counts, or those it says it holds."""
     both = {**opening, **closing}
     before, after = (_number(one.get("samples_count")) for one in (opening, closing))
     samples = after - before if before is not None and after is not None else after
     epochs = _number(both.get("epoch_count", 1)) or 1.0
-    return Interval(seconds, epochs, samples if samples and samples > 0 else None)
+    return TrainingInterval(seconds, epochs, samples if samples and samples > 0 else None)
 
 
 def _number(value: Any) -> float | None:

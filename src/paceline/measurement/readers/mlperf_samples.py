@@ -13,7 +13,7 @@ SHORTEST_STEP_SECONDS = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class TrainingInterval:
     """A stretch of training: its seconds, its epochs or what is called so, and its samples."""
 
     seconds: float
@@ -29,7 +29,7 @@ class SampleCounts:
     """
 
     samples_per_epoch: float | None = None
-    intervals: list[Interval] = field(default_factory=list)
+    intervals: list[TrainingInterval] = field(default_factory=list)
     progress: list[tuple[float, float]] = field(default_factory=list)
 
     def readings(self, sequence: int | None) -> dict[str, list[tuple[float, float]]]:
