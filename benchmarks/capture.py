@@ -158,10 +158,11 @@ def _capture_seven_billion() -> dict[str, float]:
 
 def _bare_step(module: Any, inputs: dict[str, Any]) -> float:
     """Seconds of one training step on fake tensors with nothing recorded, copying included."""
-    from paceline.workload.capture.fake import ExampleInputs, fake_copy, fake_mode
+    from paceline.workload.capture.construction import MemorylessMode
+    from paceline.workload.capture.fake import ExampleInputs, fake_copy
 
     start = time.perf_counter()
-    mode = fake_mode()
+    mode = MemorylessMode()
     example = ExampleInputs(inputs)
     model = fake_copy(module, mode)
     with mode:

@@ -16,7 +16,6 @@ from typing import Any
 from paceline.frameworks.command import search_path
 from paceline.frameworks.registry import framework
 from paceline.workload import Graph, zoo
-from paceline.workload.capture import capture_fake
 
 SHORT_SEQUENCE = 128
 """Positions at which shapes are worked out while a network is built; any would do."""
@@ -142,7 +141,7 @@ def _counted_on_meta(graph: Graph, batch: int) -> tuple[int, int]:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    corrected = {torch.ops.aten.convolution_backward: _convolution_backward_flops}
+    corrected = {torch.ops.aten.convolution_backward: convolution_backward_flops}
     with torch.device("meta"):
         module = training_module(graph)
         inputs = example_inputs(graph, batch, "meta")
@@ -183,16 +182,16 @@ def _as_it_is(tensor: Any) -> Any:
 
 
 def _captured(graph: Graph, batch: int) -> Graph:
-    from paceline.workload.capture.fake import ExampleInputs, fake_mode
+    import torch
 
-    mode = fake_mode()
-    with mode:
+    from paceline.workload.capture import capture
+
+    with torch.device("meta"):
         module = training_module(graph)
-    inputs = ExampleInputs(example_inputs(graph, batch, "meta"))
-    return capture_fake(module, inputs, mode, graph.name)
+    return capture(module, example_inputs(graph, batch, "meta"), graph.name)
 
 
-def _convolution_backward_flops(
+def convolution_backward_flops(
     gradient: Sequence[int],
     images: Sequence[int],
     weight: Sequence[int],

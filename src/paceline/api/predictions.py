@@ -59,15 +59,17 @@ def predict(
     of the job, or a study of it. Without a cluster, device or trace the place is this machine
     (`predict_here`).
     """
+    from paceline.api.this_machine import predict_here, with_model_notes
+
     words = job_words(words)
     somewhere = cluster is not None or words.get("device") or words.get("trace") is not None
     if not somewhere and not isinstance(evidence, Evidence):
-        from paceline.api.this_machine import predict_here
-
         place = (words.get("nodes") or 1, words.get("processes") or 1)
         store = None if evidence is None else evidence.path
         return predict_here(model, [place], store=store, **words).comparisons[0].prediction
-    found = predictor.prediction_of(_prepared(model, cluster, plan, words, evidence))
+    found = with_model_notes(
+        predictor.prediction_of(_prepared(model, cluster, plan, words, evidence))
+    )
     if evidence is None or isinstance(evidence, Evidence):
         return found
     return _with_note(found, evidence)

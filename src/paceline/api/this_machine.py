@@ -1,6 +1,7 @@
 """Predictions for this machine: from the launches and the profile that a store has."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -11,7 +12,9 @@ from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.measurement.probe import current_profile
 from paceline.places import Place
+from paceline.predictor.prediction import Prediction
 from paceline.store import Store, default_store_path
+from paceline.workload.capture import capture_notes
 
 
 def predict_here(
@@ -37,7 +40,7 @@ def predict_here(
     if path.exists():
         with Store(path, create=False) as opened:
             launches, profile = opened.launches(), current_profile(opened)
-    return this_machine.predict_here(
+    found = this_machine.predict_here(
         launches,
         profile,
         lambda: workload_of(model, 1, words),
@@ -49,3 +52,11 @@ def predict_here(
         precision=words.get("precision"),
         sequence=words.get("seq"),
     )
+    noted = [replace(one, prediction=with_model_notes(one.prediction)) for one in found.comparisons]
+    return replace(found, comparisons=tuple(noted))
+
+
+def with_model_notes(prediction: Prediction) -> Prediction:
+    """The prediction with what is uncertain about a captured model."""
+    notes = capture_notes(prediction.workload.graph)
+    return replace(prediction, notes=(*prediction.notes, *notes))

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.measurement.imports import UserFacts, launch_of_log, launch_of_trace
+from paceline.measurement.imports import (
+    UserFacts,
+    contradictions_of,
+    launch_of_log,
+    launch_of_trace,
+)
 from paceline.measurement.readers import ParsedLog, read_log, readers
 from paceline.measurement.traces import ParsedTrace, is_layer_trace, read_trace, trace_format
 from paceline.store import Launch
@@ -17,6 +22,11 @@ class Imported:
 
     source: Path
     content: ParsedLog | ParsedTrace
+
+    def warnings(self, told: UserFacts) -> list[str]:
+        """What is doubtful about it, and where the user says something else than the file."""
+        said = contradictions_of(told, self.content) if isinstance(self.content, ParsedLog) else []
+        return [*self.content.warnings, *said]
 
     def launch(self, study: str, told: UserFacts) -> Launch | None:
         """The launch it is about; None for a file that is about none (collectives, start-up)."""

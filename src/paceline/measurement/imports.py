@@ -31,6 +31,11 @@ class UserFacts:
 
 def launch_of_log(log: ParsedLog, source: Path, study: str, told: UserFacts) -> Launch:
     """The launch that a log is about; raises `InputError` for what neither log nor user tells."""
+    if log.contradictions:
+        raise InputError(
+            f"{source} contradicts itself, so nothing of it is stored: {log.contradictions[0]}",
+            f"paceline import {source} --dry-run shows what was read",
+        )
     ranks = told.ranks or log.ranks or 1
     global_batch = told.batch_per_rank * ranks if told.batch_per_rank else log.global_batch
     if global_batch is None:
@@ -51,7 +56,7 @@ def launch_of_log(log: ParsedLog, source: Path, study: str, told: UserFacts) -> 
             for layer in log.layers
         ),
         timeline=_phase_step(log.phases, log.program),
-        facts=_facts(log),
+        facts=_facts(log, told),
     )
     return _launch(
         source,
@@ -219,14 +224,33 @@ def _phase_step(phases: Mapping[str, float], label: str) -> Step | None:
     return Step(tuple(tasks), tuple(starts), Origin.MEASURED, f"{label}, mean step", metadata)
 
 
-def _facts(log: ParsedLog) -> dict[str, Any]:
+def contradictions_of(told: UserFacts, log: ParsedLog) -> list[str]:
+    """What the user says and the log says otherwise; the user's word is taken."""
+    ranks = told.ranks or log.ranks or 1
+    pairs = (
+        ("processes", told.ranks, log.ranks),
+        ("nodes", told.nodes, log.nodes),
+        ("batch", told.batch_per_rank, log.global_batch and log.global_batch / ranks),
+        ("precision", told.precision, log.precision),
+        ("model", told.model, log.model),
+    )
+    return [
+        f"{what} {said} was given, but the log says {read:,.6g}"
+        if isinstance(read, int | float)
+        else f"{what} {said} was given, but the log says {read}"
+        for what, said, read in pairs
+        if said and read and said != read
+    ]
+
+
+def _facts(log: ParsedLog, told: UserFacts) -> dict[str, Any]:
     facts: dict[str, Any] = {
         **log.facts,
         "versions": {"framework": f"{log.program} {log.version}".strip()},
         "lines": log.lines,
         "unread_lines": log.unread_lines,
         "complete": log.finished,
-        "warnings": list(log.warnings),
+        "warnings": [*log.warnings, *contradictions_of(told, log)],
     }
     if log.throughput is not None:
         facts["printed_throughput"] = {

@@ -68,7 +68,8 @@ class Graph:
     """A network with its loss: inputs, nodes in an order in which they can run, one output.
 
     ``sequence`` is the length it was published with, the default wherever none is given;
-    ``dimensions`` are the numbers a family is described by (hidden, layers, heads, ...).
+    ``dimensions`` are the numbers a family is described by (hidden, layers, heads, ...);
+    ``notes`` what is uncertain about the whole of it.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Graph:
     output: str
     sequence: int | None = None
     dimensions: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     _profiles: dict[tuple[int | None, str], GraphProfile] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -164,6 +166,7 @@ class Graph:
             "output": self.output,
             "sequence": self.sequence,
             "dimensions": dict(self.dimensions),
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     @classmethod
@@ -182,6 +185,7 @@ class Graph:
                 output=document["output"],
                 sequence=document.get("sequence"),
                 dimensions=dict(document.get("dimensions", {})),
+                notes=tuple(document.get("notes", ())),
             )
         except KeyError as error:
             raise InputError(f"the layer graph lacks {error}") from None

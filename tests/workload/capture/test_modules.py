@@ -573,7 +573,14 @@ class ReadsData(nn.Module):
 )
 def test_what_needs_data_is_refused_with_the_place(how, message):
     with pytest.raises(InputError, match=message):
-        paceline.capture(ReadsData(how), torch.randn(2, 4))
+        paceline.capture(ReadsData(how), torch.empty(2, 4, device="meta"))
+
+
+@pytest.mark.parametrize("how", ["branch", "select"])
+def test_what_needs_data_is_run_once_on_data_that_is_given(how):
+    graph = paceline.capture(ReadsData(how), torch.randn(2, 4))
+    assert graph.cost(2).forward_flops == 2 * 2 * 16
+    assert "one training step was run" in "".join(capture_notes(graph))
 
 
 @pytest.mark.parametrize("example", [(), {}, torch.tensor(3.0), (torch.zeros(0, 3),)])

@@ -64,7 +64,7 @@ def command(
     if not as_json:
         for one in found:
             show(imported_parts(one))
-            warn(f"warning: {warning}" for warning in one.content.warnings)
+            warn(f"warning: {warning}" for warning in one.warnings(told))
     try:
         made = [one.launch(study or files[0].stem, told) for one in found]
     except InputError as error:

@@ -3,6 +3,7 @@
 from collections.abc import Sized
 from dataclasses import dataclass, field
 
+from paceline.measurement.readers.agreement import disagreements
 from paceline.measurement.readers.parsed_log import (
     OperationTime,
     ParsedLog,
@@ -44,6 +45,14 @@ class LogBuilder:
     losses: list[tuple[int, float]] = field(default_factory=list)
     steps: list[StepRecord] = field(default_factory=list)
     layers: dict[str, TracedLayer] = field(default_factory=dict)
+    printed: list[Rate] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)
+
+    def contradict(self, message: str) -> None:
+        """Remember that figures of the log cannot both be right."""
+        self.warn(message)
+        if message not in self.contradictions and len(self.contradictions) < MOST_WARNINGS:
+            self.contradictions.append(message)
 
     def warn(self, message: str) -> None:
         """Remember a warning once."""
@@ -57,12 +66,13 @@ class LogBuilder:
         count: int = 1,
         rank: int | None = None,
         warm_up: bool = False,
+        samples: float | None = None,
     ) -> None:
         """Add one step record; a time that cannot be is left out."""
         if seconds is None or not 1 <= count <= 10**9:
             return
         if self._has_room(self.steps):
-            self.steps.append(StepRecord(index, seconds, count, rank, warm_up))
+            self.steps.append(StepRecord(index, seconds, count, rank, warm_up, samples))
 
     def loss(self, index: int, value: float | None) -> None:
         """Add the loss of a step."""
@@ -111,19 +121,49 @@ class LogBuilder:
         if per_second is not None and per_second > 0:
             self.throughput = Rate(per_second, unit, scope, source, spread_per_second)
 
+    def prints(
+        self,
+        per_second: float | None,
+        source: str,
+        unit: RateUnit = RateUnit.SAMPLES,
+        scope: RateScope = RateScope.GLOBAL,
+    ) -> None:
+        """Note a rate that the log prints beside its steps; the throughput is held against it."""
+        if per_second is not None and per_second > 0:
+            self.printed.append(Rate(per_second, unit, scope, source))
+
     def build(self) -> ParsedLog:
-        """The finished log, with throughput worked out from the steps where none was printed."""
+        """The finished log, with throughput worked out from the steps where none was printed.
+
+        What was worked out and every rate that was printed must agree.
+        """
         if self.ranks is None and self.highest_rank is not None:
             self.ranks = self.highest_rank + 1
         if self.global_batch is None and self.batch_per_rank is not None and self.ranks:
             self.global_batch = self.batch_per_rank * self.ranks
         if self.throughput is None and self.steps:
+            self._count_samples()
             seconds = self._parsed().step_seconds
             if seconds and self.global_batch:
                 self.rate(self.global_batch / seconds, "global batch over the mean step")
             elif seconds:
                 self.rate(1 / seconds, "one over the mean step", RateUnit.STEPS)
+        for message in disagreements(self._parsed(), self.printed):
+            self.contradict(message)
         return self._parsed()
+
+    def _count_samples(self) -> None:
+        """Mean samples per step, where the log counts them step by step."""
+        mean = self._parsed().samples_per_step
+        if mean is None:
+            return
+        sizes = [one.samples for one in self.steps if one.samples is not None]
+        if max(sizes) > 1.01 * min(sizes):
+            self.warn(
+                f"samples per step vary from {min(sizes):,.4g} to {max(sizes):,.4g}; "
+                f"{mean:,.4g} is their mean"
+            )
+        self.global_batch = mean
 
     def _parsed(self) -> ParsedLog:
         return ParsedLog(
@@ -147,6 +187,7 @@ class LogBuilder:
             lines=self.lines,
             unread_lines=self.unread_lines,
             warnings=tuple(self.warnings),
+            contradictions=tuple(self.contradictions),
         )
 
     def _has_room(self, records: Sized) -> bool:

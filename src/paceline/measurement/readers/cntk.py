@@ -1,17 +1,18 @@
 """CNTK: BrainScript and Python training logs, alone or concatenated from several MPI ranks."""
 
 import re
+from dataclasses import dataclass
 
+from paceline.measurement.readers.agreement import agree, mean_rate
 from paceline.measurement.readers.builder import MOST_RECORDS
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration, finite, positive
-from paceline.measurement.readers.parsed_log import RateScope
 from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 # One lazy ".*?" per pattern at most: a long damaged line must not cost quadratic time.
 _MINIBATCHES = re.compile(
     rf"Epoch\[\s*(\d+) of \d+\]-Minibatch\[\s*(\d+)-\s*(\d+)(?:, *{NUMBER}%)?\]: \S.*?"
-    rf"time = ({NUMBER})s; samplesPerSecond = {NUMBER}"
+    rf"time = ({NUMBER})s; samplesPerSecond = ({NUMBER})"
 )
 _CRITERION = re.compile(rf" = ({NUMBER}|-?nan|-?inf) \* (\d+)")
 _FINISHED = re.compile(
@@ -35,6 +36,38 @@ _MINIBATCH_PYTHON = re.compile(
 )
 
 
+@dataclass
+class _Progress:
+    """Where one rank is: each epoch counts its minibatches from 1, each train action its epochs."""
+
+    action: int = 0
+    epoch: int = 0
+    last: int = 0
+    steps_before: int = 0
+    epochs_finished: int = 0
+
+    def index_of(self, epoch: int, first: int, last: int) -> int:
+        """The number of a step in the whole log."""
+        if epoch < self.epoch or (epoch == self.epoch and first <= self.last):
+            self._next_action()
+        elif epoch > self.epoch:
+            self.steps_before += self.last
+        self.epoch, self.last = epoch, last
+        return self.steps_before + last
+
+    def finish_epoch(self, epoch: int) -> int:
+        """The train action that a finished epoch belongs to."""
+        if epoch <= self.epochs_finished and epoch != self.epoch:
+            self._next_action()
+        self.epochs_finished = epoch
+        return self.action
+
+    def _next_action(self) -> None:
+        self.steps_before += self.last
+        self.action += 1
+        self.epoch = self.last = self.epochs_finished = 0
+
+
 class CntkParser(LineParser):
     """State of one CNTK log."""
 
@@ -47,8 +80,11 @@ class CntkParser(LineParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self._progress: dict[int | None, tuple[int, int, int]] = {}
-        self._epochs: dict[int, tuple[float, float]] = {}
+        self._progress: dict[int | None, _Progress] = {}
+        self._epochs: dict[tuple[int | None, int, int], tuple[float, float]] = {}
+        self._line_rates: list[tuple[float, float]] = []
+        self._counted_rates: list[tuple[float, float]] = []
+        self._sync_rates: list[float] = []
         self.rules = (
             LineRule("-Minibatch[", _MINIBATCHES, self._minibatches),
             LineRule("Finished Epoch", re.compile(r"\[Validate\]|\[Evaluation\]"), self.skip),
@@ -69,42 +105,71 @@ class CntkParser(LineParser):
         return super().take(line) or line.text.startswith(("#", "\t"))
 
     def finish(self) -> None:
-        """Rate of the finished epochs where no minibatch was timed."""
+        """Throughput from what was processed; the rates that lines print are held against it."""
         log = self.log
-        if log.steps or log.throughput is not None or not self._epochs:
-            return
-        samples = sum(samples for samples, _ in self._epochs.values())
-        seconds = sum(seconds for _, seconds in self._epochs.values())
-        log.rate(samples / seconds, "samples over time of the finished epochs")
+        actions = max((one.action for one in self._progress.values()), default=0) + 1
+        if actions > 1:
+            log.warn(f"{actions} train actions in one log: their steps follow one another")
+        if self._sync_rates:
+            log.rate(
+                len(self._sync_rates) / sum(1 / rate for rate in self._sync_rates),
+                "mean totalThroughput of the syncs",
+            )
+        elif not log.steps and self._epochs:
+            log.rate(self._epoch_rate(), "samples over time of the finished epochs")
+        self._check_lines()
+
+    def _check_lines(self) -> None:
+        """Each line prints samples, seconds and a rate, of which one follows from the others."""
+        printed, counted = mean_rate(self._line_rates), mean_rate(self._counted_rates)
+        if printed and counted and not agree(printed, counted):
+            self.log.contradict(
+                f"minibatch lines print {printed:,.4g} samples/s, but their samples over their "
+                f"times give {counted:,.4g}"
+            )
+
+    def _epoch_rate(self) -> float:
+        """Samples over seconds of the rank that took longest for its epochs."""
+        totals: dict[int | None, tuple[float, float]] = {}
+        for (rank, _, _), (samples, seconds) in self._epochs.items():
+            before = totals.get(rank, (0.0, 0.0))
+            totals[rank] = (before[0] + samples, before[1] + seconds)
+        return min(samples / seconds for samples, seconds in totals.values())
 
     def _minibatches(self, match: re.Match[str], line: LogLine) -> None:
         epoch, first, last = count(match[1]), count(match[2]), count(match[3])
         seconds = duration(match[4])
         if epoch is None or first is None or last is None or last < first or seconds is None:
             return
+        progress = self._of_rank(line.rank)
+        if progress is None:
+            return
         steps = last - first + 1
-        index = self._steps_before(epoch, last, line.rank) + last
+        index = progress.index_of(epoch, first, last)
         loss, samples = _criterion(match[0])
-        if samples:
-            self.log.global_batch = samples / steps
         self.log.loss(index, loss)
-        self.log.step(index, seconds / steps, steps, line.rank)
+        self.log.step(
+            index, seconds / steps, steps, line.rank, samples=samples / steps if samples else None
+        )
+        rate = positive(match[5])
+        if samples and rate and len(self._line_rates) < MOST_RECORDS:
+            self._line_rates.append((samples, rate))
+            self._counted_rates.append((samples, samples / seconds))
 
-    def _steps_before(self, epoch: int, last: int, rank: int | None) -> int:
-        """Minibatches of the epochs before this one, since each epoch counts from 1."""
-        known_epoch, before, known_last = self._progress.get(rank, (epoch, 0, 0))
-        if epoch > known_epoch:
-            before += known_last
-        if rank in self._progress or len(self._progress) < MOST_RECORDS:
-            self._progress[rank] = (epoch, before, last)
-        return before
+    def _of_rank(self, rank: int | None) -> "_Progress | None":
+        if rank not in self._progress and len(self._progress) >= MOST_RECORDS:
+            return None
+        return self._progress.setdefault(rank, _Progress())
 
     def _finished_epoch(self, match: re.Match[str], line: LogLine) -> None:
         epoch, seconds = count(match[1]), duration(match[3])
         loss, samples = _criterion(match[0])
-        if epoch is None or not samples or seconds is None or len(self._epochs) >= MOST_RECORDS:
+        progress = self._of_rank(line.rank)
+        if epoch is None or not samples or seconds is None or progress is None:
             return
-        self._epochs[epoch] = (samples, seconds)
+        action = progress.finish_epoch(epoch)
+        if len(self._epochs) < MOST_RECORDS:
+            self._epochs[line.rank, action, epoch] = (samples, seconds)
         self.log.facts["epoch_seconds"] = seconds
         if "[Training]" not in match[0]:
             self.log.loss(epoch, loss)
@@ -121,7 +186,8 @@ class CntkParser(LineParser):
         total, per_worker = positive(match[2]), positive(match[3])
         if total is None:
             return
-        self.log.rate(total * 1e3, "totalThroughput of the last sync", scope=RateScope.GLOBAL)
+        if len(self._sync_rates) < MOST_RECORDS:
+            self._sync_rates.append(total * 1e3)
         if per_worker is not None:
             self.log.ranks = round(total / per_worker) or None
 

@@ -12,8 +12,8 @@ _THROUGHPUT = re.compile(
     rf"(?:global_step=|\d+/)(\d+), (?:RunningAvg)?SamplesPerSec=({NUMBER})"
     rf"(?:, CurrSamplesPerSec=({NUMBER}|inf|nan))?"
 )
-_BREAKDOWN = re.compile(rf"time \(ms\) \| (fwd: .*\| step: {NUMBER}).*$")
-_OTHER_TIMERS = re.compile(rf"time \(ms\) \| (?!fwd: )\w+: {NUMBER}")
+_BREAKDOWN = re.compile(rf"time \(ms\) \| ((?:fwd|forward): .*\| step: {NUMBER}).*$")
+_OTHER_TIMERS = re.compile(rf"time \(ms\) \| (?!(?:fwd|forward): )\w+: {NUMBER}")
 _TIMER = re.compile(rf"(\w+): ({NUMBER})")
 _STEP = re.compile(r"\bstep=(\d+), skipped=(\d+)")
 _SETTING = re.compile(
@@ -21,7 +21,8 @@ _SETTING = re.compile(
     r"|world_size|dist_world_size|zero_optimization_stage|zero_stage)\"?\s*(?:[.=:]+\s*)(\d+)"
 )
 _PHASES = {"fwd": "forward", "bwd_inner": "backward", "bwd_allreduce": "communicate"}
-_PHASES |= {"step": "update"}
+_PHASES |= {"forward": "forward", "backward_inner": "backward"}
+_PHASES |= {"backward_allreduce": "communicate", "step": "update"}
 
 
 class DeepspeedParser(LineParser):
@@ -63,8 +64,10 @@ class DeepspeedParser(LineParser):
                 log.step(index, log.global_batch / rate, 1, rank)
         else:
             for index, timers, rank in self._breakdowns:
-                if {"fwd", "bwd", "step"} <= timers.keys():
-                    log.step(index, timers["fwd"] + timers["bwd"] + timers["step"], 1, rank)
+                names = ("forward", "backward") if "forward" in timers else ("fwd", "bwd")
+                if {*names, "step"} <= timers.keys():
+                    seconds = sum(timers[name] for name in (*names, "step"))
+                    log.step(index, seconds, 1, rank)
         self._set_phases()
         if self._running_mean is not None:
             log.rate(self._running_mean, "RunningAvgSamplesPerSec")
@@ -76,7 +79,8 @@ class DeepspeedParser(LineParser):
             if values:
                 self.log.phases[phase] = sum(values) / len(values)
         if "backward" not in self.log.phases:
-            values = [timers["bwd"] for _, timers, _ in kept if "bwd" in timers]
+            named = [timers.get("bwd", timers.get("backward")) for _, timers, _ in kept]
+            values = [value for value in named if value is not None]
             if values:
                 self.log.phases["backward+communicate"] = sum(values) / len(values)
 
@@ -121,6 +125,7 @@ READER = ProgramReader(
     marks=(
         ("SamplesPerSec=", 0.6),
         ("time (ms) | fwd", 0.6),
+        ("time (ms) | forward: ", 0.6),
         ("DeepSpeed info: ", 0.3),
         ("bwd_allreduce", 0.3),
         ("deepspeed", 0.1),

@@ -1,17 +1,33 @@
-"""MLPerf training logs: ``:::MLLOG`` lines, each with a JSON event."""
+"""MLPerf training logs: ``:::MLLOG`` lines with a JSON event each, and the forms before them."""
 
 import json
 import re
 from typing import Any
 
 from paceline.measurement.readers.lines import LogLine
+from paceline.measurement.readers.mlperf_samples import (
+    SampleCounts,
+    TrainingInterval,
+    chosen_reading,
+)
+from paceline.measurement.readers.numbers import finite
 from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 MILLISECOND = 1e-3
-LARGEST_EPOCH_NUMBER = 1000
-"""An "epoch" number above this counts samples, as the language model benchmarks do."""
 
-_EVENT = re.compile(r":::MLL(?:OG)?\s+(\{.*\})\s*$")
+_EVENT = re.compile(r":::MLLOG\s+(\{.*\})\s*$")
+_EVENT_OF_2019 = re.compile(
+    r":::MLL\S* (?:\S+ )?(\d{9,11}(?:\.\d+)?) (?:\(\S+\) )?(\w+): (\{.*\})\s*$"
+)
+_EVENT_OF_2018 = re.compile(r":::MLP\S* (\S+) (\d{9,11}(?:\.\d+)?) \([^()]*\) (\w+)(?:: (.*))?$")
+_OLD_KEYS = {
+    "train_epoch": "epoch_start",
+    "input_batch_size": "global_batch_size",
+    "preproc_num_train_examples": "train_samples",
+    "input_size": "train_samples",
+}
+"""Keys of v0.5 in today's words."""
+
 _COUNTS = {
     "global_batch_size": "global_batch",
     "number_of_ranks": "ranks",
@@ -26,30 +42,77 @@ class MlperfParser(LineParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self._samples_per_epoch: float | None = None
         self._devices_per_node: float | None = None
         self._open: dict[str, tuple[float, dict[str, Any]]] = {}
-        self._intervals: list[tuple[float, float]] = []
-        self._rate: float | None = None
-        self.rules = (LineRule(":::MLL", _EVENT, self._event),)
+        self._counts = SampleCounts()
+        self._printed: list[float] = []
+        self.rules = (
+            LineRule(":::MLLOG", _EVENT, self._event),
+            LineRule(":::MLL", _EVENT_OF_2019, self._event_of_2019),
+            LineRule(":::MLP", _EVENT_OF_2018, self._event_of_2018),
+        )
 
     def finish(self) -> None:
-        """Steps and rate from the training intervals, unless the log gives a rate itself."""
+        """Steps and rate from the training intervals, where the log supports one reading."""
         log = self.log
         if log.ranks is None and log.nodes and self._devices_per_node:
             log.ranks = round(log.nodes * self._devices_per_node)
-        done = 0
-        for samples, seconds in self._intervals:
-            if log.global_batch and not log.facts.get("printed_step_times"):
-                steps = max(1, round(samples / log.global_batch))
-                done += steps
-                log.step(done, seconds / steps, steps)
-        if self._rate is not None:
-            log.rate(self._rate, "throughput event")
-        elif self._intervals:
-            samples = sum(samples for samples, _ in self._intervals)
-            seconds = sum(seconds for _, seconds in self._intervals)
-            log.rate(samples / seconds, "samples over time of the training intervals")
+        readings = self._counts.readings(log.sequence_length)
+        printed = self._printed
+        if not readings:
+            if printed:
+                log.rate(printed[-1], "throughput event")
+                log.warn("nothing in the log checks the printed throughput")
+            return
+        name, problem = chosen_reading(readings, printed, log.global_batch, log.ranks)
+        if problem:
+            log.contradict(problem)
+            return
+        self._use_reading(name, readings[name])
+
+    def _use_reading(self, name: str, pairs: list[tuple[float, float]]) -> None:
+        """Steps of the intervals, all together where each is a part of one only."""
+        log, done = self.log, 0
+        if log.global_batch and name != "samples counted between events":
+            log.steps.clear()
+            for samples, seconds in pairs:
+                steps = round(samples / log.global_batch)
+                if steps >= 1:
+                    done += steps
+                    log.step(done, seconds / (samples / log.global_batch), steps)
+        if name == "samples counted between events":
+            log.warn("only counts between events are known: evaluation is in the time")
+        if "tokens" in name:
+            log.warn(f"counts of this log are read as tokens, {log.sequence_length:,} a sample")
+        amount, seconds = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+        log.rate(amount / seconds, f"{name} over time of the training intervals")
+
+    def _event_of_2019(self, match: re.Match[str], line: LogLine) -> None:
+        try:
+            event = json.loads(match[3])
+        except (ValueError, RecursionError):
+            self.log.unread_lines += 1
+            return
+        metadata = event.get("metadata")
+        seconds = finite(match[1])
+        self._use(
+            match[2],
+            event.get("value"),
+            None if seconds is None else seconds / MILLISECOND,
+            metadata if isinstance(metadata, dict) else {},
+        )
+
+    def _event_of_2018(self, match: re.Match[str], line: LogLine) -> None:
+        """v0.5: an epoch has a start, and ends where the next begins or evaluation starts."""
+        self.log.model = self.log.model or match[1][:100]
+        seconds, key = finite(match[2]), _OLD_KEYS.get(match[3], match[3])
+        time_ms = None if seconds is None else seconds / MILLISECOND
+        text = (match[4] or "").strip()
+        value: Any = finite(text) if finite(text) is not None else text
+        if key in ("epoch_start", "eval_start", "run_stop") and time_ms is not None:
+            self._boundary("epoch_stop", time_ms, {})
+        success = {"status": "success"} if "true" in text.lower() else {}
+        self._use(key, value, time_ms, success)
 
     def _event(self, match: re.Match[str], line: LogLine) -> None:
         try:
@@ -75,8 +138,8 @@ class MlperfParser(LineParser):
         elif key == "accelerators_per_node":
             self._devices_per_node = number
         elif key == "train_samples":
-            self._samples_per_epoch = number
-        elif key == "max_sequence_length" and number and number < 1e9:
+            self._counts.samples_per_epoch = number
+        elif key in ("max_sequence_length", "sequence_length") and number and number < 1e9:
             log.sequence_length = int(number)
         elif key == "submission_benchmark" and isinstance(value, str):
             log.model = value[:100]
@@ -87,7 +150,7 @@ class MlperfParser(LineParser):
             log.loss(int(index), number)
         elif key in ("throughput", "tracked_stats"):
             self._tracked(value, number)
-        elif key == "run_stop":
+        elif key in ("run_stop", "run_final"):
             log.finished = metadata.get("status") == "success"
             log.facts["status"] = str(metadata.get("status", ""))[:40]
         elif time_ms is not None:
@@ -99,11 +162,10 @@ class MlperfParser(LineParser):
                 (_number(v) for k, v in value.items() if str(k).startswith("train_step_tim")), None
             )
             if step and 0 < step < 1e9:
-                self.log.facts["printed_step_times"] = "yes"
                 self.log.step(len(self.log.steps) + 1, step)
             number = _number(value.get("throughput"))
-        if number is not None and 0 < number < 1e18:
-            self._rate = number
+        if number is not None and 0 < number < 1e18 and len(self._printed) < 100_000:
+            self._printed.append(number)
 
     def _boundary(self, key: str, time_ms: float, metadata: dict[str, Any]) -> None:
         """Open or close an epoch or a block of epochs; a block holds its epochs."""
@@ -115,15 +177,20 @@ class MlperfParser(LineParser):
                 if kind == "epoch" and "block" in self._open:
                     continue
                 seconds = (time_ms - begun) * MILLISECOND
-                samples = self._samples_in({**opening, **metadata})
-                if samples and 0 < seconds < 1e9 and len(self._intervals) < 100_000:
-                    self._intervals.append((samples, seconds))
+                if 0 < seconds < 1e9 and len(self._counts.intervals) < 100_000:
+                    self._counts.intervals.append(_interval(seconds, opening, metadata))
+        samples = _number(metadata.get("samples_count"))
+        if samples is not None and len(self._counts.progress) < 100_000:
+            self._counts.progress.append((time_ms * MILLISECOND, samples))
 
-    def _samples_in(self, metadata: dict[str, Any]) -> float | None:
-        epochs = _number(metadata.get("epoch_count", 1)) or 1.0
-        if epochs > LARGEST_EPOCH_NUMBER:
-            return epochs
-        return None if self._samples_per_epoch is None else epochs * self._samples_per_epoch
+
+def _interval(seconds: float, opening: dict[str, Any], closing: dict[str, Any]) -> TrainingInterval:
+    """A block or epoch; samples are those between its two counts, or those it says it holds."""
+    both = {**opening, **closing}
+    before, after = (_number(one.get("samples_count")) for one in (opening, closing))
+    samples = after - before if before is not None and after is not None else after
+    epochs = _number(both.get("epoch_count", 1)) or 1.0
+    return TrainingInterval(seconds, epochs, samples if samples and samples > 0 else None)
 
 
 def _number(value: Any) -> float | None:
@@ -135,7 +202,7 @@ def _number(value: Any) -> float | None:
 
 READER = ProgramReader(
     name="mlperf",
-    title="MLPerf training (:::MLLOG)",
-    marks=((":::MLLOG {", 0.55), (":::MLL ", 0.4), ('"key": "run_start"', 0.1)),
+    title="MLPerf training, v0.5 to v5.1",
+    marks=((":::MLLOG {", 0.55), (":::MLL ", 0.55), (":::MLPv", 0.55), (":::MLLv", 0.55)),
     parser=MlperfParser,
 )

@@ -42,7 +42,8 @@ class StepRecord:
     """Mean seconds per step over ``count`` steps that end with the step called ``index``.
 
     ``rank`` is None where the log does not tell ranks apart. ``warm_up`` marks steps that the
-    program itself leaves out of its figures.
+    program itself leaves out of its figures. ``samples`` is what the whole job did in each of
+    them, where the log says it step by step.
     """
 
     index: int
@@ -50,6 +51,7 @@ class StepRecord:
     count: int = 1
     rank: int | None = None
     warm_up: bool = False
+    samples: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ class ParsedLog:
     ``ranks`` counts workers (devices that hold a replica or a part of one), ``global_batch``
     samples of all of them per step. ``phases`` are mean seconds per step; a program that times
     two together has them joined (``forward+backward``). ``unread_lines`` counts lines that are
-    not the program's, or are damaged.
+    not the program's, or are damaged. ``contradictions`` are figures of the log that cannot both
+    be right: nothing of such a log is stored.
     """
 
     program: str
@@ -101,6 +104,7 @@ class ParsedLog:
     lines: int = 0
     unread_lines: int = 0
     warnings: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()
 
     @property
     def batch_per_rank(self) -> float | None:
@@ -131,6 +135,15 @@ class ParsedLog:
         if not steps:
             return None
         return math.fsum(record.seconds * record.count for record in records) / steps
+
+    @property
+    def samples_per_step(self) -> float | None:
+        """Mean samples of a timed step; None where the log does not count them step by step."""
+        records = [one for one in self.timed_steps if one.samples is not None]
+        steps = sum(one.count for one in records)
+        if not steps or len(records) < len(self.timed_steps):
+            return None
+        return math.fsum((one.samples or 0.0) * one.count for one in records) / steps
 
     @property
     def is_empty(self) -> bool:

@@ -102,17 +102,18 @@ class ProgramReader:
     """A `LogReader` made of marks to know the program by and a parser for its lines.
 
     ``marks`` are texts with the confidence that each adds when it occurs; a mark of a close
-    relative takes confidence away.
+    relative takes confidence away. ``look`` adds its own where a text does not tell.
     """
 
     name: str
     title: str
     marks: tuple[tuple[str, float], ...]
     parser: Callable[[], LineParser]
+    look: Callable[[str], float] = lambda head: 0.0
 
     def sniff(self, head: str) -> float:
         """Sum of the marks found, from 0 to 1."""
-        confidence = sum(weight for mark, weight in self.marks if mark in head)
+        confidence = sum(weight for mark, weight in self.marks if mark in head) + self.look(head)
         return min(1.0, max(0.0, confidence))
 
     def read(self, lines: Iterable[LogLine]) -> ParsedLog:

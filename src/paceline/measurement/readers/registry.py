@@ -13,15 +13,20 @@ from paceline.measurement.readers import (
     cntk_profiler,
     deepspeed,
     horovod_benchmark,
+    language_logs,
     lbann,
+    metric_logs,
     mlperf,
     nccl_tests,
+    progress_bars,
     pydtnn,
     singa,
     tarantella,
     tf_cnn_benchmarks,
     torchtitan,
+    vision_logs,
 )
+from paceline.measurement.readers.event_files import is_event_file, read_event_file
 from paceline.measurement.readers.lines import read_lines
 from paceline.measurement.readers.parsed_log import ParsedLog
 from paceline.measurement.readers.reader import LogReader
@@ -48,12 +53,15 @@ _MODULES = (
     tf_cnn_benchmarks,
     torchtitan,
 )
+_TABLES = (language_logs, vision_logs, metric_logs, progress_bars)
+"""Modules with several readers; bars last, since other programs show them too."""
 
 
 @cache
 def readers() -> dict[str, LogReader]:
     """Every reader by name: ours, then those that installed packages register."""
     ours: dict[str, LogReader] = {module.READER.name: module.READER for module in _MODULES}
+    ours |= {reader.name: reader for module in _TABLES for reader in module.READERS}
     return with_plugins(PluginKind.READER, ours, LogReader)
 
 
@@ -80,6 +88,8 @@ def sniff_log(path: Path) -> LogReader | None:
 
 def read_log(path: Path, program: str | None = None) -> ParsedLog:
     """What a program's log tells; the program is recognised unless it is named."""
+    if program is None and is_event_file(path):
+        return read_event_file(path)
     reader = reader_named(program) if program else sniff_log(path)
     if reader is None:
         raise InputError(

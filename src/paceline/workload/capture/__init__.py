@@ -6,7 +6,7 @@ what each part of it did. PyTorch and onnx are imported only when a model needs 
 
 from typing import TYPE_CHECKING, Any
 
-from paceline.workload.capture.describe import capture_notes, described, unknown_operations
+from paceline.workload.capture.describe import capture_notes, unknown_operations
 from paceline.workload.capture.inputs import InputShape, parse_input
 from paceline.workload.capture.user_model import load_user_model
 from paceline.workload.graph import Graph
@@ -32,22 +32,8 @@ def capture(module: "torch.nn.Module", example_inputs: Any, name: str | None = N
     batch. The module itself is not changed. `unknown_operations` lists what is costed by its
     bytes alone, `capture_notes` what else is uncertain.
     """
-    from paceline.workload.capture.fake import ExampleInputs, fake_copy, fake_mode, plain_module
+    from paceline.workload.capture.fake import ExampleInputs, plain_module
+    from paceline.workload.capture.steps import capture_module
 
-    inputs = ExampleInputs(example_inputs)
-    mode = fake_mode()
     module = plain_module(module)
-    return capture_fake(fake_copy(module, mode), inputs, mode, name or type(module).__name__)
-
-
-def capture_fake(module: Any, inputs: Any, mode: Any, name: str) -> Graph:
-    """Describe a module that was already made under ``mode``."""
-    from paceline.errors import InputError
-    from paceline.workload.capture.fake import record_step
-
-    first = record_step(module, inputs, inputs.batch, mode)
-    try:
-        second = record_step(module, inputs, 2 * inputs.batch, mode)
-    except InputError:
-        second = None  # a batch size is written into the model
-    return described(name, first, second)
+    return capture_module(module, ExampleInputs(example_inputs), name or type(module).__name__)

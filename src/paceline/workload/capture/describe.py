@@ -24,8 +24,13 @@ Axis = Literal["m", "n", "k", "count", "nothing"]
 _AXES: tuple[Axis, ...] = ("m", "n", "k", "count")
 
 
-def described(name: str, first: RecordedStep, second: RecordedStep | None) -> Graph:
-    """The graph of a model seen at one batch and, if it runs there, at another."""
+def described(
+    name: str, first: RecordedStep, second: RecordedStep | None, notes: Sequence[str] = ()
+) -> Graph:
+    """The graph of a model seen at one batch and, if it runs there, at another.
+
+    ``notes`` say how it was seen.
+    """
     if second is not None and not _alike(first, second):
         second = None
     pairs = [
@@ -54,7 +59,8 @@ def described(name: str, first: RecordedStep, second: RecordedStep | None) -> Gr
     if first.unused:
         nodes.insert(0, Node(_free_name("unused_parameters", names), _unused(first.unused), ()))
     inputs = {key: _input_spec(first, key, given) for key, given in first.inputs.items()}
-    return Graph(name, inputs, tuple(nodes), output, dimensions={RECORDED_BATCH: first.batch})
+    dimensions = {RECORDED_BATCH: first.batch}
+    return Graph(name, inputs, tuple(nodes), output, None, dimensions, tuple(notes))
 
 
 def unknown_operations(graph: Graph) -> dict[str, float]:
@@ -72,7 +78,8 @@ def unknown_operations(graph: Graph) -> dict[str, float]:
 
 def capture_notes(graph: Graph) -> list[str]:
     """What is uncertain about a captured graph, or not understood, each once."""
-    notes = {
+    notes: dict[str, None] = dict.fromkeys(graph.notes)
+    notes |= {
         f"{name} is not understood and costed by its bytes alone: {share:.2%} of all bytes": None
         for name, share in unknown_operations(graph).items()
     }

@@ -1,24 +1,26 @@
 """Models and inputs without memory, and one training step run on them."""
 
+import contextlib
 import copy
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from paceline.errors import InputError
+from paceline.workload.capture.construction import (
+    CONSTANTS_OF_STEPS,
+    MemorylessMode,
+    copying,
+    fake_tensor,
+    quietly,
+)
 from paceline.workload.capture.problems import LAZY, LAZY_HINT, explained
 from paceline.workload.capture.recorder import Recorder
 from paceline.workload.capture.recording import RecordedStep
-
-
-def fake_mode() -> Any:
-    """A mode in which tensors have shapes and no memory; real ones that turn up are converted."""
-    return FakeTensorMode(allow_non_fake_inputs=True)
 
 
 def plain_module(module: Any) -> Any:
@@ -37,7 +39,7 @@ def fake_copy(module: Any, mode: Any) -> Any:
     """A copy of ``module`` whose tensors take no memory; tied ones stay tied."""
     if any(map(torch.nn.parameter.is_lazy, (*module.parameters(), *module.buffers()))):
         raise InputError(f"{type(module).__name__} {LAZY}", LAZY_HINT)
-    with mode:
+    with mode, mode.constants_up_to(CONSTANTS_OF_STEPS), copying():
         memo = {
             id(tensor): fake_tensor(tensor) for tensor in (*module.parameters(), *module.buffers())
         }
@@ -50,19 +52,12 @@ def fake_copy(module: Any, mode: Any) -> Any:
             ) from error
 
 
-def fake_tensor(tensor: Any) -> Any:
-    """A tensor like ``tensor`` on the CPU, without memory under a fake mode."""
-    empty = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
-    if isinstance(tensor, torch.nn.Parameter):
-        return torch.nn.Parameter(empty, requires_grad=tensor.requires_grad)
-    return empty.requires_grad_(tensor.requires_grad)
-
-
 class ExampleInputs:
     """What a model is called with: a tensor, positional tensors, or keyword tensors.
 
     The first dimension of the first tensor is the batch; other tensors with the same first
-    dimension grow with it.
+    dimension grow with it. Where a list of samples comes with a list of targets of the same
+    length, a mapping each, as detection networks take them, that length is the batch.
     """
 
     def __init__(self, example: Any) -> None:
@@ -82,7 +77,22 @@ class ExampleInputs:
                 f"the first input has shape {tuple(tensors[0].shape)}, so there is no batch",
                 "its first dimension must be the batch, as in 32x3x224x224",
             )
-        self.batch = int(tensors[0].shape[0])
+        first, *others = (*self._args, *self._kwargs.values())
+        self._is_list = isinstance(first, list) and any(
+            isinstance(other, list)
+            and len(other) == len(first)
+            and all(isinstance(target, Mapping) for target in other)
+            for other in others
+        )
+        self.batch = len(first) if self._is_list else int(tensors[0].shape[0])
+
+    @property
+    def has_data(self) -> bool:
+        """Whether the tensors hold values."""
+        return all(
+            type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
+            for tensor in self.tensors()
+        )
 
     def tensors(self) -> list[Any]:
         """Every tensor, in the order of the call."""
@@ -92,32 +102,68 @@ class ExampleInputs:
     def fake(self, batch: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of the call for another batch, without memory under a fake mode."""
 
+        def made(leaf: Any, shape: Sequence[int]) -> Any:
+            return torch.empty(shape, dtype=leaf.dtype).requires_grad_(leaf.requires_grad)
+
+        return self._for_batch(batch, made)
+
+    def real(self, batch: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments of the call for another batch, with the example's values repeated."""
+
+        def made(leaf: Any, shape: Sequence[int]) -> Any:
+            if shape and shape[0] != leaf.shape[0]:
+                leaf = torch.cat([leaf] * -(-shape[0] // leaf.shape[0]))[: shape[0]]
+            return leaf.detach().clone().requires_grad_(leaf.requires_grad)
+
+        return self._for_batch(batch, made)
+
+    def _for_batch(
+        self, batch: int, made: Callable[[Any, Sequence[int]], Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         def resized(leaf: Any) -> Any:
             if not isinstance(leaf, torch.Tensor):
                 return leaf
             shape = list(leaf.shape)
-            if shape and shape[0] == self.batch:
+            if shape and shape[0] == self.batch and not self._is_list:
                 shape[0] = batch
-            return torch.empty(shape, dtype=leaf.dtype).requires_grad_(leaf.requires_grad)
+            return made(leaf, shape)
 
-        args, kwargs = tree_map(resized, (self._args, self._kwargs))
+        def longer(argument: Any) -> Any:
+            if self._is_list and isinstance(argument, list) and len(argument) == self.batch:
+                return (argument * -(-batch // self.batch))[:batch]
+            return argument
+
+        args = tuple(map(longer, self._args))
+        kwargs = {name: longer(value) for name, value in self._kwargs.items()}
+        args, kwargs = tree_map(resized, (args, kwargs))
         return args, kwargs
 
 
-def record_step(model: Any, inputs: ExampleInputs, batch: int, mode: Any) -> RecordedStep:
-    """One forward and backward pass of ``model`` in training mode, as it was seen."""
-    with mode, warnings.catch_warnings(), explained(type(model).__name__):
+def record_step(
+    model: Any, inputs: ExampleInputs, batch: int, mode: MemorylessMode | None
+) -> RecordedStep:
+    """One forward and backward pass of ``model`` in training mode, as it was seen.
+
+    Without a mode the step is run on the values of the example.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(quietly())
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(explained(type(model).__name__))
+        if mode is not None:
+            stack.enter_context(mode)
+            stack.enter_context(mode.constants_up_to(CONSTANTS_OF_STEPS))
         warnings.simplefilter("ignore")
         model.train()
         model.zero_grad(set_to_none=True)
-        args, kwargs = inputs.fake(batch)
+        args, kwargs = inputs.real(batch) if mode is None else inputs.fake(batch)
         leaves = tree_leaves((args, kwargs))
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         names = _input_names(len(tensors), kwargs)
         recorder = Recorder(model, dict(zip(names, tensors, strict=True)), batch)
         with recorder.watching():
             output = model(*args, **kwargs)
-        targets = _trained_outputs(output)
+        targets = trained_outputs(output)
         seeds = [torch.ones_like(target) for target in targets]
         with recorder.watching():
             torch.autograd.backward(targets, seeds)
@@ -136,7 +182,7 @@ def _input_names(count: int, kwargs: Mapping[str, Any]) -> list[str]:
     return ["input"] if count == 1 else [f"input_{number}" for number in range(1, count + 1)]
 
 
-def _trained_outputs(output: Any) -> list[Any]:
+def trained_outputs(output: Any) -> list[Any]:
     """Outputs with a gradient; the loss alone where the output names one."""
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     if isinstance(loss, torch.Tensor) and loss.requires_grad:
@@ -166,10 +212,3 @@ def _tensors_in(value: Any, seen: set[int]) -> Iterator[Any]:
         parts = vars(value).values() if hasattr(value, "__dict__") else ()
     for part in parts:
         yield from _tensors_in(part, seen)
-
-
-def made_under(mode: Any, make: Callable[[], Any], label: str) -> Any:
-    """What ``make`` returns, its tensors made without memory; errors name the place."""
-    with mode, warnings.catch_warnings(), explained(label):
-        warnings.simplefilter("ignore")
-        return make()

@@ -12,18 +12,24 @@ from torch._subclasses import fake_tensor
 import paceline
 from paceline.errors import InputError, PacelineError
 
-_NOT_THE_USERS = tuple(
-    str(path)
-    for path in (
-        Path(torch.__file__).parent,
-        Path(paceline.__file__).parent,
-        sysconfig.get_paths()["stdlib"],
-        sysconfig.get_paths()["purelib"],
-    )
+_LIBRARIES = (sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["purelib"])
+_OURS = (
+    str(Path(torch.__file__).parent),
+    str(Path(paceline.__file__).parent),
+    sysconfig.get_paths()["stdlib"] + "/",
+)
+_NEEDING_DATA = (
+    fake_tensor.DataDependentOutputException,
+    fake_tensor.DynamicOutputShapeException,
 )
 
+_WITH_DATA = "let the function return the model and example inputs with data: one step is run"
 LAZY = "has a lazy layer, whose shape only its first input would tell"
 LAZY_HINT = "give the layer its input size, as in nn.Linear instead of nn.LazyLinear"
+
+
+class NeedsDataError(InputError):
+    """What runs depends on values, which a model without data does not have."""
 
 
 @contextlib.contextmanager
@@ -34,18 +40,31 @@ def explained(label: str) -> Iterator[None]:
     except PacelineError:
         raise
     except Exception as error:
-        message, hint = _explanation(_root_cause(error))
-        raise InputError(f"{place_of(error) or label}: {message}", hint) from error
+        cause = _root_cause(error)
+        message, hint = _explanation(cause)
+        kind = NeedsDataError if isinstance(cause, _NEEDING_DATA) else InputError
+        raise kind(f"{place_of(error) or label}: {message}", hint) from error
 
 
 def place_of(error: BaseException) -> str:
-    """``file:line`` of the innermost frame that is the user's own; empty if there is none."""
+    """``file:line`` of the innermost frame that is the user's own; empty if there is none.
+
+    Where a library that the user's line called went wrong, its line follows in brackets.
+    """
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_NOT_THE_USERS) and not frame.filename.startswith("<")
+        if not frame.filename.startswith((*_OURS, "<"))
     ]
-    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    users = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+    if not users:
+        return _line(frames[-1]) if frames else ""
+    place = _line(users[-1])
+    return place if frames[-1] is users[-1] else f"{place} ({_line(frames[-1])})"
+
+
+def _line(frame: traceback.FrameSummary) -> str:
+    return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
 def _root_cause(error: BaseException) -> BaseException:
@@ -60,12 +79,12 @@ def _explanation(error: BaseException) -> tuple[str, str]:
     if isinstance(error, fake_tensor.DataDependentOutputException):
         return (
             "reads the value of a tensor, so what runs depends on the data",
-            "a model is described without data: decide by shapes, or use torch.where",
+            f"decide by shapes, or use torch.where; else {_WITH_DATA}",
         )
     if isinstance(error, fake_tensor.DynamicOutputShapeException):
         return (
             f"{error.func} gives a tensor whose size depends on the data",
-            "a model is described without data: use a mask or a fixed size",
+            f"use a mask or a fixed size; else {_WITH_DATA}",
         )
     if isinstance(error, fake_tensor.UnsupportedOperatorException):
         return (

@@ -59,6 +59,13 @@ def _linear(arguments: Arguments, _: Any) -> list[Product]:
     return [Product(math.prod(inputs.shape[:-1]), weight.shape[0], weight.shape[1])]
 
 
+def _grouped_product(first: Any, second: Any) -> list[Product]:
+    """Products of groups of rows (or columns) with a matrix each: every row is in one group."""
+    rows, depth = first.shape[-2:]
+    together = first.shape[0] if first.dim() == second.dim() == 3 else 1
+    return [Product(rows, second.shape[-1], depth, together)]
+
+
 def _convolution_sizes(
     images: Any, weight: Any, output: Any, transposed: bool, groups: int
 ) -> tuple[int, int, int]:
@@ -146,6 +153,7 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType(
         "aten::bmm": lambda a, _: _matrix_product(a[0], a[1]),
         "aten::baddbmm": lambda a, _: _matrix_product(a[1], a[2]),
         "aten::_scaled_mm": lambda a, _: _matrix_product(a[0], a[1]),
+        "aten::_grouped_mm": lambda a, _: _grouped_product(a[0], a[1]),
         "aten::mv": lambda a, _: _vector_product(a[0]),
         "aten::addmv": lambda a, _: _vector_product(a[1]),
         "aten::linear": _linear,

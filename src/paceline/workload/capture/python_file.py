@@ -9,46 +9,64 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from paceline.errors import InputError
 from paceline.naming import look_up
 from paceline.units import format_bytes
-from paceline.workload.capture import capture_fake
-from paceline.workload.capture.fake import (
-    ExampleInputs,
-    fake_copy,
-    fake_mode,
-    made_under,
-    plain_module,
-)
+from paceline.workload.capture.construction import MemorylessMode, made_under
+from paceline.workload.capture.fake import ExampleInputs, plain_module
 from paceline.workload.capture.inputs import InputShape
+from paceline.workload.capture.problems import NeedsDataError
+from paceline.workload.capture.steps import capture_module
 from paceline.workload.graph import Graph
 
 REAL_BYTES_ALLOWED = 2**30
 """Real tensors that a model may bring with it (read from NumPy, say) before it is refused."""
 
+REAL_CONSTRUCTOR_NOTE = "its constructor reads values, so it was made in real memory"
+
 
 def load_python(path: Path, name: str, shapes: list[InputShape]) -> Graph:
     """The graph of what ``name`` in the file at ``path`` makes.
 
-    The file is run, and its function called, in a mode in which tensors take no memory.
+    The file is run, and its function called, in a mode in which tensors take no memory; where
+    what it makes depends on values, once more with memory.
     """
-    mode = fake_mode()
     label = f"{path.name}:{name}"
+    graph_name = f"{path.stem}.{name}"
     with _importable_neighbours(path):
-        module = made_under(mode, lambda: _run_file(path), path.name)
-        made = _find(module, name, path)
-        if not isinstance(made, torch.nn.Module):
-            made = made_under(mode, lambda: _call(made, label), label)
-        model, example = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
-        if not isinstance(model, torch.nn.Module):
-            raise InputError(
-                f"{label} gives {_article(type(model).__name__)}, not a torch.nn.Module",
-                "name a function that returns one, its class, or the module itself",
-            )
-        model = _without_memory(plain_module(model), mode, label)
-        inputs = ExampleInputs(_example(shapes, example, label))
-        return capture_fake(model, inputs, mode, f"{path.stem}.{name}")
+        try:
+            model, example = _made(path, name, MemorylessMode())
+        except NeedsDataError:
+            model, example = _made(path, name, None)
+            notes = [REAL_CONSTRUCTOR_NOTE]
+        else:
+            notes = []
+            _check_memory(model, label)
+        try:
+            return capture_module(model, _inputs(shapes, example, label), graph_name, notes)
+        except NeedsDataError:
+            if notes or example is None or shapes:
+                raise
+            model, example = _made(path, name, None)
+            return capture_module(model, _inputs(shapes, example, label), graph_name)
+
+
+def _made(path: Path, name: str, mode: MemorylessMode | None) -> tuple[Any, Any]:
+    """The module and, where the function gives them, its example inputs."""
+    label = f"{path.name}:{name}"
+    module = made_under(mode, lambda: _run_file(path), path.name)
+    made = _find(module, name, path)
+    if not isinstance(made, torch.nn.Module):
+        made = made_under(mode, lambda: _call(made, label), label)
+    model, example = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(
+            f"{label} gives {_article(type(model).__name__)}, not a torch.nn.Module",
+            "name a function that returns one, its class, or the module itself",
+        )
+    return plain_module(model), example
 
 
 def _run_file(path: Path) -> Any:
@@ -105,10 +123,8 @@ def _call(make: Any, label: str) -> Any:
     return make()
 
 
-def _without_memory(model: Any, mode: Any, label: str) -> Any:
-    """The model itself, or a copy without memory where it brought real tensors."""
-    from torch._subclasses.fake_tensor import FakeTensor
-
+def _check_memory(model: Any, label: str) -> None:
+    """Refuse a model that brought too many real tensors with it."""
     real = {
         name: tensor
         for name, tensor in (*model.named_parameters(), *model.named_buffers())
@@ -121,8 +137,10 @@ def _without_memory(model: Any, mode: Any, label: str) -> Any:
             f"{label} allocates {format_bytes(size)} of real memory, most of it in '{largest}'",
             "make its tensors with torch inside the function, and load no weights",
         )
-    elsewhere = any(t.device.type != "cpu" for t in (*model.parameters(), *model.buffers()))
-    return fake_copy(model, mode) if real or elsewhere else model
+
+
+def _inputs(shapes: list[InputShape], example: Any, label: str) -> ExampleInputs:
+    return ExampleInputs(_example(shapes, example, label))
 
 
 def _example(shapes: list[InputShape], example: Any, label: str) -> Any:

@@ -17,6 +17,7 @@ _ALLOCATIONS = _words(
     "_unsafe_view unsafe_split unsafe_split_with_sizes lift_fresh lift _reshape_alias "
     "_local_scalar_dense sym_size sym_stride "
     "sym_numel sym_storage_offset is_same_size _assert_async _assert_tensor_metadata set_ "
+    "as_strided_ squeeze_ unsqueeze_ transpose_ t_ detach_ "
     "_efficientzerotensor"
 )
 """Operations that are no view to PyTorch and still move nothing."""
@@ -42,7 +43,7 @@ _BYTES_ONLY = _NORMALISATIONS | _words(
     # activations that carry no pointwise tag, and gated units
     "native_dropout native_dropout_backward glu glu_backward _prelu_kernel _prelu_kernel_backward "
     "rrelu_with_noise rrelu_with_noise_backward log_sigmoid_forward log_sigmoid_backward "
-    "_thnn_fused_lstm_cell _thnn_fused_gru_cell "
+    "_thnn_fused_lstm_cell _thnn_fused_gru_cell hardswish hardswish_ hardswish_backward "
     # pools, resizing, padding
     "max_pool2d_with_indices max_pool2d_with_indices_backward max_pool3d_with_indices "
     "max_pool3d_with_indices_backward avg_pool1d avg_pool2d avg_pool2d_backward avg_pool3d "
@@ -67,14 +68,14 @@ _BYTES_ONLY = _NORMALISATIONS | _words(
     "_unsafe_index_put index_fill index_fill_ select_backward slice_backward "
     "diagonal_backward select_scatter slice_scatter cat stack repeat repeat_interleave roll "
     "flip tril triu tril_ triu_ rot90 sort topk unique_dim bincount histc one_hot "
-    "masked_select masked_scatter as_strided_scatter pixel_shuffle pixel_unshuffle "
+    "masked_select masked_scatter nonzero as_strided_scatter pixel_shuffle pixel_unshuffle "
     "channel_shuffle split_with_sizes_copy unbind_copy _pad_packed_sequence "
     "_pack_padded_sequence _pack_padded_sequence_backward "
     # copies, constants, random numbers
     "clone copy copy_ _to_copy contiguous fill fill_ zero_ zeros zeros_like ones ones_like full "
     "full_like new_zeros new_ones new_full scalar_tensor arange linspace eye rand rand_like "
     "randn randn_like randint randint_like randperm bernoulli bernoulli_ normal_ uniform_ "
-    "multinomial normal exponential_ tril_indices triu_indices"
+    "multinomial normal exponential_ tril_indices triu_indices floor_divide polar"
 )
 """Operations whose cost is what they move; those PyTorch tags as pointwise are known anyway."""
 
@@ -106,7 +107,7 @@ def hidden_workspace(name: str, result: Any) -> int:
 
 _KINDS = {
     "conv": "convolution _convolution",
-    "linear": "addmm mm linear mv addmv _addmm_activation _scaled_mm",
+    "linear": "addmm mm linear mv addmv _addmm_activation _scaled_mm _grouped_mm",
     "attention": "bmm baddbmm "
     "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention "
     "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention",
