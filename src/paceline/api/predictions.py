@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from paceline.api.model_notes import with_model_notes
 from paceline.api.requests import (
     JobWords,
     Model,
@@ -59,11 +60,11 @@ def predict(
     of the job, or a study of it. Without a cluster, device or trace the place is this machine
     (`predict_here`).
     """
-    from paceline.api.this_machine import predict_here, with_model_notes
-
     words = job_words(words)
     somewhere = cluster is not None or words.get("device") or words.get("trace") is not None
     if not somewhere and not isinstance(evidence, Evidence):
+        from paceline.api.this_machine import predict_here
+
         place = (words.get("nodes") or 1, words.get("processes") or 1)
         store = None if evidence is None else evidence.path
         return predict_here(model, [place], store=store, **words).comparisons[0].prediction

@@ -7,14 +7,13 @@ from typing import Unpack
 
 from paceline.analyse import this_machine
 from paceline.analyse.this_machine import HerePredictions
+from paceline.api.model_notes import with_model_notes
 from paceline.api.requests import JobWords, Model, job_words, workload_of
 from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.measurement.probe import current_profile
 from paceline.places import Place
-from paceline.predictor.prediction import Prediction
 from paceline.store import Store, default_store_path
-from paceline.workload.capture import capture_notes
 
 
 def predict_here(
@@ -54,9 +53,3 @@ def predict_here(
     )
     noted = [replace(one, prediction=with_model_notes(one.prediction)) for one in found.comparisons]
     return replace(found, comparisons=tuple(noted))
-
-
-def with_model_notes(prediction: Prediction) -> Prediction:
-    """The prediction with what is uncertain about a captured model."""
-    notes = capture_notes(prediction.workload.graph)
-    return replace(prediction, notes=(*prediction.notes, *notes))

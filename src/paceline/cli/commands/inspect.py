@@ -48,7 +48,7 @@ def command(
     """
     from paceline.api.models import batch_of, graph_of
     from paceline.report.tables.models import inspected_json, inspected_parts
-    from paceline.workload.capture import capture_notes
+    from paceline.workload.capture_notes import capture_notes
 
     graph = graph_of(model, inputs, seq)
     samples = batch_of(batch, inputs, graph)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from paceline.analyse.groups import LaunchGroup, doubt_lines, grouped
-from paceline.analyse.statistics import cores_used, mean_step_seconds, throughput, wall_over_cpu
+from paceline.analyse.statistics import mean_step_seconds, throughput, wall_over_cpu
 from paceline.report.numbers import Ranged
 from paceline.report.table import Cell, Column, Table
 from paceline.store import Launch, Status
@@ -58,7 +58,7 @@ def launch_table(launches: Sequence[Launch], note: str = "", *, of_one_study: bo
         (Column("step", "ms", scale=1e3), if_done(mean_step_seconds)),
     ]
     if of_one_study:
-        columns.append((Column("cores used", decimals=2), if_done(cores_used)))
+        columns.append((Column("cores used", decimals=2), if_done(lambda one: one.cores_used)))
     return Table.of(launches, *columns, note=note)
 
 
@@ -98,7 +98,7 @@ def launch_json(launch: Launch) -> dict[str, Any]:
             "throughput_samples_per_second": throughput(launch),
             "step_seconds": mean_step_seconds(launch),
             "wall_over_cpu": wall_over_cpu(launch),
-            "cores_used": cores_used(launch),
+            "cores_used": launch.cores_used,
         }
     return fields
 

@@ -7,7 +7,7 @@ from paceline.report.table import Align, Column, Table
 from paceline.report.terminal import bar_text
 from paceline.units import format_bytes, format_count, format_flops
 from paceline.workload import zoo
-from paceline.workload.capture import capture_notes, unknown_operations
+from paceline.workload.capture_notes import capture_notes, unknown_operations
 from paceline.workload.cost import GROWING_QUANTITIES, GraphCost, LayerCost, Shape
 from paceline.workload.graph import Graph
 from paceline.workload.ops.sizes import describe

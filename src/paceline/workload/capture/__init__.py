@@ -6,9 +6,9 @@ what each part of it did. PyTorch and onnx are imported only when a model needs 
 
 from typing import TYPE_CHECKING, Any
 
-from paceline.workload.capture.describe import capture_notes, unknown_operations
 from paceline.workload.capture.inputs import InputShape, parse_input
 from paceline.workload.capture.user_model import load_user_model
+from paceline.workload.capture_notes import capture_notes, unknown_operations
 from paceline.workload.graph import Graph
 
 if TYPE_CHECKING:
