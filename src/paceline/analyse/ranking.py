@@ -50,7 +50,7 @@ class Ranking:
     pairs: tuple[PairTest, ...]
 
     def tied_with(self, name: str) -> list[str]:
-        """Those that cannot be told from ``name``, in the order of the ranking."""
+        """Those tied with ``name``, in the order of the ranking."""
         tied = {
             pair.slower if pair.faster == name else pair.faster
             for pair in self.pairs
