@@ -22,6 +22,7 @@ FILES = {
     "job-2.out": "logs/keras3_fit.log",
     "trace-rank0.json": "traces/kineto_gloo_rank0.json",
     "trace-rank1.json": "traces/kineto_gloo_rank1.json",
+    "operations.csv": "traces/operations.csv",
 }
 GPT2 = '{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 99}'
 SLOW = ("validate",)

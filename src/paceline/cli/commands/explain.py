@@ -14,9 +14,9 @@ EXAMPLE = """
 Examples:
   paceline explain resnet44-1115-214119
   paceline explain resnet44-1115-214119 --processes 2 --json
-  paceline explain after --against before
+  paceline explain resnet44-1115-214119 --against resnet44-1115-2140
   paceline explain resnet44-1115-214119 --against predicted
-  paceline explain imported --mfu --device v100_sxm2_16gb
+  paceline explain resnet44-1115-214119 --mfu --device v100_sxm2_16gb
 """
 
 

@@ -12,9 +12,9 @@ EXAMPLE = """
 \b
 Examples:
   paceline trace trace-rank0.json trace-rank1.json
-  paceline trace operations.csv.gz --heatmap map.svg
-  paceline trace timeline.json --out step.json     (open it in Perfetto)
-  paceline trace after.json --against before.json
+  paceline trace operations.csv --heatmap map.svg
+  paceline trace trace-rank0.json --out step.json     (open it in Perfetto)
+  paceline trace trace-rank1.json --against trace-rank0.json
 """
 
 
