@@ -152,7 +152,11 @@ class TomlTable:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
-            self.fail(key, f"{key} is {value!r}", f"give a whole number from 1 to {MOST:,}")
+            self.fail(
+                key,
+                f"{key} is {value!r}",
+                f"at least 1 and at most {MOST:,}",
+            )
         return value
 
     def flag(self, key: str) -> bool:

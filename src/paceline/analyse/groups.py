@@ -8,7 +8,6 @@ from typing import NamedTuple
 from paceline.analyse.statistics import (
     Doubt,
     Estimate,
-    cores_used,
     doubts,
     estimate,
     mean_step_seconds,
@@ -56,7 +55,7 @@ class LaunchGroup:
     @property
     def cores_used(self) -> float:
         """CPU over wall time of the busiest process, the mean of the launches that tell it."""
-        known = [ratio for ratio in map(cores_used, self.launches) if math.isfinite(ratio)]
+        known = [one.cores_used for one in self.launches if math.isfinite(one.cores_used)]
         return math.fsum(known) / len(known) if known else math.nan
 
 

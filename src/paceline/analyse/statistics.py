@@ -112,19 +112,6 @@ def wall_over_cpu(launch: Launch) -> float:
     return max(ratios, default=math.nan)
 
 
-def cores_used(launch: Launch) -> float:
-    """CPU seconds over wall seconds of the counted steps, the busiest rank; NaN where unknown.
-
-    At most the threads of a rank, or the launch had more of the machine than it says.
-    """
-    ratios = []
-    for rank in launch.outcome.ranks:
-        wall = math.fsum(rank.wall_seconds[launch.warmup_steps :])
-        if wall > 0 and rank.cpu_seconds:
-            ratios.append(math.fsum(rank.cpu_seconds[launch.warmup_steps :]) / wall)
-    return max(ratios, default=math.nan)
-
-
 def lag_one_autocorrelation(values: Sequence[float]) -> float:
     """Correlation of each value with the next; 0 where there are too few to tell."""
     count = len(values)

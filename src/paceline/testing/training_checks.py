@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from paceline.analyse.statistics import cores_used
 from paceline.measurement.differences import phases_by_difference
 from paceline.measurement.job import Job, Optimiser
 from paceline.store import Launch
@@ -83,7 +82,7 @@ def check_cores(bench: Bench) -> str:
     found = []
     for world in (1, 2):
         job = bench.job(*CORES_JOB, world_size=world, steps=CORES_STEPS, warmup_steps=2)
-        used = cores_used(bench.finished(job))
+        used = bench.finished(job).cores_used
         if not used <= CORES_TOLERANCE * job.threads:
             raise ContractError(
                 f"{used:.2f} cores were used by a process of {job.threads} thread, one of {world}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline.analyse.groups import LaunchGroup, doubt_lines, grouped
-from paceline.analyse.statistics import cores_used, mean_step_seconds, throughput, wall_over_cpu
+from paceline.analyse.statistics import mean_step_seconds, throughput, wall_over_cpu
 from paceline.report.numbers import Ranged
 from paceline.report.table import Cell, Column, Table
 from paceline.store import Launch, Status
@@ -48,7 +48,7 @@ def launch_table(launches: Sequence[Launch], note: str = "", *, of_one_study: bo
         reason = f": {launch.outcome.reason}" if of_one_study and not done else ""
         kind = f"{launch.status}{reason}"
         rates = [throughput(launch), mean_step_seconds(launch)] if done else [None, None]
-        last = [cores_used(launch) if done else None] if of_one_study else []
+        last = [launch.cores_used if done else None] if of_one_study else []
         what = [] if of_one_study else [launch.study, launch.model]
         who = [launch.framework] if mixed else []
         size = [] if of_one_study else [float(launch.batch_per_rank)]
@@ -125,7 +125,7 @@ def launch_json(launch: Launch) -> dict[str, Any]:
             "throughput_samples_per_second": throughput(launch),
             "step_seconds": mean_step_seconds(launch),
             "wall_over_cpu": wall_over_cpu(launch),
-            "cores_used": cores_used(launch),
+            "cores_used": launch.cores_used,
         }
     return fields
 
