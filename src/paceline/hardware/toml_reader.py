@@ -144,7 +144,7 @@ def _device_flops(value: str | float) -> float:
 def _device_bytes(value: str | float) -> float:
     """A device's memory, likewise."""
     size = units.parse_bytes(value)
-    if size < SMALLEST_BYTES:
+    if 0 < size < SMALLEST_BYTES:
         raise InputError(f"{value} bytes are less than any device has", 'write it like "24 GB"')
     return size
 
