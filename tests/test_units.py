@@ -20,7 +20,7 @@ from paceline.units import (
     [
         (parse_bytes, "25MiB", 25 * 2**20),
         (parse_bytes, "2.6 MB", 2.6e6),
-        (parse_bytes, "1e6", 1e6),
+        (parse_bytes, "1e6B", 1e6),
         (parse_bandwidth, "10gbit", 1.25e9),
         (parse_bandwidth, "100Gb/s", 12.5e9),
         (parse_bandwidth, "100Gbps", 12.5e9),

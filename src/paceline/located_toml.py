@@ -152,7 +152,8 @@ class TomlTable:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
-            self.fail(key, f"{key} is {value!r}", f"give a whole number from 1 to {MOST:,}")
+            hint = f"give a whole number of at least 1, at most {MOST:,}"
+            self.fail(key, f"{key} is {value!r}", hint)
         return value
 
     def flag(self, key: str) -> bool:

@@ -99,6 +99,9 @@ class MeasuredWords(TypedDict, total=False):
     jitter: float | None
 
 
+MOST_MICRO_BATCHES = 20_000
+
+
 class ProgramWords(TypedDict, total=False):
     """Which program trains: ``tuning`` is plain (a script as it comes), reference (a maintained
     implementation) or tuned (a record run)."""
@@ -166,6 +169,11 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
         raise InputError(
             "sequence parallelism divides tokens between tensor-parallel ranks",
             "add --tp 2, or leave --sequence-parallel out",
+        )
+    if (words.get("micro_batches") or 1) > MOST_MICRO_BATCHES:
+        raise InputError(
+            f"{words.get('micro_batches')} micro-batches cannot be meant",
+            f"give at most {MOST_MICRO_BATCHES:,}",
         )
     given: Mapping[str, Any] = words
     return plan_for(

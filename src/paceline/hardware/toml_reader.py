@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from paceline import units
+from paceline.errors import InputError
 from paceline.hardware.cluster import Cluster
 from paceline.hardware.device import PRECISIONS, Device
 from paceline.hardware.link import SCOPES, SHARES, TECHNOLOGIES, Link
@@ -21,6 +22,9 @@ from paceline.located_toml import TomlTable
 from paceline.naming import nearest
 
 KINDS = ("device", "link", "cluster", "source")
+SLOWEST_FLOPS, SMALLEST_BYTES = 1e6, 1e6
+"""Less is a number whose unit was forgotten."""
+
 _COMMON = ("aliases", "source", "sources", "notes")
 _DEVICE_KEYS = (
     *("vendor", "kind", "peak_flops", "attainable_flops", "matrix_precisions", "memory"),
@@ -124,7 +128,25 @@ def _source(table: TomlTable) -> Provenance:
 def _rates(table: TomlTable, key: str) -> dict[str, float]:
     inner = table.table(key)
     inner.check_keys(PRECISIONS)
-    return inner.quantities(units.parse_flops)
+    return inner.quantities(_device_flops)
+
+
+def _device_flops(value: str | float) -> float:
+    """A device's rate; a bare number that was meant in another unit is far too small."""
+    rate = units.parse_flops(value)
+    if rate < SLOWEST_FLOPS:
+        raise InputError(
+            f"{value} FLOP/s is less than any device computes", 'write it like "15 TFLOP/s"'
+        )
+    return rate
+
+
+def _device_bytes(value: str | float) -> float:
+    """A device's memory, likewise."""
+    size = units.parse_bytes(value)
+    if 0 < size < SMALLEST_BYTES:
+        raise InputError(f"{value} bytes are less than any device has", 'write it like "24 GB"')
+    return size
 
 
 def _device(table: TomlTable, sources: Mapping[str, Provenance]) -> Device:
@@ -137,7 +159,7 @@ def _device(table: TomlTable, sources: Mapping[str, Provenance]) -> Device:
             peak_flops=_rates(table, "peak_flops"),
             attainable_flops=_rates(table, "attainable_flops"),
             matrix_precisions=frozenset(table.names("matrix_precisions")),
-            memory_bytes=table.parsed("memory", units.parse_bytes),
+            memory_bytes=table.parsed("memory", _device_bytes),
             memory_bandwidth=table.parsed("memory_bandwidth", units.parse_bandwidth),
             compute_units=table.count("compute_units"),
             launch_overhead_seconds=table.parsed(

@@ -1,5 +1,6 @@
 """Tables and waterfalls for the terminal: plain lines first, colour only as a second sign."""
 
+import errno
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -211,7 +212,12 @@ def _print_lines(lines: Iterable[tuple[str, str]], console: "Console | None") ->
     from rich.console import Console
     from rich.text import Text
 
-    console = console or Console(highlight=False, width=terminal_width())
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            """Leave it to the command line to end; Rich would exit with 1."""
+            raise BrokenPipeError(errno.EPIPE, "nobody reads any more")
+
+    console = console or Piped(highlight=False, width=terminal_width())
     for line, style in lines:
         text = Text(line)
         if style and not text.highlight_regex(r"[█▏▎▍▌▋▊▉░]+", style):

@@ -86,6 +86,19 @@ class Launch:
         return self.outcome.status
 
     @property
+    def cores_used(self) -> float:
+        """CPU seconds over wall seconds of the counted steps, the busiest rank; NaN if unknown.
+
+        More than the threads of a rank: it had more of the machine than it says.
+        """
+        ratios = [
+            math.fsum(rank.cpu_seconds[self.warmup_steps :]) / wall
+            for rank in self.outcome.ranks
+            if (wall := math.fsum(rank.wall_seconds[self.warmup_steps :])) > 0 and rank.cpu_seconds
+        ]
+        return max(ratios, default=math.nan)
+
+    @property
     def samples_per_step(self) -> float:
         """Samples of all ranks in one step; an imported job may tell a number that ranks do not
         share evenly.

@@ -186,6 +186,8 @@ def _outcome(status: Any, ended_at: Any, reason: Any, text: Any) -> Outcome:
     if status not in list(Status) or not (is_text(ended_at) and is_text(reason)):
         raise DamagedRowError(f"its status is {_shortly(status)}")
     result = _document(text, "result", _RESULT)
+    if status == Status.FINISHED and len({len(one["wall_seconds"]) for one in result["ranks"]}) > 1:
+        raise DamagedRowError("its ranks finished different numbers of steps")
     try:
         timeline = None if result["timeline"] is None else step_from_json(result["timeline"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

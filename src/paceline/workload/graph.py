@@ -20,6 +20,7 @@ Counts: TypeAlias = int | Sequence[int] | NDArray[Any]
 
 SCHEMA = "paceline/graph/1"
 SEQUENCE = "sequence"
+LARGEST_COUNT = 2**62
 """The dimension that stands for the sequence length until a cost is asked for."""
 
 RECORDED_BATCH = "recorded_batch"
@@ -229,6 +230,8 @@ def _check_node(node: Node, known: set[str]) -> None:
 def _counts(value: Counts, what: str) -> Number:
     """An exact int, or a float array so that large products do not overflow."""
     array = np.asarray(value)
+    if isinstance(value, int) and value > LARGEST_COUNT:
+        raise InputError(f"{what} of {value:.3g} is too large", f"give a {what} that can be meant")
     if array.size == 0 or array.dtype.kind not in "iuf" or not np.all(array == np.floor(array)):
         raise InputError(f"{what} must be a whole number, not {value!r}", "give 1 or more")
     if not np.all(np.isfinite(array)) or not np.all(array >= 1):

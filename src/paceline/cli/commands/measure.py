@@ -55,7 +55,11 @@ Examples:
     help="Also run processes co-located without communication.",
 )
 @click.option("--bucket", help="DDP's bucket size, such as 25MiB.")
-@click.option("--port", type=int, help="Port of the rendezvous [default: a free one].")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    help="Port of the rendezvous [default: a free one].",
+)
 @click.option("--resume", "resumed", help="Finish this study, which was interrupted.")
 @click.option(
     "--from",

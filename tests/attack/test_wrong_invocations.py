@@ -1,0 +1,150 @@
+"""Every mistake of ``wrong_invocations.txt``: a line that says it, a hint, exit code 2, at once."""
+
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from builders import a_launch, an_outcome
+
+from paceline.cli.main import main
+from paceline.store import Store
+
+TABLE = Path(__file__).with_name("wrong_invocations.txt").read_text().splitlines()
+MISTAKES = [tuple(line.split(" | ", 1)) for line in TABLE if not line.startswith("#")]
+SLOW = """\
+[device.d]
+kind = "gpu"
+memory = "24 GB"
+memory_bandwidth = "900 GB/s"
+peak_flops = { fp32 = 15 }
+[cluster.c]
+device = "d"
+nodes = 1
+devices_per_node = 1
+"""
+FILES = {
+    "config.json": "[[[[",
+    "lab.toml": "x = 1\n",
+    "empty.toml": "",
+    "empty.db": "",
+    "text.txt": "hello\n" * 20,
+    "wrong.csv": "a,b\n1,2\n",
+    "net.py": "x = 1\n",
+    "t.toml": "cluster = 3\n",
+    "slow.toml": SLOW,
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where a user makes mistakes: some files, and a store with a study 's'."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    os.mkfifo(tmp_path / "fifo")
+    with Store(tmp_path / ".paceline" / "paceline.db") as store:
+        store.complete(a_launch("a1", study="s", outcome=an_outcome()))
+    return tmp_path
+
+
+@pytest.fixture
+def called(monkeypatch, capsys):
+    """Exit code and standard error of a command line, in this process."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+
+    def call(line):
+        monkeypatch.setattr(sys, "argv", ["paceline", *shlex.split(line)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr().err
+
+    yield call
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def studies(folder):
+    """What is there: files of the user's, and launches but of ``run``, which fail by being run."""
+    with Store(folder / ".paceline" / "paceline.db") as store:
+        measured = [one.id for one in store.launches() if "command" not in one.job]
+    return sorted(folder.iterdir()), measured
+
+
+def test_there_are_mistakes_enough():
+    assert len(MISTAKES) >= 150
+    assert len({line for line, _ in MISTAKES}) == len(MISTAKES)
+
+
+def test_mistakes_are_one_line_and_a_hint(folder, called, size, attack_seed):
+    order = list(MISTAKES)
+    random.Random(attack_seed).shuffle(order)
+    before = studies(folder)
+    for line, words in order[: size(50, len(order))]:
+        code, said = called(line)
+        assert code == 2, f"{line}: exit code {code}, {said}"
+        assert f"error: {words}" in said, f"{line}: {said}"
+        assert "hint: " in said, f"{line}: {said}"
+        assert "Traceback" not in said, line
+    assert studies(folder) == before, "a mistake left a study or a file behind"
+
+
+@pytest.mark.parametrize("processes", ["dp", "mp", "dp,dp"])
+def test_one_way_of_a_sweep_is_shown(processes, capsys, monkeypatch):
+    line = "sweep --model fcn5 --batch 64 --cluster dgx-1 --axis nodes=1..4 --compare"
+    monkeypatch.setattr(sys, "argv", ["paceline", *line.split(), processes])
+    main()
+    assert "nodes" in capsys.readouterr().out
+
+
+def paceline(*words, **options):
+    environment = {**os.environ, **options.pop("environment", {})}
+    return subprocess.run(
+        [sys.executable, "-m", "paceline", *words], env=environment, timeout=120, **options
+    )
+
+
+def test_a_terminal_of_no_columns_shows_tables_all_the_same():
+    answer = paceline("models", "llama", environment={"COLUMNS": "0"}, capture_output=True)
+    assert b"llama3_8b" in answer.stdout
+
+
+@pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "iso-8859-1"}, {"LC_ALL": "C"}])
+def test_a_locale_without_our_characters_loses_only_these(variables):
+    environment = {"PYTHONUTF8": "0", **variables}
+    answer = paceline("doctor", environment=environment, capture_output=True)
+    assert answer.returncode == 0, answer.stderr
+    assert b"Traceback" not in answer.stderr
+
+
+def test_a_full_disk_behind_standard_output_is_one_line():
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("needs /dev/full")
+    with full.open("wb") as output:
+        answer = paceline("models", "--json", stdout=output, stderr=subprocess.PIPE)
+    assert answer.returncode == 1
+    assert answer.stderr == b"error: cannot write: No space left on device\n"
+
+
+def test_a_reader_that_goes_away_ends_as_in_a_shell():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "paceline", "models"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    said = process.stderr.read()
+    assert (process.wait(timeout=60), said) == (128 + signal.SIGPIPE, b"")
+
+
+def test_a_demo_that_cannot_be_made_leaves_nothing(tmp_path, called):
+    assert called("demo --model nope")[0] == 2
+    assert not list(tmp_path.iterdir())
