@@ -37,6 +37,18 @@ def test_a_recording_script_under_run_makes_one_launch():
     assert len(launch.outcome.ranks[0].wall_seconds) == 12
 
 
+def test_a_command_can_be_repeated():
+    answer = paceline("run", "--repeat", 2, "--batch", 4, "--", sys.executable, RECORDED, 6)
+    assert answer.returncode == 0, answer.stderr
+    assert [launch.status for launch in launches()] == [Status.FINISHED] * 2
+
+
+def test_repeating_ends_with_the_first_failure():
+    answer = paceline("run", "--repeat", 3, "--", sys.executable, "-c", "raise SystemExit(3)")
+    assert answer.returncode == 1
+    assert len(launches()) == 1
+
+
 def test_output_of_the_command_is_shown_and_kept():
     answer = paceline("run", "--", sys.executable, "-c", "print('hello from the script')")
     assert answer.returncode == 1

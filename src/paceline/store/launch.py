@@ -105,16 +105,3 @@ class Launch:
         """
         told = self.job.get("global_batch")
         return float(self.batch_per_rank * self.world_size if told is None else told)
-
-    @property
-    def cores_used(self) -> float:
-        """CPU seconds over wall seconds of the counted steps, the busiest rank; NaN where unknown.
-
-        At most the threads of a rank, or the launch had more of the machine than it says.
-        """
-        ratios = []
-        for rank in self.outcome.ranks:
-            wall = math.fsum(rank.wall_seconds[self.warmup_steps :])
-            if wall > 0 and rank.cpu_seconds:
-                ratios.append(math.fsum(rank.cpu_seconds[self.warmup_steps :]) / wall)
-        return max(ratios, default=math.nan)

@@ -49,6 +49,15 @@ def phases(launch: Launch) -> dict[Phase, float]:
     return breakdown(launch.outcome.timeline, 0).busy
 
 
+def test_a_closure_is_forward_and_backward_and_not_update(tmp_path: Path):
+    launch = run_script(tmp_path, "closure.py", 1)
+    assert (launch.status, len(launch.outcome.ranks[0].wall_seconds)) == (Status.FINISHED, 8)
+    found = phases(launch)
+    assert found[Phase.FORWARD] >= 0.01
+    assert found[Phase.BACKWARD] >= 0.02
+    assert found[Phase.UPDATE] < found[Phase.FORWARD]
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 class TestUnlikeScripts:
     def test_ddp_with_gradient_accumulation(self, processes: int, tmp_path: Path):

@@ -24,6 +24,7 @@ EXAMPLE = """
 \b
 Examples:
   paceline run -- torchrun --nproc_per_node 2 train.py
+  paceline run --repeat 5 -- python train.py
   paceline run --layers -- python train.py
   paceline run --recipe pydtnn --set ranks=2 --set batch=32 --set model=alexnet_cifar10 ...
 """
@@ -46,6 +47,13 @@ Examples:
     show_default=True,
     help="Steps timed but not counted.",
 )
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Run it so often: launches differ, and intervals come from them.",
+)
 @click.option("--timeout", help="End the command after so long, such as 2h.")
 @click.option(
     "--study",
@@ -65,6 +73,7 @@ def command(
     precision: str,
     with_layers: bool,
     warmup_steps: int,
+    repeat: int,
     timeout: str | None,
     study: str | None,
     store_path: Path | None,
@@ -80,7 +89,7 @@ def command(
     """
     from paceline.measurement.imports import UserFacts
     from paceline.measurement.watch.launches import RunRequest, run_watched, script_name
-    from paceline.store import Store, default_store_path
+    from paceline.store import Status, Store, default_store_path
 
     variables, words, reader = _command(command_line, recipe_name, values)
     nodes, ranks = parse_one_place(place)
@@ -94,9 +103,13 @@ def command(
         timeout_seconds=timeout_seconds(timeout),
         variables=variables,
     )
+    launches: list[Launch] = []
     with Store(store_path or default_store_path()) as store:
-        launch = run_watched(request, store, echo=not as_json)
-    _show(launch, as_json)
+        for _ in range(repeat):
+            launches.append(run_watched(request, store, echo=not as_json))
+            if launches[-1].status is not Status.FINISHED:
+                break
+    _show(launches, as_json)
 
 
 def _command(
@@ -128,29 +141,33 @@ def _command(
     return variables, tuple(words), reader
 
 
-def _show(launch: "Launch", as_json: bool) -> None:
+def _show(launches: "list[Launch]", as_json: bool) -> None:
+    """All launches as one configuration, the last one's steps; the first that failed ends it."""
     from paceline.report.tables.launches import launch_json
     from paceline.report.tables.steps import step_table
     from paceline.store import Status
 
-    finished, timeline = launch.status is Status.FINISHED, launch.outcome.timeline
+    last = launches[-1]
+    finished = [launch for launch in launches if launch.status is Status.FINISHED]
+    timeline = last.outcome.timeline
     if as_json:
-        emit_json("run", 1, {**launch_json(launch), "facts": launch.outcome.facts})
+        documents = [{**launch_json(one), "facts": one.outcome.facts} for one in launches]
+        emit_json("run", 1, documents[0] if len(documents) == 1 else {"launches": documents})
     else:
         if finished:
-            show_launches([launch])
-            if timeline is not None:
-                show([f"Median step ({timeline.label})", step_table(timeline)])
-        warn(f"note: {note}" for note in launch.outcome.facts.get("notes", ()))
-        if finished:
+            show_launches(finished)
+        if last in finished and timeline is not None:
+            show([f"Median step ({timeline.label})", step_table(timeline)])
+        notes = {note: None for one in launches for note in one.outcome.facts.get("notes", ())}
+        warn(f"note: {note}" for note in notes)
+        if last in finished:
             trace = {} if timeline is None else {"trace": "step.json"}
             next_line(
-                same_job("show", launch_id=launch.id, **trace),
-                same_job("report", study=launch.study),
+                same_job("show", launch_id=last.id, **trace), same_job("report", study=last.study)
             )
-    if not finished:
-        warn([f"{launch.status}: {launch.outcome.reason}"])
-        raise SystemExit(_exit_code(launch))
+    if last not in finished:
+        warn([f"{last.status}: {last.outcome.reason}"])
+        raise SystemExit(_exit_code(last))
 
 
 def _exit_code(launch: "Launch") -> int:

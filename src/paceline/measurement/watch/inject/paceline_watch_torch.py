@@ -38,16 +38,30 @@ def watch_optimisers(module: Any, recorder: Recorder) -> None:
     """A step ends when the first optimiser that ever stepped has stepped again.
 
     Optimisers may hold others (sharded ones do) or be several; updates of the others are part
-    of the step.
+    of the step. A closure (Lightning gives one, LBFGS needs one) runs forward and backward within
+    the optimiser's step: its time is not the update's.
     """
     state: dict[str, Any] = {"depth": 0, "started": 0.0, "main": None}
 
-    def before(optimiser: Any, args: Any, kwargs: Any) -> None:
-        if state["depth"] == 0:
+    def before(optimiser: Any, args: Any, kwargs: Any) -> Any:
+        is_outermost = state["depth"] == 0
+        if is_outermost:
             state["started"] = clock()
             if state["main"] is None:
                 state["main"] = id(optimiser)
         state["depth"] += 1
+        return with_closure(outside_update, args, kwargs) if is_outermost else None
+
+    def outside_update(closure: Callable[[], Any]) -> Callable[[], Any]:
+        @functools.wraps(closure)
+        def called() -> Any:
+            recorder.segment("update", state["started"], clock())
+            try:
+                return closure()
+            finally:
+                state["started"] = clock()
+
+        return called
 
     def after(optimiser: Any, args: Any, kwargs: Any) -> None:
         state["depth"] = max(0, state["depth"] - 1)
@@ -59,6 +73,15 @@ def watch_optimisers(module: Any, recorder: Recorder) -> None:
 
     module.register_optimizer_step_pre_hook(before)
     module.register_optimizer_step_post_hook(after)
+
+
+def with_closure(wrap: Callable[[Any], Any], args: Any, kwargs: Any) -> Any:
+    """Arguments of ``optimiser.step`` with its closure wrapped; None where it has none."""
+    if callable(kwargs.get("closure")):
+        return args, {**kwargs, "closure": wrap(kwargs["closure"])}
+    if len(args) > 1 and callable(args[1]):
+        return (args[0], wrap(args[1]), *args[2:]), kwargs
+    return None
 
 
 def watch_backward(module: Any, recorder: Recorder) -> None:
