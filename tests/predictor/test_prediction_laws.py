@@ -47,6 +47,8 @@ def prediction(name, plan, policy=None, cluster=CLUSTER, batch=None, corrections
     workload = NETWORKS[name] if batch is None else NETWORKS[name].with_batch(batch)
     chosen = None if policy is None else synchronisation(policy)
     chosen_plan = replace(plan, synchronisation=chosen)
+    if not workload.graph.uses_sequence:
+        chosen_plan = replace(chosen_plan, dp=plan.dp * plan.cp, cp=1)
     return predict(workload, cluster.with_nodes(2), chosen_plan, corrections=corrections)
 
 

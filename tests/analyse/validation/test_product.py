@@ -12,6 +12,7 @@ from paceline.analyse.validation.forecast import Forecast, Skipped
 from paceline.analyse.validation.hold_out import (
     PROTOCOLS,
     HoldOut,
+    fitted_rows,
     is_reference,
     level_of,
     model_without,
@@ -217,7 +218,7 @@ def test_what_is_left_out_teaches_nothing(hold_out):
     without = model_without(hold_out, level)
     left = {
         row_covariates(each.configuration).site
-        for each in ROWS
+        for each in fitted_rows().values()
         if level_of(each.configuration, hold_out) != level
         and not job_of(each.configuration).cold_obstacle
     }
