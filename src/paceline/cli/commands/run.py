@@ -129,6 +129,7 @@ def _show(launch: "Launch", as_json: bool) -> None:
         if finished:
             trace = {} if timeline is None else {"trace": "step.json"}
             next_line(
+                same_job("explain", study=launch.study),
                 same_job("show", launch_id=launch.id, **trace),
                 same_job("report", study=launch.study),
             )
