@@ -126,9 +126,9 @@ def _timed(run: Callable[[], Any]) -> dict[str, float]:
 
 def _capture_resnet50() -> dict[str, float]:
     import torch
+    from workload_checks import example_inputs, training_module
 
     from paceline import capture
-    from paceline.measurement.workload_checks import example_inputs, training_module
     from paceline.workload import zoo
 
     graph = zoo.build("resnet50")

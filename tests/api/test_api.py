@@ -57,7 +57,7 @@ def test_a_prediction_takes_the_plan_in_keywords():
         tp=4,
         pp=4,
         micro_batch=2,
-        recompute="selective",
+        recompute="full",
         bucket="50MiB",
     )
     assert (found.plan.dp, found.plan.tp, found.plan.pp) == (2, 4, 4)

@@ -10,13 +10,13 @@ from mutations import SAMPLES, mutated
 
 from paceline.analyse.trace_analysis import TraceAnalysis, analyse_trace
 from paceline.errors import PacelineError
-from paceline.measurement.imports import Told, launch_of_log, launch_of_trace
+from paceline.measurement.imports import UserFacts, launch_of_log, launch_of_trace
 from paceline.measurement.readers import ParsedLog, read_log, readers
 from paceline.measurement.traces import ParsedTrace, read_layer_trace, read_trace
 from paceline.report.figures.heatmap import heatmap_info
 from paceline.step import breakdown, chrome_trace
 
-TOLD = Told(model="x", batch_per_rank=8, ranks=2)
+TOLD = UserFacts(model="x", batch_per_rank=8, ranks=2)
 
 
 def check_log(log: ParsedLog, path: Path) -> None:

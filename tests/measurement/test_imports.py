@@ -6,7 +6,7 @@ import pytest
 
 from paceline.analyse.statistics import mean_step_seconds, throughput
 from paceline.errors import InputError
-from paceline.measurement.imports import Told, launch_of_log, launch_of_trace
+from paceline.measurement.imports import UserFacts, launch_of_log, launch_of_trace
 from paceline.measurement.readers import ParsedLog, StepRecord, read_log
 from paceline.measurement.traces import read_trace
 from paceline.step import Phase, breakdown
@@ -17,7 +17,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 def imported(name: str, **told: object) -> Launch:
     path = FIXTURES / "logs" / name
-    return launch_of_log(read_log(path), path, "study", Told(**told))  # type: ignore[arg-type]
+    return launch_of_log(read_log(path), path, "study", UserFacts(**told))  # type: ignore[arg-type]
 
 
 def test_a_log_becomes_a_launch_that_statistics_understand():
@@ -42,7 +42,7 @@ def test_warm_up_is_what_the_program_leaves_out():
 
 def test_a_batch_that_ranks_do_not_share_evenly_keeps_its_throughput():
     log = ParsedLog("cntk", ranks=4, global_batch=25.0, steps=(StepRecord(10, 0.002, 10),))
-    launch = launch_of_log(log, Path("cntk.log"), "study", Told())
+    launch = launch_of_log(log, Path("cntk.log"), "study", UserFacts())
     assert launch.batch_per_rank == 6
     assert throughput(launch) == pytest.approx(12500)
 
@@ -81,24 +81,24 @@ def test_a_log_with_only_a_rate_becomes_one_step():
 def test_a_log_without_any_time_is_refused():
     log = ParsedLog("caffe", global_batch=32.0)
     with pytest.raises(InputError, match="neither step times"):
-        launch_of_log(log, Path("x.log"), "study", Told())
+        launch_of_log(log, Path("x.log"), "study", UserFacts())
 
 
 def test_a_million_steps_are_thinned():
     log = ParsedLog("caffe", global_batch=1.0, steps=(StepRecord(1_000_000, 0.5, 1_000_000),))
-    launch = launch_of_log(log, Path("x.log"), "study", Told())
+    launch = launch_of_log(log, Path("x.log"), "study", UserFacts())
     assert len(launch.outcome.ranks[0].wall_seconds) == 20_000
     assert mean_step_seconds(launch) == 0.5
 
 
 def test_a_trace_becomes_an_instrumented_launch():
     paths = [FIXTURES / "traces" / f"kineto_gloo_rank{rank}.json" for rank in (0, 1)]
-    launch = launch_of_trace(read_trace(paths), paths[0], "study", Told(batch_per_rank=32))
+    launch = launch_of_trace(read_trace(paths), paths[0], "study", UserFacts(batch_per_rank=32))
     assert (launch.instrument, launch.world_size, launch.warmup_steps) == ("phases", 2, 1)
     assert len(launch.outcome.ranks) == 2
     assert launch.outcome.timeline is not None
     with pytest.raises(InputError, match="samples"):
-        launch_of_trace(read_trace(paths), paths[0], "study", Told())
+        launch_of_trace(read_trace(paths), paths[0], "study", UserFacts())
 
 
 def test_an_imported_launch_survives_the_store(tmp_path: Path):

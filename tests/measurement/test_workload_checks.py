@@ -6,8 +6,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from paceline.measurement.workload_checks import check
-from paceline.measurement.workload_page import page
+from workload_checks import check
+from workload_page import page
+
 from paceline.workload import zoo
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]

@@ -3,7 +3,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import InputError
-from paceline.plan.blocks import Block, balanced_chunks, blocks, chunks_of_equal_blocks, part_of
+from paceline.plan.blocks import (
+    Block,
+    balanced_chunks,
+    blocks,
+    chunks_by_cost,
+    chunks_of_equal_blocks,
+    part_of,
+    with_own_tail,
+)
 from paceline.workload import zoo
 
 ONES = tuple(Block(str(i), i, i + 1) for i in range(12))
@@ -62,3 +70,34 @@ def best_possible(weights, chunks):
         max(sum(weights[:cut]), best_possible(weights[cut:], chunks - 1))
         for cut in range(1, len(weights) - chunks + 2)
     )
+
+
+def test_chunks_by_cost_close_with_the_block_that_passes_their_share():
+    # 16 layers and a head that costs four: shares of 5, passed after 6, 11 and 16 layers.
+    parts = [Block(str(number), number, number + 1) for number in range(17)]
+    found = chunks_by_cost(parts, [1.0] * 16 + [4.0], 4)
+    assert [chunk.last - chunk.first for chunk in found] == [6, 5, 5, 1]
+
+
+@given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=20), st.integers(1, 20))
+def test_chunks_by_cost_hold_every_block_once_and_none_is_empty(weights, chunks):
+    parts = [Block(str(number), number, number + 1) for number in range(len(weights))]
+    if chunks > len(parts):
+        with pytest.raises(InputError, match="cannot fill"):
+            chunks_by_cost(parts, weights, chunks)
+        return
+    found = chunks_by_cost(parts, weights, chunks)
+    assert len(found) == chunks
+    assert [chunk.first for chunk in found] == [0, *(chunk.last for chunk in found[:-1])]
+    assert found[-1].last == len(parts)
+    assert all(chunk.first < chunk.last for chunk in found)
+
+
+def test_the_tail_of_a_transformer_may_be_a_block_of_its_own():
+    graph = zoo.build("llama2_7b")
+    parts = with_own_tail(blocks(graph), graph)
+    assert len(parts) == len(blocks(graph)) + 1
+    assert [node.name for node in graph.nodes[parts[-1].first : parts[-1].last]][-2:] == [
+        "head",
+        "loss",
+    ]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from paceline.plan.activations import kept_activations, working_bytes
+from paceline.plan.activations import kept_activations, loss_working_bytes, working_bytes
 from paceline.plan.blocks import blocks
 from paceline.plan.plan import Recompute
 from paceline.plan.sharding import Sharding
@@ -102,3 +102,14 @@ def test_arrays_of_degrees_give_what_each_degree_gives(gpt):
             for name in ("forward_flops", "forward_bytes", "activation_bytes"):
                 array = np.broadcast_to(getattr(a.profile, name).per_sample, 3)
                 assert array[position] == pytest.approx(getattr(b.profile, name).per_sample)
+
+
+def test_the_end_of_forward_holds_scores_and_their_gradient_for_a_moment():
+    graph = zoo.build("megatron_22b")
+    words = 2048 * 51200
+    half, full = Sharding(graph, 2048, "bf16"), Sharding(graph, 2048, "fp32")
+    # Scores in 2 bytes, gradient in 4, gradient in 2; in 32 bits scores and gradient.
+    held = float(loss_working_bytes(half.layers(1), half).per_sample)
+    assert held == pytest.approx(8 * words, rel=0.02)
+    held = float(loss_working_bytes(full.layers(1), full).per_sample)
+    assert held == pytest.approx(8 * words, rel=0.02)

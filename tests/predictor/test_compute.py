@@ -240,3 +240,53 @@ def test_every_constant_is_a_fraction_or_a_size_above_zero():
             assert number <= SPARED_MULTIPLICATIONS, name
         elif name.startswith(("products.", "memory.")) or name.endswith(("ceiling", "attainable")):
             assert number <= 1, name
+
+
+def test_only_linear_layers_run_in_8_bits():
+    graph, h100 = zoo.build("llama2_7b"), device("h100_sxm_80gb")
+    short, half = (
+        {each.name: each for each in layer_times(graph.cost(1, 4096, name), h100, name)}
+        for name in ("fp8", "bf16")
+    )
+
+    def ratio(layer):
+        return short[layer].forward_seconds / half[layer].forward_seconds
+
+    assert 0.5 < ratio("blocks.0.mlp.up") < 0.75, "twice the rate, less what converting takes"
+    assert ratio("blocks.0.attention.scores") == pytest.approx(1.0)
+    assert ratio("head") == pytest.approx(1.0)
+    assert ratio("blocks.0.norm1") == pytest.approx(1.0, rel=1e-3)
+
+
+def test_converting_operands_weighs_more_on_narrow_layers():
+    h100 = device("h100_sxm_80gb")
+
+    def gain(model):
+        graph = zoo.build(model)
+        names = [node.name for node in graph.nodes if node.name.startswith("blocks.0.mlp.up")]
+        times = [
+            {x.name: x.forward_seconds for x in layer_times(graph.cost(4, 2048, p), h100, p)}
+            for p in ("bf16", "fp8")
+        ]
+        return sum(times[0][n] for n in names) / sum(times[1][n] for n in names)
+
+    assert gain("llama2_70b") > gain("llama2_7b") > 1.2
+
+
+def test_fused_attention_skips_what_the_mask_hides_and_computes_scores_again():
+    graph, a100 = zoo.build("llama2_7b"), device("a100_sxm_80gb")
+    node = next(node for node in graph.nodes if node.op.kind == "attention")
+    seen = dataclasses.replace(node.op, causal=True)
+    whole = dataclasses.replace(node.op, causal=False)
+
+    def times(op):
+        nodes = tuple(dataclasses.replace(x, op=op) if x is node else x for x in graph.nodes)
+        cost = dataclasses.replace(graph, nodes=nodes).cost(4, 4096, "bf16")
+        return next(x for x in layer_times(cost, a100, "bf16") if x.name == node.name)
+
+    share = (4096 + 128) / (2 * 4096)
+    assert times(seen).forward_seconds / times(whole).forward_seconds == pytest.approx(
+        share, rel=0.02
+    )
+    ratio = times(whole).backward_seconds / times(whole).forward_seconds
+    assert ratio == pytest.approx(5 / 2, rel=0.1), "five products in backward, two in forward"

@@ -3,10 +3,13 @@
 import pytest
 
 from paceline.errors import InputError, UnknownNameError
-from paceline.hardware.catalogue import device
+from paceline.hardware.catalogue import cluster, device
+from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Exchange, Policy
 from paceline.predictor.compute import CONVOLUTIONS
 from paceline.predictor.frameworks import framework, framework_names
+from paceline.predictor.predict import predict
+from paceline.workload import Workload, zoo
 
 MIB = 2.0**20
 FIELDS = {
@@ -149,3 +152,30 @@ def test_a_mistake_in_a_profile_is_named_with_its_line(tmp_path, change, line, m
     assert message in caught.value.message
     assert f"line {line}" in caught.value.message
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "sent", "kept"),
+    [
+        ("nanotron", "bf16", 4, 6),
+        ("nanotron", "fp32", 4, 4),
+        ("megatron-lm", "bf16", 4, 4),
+        ("megatron-lm", "fp16", 2, 2),
+        ("torch-ddp", "bf16", 2, 2),
+    ],
+)
+def test_some_frameworks_keep_and_send_wide_gradients(name, precision, sent, kept):
+    assert framework(name).precision(precision).gradient_bytes == sent
+    assert framework(name).gradient_bytes_kept(precision) == kept
+
+
+def test_stages_are_cut_as_the_framework_cuts_them():
+    def stages(name):
+        prediction = predict(
+            Workload(zoo.build("llama3_8b"), 8, 4096, "bf16"),
+            cluster("dgx-h100").shaped(1, 4),
+            Plan(pp=4, micro_batches=8, framework=name),
+        )
+        return prediction.step_seconds
+
+    assert stages("nanotron") < stages("torch-ddp"), "the head is a block of its own"

@@ -7,7 +7,7 @@ import pytest
 from paceline.errors import InputError, PacelineError
 from paceline.workload import ops
 from paceline.workload.ops.adaptive import cluster_shares, cluster_sizes
-from paceline.workload.ops.base import OPS, count_parameters, register
+from paceline.workload.ops.base import OPS, count_parameters, operation
 from paceline.workload.ops.codec import op_from_fields
 
 
@@ -154,7 +154,7 @@ def test_settings_that_cannot_be_are_refused(kind, fields):
 
 def test_a_second_operation_of_one_kind_is_refused():
     with pytest.raises(ValueError, match="'linear' is already registered"):
-        register(OPS["linear"])
+        operation("linear")(OPS["linear"])
 
 
 def test_dropout_of_nothing_is_nothing():

@@ -2,7 +2,7 @@
 
 Three things are fitted: the step as a function of the batch, the all-reduce as it ran inside
 training against what the probe saw of it alone, and how much launches and steps vary. How good
-the fit is show launches that it did not use: those of several processes that talked.
+the fit is, is checked on synchronised launches of several processes, which it does not use.
 """
 
 import math
@@ -60,7 +60,7 @@ class InSituAllReduce:
 
 @dataclass(frozen=True)
 class Check:
-    """Seconds per step of ``processes`` that talked: predicted without them, and measured."""
+    """Seconds per step of synchronised ``processes``: predicted without them, and measured."""
 
     processes: int
     predicted_seconds: float
@@ -281,7 +281,7 @@ def _next_runs(
         why = "what sharing this machine costs: without it only other nodes can be predicted"
         runs.append(NextRun(f"{base} -j 1x2 --no-sync --launches 3", why, None))
     if profile is None:
-        why = "the all-reduce on its own: without it no processes that talk can be predicted"
+        why = "the all-reduce on its own: without it no synchronised processes can be predicted"
         runs.append(NextRun("paceline probe", why, None))
     now = _half_width(between, count)
     more = NextRun(

@@ -20,6 +20,7 @@ from paceline.api.this_machine import predict_here
 from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
+from paceline.plan.possible import check_recomputation
 from paceline.plan.tensor_parallel import is_transformer
 from paceline.predictor import predict as predictor
 from paceline.predictor import whatif as what_ifs
@@ -230,9 +231,11 @@ def _prepared(
     """The one call of the predictor for a place: everything named is resolved here."""
     place = cluster_of(cluster, words)
     chosen = plan_of(plan, place.devices, words)
+    workload = workload_of(model, chosen.dp, words)
+    check_recomputation(chosen, workload.graph)
     preparing = words.get("input_time")
     return predictor.prepare(
-        workload_of(model, chosen.dp, words),
+        workload,
         place,
         chosen,
         evidence=_evidence(words, evidence),

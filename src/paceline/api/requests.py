@@ -166,12 +166,19 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
         pipeline=PipelineSchedule(words.get("pipeline", "1f1b")),
         stage_layers=_numbers(words.get("stage_layers")),
         recompute=Recompute(words.get("recompute", "none")),
-        sequence_parallel=words.get("sequence_parallel", False),
+        sequence_parallel=_sequence_parallel(words),
         fused_attention=words.get("fused_attention", True),
         synchronisation=synchronisation_of(words),
         compression=_compression(words.get("compression")),
         framework=words.get("framework"),
     )
+
+
+def _sequence_parallel(words: JobWords) -> bool:
+    """As asked for, else as the framework does it as a rule."""
+    asked = words.get("sequence_parallel")
+    usual = find_framework(words.get("framework") or DEFAULT_FRAMEWORK).sequence_parallel
+    return asked if asked is not None else usual and words.get("tp", 1) > 1
 
 
 def program_of(words: JobWords) -> Program:

@@ -68,7 +68,9 @@ _PLAN = (
         help="Activations computed again instead of kept.",
     ),
     click.option(
-        "--sequence-parallel", is_flag=True, help="Divide tokens between tensor-parallel ranks."
+        "--sequence-parallel/--whole-sequences",
+        default=None,
+        help="Divide tokens between tensor-parallel ranks; by default as the framework does.",
     ),
     click.option(
         "--unfused-attention",

@@ -1,7 +1,7 @@
 """Phases of a step by difference: what each part adds to the time of the one before it.
 
 Works for any framework, since it needs only that parts of a step can be run alone: forward,
-forward and backward, the step without talking, the whole step, the collective by itself.
+forward and backward, the step without communication, the whole step, the collective by itself.
 """
 
 import statistics

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.measurement.imports import Told, launch_of_log, launch_of_trace
+from paceline.measurement.imports import UserFacts, launch_of_log, launch_of_trace
 from paceline.measurement.readers import ParsedLog, read_log, readers
 from paceline.measurement.traces import ParsedTrace, is_layer_trace, read_trace, trace_format
 from paceline.store import Launch
@@ -18,7 +18,7 @@ class Imported:
     source: Path
     content: ParsedLog | ParsedTrace
 
-    def launch(self, study: str, told: Told) -> Launch | None:
+    def launch(self, study: str, told: UserFacts) -> Launch | None:
         """The launch it is about; None for a file that is about none (collectives, start-up)."""
         if isinstance(self.content, ParsedTrace):
             if self.content.steps and not self.content.training_steps:

@@ -19,8 +19,8 @@ MOST_STEPS = 20_000
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the user says of a job whose log does not tell it; None or empty: not said."""
+class UserFacts:
+    """Facts given on the command line that a log lacks; None or empty where none was given."""
 
     model: str = ""
     batch_per_rank: int | None = None
@@ -29,7 +29,7 @@ class Told:
     precision: str = ""
 
 
-def launch_of_log(log: ParsedLog, source: Path, study: str, told: Told) -> Launch:
+def launch_of_log(log: ParsedLog, source: Path, study: str, told: UserFacts) -> Launch:
     """The launch that a log is about; raises `InputError` for what neither log nor user tells."""
     ranks = told.ranks or log.ranks or 1
     global_batch = told.batch_per_rank * ranks if told.batch_per_rank else log.global_batch
@@ -70,7 +70,7 @@ def launch_of_log(log: ParsedLog, source: Path, study: str, told: Told) -> Launc
     )
 
 
-def launch_of_trace(trace: ParsedTrace, source: Path, study: str, told: Told) -> Launch:
+def launch_of_trace(trace: ParsedTrace, source: Path, study: str, told: UserFacts) -> Launch:
     """The launch that a trace is about: its steps, and the typical one as timeline."""
     timeline = trace.typical_step
     if timeline is None or not trace.training_steps:
@@ -116,7 +116,7 @@ def launch_of_trace(trace: ParsedTrace, source: Path, study: str, told: Told) ->
 def _launch(
     source: Path,
     study: str,
-    told: Told,
+    told: UserFacts,
     *,
     program: str,
     model: str,

@@ -18,7 +18,7 @@ from typing import Any
 
 from paceline.errors import InputError
 from paceline.measurement.environment import describe_environment
-from paceline.measurement.imports import Told
+from paceline.measurement.imports import UserFacts
 from paceline.measurement.run import launch_directory, new_launch_id
 from paceline.measurement.watch.collect import WatchedProcess, read_processes, watched_job
 from paceline.measurement.watch.launches import launch_of_job
@@ -42,7 +42,7 @@ class Recording:
         if batch is not None and batch < 1:
             raise InputError(f"a batch of {batch} is impossible", "give samples per process")
         self._watch = _watch_module()
-        self._told = Told(model, batch)
+        self._told = UserFacts(model, batch)
         self._study = study or model or "recorded"
         self._store = store or default_store_path()
         self._recorder: Any = self._watch.active

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from paceline.plan.blocks import part_of
 from paceline.plan.plan import Recompute
 from paceline.plan.sharding import ShardedLayer, Sharding
-from paceline.workload.cost import Affine, Number
+from paceline.workload.cost import Affine, Number, total
+from paceline.workload.ops import CrossEntropy
 
+_WIDE_BYTES = 4
 _ATTENTIONS = ("attention", "relative_attention", "additive_attention")
 
 
@@ -60,6 +62,22 @@ def working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
     if not totals:
         return Affine()
     return max(totals.values(), key=lambda size: _magnitude(size.per_sample))
+
+
+def loss_working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
+    """What the end of forward holds for a moment beside the log-probabilities that losses keep.
+
+    The scores as the last product wrote them, their gradient in 32 bits, and that gradient as
+    the product reads it where that is shorter.
+    """
+    width = sharding.precision.activation_bytes
+    passed_on = width if width < _WIDE_BYTES else 0
+    share = (width + _WIDE_BYTES + passed_on) / _WIDE_BYTES
+    return total(
+        Affine(0, share * layer.profile.activation_bytes.per_sample)
+        for node, layer in zip(sharding.graph.nodes, layers, strict=True)
+        if isinstance(node.op, CrossEntropy)
+    )
 
 
 def _input_bytes(sharding: Sharding, index: int) -> Number:

@@ -73,6 +73,41 @@ def balanced_chunks(
     return _runs(parts, sizes)
 
 
+def chunks_by_cost(
+    parts: Sequence[Block], weights: Sequence[float], chunks: int
+) -> tuple[Block, ...]:
+    """Runs of whole blocks, each closed by the block that takes it past its share of the weight.
+
+    So do programs that add up what blocks cost in one pass: the first runs are the heaviest.
+    Every run has a block, whatever the weights.
+    """
+    if chunks > len(parts):
+        raise InputError(
+            f"{len(parts)} blocks cannot fill {chunks} pipeline chunks",
+            f"take pp x interleave of at most {len(parts)}",
+        )
+    share, passed = sum(weights) / chunks, 0.0
+    sizes = [0] * chunks
+    place = 0
+    for number, weight in enumerate(weights):
+        sizes[place] += 1
+        passed += weight
+        left_blocks, left_chunks = len(parts) - number - 1, chunks - place - 1
+        if left_chunks and (passed > share * (place + 1) or left_blocks == left_chunks):
+            place += 1
+    return _runs(parts, sizes)
+
+
+def with_own_tail(parts: Sequence[Block], graph: Graph) -> tuple[Block, ...]:
+    """The blocks with what follows the last numbered node (head and loss) as one of its own."""
+    last = parts[-1]
+    numbered = [i for i in range(last.first, last.last) if part_of(graph.nodes[i].name)]
+    if not numbered or numbered[-1] + 1 == last.last:
+        return tuple(parts)
+    cut = numbered[-1] + 1
+    return (*parts[:-1], Block(last.name, last.first, cut), Block("tail", cut, last.last))
+
+
 @cache
 def part_of(name: str) -> str:
     """``transformer.h.3`` of ``transformer.h.3.attention.query``; empty if nothing is numbered."""

@@ -13,7 +13,7 @@ from paceline.plan.tensor_parallel import Division, Role, Transfer, divide
 from paceline.workload.cost import Affine, GraphProfile, LayerProfile, Number
 from paceline.workload.graph import Graph
 from paceline.workload.ops import MixtureOfExperts
-from paceline.workload.ops.base import elements
+from paceline.workload.ops.sizes import elements
 from paceline.workload.precision import Precision, precision
 
 
@@ -57,7 +57,7 @@ class ShardedLayer:
 class Sharding:
     """A graph at one sequence length and precision, ready to be divided by any degrees."""
 
-    def __init__(self, graph: Graph, sequence: int | None, number_format: str) -> None:
+    def __init__(self, graph: Graph, sequence: int | None, number_format: str | Precision) -> None:
         self.graph = graph
         self.precision: Precision = precision(number_format)
         self.profile: GraphProfile = graph.profile(sequence, self.precision)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from paceline.workload.cost import Number
 from paceline.workload.graph import Graph
 from paceline.workload.ops import Attention, Kept, Traffic, Work
-from paceline.workload.ops.base import MASK_BYTES, Shapes
+from paceline.workload.ops.base import Shapes
+from paceline.workload.ops.work import MASK_BYTES
 
 
 @dataclass(frozen=True, slots=True)

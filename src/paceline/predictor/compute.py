@@ -33,7 +33,8 @@ class LayerWork:
 
     Arrays have the axes pass (`FORWARD`, `BACKWARD`), layer, then those of the batch. ``flops``
     is what a device at its attainable rate does in the same time, ``bytes`` what it moves at
-    full memory bandwidth, ``operations`` how many operations are started.
+    full memory bandwidth, ``operations`` how many operations are started. ``converted_bytes`` it
+    moves before and after to convert operands; None where nothing is converted.
     """
 
     names: tuple[str, ...]
@@ -41,6 +42,7 @@ class LayerWork:
     bytes: Array
     operations: Array
     gradient_bytes: Array
+    converted_bytes: Array | None = None
 
     def seconds(
         self,
@@ -55,6 +57,8 @@ class LayerWork:
         """
         roof = np.asarray(self.flops / flops_per_second)
         roof = np.maximum(roof, self.bytes / bytes_per_second)
+        if self.converted_bytes is not None:
+            roof += self.converted_bytes / bytes_per_second
         roof += self.operations * launch_seconds
         return np.maximum(roof, self.operations * dispatch_seconds, out=roof)
 
@@ -92,7 +96,12 @@ def layer_work(
     operations += (operations == 0) & (moved > 0)
     if convolution == "im2col":
         np.add.at(moved, place, products.unfolded_elements() * numbers.activation_bytes)
-    fraction = products.fraction_of_attainable(device, numbers.compute, constants)
+    fraction = products.fraction_of_attainable(device, numbers, constants)
+    converted = None
+    if numbers.other_compute:
+        converted = np.zeros_like(moved)
+        np.add.at(converted, place, products.converted_bytes(numbers))
+        converted /= constants.memory_ceiling("cast")
     flops = _unlisted_flops(profile, moved, batches, constants)
     np.add.at(flops, place, products.flops / fraction)
     left = [pointwise_traffic if layer.kind in POINTWISE else 1.0 for layer in profile.layers]
@@ -112,6 +121,7 @@ def layer_work(
         bytes=moved / reached,
         operations=operations,
         gradient_bytes=_affine_rows([layer.gradient_bytes for layer in profile.layers], batches),
+        converted_bytes=converted,
     )
 
 

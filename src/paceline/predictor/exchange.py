@@ -9,7 +9,6 @@ from paceline.plan.synchronisation import Exchange, Synchronisation
 from paceline.predictor.collectives import Group, Numbers, parameter_server_cost
 from paceline.predictor.replica import Replica
 from paceline.predictor.step_costs import CollectiveSeconds, GradientExchange, LayerTime
-from paceline.workload.precision import precision
 
 
 def gradient_exchange(
@@ -43,7 +42,7 @@ def compressed(layers: list[LayerTime], replica: Replica) -> list[LayerTime]:
     compression = replica.plan.compression
     if compression == NO_COMPRESSION:
         return layers
-    width = precision(replica.workload.precision).gradient_bytes
+    width = replica.precision.gradient_bytes
     bandwidth = replica.cluster.device.known_memory_bandwidth
     return [
         replace(

@@ -4,7 +4,7 @@ They stand in the manifests of frameworks (`paceline.frameworks`), each number w
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,8 +16,12 @@ from paceline.naming import nearest, unknown_name
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
 from paceline.predictor.collectives.library import Library, library
 from paceline.predictor.compute import CONVOLUTIONS
+from paceline.workload.precision import Precision, precision
 
-_OPTIONAL_KEYS = ("inherits", "aliases", "shard_stage", "gradient_views")
+_OPTIONAL_KEYS = (
+    *("inherits", "aliases", "shard_stage", "gradient_views", "stages_by_cost"),
+    *("sequence_parallel", "interleaves", "wide_gradients", "keeps_short_gradients"),
+)
 _NEEDED_KEYS = (
     *("title", "synchronisation", "library", "input_overlapped", "dispatch", "step_overhead"),
     *("message_overhead", "message_latency", "tensor_overhead", "pointwise_traffic"),
@@ -26,6 +30,7 @@ _NEEDED_KEYS = (
 _SYNCHRONISATION_KEYS = (
     *("policy", "first_bytes", "bucket_bytes", "piece_bytes", "exchange", "asynchronous"),
 )
+_WIDE_BYTES = 4
 _LIBRARY_SIDES = ("accelerator", "processor")
 
 
@@ -39,6 +44,11 @@ class FrameworkProfile:
     ``tensor_overhead_seconds`` what each gradient tensor takes from it (hook, copy into a
     buffer, its share of buffers that are kept equal) when there is more than one replica.
     ``gradient_views``: gradients live in the buffers that are sent, so that no copy of them is.
+    ``stages_by_cost``: pipelines are cut by what blocks and head cost, not into equal numbers.
+    ``wide_gradients`` are the precisions whose gradients are kept and sent in 32 bits, beside the
+    short ones where it ``keeps_short_gradients``.
+    ``sequence_parallel``: tensor-parallel devices share out tokens between products as a rule,
+    ``interleaves``: stages of a pipeline hold a block per chunk in its recipes.
     ``pointwise_traffic`` is the fraction of pointwise memory traffic left after fusion.
     ``policy`` describes the behaviour in words, ``priors`` names the fields that are
     judgements rather than facts of the source.
@@ -57,6 +67,11 @@ class FrameworkProfile:
     message_latency_seconds: float
     tensor_overhead_seconds: float
     gradient_views: bool
+    stages_by_cost: bool
+    sequence_parallel: bool
+    interleaves: bool
+    wide_gradients: tuple[str, ...]
+    keeps_short_gradients: bool
     pointwise_traffic: float
     convolution: str
     policy: str
@@ -74,6 +89,17 @@ class FrameworkProfile:
         """Whether flat buffers keep a second copy of all gradients."""
         flat = synchronisation.policy in (Policy.BUCKETED, Policy.ONE_MESSAGE)
         return flat and not self.gradient_views
+
+    def precision(self, name: str) -> Precision:
+        """The widths of a precision as this framework keeps and sends them."""
+        usual = precision(name)
+        wide = usual.name in self.wide_gradients
+        return replace(usual, gradient_bytes=_WIDE_BYTES) if wide else usual
+
+    def gradient_bytes_kept(self, name: str) -> int:
+        """Bytes of a parameter's gradient in memory, short ones beside wide ones included."""
+        usual, own = precision(name).gradient_bytes, self.precision(name).gradient_bytes
+        return own + usual if self.keeps_short_gradients and usual < own else own
 
     def library(self, device: Device) -> Library:
         """The communication library it uses between devices of this kind."""
@@ -142,6 +168,11 @@ def _profile(own: TomlTable, known: Mapping[str, TomlTable]) -> FrameworkProfile
         message_latency_seconds=_seconds(table, "message_latency"),
         tensor_overhead_seconds=_seconds(table, "tensor_overhead"),
         gradient_views=table.flag("gradient_views"),
+        stages_by_cost=table.flag("stages_by_cost"),
+        sequence_parallel=table.flag("sequence_parallel"),
+        interleaves=table.flag("interleaves"),
+        wide_gradients=tuple(table.names("wide_gradients")),
+        keeps_short_gradients=table.flag("keeps_short_gradients"),
         pointwise_traffic=table.parsed("pointwise_traffic", float) or 1.0,
         convolution=table.text_of("convolution", allowed=CONVOLUTIONS),
         policy=table.text_of("policy"),

@@ -19,5 +19,5 @@ def fits_probability(prediction: Prediction) -> float | None:
     needed = float(prediction.memory.total_bytes)
     if needed <= 0:
         return None
-    margin = math.log(room / needed) - number("spread.memory.bias")
-    return 0.5 * math.erfc(-margin / (number("spread.memory.deviation") * math.sqrt(2.0)))
+    margin = math.log(room / needed) - number("corrections.memory.bias")
+    return 0.5 * math.erfc(-margin / (number("corrections.memory.deviation") * math.sqrt(2.0)))

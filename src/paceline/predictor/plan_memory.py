@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from paceline.plan.activations import working_bytes
+from paceline.plan.activations import loss_working_bytes, working_bytes
 from paceline.plan.blocks import blocks
 from paceline.plan.memory import (
     Memory,
@@ -18,7 +18,6 @@ from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk
 from paceline.workload.cost import LayerProfile
-from paceline.workload.precision import precision
 
 
 def plan_memory(
@@ -36,12 +35,12 @@ def _stage_memory(
     replica: Replica, stage: int, chunks: Sequence[Chunk], synchronisation: Synchronisation
 ) -> Memory:
     plan, workload = replica.plan, replica.workload
-    widths = precision(workload.precision)
+    widths = replica.precision
     own = [i for chunk in chunks for i in chunk.positions]
     parts = [replica.parts[i] for i in own]
     state_width = optimiser_bytes_per_parameter(workload.optimiser, widths)
     weights = _sharded(plan, parts, 3, lambda p: float(p.parameters * widths.weight_bytes))
-    gradients = _sharded(plan, parts, 2, lambda p: float(p.gradient_bytes.at(workload.batch)))
+    gradients = _sharded(plan, parts, 2, lambda p: _kept_gradient_bytes(replica, p))
     state = _sharded(plan, parts, 1, lambda p: float(p.trainable_parameters * state_width))
     whole = sum(float(part.profile.gradient_bytes.at(workload.batch)) for part in parts)
     buffers: Numbers = 0.0
@@ -54,6 +53,12 @@ def _stage_memory(
             copies_gradients=replica.framework.copies_gradients(synchronisation),
         )
     return Memory(weights, gradients, state, _activations(replica, stage, own), buffers)
+
+
+def _kept_gradient_bytes(replica: Replica, profile: LayerProfile) -> float:
+    kept = replica.framework.gradient_bytes_kept(replica.workload.precision)
+    size = float(profile.gradient_bytes.at(replica.workload.batch))
+    return size * kept / replica.precision.gradient_bytes
 
 
 def _sharded(
@@ -78,10 +83,13 @@ def _activations(replica: Replica, stage: int, own: Sequence[int]) -> float:
         plan.interleave,
         plan.pipeline is PipelineSchedule.GPIPE and plan.pp > 1,
     )
-    again = 0.0
+    passing = 0.0
     if plan.recompute is Recompute.FULL:
-        again = float(working_bytes(replica.parts, replica.sharding).at(batch))
-    return kept * float(held) + again
+        passing = float(working_bytes(replica.parts, replica.sharding).at(batch))
+    if stage == plan.pp - 1:
+        scores = float(loss_working_bytes(replica.parts, replica.sharding).at(batch))
+        passing = max(passing, scores)
+    return kept * float(held) + passing
 
 
 def _largest(replica: Replica) -> float:

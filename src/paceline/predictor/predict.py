@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
-from paceline.plan.tensor_parallel import check_divisible
+from paceline.plan.possible import check_possible
 from paceline.predictor.corrections.covariates import Program, covariates_of
 from paceline.predictor.corrections.model import CorrectionModel, Taught, taught_by
 from paceline.predictor.corrections.table import shipped_corrections
@@ -90,7 +90,7 @@ def replica_of(
 ) -> Replica:
     """The part of a prepared step that neither corrections nor a measured step change."""
     plan.check_devices(cluster.devices)
-    check_divisible(workload.graph, plan.tp)
+    check_possible(plan, workload.graph, workload.sequence)
     profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
     if plan.zero == 0 and profile.shard_stage > 0:
         plan = replace(plan, zero=profile.shard_stage)

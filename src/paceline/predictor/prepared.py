@@ -1,10 +1,8 @@
 """A job ready to be scheduled: a replica, what was measured of it, and what experience adds."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.plan.blocks import blocks
 from paceline.plan.plan import Plan
@@ -27,14 +25,10 @@ from paceline.predictor.step_corrections import (
 )
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.predictor.update import stage_update_seconds
+from paceline.predictor.work_scale import scale_alone, scale_of_baseline
 from paceline.step import Step
-from paceline.units import format_seconds
 from paceline.workload.workload import Workload
 
-_LEAST_WORK = 0.05
-"""Of a measured baseline at least so much was computing, whatever the model says of the rest."""
-_SCALE_ERROR = 1e-5
-_MOST_TRIALS = 60
 _UNCORRECTED = ("chunks", "modelled_exchange", "modelled_updates", "units", "alone")
 """What stays when only corrections change."""
 
@@ -180,10 +174,10 @@ class PreparedStep:
         if self.scale is not None:
             return self.scale
         if self.evidence.alone_seconds is not None:
-            return _scale_alone(self.alone, self.evidence.alone_seconds)
+            return scale_alone(self.alone, self.evidence.alone_seconds)
         baseline = self.evidence.baseline
         if baseline is not None:
-            return _scale_of_baseline(baseline.job.with_corrections(self.applied), baseline.seconds)
+            return scale_of_baseline(baseline.job.with_corrections(self.applied), baseline.seconds)
         return 1.0
 
     @property
@@ -395,60 +389,3 @@ class PreparedStep:
 @lru_cache(maxsize=4096)
 def _slowest_of(variation: float, workers: int) -> float:
     return float(expected_maximum_lognormal(1.0, variation, workers))
-
-
-def _scale_alone(alone: PreparedStep, seconds: float) -> float:
-    """The factor on layer times with which one device alone takes ``seconds``."""
-    layers = sum(x.whole_forward_seconds + x.whole_backward_seconds for x in alone.layers)
-    work = alone.replica.micro_batches * layers
-    rest = alone.seconds() - work
-    if seconds <= rest or work <= 0:
-        raise InputError(
-            f"a step of {format_seconds(seconds)} is shorter than what the framework "
-            f"alone takes of it ({format_seconds(rest)})",
-            "give the seconds per step of one device",
-        )
-    return (seconds - rest) / work
-
-
-def _scale_of_baseline(job: PreparedStep, seconds: float) -> float:
-    """The factor on layer times with which ``job`` takes ``seconds``.
-
-    On one device the step is a line of the factor. Otherwise it grows with the factor, between
-    its work alone and its work plus everything else.
-    """
-    work = sum(x.whole_forward_seconds + x.whole_backward_seconds for x in job.replica.layers)
-    work *= job.replica.micro_batches / job.plan.pp
-    if work <= 0:
-        raise InputError(
-            "a baseline of a job without computing tells nothing", "name the model that it trains"
-        )
-    if job.plan.devices == 1:
-        rest = max(0.0, job.with_scale(1.0).seconds() - work)
-        return max(seconds - rest, _LEAST_WORK * seconds) / work
-
-    def excess(scale: float) -> float:
-        return job.with_scale(scale).seconds() / seconds - 1.0
-
-    # Exchanges under computing shrink as it grows, so only computing itself bounds the factor.
-    computing = sum(x.forward_seconds + x.backward_seconds for x in job.replica.layers)
-    low = _LEAST_WORK * seconds / work
-    high = job.plan.pp * seconds / (job.replica.micro_batches * computing) * (1.0 + _SCALE_ERROR)
-    return low if excess(low) >= 0 else _root(excess, low, high)
-
-
-def _root(excess: Callable[[float], float], low: float, high: float) -> float:
-    """Where ``excess`` is zero between ``low`` (below) and ``high``: false position, Illinois."""
-    below, above, side = excess(low), max(excess(high), 0.0), 0
-    for _ in range(_MOST_TRIALS):
-        if above - below <= 0 or high - low <= _SCALE_ERROR * high:
-            break
-        middle = (low * above - high * below) / (above - below)
-        value = excess(middle)
-        if abs(value) <= _SCALE_ERROR:
-            return middle
-        if value < 0:
-            low, below, above, side = middle, value, above / 2 if side < 0 else above, -1
-        else:
-            high, above, below, side = middle, value, below / 2 if side > 0 else below, 1
-    return 0.5 * (low + high)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from paceline.hardware import Device
 from paceline.predictor.efficiency import Efficiency
 from paceline.workload.cost import Gemm, GraphProfile, LayerProfile, Number
+from paceline.workload.precision import Precision
 
 Array = NDArray[np.float64]
 FORWARD, BACKWARD = 0, 1
@@ -15,6 +16,8 @@ FORWARD, BACKWARD = 0, 1
 # A convolution with at most so many filters per group runs as a direct kernel on plain units.
 _DEPTHWISE_FILTERS = 4
 _CONVOLUTIONS = ("conv", "stem")
+_CONVERTED = frozenset({"linear", "moe"})
+"""Kinds of layer whose operands are converted to a short format, the output layer aside."""
 
 
 class Products:
@@ -35,17 +38,52 @@ class Products:
         self.n = _dimension(gemms, "n", batch)
         self.k = _dimension(gemms, "k", batch)
         self.count = _dimension(gemms, "count", batch)
+        self._executed = rows([gemm.executed for gemm in gemms], batch)
         self._windows = [gemm.window for gemm in gemms]
+        linear = [i for i, layer in enumerate(profile.layers) if layer.kind == "linear"]
+        head = linear[-1] if linear else None
+        self._converted = np.array(
+            [profile.layers[i].kind in _CONVERTED and i != head for i in self.layer], dtype=bool
+        )
 
     @property
     def flops(self) -> Array:
-        """FLOP of each product."""
-        return 2.0 * self.m * self.n * self.k * self.count
+        """FLOP that kernels execute for each product."""
+        return self._executed * 2.0 * self.m * self.n * self.k * self.count
 
     def fraction_of_attainable(
-        self, device: Device, arithmetic: str, efficiency: Efficiency
+        self, device: Device, numbers: Precision, efficiency: Efficiency
     ) -> Array:
-        """What each product reaches of the device's attainable rate in this arithmetic."""
+        """What each product reaches of the device's attainable rate in ``numbers.compute``."""
+        fraction = self._fraction(device, numbers.compute, efficiency)
+        if not numbers.other_compute:
+            return fraction
+        other = self._fraction(device, numbers.other_compute, efficiency)
+        other *= efficiency.attainable_flops(device, numbers.other_compute)
+        other /= efficiency.attainable_flops(device, numbers.compute)
+        return np.where(self._by_row(self._converted), fraction, other)
+
+    def converted_bytes(self, numbers: Precision) -> Array:
+        """Bytes that converting operands to the short format moves beside each product.
+
+        Inputs in forward and gradients of outputs in backward are read as they are and written
+        twice, as they stand and transposed. Weights are converted once a step.
+        """
+        operand = np.where(
+            self._by_row(self._of_role("forward")),
+            self.n * self.k,
+            np.where(self._by_row(self._of_role("weight_gradient")), self.m * self.k, 0.0),
+        )
+        width = numbers.activation_bytes + 2.0 * numbers.operand_bytes
+        return np.asarray(operand * self.count * width * self._by_row(self._converted))
+
+    def _of_role(self, role: str) -> NDArray[np.bool_]:
+        return np.array([own == role for own in self._roles], dtype=bool)
+
+    def _by_row(self, values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return values.reshape(-1, *[1] * (self.m.ndim - 1))
+
+    def _fraction(self, device: Device, arithmetic: str, efficiency: Efficiency) -> Array:
         unit = efficiency.unit(device, arithmetic)
         units = float(device.compute_units or 1)
         depthwise = efficiency.product_factor("depthwise") * _plain_share(

@@ -18,7 +18,7 @@ from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.layout import Layout, layout_of
 from paceline.predictor.step_costs import LayerTime
 from paceline.workload.cost import GraphCost, GraphProfile
-from paceline.workload.precision import precision
+from paceline.workload.precision import Precision
 from paceline.workload.workload import Workload
 
 
@@ -38,12 +38,17 @@ class Replica:
     measured: tuple[LayerTime, ...] = ()
 
     @cached_property
+    def precision(self) -> Precision:
+        """The widths of numbers, as the framework keeps and sends them."""
+        return self.framework.precision(self.workload.precision)
+
+    @cached_property
     def sharding(self) -> Sharding:
         """The graph at its sequence and precision."""
         graph = self.workload.graph
         if not self.plan.fused_attention:
             graph = with_written_scores(graph)
-        return Sharding(graph, self.workload.sequence, self.workload.precision)
+        return Sharding(graph, self.workload.sequence, self.precision)
 
     @cached_property
     def parts(self) -> tuple[ShardedLayer, ...]:
@@ -84,7 +89,7 @@ class Replica:
     @cached_property
     def weight_bytes(self) -> list[float]:
         """Bytes of each layer's weights as they are gathered."""
-        width = precision(self.workload.precision).operand_bytes
+        width = self.precision.operand_bytes
         return [float(part.profile.parameters * width) for part in self.parts]
 
     @cached_property
@@ -138,7 +143,7 @@ class Replica:
         predicted = layer_times(
             GraphCost(profile, self.share_of_batch),
             self.cluster.device,
-            self.workload.precision,
+            self.precision,
             self.efficiency,
             convolution=self.framework.convolution,
             pointwise_traffic=self.framework.pointwise_traffic,

@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.plan.blocks import Block, balanced_chunks, blocks, chunks_of_equal_blocks, part_of
+from paceline.plan.blocks import (
+    Block,
+    balanced_chunks,
+    blocks,
+    chunks_by_cost,
+    chunks_of_equal_blocks,
+    part_of,
+    with_own_tail,
+)
 from paceline.plan.sharding import Sharding
 from paceline.predictor.replica import Replica
 from paceline.predictor.step_costs import LayerTime
@@ -32,14 +40,20 @@ class Chunk:
 def chunks_of(replica: Replica) -> tuple[Chunk, ...]:
     """The pipeline chunks of a replica, in the order of the network.
 
-    Networks of equal blocks are cut into equally many, which must divide; others such that the
-    slowest chunk is as quick as it can be; or as ``stage_layers`` says.
+    As ``stage_layers`` says, or as the framework does it: by what blocks cost, the head apart;
+    or networks of equal blocks into equally many, others such that the slowest chunk is as quick
+    as it can be.
     """
     plan, graph = replica.plan, replica.workload.graph
     parts = blocks(graph)
     seconds = [_seconds(replica.layers, part) for part in parts]
-    if plan.stage_layers or _are_equal(replica, parts):
+    if plan.stage_layers:
         runs = chunks_of_equal_blocks(parts, plan.chunks, plan.stage_layers)
+    elif replica.framework.stages_by_cost:
+        parts = with_own_tail(parts, graph)
+        runs = chunks_by_cost(parts, [_product_flops(replica, part) for part in parts], plan.chunks)
+    elif _are_equal(replica, parts):
+        runs = chunks_of_equal_blocks(parts, plan.chunks)
     else:
         runs = balanced_chunks(parts, seconds, plan.chunks)
     return tuple(Chunk(run.first, run.last, _sent_bytes(replica, run.last)) for run in runs)
@@ -66,6 +80,16 @@ def _seconds(layers: Sequence[LayerTime], part: Block) -> float:
     return sum(
         layer.forward_seconds + layer.backward_seconds + layer.recompute_seconds
         for layer in layers[part.first : part.last]
+    )
+
+
+def _product_flops(replica: Replica, part: Block) -> float:
+    """FLOP per sample of the products with weights in a block, as frameworks count its cost."""
+    graph = replica.workload.graph
+    return sum(
+        float(replica.parts[i].profile.forward_flops.per_sample)
+        for i in range(part.first, part.last)
+        if replica.parts[i].profile.tensors or graph.nodes[i].shares_weights_with
     )
 
 

@@ -9,6 +9,8 @@ from paceline.predictor.corrections.quantities import (
     BANDWIDTH,
     COMPUTING,
     OVERHEAD,
+    SCALING,
+    SMALL_MOVE,
     UNHIDDEN,
     VARIATION,
 )
@@ -81,19 +83,27 @@ def interval(prepared: PreparedStep) -> ThroughputInterval:
 def taught_variance(prepared: PreparedStep, taught: Taught) -> float:
     """Variance of the logarithm of the step by what is not known of the quantities.
 
-    Pipelines, which take long to schedule, are taken to follow their computing alone. What only
-    adds seconds to a step (a second replica, waiting for the slowest) needs no schedule.
+    A quantity is moved a little and the answer scaled to its standard deviation, as rows that
+    were left out are weighed when intervals are calibrated. Pipelines, which take long to
+    schedule, are taken to follow their computing alone. What only adds seconds to a step (a
+    second replica, waiting for the slowest) needs no schedule.
     """
     known = prepared.evidence.knows_work
     variance = 0.0 if known else taught.variance(COMPUTING.name)
     if prepared.plan.pp > 1 or prepared.plan.devices == 1:
         return variance
     now, applied = prepared.seconds(), prepared.applied
-    costlier = taught.moved(OVERHEAD.name).overhead_seconds - applied.overhead_seconds
-    waits = prepared.with_corrections(taught.moved(VARIATION.name)).slowest_factor
+    moved = {each.name: taught.moved(each.name, SMALL_MOVE) for each in SCALING}
+    costlier = moved[OVERHEAD.name].overhead_seconds - applied.overhead_seconds
+    waits = prepared.with_corrections(moved[VARIATION.name]).slowest_factor
     slower = waits / prepared.slowest_factor - 1.0
-    variance += math.log1p(costlier / now) ** 2 + math.log1p(slower * _COMPUTING_SHARE) ** 2
+    growth = {
+        OVERHEAD.name: math.log1p(costlier / now),
+        VARIATION.name: math.log1p(slower * _COMPUTING_SHARE),
+    }
     for quantity in (UNHIDDEN, BANDWIDTH):
-        moved = prepared.with_corrections(taught.moved(quantity.name)).seconds()
-        variance += math.log(moved / now) ** 2
-    return variance
+        seconds = prepared.with_corrections(moved[quantity.name]).seconds()
+        growth[quantity.name] = math.log(seconds / now)
+    return variance + sum(
+        (slope / SMALL_MOVE) ** 2 * taught.variance(name) for name, slope in growth.items()
+    )

@@ -6,7 +6,7 @@ from paceline.plan.memory import optimiser_bytes_per_parameter
 from paceline.predictor.compute import update_seconds
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk
-from paceline.workload.precision import Precision, precision
+from paceline.workload.precision import Precision
 
 
 def update_traffic_bytes(optimiser: str, number_format: Precision) -> int:
@@ -18,7 +18,7 @@ def update_traffic_bytes(optimiser: str, number_format: Precision) -> int:
 def stage_update_seconds(replica: Replica, chunks: Sequence[Chunk]) -> list[float]:
     """Seconds that each pipeline stage takes to update its weights, or its shard of them."""
     workload, plan = replica.workload, replica.plan
-    widths = precision(workload.precision)
+    widths = replica.precision
     moved = update_traffic_bytes(workload.optimiser, widths)
     shards = plan.shard_degree if plan.zero >= 1 else 1
     result = []

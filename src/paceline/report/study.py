@@ -227,14 +227,12 @@ def _layers_section(results: StudyAnalysis) -> Section | None:
         results.calibration.layers,
         key=lambda layer: -(layer.forward_seconds + layer.backward_seconds),
     )[:12]
-    table = Table(
-        (
-            Column("slowest layers"),
-            Column("forward", "ms", scale=1e3, decimals=2),
-            Column("backward", "ms", scale=1e3, decimals=2),
-            Column("gradient", "kB", scale=1e-3, decimals=1),
-        ),
-        tuple((x.name, x.forward_seconds, x.backward_seconds, x.gradient_bytes) for x in slowest),
+    table = Table.of(
+        slowest,
+        (Column("slowest layers"), lambda x: x.name),
+        (Column("forward", "ms", scale=1e3, decimals=2), lambda x: x.forward_seconds),
+        (Column("backward", "ms", scale=1e3, decimals=2), lambda x: x.backward_seconds),
+        (Column("gradient", "kB", scale=1e-3, decimals=1), lambda x: x.gradient_bytes),
         note="Shares from a launch timed layer by layer, scaled to the plain step.",
     )
     info = LayersInfo(

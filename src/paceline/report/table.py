@@ -1,8 +1,9 @@
 """Tables as values: what the page and the terminal both print."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from paceline.errors import InputError
 from paceline.report.numbers import Ranged, format_number, interval_decimals, interval_text
@@ -10,6 +11,8 @@ from paceline.report.text import MISSING, pad, printable
 
 Cell: TypeAlias = str | float | Ranged | None
 """Text, a number, a number with its interval, or nothing known."""
+
+T = TypeVar("T")
 
 FIGURE_SPACE = "\u2007"
 """A space as wide as a digit: pads numbers where the font is proportional."""
@@ -61,6 +64,18 @@ class Table:
                     f"for {len(self.columns)} columns",
                     "give every row one cell per column; None where nothing is known",
                 )
+
+    @classmethod
+    def of(
+        cls,
+        items: Iterable[T],
+        *columns: tuple[Column, Callable[[T], Cell]],
+        title: str = "",
+        note: str = "",
+    ) -> "Table":
+        """A row for each item; every column comes with what it shows of one."""
+        rows = tuple(tuple(shown(item) for _, shown in columns) for item in items)
+        return cls(tuple(column for column, _ in columns), rows, title, note)
 
     def __str__(self) -> str:
         from paceline.report.terminal import table_lines

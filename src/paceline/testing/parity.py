@@ -12,11 +12,7 @@ from paceline.measurement.job import Job, Optimiser
 from paceline.measurement.run import events_path, run_job
 from paceline.store import Launch, Status, Store
 from paceline.testing.bench import COUNTED_LOSSES
-from paceline.testing.reference import (
-    check_reference,
-    first_loss_and_gradients,
-    reference_losses,
-)
+from paceline.testing.reference import check_reference, first_loss_and_gradients, reference_losses
 from paceline.workload import Graph
 
 NUMPY = "NumPy"

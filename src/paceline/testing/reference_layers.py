@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.frameworks.runtime.layer_graph import beyond_end
+from paceline.frameworks.runtime.layer_graph import beyond_end, named
 from paceline.frameworks.runtime.layer_settings import (
     NORM_EPSILON,
     RESPONSE_ALPHA,
@@ -259,7 +259,7 @@ def multiply(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward
 
 
 def concat(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Values side by side along an axis of a sample."""
+    """Values joined along an axis of a sample."""
     axis = _axis(node.get("axis", 0), inputs[0])
     borders = np.cumsum([value.shape[axis] for value in inputs])[:-1]
     result = np.concatenate(inputs, axis=axis)
@@ -312,21 +312,8 @@ def pad_shortcut(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Back
 
 
 LAYERS: dict[str, Layer] = {
-    "activation": activation,
-    "add": add,
-    "avg_pool": avg_pool,
-    "batch_norm": batch_norm,
-    "concat": concat,
-    "conv": conv,
-    "flatten": flatten,
-    "global_avg_pool": global_avg_pool,
-    "linear": linear,
-    "local_response_norm": local_response_norm,
-    "max_pool": max_pool,
-    "multiply": multiply,
-    "pad_shortcut": pad_shortcut,
-    "slice": slice_,
-    "transpose": transpose,
+    **named(activation, add, avg_pool, batch_norm, concat, conv, flatten, global_avg_pool, linear),
+    **named(local_response_norm, max_pool, multiply, pad_shortcut, slice_, transpose),
 }
 """The operations of this module by their names in a graph."""
 

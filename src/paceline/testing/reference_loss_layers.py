@@ -2,15 +2,8 @@
 
 import numpy as np
 
-from paceline.testing.reference_layers import (
-    Array,
-    Backward,
-    Gradients,
-    Layer,
-    Node,
-    Own,
-    logistic,
-)
+from paceline.frameworks.runtime.layer_graph import named
+from paceline.testing.reference_layers import Array, Backward, Gradients, Layer, Node, Own, logistic
 
 
 def cross_entropy(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
@@ -47,8 +40,7 @@ def weighted_sum(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Back
 
 
 LOSS_LAYERS: dict[str, Layer] = {
-    "cross_entropy": cross_entropy,
+    **named(cross_entropy, weighted_sum),
     "elementwise_loss": binary_cross_entropy,
-    "weighted_sum": weighted_sum,
 }
 """The operations of this module by their names in a graph; the one elementwise loss there is."""

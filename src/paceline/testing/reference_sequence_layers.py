@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from paceline.frameworks.runtime.layer_graph import named
 from paceline.frameworks.runtime.layer_settings import RMS_EPSILON, ROTARY_BASE
 from paceline.testing.reference_layers import (
     ACTIVATIONS,
@@ -140,7 +141,7 @@ def attention(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backwar
 
 
 def lstm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Layers of cells over the tokens, forwards, or forwards and backwards side by side."""
+    """Layers of cells over the tokens, forwards, or forwards and backwards, joined."""
     directions = ("", "_reverse")[: 1 + node["bidirectional"]]
     x = inputs[0]
     tape: list[list[tuple[str, LstmBackward]]] = []
@@ -226,13 +227,7 @@ def _summed_over_tokens(x: Array) -> Array:
 
 
 SEQUENCE_LAYERS: dict[str, Layer] = {
-    "attention": attention,
-    "class_token": class_token,
-    "embedding": embedding,
-    "layer_norm": layer_norm,
-    "lstm": lstm,
-    "position_embedding": position_embedding,
-    "rms_norm": rms_norm,
-    "rotary": rotary,
+    **named(attention, class_token, embedding, layer_norm, lstm, position_embedding, rms_norm),
+    **named(rotary),
 }
 """The operations of this module by their names in a graph."""

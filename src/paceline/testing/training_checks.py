@@ -70,7 +70,7 @@ def check_two_processes(bench: Bench) -> str:
         launch = bench.finished(job)
         if any(not math.isfinite(loss) for rank in launch.outcome.ranks for loss in rank.losses):
             raise ContractError("a loss is not a number")
-    return "with and without talking"
+    return "with and without communication"
 
 
 def check_phases(bench: Bench) -> str:

@@ -8,7 +8,7 @@ rebuilds nothing; with a NumPy array of batches every number is an array.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,9 @@ class Gemm:
     ``grows`` names the dimension that is multiplied by the batch: the pixels or tokens of a
     layer with weights, the number of products in attention, or nothing at all. ``window`` is
     the side of a square window that slides by single steps, which libraries may compute with
-    fewer multiplications (Winograd, Fourier); 0 for every other product.
+    fewer multiplications (Winograd, Fourier); 0 for every other product. ``executed`` is what
+    kernels compute over what is counted: less where a mask hides a part, more where a part is
+    computed again.
     """
 
     m: Number
@@ -67,6 +69,7 @@ class Gemm:
     count: Number = 1
     grows: Literal["m", "n", "k", "count", "nothing"] = "n"
     window: int = 0
+    executed: Number = 1.0
 
     @property
     def flops(self) -> Affine:
@@ -79,7 +82,7 @@ class Gemm:
         sizes: dict[str, Any] = {"m": self.m, "n": self.n, "k": self.k, "count": self.count}
         if self.grows != "nothing":
             sizes[self.grows] = sizes[self.grows] * batch
-        return Gemm(**sizes, grows=self.grows, window=self.window)
+        return Gemm(**sizes, grows=self.grows, window=self.window, executed=self.executed)
 
 
 GROWING_QUANTITIES = (
@@ -129,111 +132,10 @@ class LayerProfile:
         """Numbers that this layer owns, trained or frozen; 0 where it shares another layer's."""
         return self.trainable_parameters + sum(size for _, size in self.frozen_tensors)
 
-
-@dataclass(frozen=True)
-class LayerCost:
-    """Costs of one layer for one training step of ``batch`` samples.
-
-    FLOP count matrix products only, two per multiply-add, bias and pointwise work excluded
-    (it is in the bytes). ``activation_bytes`` is what this layer makes the backward pass keep;
-    a tensor kept by several layers is charged to the first of them.
-    """
-
-    profile: LayerProfile
-    batch: Number
-
-    @property
-    def name(self) -> str:
-        """Name of the node."""
-        return self.profile.name
-
-    @property
-    def kind(self) -> str:
-        """Kind of operation, as in the JSON form of the graph."""
-        return self.profile.kind
-
-    @property
-    def parameters(self) -> int:
-        """Numbers that this layer owns, trained or frozen."""
-        return self.profile.parameters
-
-    @property
-    def trainable_parameters(self) -> int:
-        """Trained numbers that this layer owns."""
-        return self.profile.trainable_parameters
-
-    @property
-    def tensors(self) -> tuple[tuple[str, int], ...]:
-        """Name and number of elements of each trained tensor that this layer owns."""
-        return self.profile.tensors
-
-    @property
-    def output_shape(self) -> Shape:
-        """Dimensions of one sample's output."""
-        return self.profile.output_shape
-
-    @cached_property
-    def gradient_bytes(self) -> Number:
-        """Bytes of parameter gradient to exchange."""
-        return self.profile.gradient_bytes.at(self.batch)
-
-    @cached_property
-    def forward_flops(self) -> Number:
-        """FLOP of the forward pass."""
-        return self.profile.forward_flops.at(self.batch)
-
-    @cached_property
-    def weight_gradient_flops(self) -> Number:
-        """FLOP of the gradient of the parameters."""
-        return self.profile.weight_gradient_flops.at(self.batch)
-
-    @cached_property
-    def input_gradient_flops(self) -> Number:
-        """FLOP of the gradient of the inputs; 0 for a layer fed by data."""
-        return self.profile.input_gradient_flops.at(self.batch)
-
-    @property
-    def backward_flops(self) -> Number:
-        """FLOP of the backward pass."""
-        return self.weight_gradient_flops + self.input_gradient_flops
-
-    @property
-    def training_flops(self) -> Number:
-        """FLOP of the forward and backward pass."""
-        return self.forward_flops + self.backward_flops
-
-    @cached_property
-    def forward_bytes(self) -> Number:
-        """Bytes read and written in the forward pass if nothing stays in a cache."""
-        return self.profile.forward_bytes.at(self.batch)
-
-    @cached_property
-    def backward_bytes(self) -> Number:
-        """Bytes read and written in the backward pass if nothing stays in a cache."""
-        return self.profile.backward_bytes.at(self.batch)
-
-    @cached_property
-    def activation_bytes(self) -> Number:
-        """Bytes kept from the forward to the backward pass."""
-        return self.profile.activation_bytes.at(self.batch)
-
-    @property
-    def forward_gemms(self) -> tuple[Gemm, ...]:
-        """Matrix products of the forward pass."""
-        return self._gemms(self.profile.forward_gemms)
-
-    @property
-    def weight_gradient_gemms(self) -> tuple[Gemm, ...]:
-        """Matrix products of the gradient of the parameters."""
-        return self._gemms(self.profile.weight_gradient_gemms)
-
-    @property
-    def input_gradient_gemms(self) -> tuple[Gemm, ...]:
-        """Matrix products of the gradient of the inputs."""
-        return self._gemms(self.profile.input_gradient_gemms)
-
-    def _gemms(self, of_one_sample: Sequence[Gemm]) -> tuple[Gemm, ...]:
-        return tuple(gemm.at(self.batch) for gemm in of_one_sample)
+    def quantity(self, name: str) -> Affine:
+        """One of `GROWING_QUANTITIES`."""
+        growing: Affine = getattr(self, name)
+        return growing
 
 
 @dataclass(frozen=True)
@@ -265,18 +167,24 @@ class GraphProfile:
             for name in GROWING_QUANTITIES
         }
 
+    def quantity(self, name: str) -> Affine:
+        """The sum over the layers of one of `GROWING_QUANTITIES`."""
+        return self.totals[name]
+
+
+AnyProfile = TypeVar("AnyProfile", LayerProfile, GraphProfile)
+
 
 @dataclass(frozen=True)
-class GraphCost:
-    """Costs of one training step of a whole graph, and of each of its layers."""
+class CostAtBatch(Generic[AnyProfile]):
+    """Costs of one training step of ``batch`` samples, of a layer or of a whole graph.
 
-    profile: GraphProfile
+    FLOP count matrix products only, two per multiply-add, bias and pointwise work excluded
+    (it is in the bytes).
+    """
+
+    profile: AnyProfile
     batch: Number
-
-    @cached_property
-    def layers(self) -> tuple[LayerCost, ...]:
-        """One entry per node, in the order of the graph."""
-        return tuple(LayerCost(layer, self.batch) for layer in self.profile.layers)
 
     @property
     def parameters(self) -> int:
@@ -290,18 +198,28 @@ class GraphCost:
 
     @cached_property
     def gradient_bytes(self) -> Number:
-        """Bytes of parameter gradient to exchange per step."""
-        return self._total("gradient_bytes")
+        """Bytes of parameter gradient to exchange."""
+        return self._at_batch("gradient_bytes")
 
     @cached_property
     def forward_flops(self) -> Number:
         """FLOP of the forward pass."""
-        return self._total("forward_flops")
+        return self._at_batch("forward_flops")
 
     @cached_property
+    def weight_gradient_flops(self) -> Number:
+        """FLOP of the gradient of the parameters."""
+        return self._at_batch("weight_gradient_flops")
+
+    @cached_property
+    def input_gradient_flops(self) -> Number:
+        """FLOP of the gradient of the inputs; 0 for a layer fed by data."""
+        return self._at_batch("input_gradient_flops")
+
+    @property
     def backward_flops(self) -> Number:
         """FLOP of the backward pass."""
-        return self._total("weight_gradient_flops") + self._total("input_gradient_flops")
+        return self.weight_gradient_flops + self.input_gradient_flops
 
     @property
     def training_flops(self) -> Number:
@@ -311,17 +229,68 @@ class GraphCost:
     @cached_property
     def forward_bytes(self) -> Number:
         """Bytes read and written in the forward pass if nothing stays in a cache."""
-        return self._total("forward_bytes")
+        return self._at_batch("forward_bytes")
 
     @cached_property
     def backward_bytes(self) -> Number:
         """Bytes read and written in the backward pass if nothing stays in a cache."""
-        return self._total("backward_bytes")
+        return self._at_batch("backward_bytes")
 
     @cached_property
     def activation_bytes(self) -> Number:
         """Bytes kept from the forward to the backward pass, each tensor once."""
-        return self._total("activation_bytes")
+        return self._at_batch("activation_bytes")
 
-    def _total(self, name: str) -> Number:
-        return self.profile.totals[name].at(self.batch)
+    def _at_batch(self, name: str) -> Number:
+        return self.profile.quantity(name).at(self.batch)
+
+
+class LayerCost(CostAtBatch[LayerProfile]):
+    """Costs of one layer; a tensor kept by several layers is charged to the first of them."""
+
+    @property
+    def name(self) -> str:
+        """Name of the node."""
+        return self.profile.name
+
+    @property
+    def kind(self) -> str:
+        """Kind of operation, as in the JSON form of the graph."""
+        return self.profile.kind
+
+    @property
+    def tensors(self) -> tuple[tuple[str, int], ...]:
+        """Name and number of elements of each trained tensor that this layer owns."""
+        return self.profile.tensors
+
+    @property
+    def output_shape(self) -> Shape:
+        """Dimensions of one sample's output."""
+        return self.profile.output_shape
+
+    @property
+    def forward_gemms(self) -> tuple[Gemm, ...]:
+        """Matrix products of the forward pass."""
+        return self._gemms(self.profile.forward_gemms)
+
+    @property
+    def weight_gradient_gemms(self) -> tuple[Gemm, ...]:
+        """Matrix products of the gradient of the parameters."""
+        return self._gemms(self.profile.weight_gradient_gemms)
+
+    @property
+    def input_gradient_gemms(self) -> tuple[Gemm, ...]:
+        """Matrix products of the gradient of the inputs."""
+        return self._gemms(self.profile.input_gradient_gemms)
+
+    def _gemms(self, of_one_sample: Sequence[Gemm]) -> tuple[Gemm, ...]:
+        return tuple(gemm.at(self.batch) for gemm in of_one_sample)
+
+
+class GraphCost(CostAtBatch[GraphProfile]):
+    """Costs of a whole graph, and of each of its layers."""
+
+    @cached_property
+    def layers(self) -> tuple[LayerCost, ...]:
+        """One entry per node, in the order of the graph."""
+        return tuple(LayerCost(layer, self.batch) for layer in self.profile.layers)

@@ -14,7 +14,9 @@ class Precision:
     ``compute`` is the arithmetic the matrix products run in (the key of a device's peak
     rates). ``weight_bytes`` is the stored parameter, ``operand_bytes`` the copy a matrix
     product reads, ``activation_bytes`` a value between layers, ``gradient_bytes`` a parameter
-    gradient as it is exchanged between workers.
+    gradient as it is exchanged between workers. Where only linear layers run in ``compute``,
+    their operands converted on the way, ``other_compute`` is the arithmetic of everything else
+    (attention, the output layer); empty where all products run alike.
     """
 
     name: str
@@ -23,6 +25,7 @@ class Precision:
     operand_bytes: int
     activation_bytes: int
     gradient_bytes: int
+    other_compute: str = ""
 
 
 _ALL = (
@@ -34,8 +37,8 @@ _ALL = (
     # Half-precision model; 32-bit master weights, if any, belong to the optimiser's state.
     Precision("fp16", "fp16", 2, 2, 2, 2),
     Precision("bf16", "bf16", 2, 2, 2, 2),
-    # Products in 8 bits, tensors between them in bf16.
-    Precision("fp8", "fp8", 2, 1, 2, 2),
+    # Products of linear layers in 8 bits, tensors between them in bf16.
+    Precision("fp8", "fp8", 2, 1, 2, 2, "bf16"),
 )
 
 PRECISIONS: Mapping[str, Precision] = MappingProxyType({p.name: p for p in _ALL})

@@ -9,7 +9,7 @@ import pytest
 
 from paceline.analyse.statistics import throughput
 from paceline.errors import InputError
-from paceline.measurement.imports import Told
+from paceline.measurement.imports import UserFacts
 from paceline.measurement.watch.launches import RunRequest, run_watched
 from paceline.step import Phase, breakdown
 from paceline.store import Launch, Status, Store
@@ -23,7 +23,7 @@ TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node")
 
 
 def run(tmp_path: Path, *command: str, **options: object) -> Launch:
-    request = RunRequest(tuple(command), Told(), "study", **options)  # type: ignore[arg-type]
+    request = RunRequest(tuple(command), UserFacts(), "study", **options)  # type: ignore[arg-type]
     with Store(tmp_path / "paceline.db") as store:
         launch = run_watched(request, store, echo=False)
         assert store.launches()[-1] == launch

@@ -9,8 +9,9 @@ from zlib import crc32
 
 from paceline.analyse.validation.fitting.problem import Problem
 from paceline.analyse.validation.fitting.statements import quantities_of, shipped_statements
+from paceline.analyse.validation.layouts import usable_layouts
 from paceline.analyse.validation.measurement import Configuration, Measurement
-from paceline.analyse.validation.reference import reference_table
+from paceline.analyse.validation.reference import layout_table, reference_table
 from paceline.analyse.validation.rows import row_covariates
 from paceline.predictor.corrections.model import COLD, KNOWN_WORK, CorrectionModel
 from paceline.predictor.corrections.table import shipped_corrections
@@ -19,6 +20,7 @@ _FOLDS = 16
 """Groups are left out by sixteenths, each with its rows and those in which the same ran."""
 _SMALL_SCALE = 8
 _LARGE = "more than 8 devices"
+_OWN_SHAPE = re.compile(r"_h\d+_l\d+")
 
 
 class HoldOut(StrEnum):
@@ -62,11 +64,23 @@ def level_of(configuration: Configuration, hold_out: HoldOut) -> str:
 
 
 def model_family(model: str) -> str:
-    """Networks that are variants of each other: ``resnet50_v1.5`` and ``resnet152``."""
+    """Networks that are variants of each other: ``resnet50_v1.5`` and ``resnet152``.
+
+    One that is named by its own shape (``llama_h2048_l16``) is a family of its own.
+    """
+    if _OWN_SHAPE.search(model):
+        return model
     name = model.removeprefix("se_").removeprefix("bio")
     stem = re.match(r"[a-z]+(?:_xl)?", name)
     family = stem[0] if stem else name
     return {"resnext": "resnet", "megatron": "gpt", "nnunet": "unet"}.get(family, family)
+
+
+@lru_cache(maxsize=1)
+def fitted_rows() -> dict[str, Measurement]:
+    """Every row that corrections are fitted to, by id: the reference rows and usable layouts."""
+    layouts = usable_layouts(layout_table().measurements)
+    return {row.configuration.id: row for row in (*reference_table().measurements, *layouts)}
 
 
 @lru_cache(maxsize=256)
@@ -82,7 +96,7 @@ def model_without(hold_out: HoldOut, level: str) -> CorrectionModel:
 
 @lru_cache(maxsize=2)
 def _shipped_problem(paired: bool) -> Problem:
-    statements, by_id = shipped_statements(paired), reference_table().by_id
+    statements, by_id = shipped_statements(paired), fitted_rows()
     shipped = shipped_corrections()
     return Problem(
         quantities_of(paired),
@@ -101,8 +115,8 @@ def _group_of(configuration: Configuration) -> str:
 
 @lru_cache(maxsize=1)
 def _twins() -> dict[Configuration, str]:
-    rows = reference_table().measurements
-    return {_of_any_version(row.configuration): row.configuration.group for row in reversed(rows)}
+    rows = reversed(fitted_rows().values())
+    return {_of_any_version(row.configuration): row.configuration.group for row in rows}
 
 
 def _of_any_version(configuration: Configuration) -> Configuration:

@@ -4,6 +4,7 @@ What a row leaves open is filled in here, and nowhere else: each assumption is a
 says what is assumed and why, and how much wider it makes the interval.
 """
 
+import re
 import tomllib
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -219,7 +220,9 @@ def _plan(
         cp=cp,
         zero=configuration.zero or 0,
         micro_batches=count if batch % count == 0 else None,
+        interleave=_interleave(configuration, pp, profile, assumptions),
         recompute=_recompute(configuration),
+        sequence_parallel=tp > 1 and _has_sequence_parallelism(configuration, profile),
         fused_attention=has_fused_attention(profile, device),
         synchronisation=_synchronisation(configuration, profile),
         framework=profile.name,
@@ -239,6 +242,27 @@ def has_fused_attention(profile: FrameworkProfile, device: Device) -> bool:
     """
     recent = device.year is not None and device.year >= _FUSED_ATTENTION_SINCE
     return recent or profile.name in _FUSED_FRAMEWORKS
+
+
+def _interleave(
+    configuration: Configuration, pp: int, profile: FrameworkProfile, assumptions: list[str]
+) -> int:
+    """Chunks per stage: as the row says, else as recipes of the framework have it."""
+    if pp == 1:
+        return 1
+    layers = configuration.layers or 0
+    if configuration.interleave or not profile.interleaves or layers % pp or layers < pp:
+        return configuration.interleave or 1
+    if (configuration.micro_batches or 1) % pp:
+        return 1
+    assumptions.append("interleaving not stated: a block per chunk, as recipes have it")
+    return layers // pp
+
+
+def _has_sequence_parallelism(configuration: Configuration, profile: FrameworkProfile) -> bool:
+    """Whether tensor-parallel devices share out tokens between products, by row or framework."""
+    stated = re.split(r"[;,+ ]+", configuration.method.lower())
+    return profile.sequence_parallel or "sp" in stated
 
 
 def _recompute(configuration: Configuration) -> Recompute:

@@ -8,9 +8,31 @@ import numpy as np
 import numpy.typing as npt
 
 from paceline.analyse.validation.cases import layout_groups
+from paceline.analyse.validation.forecast import Skipped
+from paceline.analyse.validation.measurement import Measurement
+from paceline.analyse.validation.nulls import ideal_throughput
 from paceline.analyse.validation.scores import RowOutcome
 
 FloatArray = npt.NDArray[np.float64]
+_MOST_NODES = 32
+_LEAST_UTILISATION = 0.2
+
+
+def usable_layouts(layouts: Sequence[Measurement]) -> list[Measurement]:
+    """Layouts of up to 32 nodes that ran at a utilisation of 20 % or more."""
+    return [
+        row
+        for row in layouts
+        if not row.failed
+        and row.configuration.nodes <= _MOST_NODES
+        and _utilisation(row) >= _LEAST_UTILISATION
+    ]
+
+
+def _utilisation(row: Measurement) -> float:
+    """FLOP that a row did per second over the peak of its devices."""
+    attained = ideal_throughput(row.configuration)
+    return 0.0 if isinstance(attained, Skipped) else row.throughput / attained
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,11 @@ SIXTEEN_BIT = frozenset({"amp_fp16", "fp16", "bf16", "amp_bf16", "mixed", "fp8"}
 class Configuration:
     """One training configuration as printed by its source; None is unknown or not applicable.
 
-    ``micro_batches`` counts accumulation or pipeline micro-batches, ``batch_per_replica`` is
-    samples per optimiser step and data-parallel rank, ``global_batch`` the same of the whole
-    job. ``tuning`` is how well the program was tuned (`paceline.predictor.corrections`), where
-    that follows from its source. Names are those of the hardware catalogue and of the zoo.
+    ``interleave`` counts chunks per pipeline stage, ``micro_batches`` accumulation or pipeline
+    micro-batches; ``batch_per_replica`` is samples per optimiser step and data-parallel rank,
+    ``global_batch`` the same of the whole job. ``tuning`` is how well the program was tuned
+    (`paceline.predictor.corrections`), where that follows from its source. Names are those of
+    the hardware catalogue and of the zoo.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Configuration:
     cp: int | None = None
     ep: int | None = None
     zero: int | None = None
+    interleave: int | None = None
     micro_batches: int | None = None
     micro_batch: float | None = None
     batch_per_replica: float | None = None

@@ -34,7 +34,7 @@ def reference_table() -> MeasurementTable:
 
 @lru_cache(maxsize=1)
 def layout_table() -> MeasurementTable:
-    """Layouts of Llama-like models that no correction was fitted to, failed ones too."""
+    """Layouts of Llama-like models, failed ones too."""
     table = MeasurementTable()
     read_lines(table, LAYOUTS_NAME, _text(LAYOUTS_NAME).splitlines(keepends=True), "")
     return table

@@ -132,6 +132,7 @@ CONFIGURATION_COLUMNS = (
     SchemaColumn("cp", "cp", _DEGREE),
     SchemaColumn("ep", "ep", _DEGREE),
     SchemaColumn("zero", "zero", _counted(3, least=0)),
+    SchemaColumn("interleave", "interleave", _DEPTH),
     SchemaColumn("micro_batches", "micro_batches", _WIDTH),
     SchemaColumn("micro_batch_size", "micro_batch", _positive),
     SchemaColumn("batch_per_device", "batch_per_replica", _positive),
@@ -169,6 +170,7 @@ RESULT_COLUMNS = (
 COLUMNS = {column.name: column for column in (*CONFIGURATION_COLUMNS, *RESULT_COLUMNS)}
 REQUIRED = tuple(name for name, column in COLUMNS.items() if column.required)
 _IGNORED = frozenset({"params_basis", "step_s"})
+_INTERLEAVING_NOTE = re.compile(r"\binterleaving (\d{1,3})\b")
 
 
 def missing_columns(header: list[str]) -> list[str]:
@@ -203,6 +205,9 @@ def read_cells(cells: Mapping[str, str]) -> Measurement | str:
             values[column.attribute] = column.read(text)
         except CellError as problem:
             return f"column '{name}': {problem}"
+    noted = _INTERLEAVING_NOTE.search(str(values.get("notes", "")))
+    if noted and "interleave" not in values:
+        values["interleave"] = max(1, int(noted[1]))
     problem_text = _complete_nodes(values) or _inconsistency(values)
     if problem_text:
         return problem_text

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.analyse.validation.cases import Mode
-from paceline.analyse.validation.forecast import Skipped
 from paceline.analyse.validation.hold_out import PROTOCOLS, HoldOut, level_of
-from paceline.analyse.validation.layouts import layout_choices, top_regret
+from paceline.analyse.validation.layouts import layout_choices, top_regret, usable_layouts
 from paceline.analyse.validation.measurement import Measurement
-from paceline.analyse.validation.nulls import ideal_throughput
 from paceline.analyse.validation.product import PacelineModel
 from paceline.analyse.validation.run import Run, run_model
 from paceline.analyse.validation.scores import RowOutcome, Score, score
@@ -25,8 +23,6 @@ NULL_ALLOWANCE = 1.1
 TOLERANCE = 0.01
 """A figure may be worse than the committed page says by one percentage point."""
 
-_MOST_NODES = 32
-_LEAST_UTILISATION = 0.2
 _PERCENT = re.compile(r"(-?[0-9.]+) %")
 _Say = Callable[[str], None]
 
@@ -154,26 +150,10 @@ def board(
     say("layouts")
     chosen = (
         layout_score("vtrain, source left out", _vtrain(measurements), HoldOut.SOURCE),
-        layout_score("nanotron, never fitted", usable_layouts(layouts), None),
+        layout_score("nanotron, source left out", usable_layouts(layouts), HoldOut.SOURCE),
+        layout_score("nanotron, model left out", usable_layouts(layouts), HoldOut.MODEL),
     )
     return Board(protocols, near, chosen)
-
-
-def usable_layouts(layouts: Sequence[Measurement]) -> list[Measurement]:
-    """Layouts of up to 32 nodes that ran at a utilisation of 20 % or more."""
-    return [
-        row
-        for row in layouts
-        if not row.failed
-        and row.configuration.nodes <= _MOST_NODES
-        and _utilisation(row) >= _LEAST_UTILISATION
-    ]
-
-
-def _utilisation(row: Measurement) -> float:
-    """FLOP that a row did per second over the peak of its devices."""
-    attained = ideal_throughput(row.configuration)
-    return 0.0 if isinstance(attained, Skipped) else row.throughput / attained
 
 
 def board_page(found: Board, fitted_on: str) -> str:

@@ -76,7 +76,7 @@ def _print(fit: "MachineFit") -> None:
             f"launches, measured {format_seconds(check.measured_seconds)} ({check.error:+.1%})"
         )
     if not fit.checks:
-        _say("check: none yet; launches of several processes that talk would make one")
+        _say("check: none yet; synchronised launches of several processes would make one")
     if fit.half_width is not None:
         _say(f"predictions here: ± {fit.half_width:.1%} (90 %)")
     else:

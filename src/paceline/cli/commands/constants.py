@@ -53,17 +53,15 @@ def _list(listed: "list[Constant]", as_json: bool) -> None:
     from paceline.report.table import Align, Column, Table
     from paceline.report.terminal import print_table
 
-    columns = (
-        Column("name"),
-        Column("value", align=Align.RIGHT),
-        Column("unit"),
-        Column("status"),
-        Column("source"),
+    table = Table.of(
+        listed,
+        (Column("name"), lambda one: one.name),
+        (Column("value", align=Align.RIGHT), lambda one: f"{one.value:.6g}"),
+        (Column("unit"), lambda one: one.unit),
+        (Column("status"), lambda one: one.status.value),
+        (Column("source"), lambda one: one.source),
     )
-    rows = tuple(
-        (one.name, f"{one.value:.6g}", one.unit, one.status.value, one.source) for one in listed
-    )
-    print_table(Table(columns, rows))
+    print_table(table)
     next_line(f"paceline constants {listed[0].name}")
 
 

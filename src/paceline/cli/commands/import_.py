@@ -54,11 +54,11 @@ def command(
     tell is asked for, never guessed.
     """
     from paceline.measurement.imported import read_files
-    from paceline.measurement.imports import Told
+    from paceline.measurement.imports import UserFacts
     from paceline.report.tables.imported import imported_json, imported_parts
 
     nodes, ranks = parse_one_place(place)
-    told = Told(model, batch, ranks, nodes, precision)
+    told = UserFacts(model, batch, ranks, nodes, precision)
     found = read_files(files, program, _say_if_long)
     if not as_json:
         for one in found:

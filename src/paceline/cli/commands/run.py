@@ -65,7 +65,7 @@ def command(
     PyTorch scripts are watched from within: optimiser, backward, data loader, DDP and
     collectives. Any other program is known by its log. Nothing has to be edited.
     """
-    from paceline.measurement.imports import Told
+    from paceline.measurement.imports import UserFacts
     from paceline.measurement.watch.launches import RunRequest, run_watched, script_name
     from paceline.store import Store, default_store_path
     from paceline.units import parse_seconds
@@ -74,7 +74,7 @@ def command(
     nodes, ranks = parse_one_place(place)
     request = RunRequest(
         command=words,
-        told=Told(model, batch, ranks, nodes, precision),
+        told=UserFacts(model, batch, ranks, nodes, precision),
         study=study or model or script_name(words),
         program=program or reader,
         with_layers=with_layers,

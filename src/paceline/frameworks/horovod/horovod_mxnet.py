@@ -6,7 +6,6 @@ Started once per rank; Horovod, MXNet, NumPy and the standard library only. Ever
 the same weights, so that none are sent: sending after a first pass aborts both libraries.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import horovod
@@ -29,10 +28,10 @@ class HorovodTraining(KvstoreTraining):
     def connect(self) -> None:
         """No store: Horovod has met the others already."""
 
-    def make_trainer(self, talks: bool) -> Any:
-        """Horovod's trainer, or MXNet's own for a rank that does not talk."""
-        if not talks:
-            return super().make_trainer(talks)
+    def make_trainer(self, synchronises: bool) -> Any:
+        """Horovod's trainer, or MXNet's own for a rank that does not synchronise."""
+        if not synchronises:
+            return super().make_trainer(synchronises)
         return hvd.DistributedTrainer(self.network.collect_params(), "sgd", self.settings)
 
     def step(self, index: int) -> Any:
@@ -53,10 +52,5 @@ class HorovodTraining(KvstoreTraining):
             hvd.shutdown()
 
 
-def horovod_versions() -> Mapping[str, Any]:
-    """MXNet's, and Horovod's own."""
-    return {**versions(), "horovod": horovod.__version__}
-
-
 if __name__ == "__main__":
-    run_worker(HorovodTraining, horovod_versions)
+    run_worker(HorovodTraining, versions, horovod=horovod.__version__)

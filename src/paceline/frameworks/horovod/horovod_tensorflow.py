@@ -6,8 +6,6 @@ Started once per rank; Horovod, TensorFlow, NumPy and the standard library only.
 """
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -44,10 +42,5 @@ class HorovodTraining(TensorflowTraining):
             hvd.shutdown()
 
 
-def horovod_versions() -> Mapping[str, Any]:
-    """TensorFlow's, and Horovod's own."""
-    return {**versions(), "horovod": horovod.__version__}
-
-
 if __name__ == "__main__":
-    run_worker(HorovodTraining, horovod_versions)
+    run_worker(HorovodTraining, versions, horovod=horovod.__version__)

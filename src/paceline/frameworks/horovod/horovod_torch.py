@@ -5,9 +5,6 @@
 Started once per rank; Horovod, PyTorch and the standard library only.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import horovod
 import horovod.torch as hvd
 import torch
@@ -28,9 +25,9 @@ class HorovodTraining(TorchTraining):
             raise RuntimeError(f"Horovod found {hvd.size()} ranks of {self.world}")
 
     def make_optimiser(self) -> torch.optim.Optimizer:
-        """The job's optimiser; Horovod's hooks are in it where ranks talk."""
+        """The job's optimiser; Horovod's hooks are in it where ranks synchronise."""
         plain = super().make_optimiser()
-        if not self.talks:
+        if not self.synchronises:
             return plain
         return hvd.DistributedOptimizer(plain, named_parameters=self.network.named_parameters())
 
@@ -45,7 +42,7 @@ class HorovodTraining(TorchTraining):
 
     def parts(self) -> dict:
         """Passes run on a second network, since Horovod's hooks stay on the first."""
-        if self.talks:
+        if self.synchronises:
             self.network = self.build_network().to(self.device)
         return super().parts()
 
@@ -55,10 +52,5 @@ class HorovodTraining(TorchTraining):
             hvd.shutdown()
 
 
-def horovod_versions() -> Mapping[str, Any]:
-    """PyTorch's, and Horovod's own."""
-    return {**versions(), "horovod": horovod.__version__}
-
-
 if __name__ == "__main__":
-    run_worker(HorovodTraining, horovod_versions)
+    run_worker(HorovodTraining, versions, horovod=horovod.__version__)

@@ -80,7 +80,7 @@ class ShardedTraining(Training):
     ) -> None:
         require_plain_sgd(job)
         self.job, self.world = job, world
-        self.talks = world > 1 and job["synchronise"]
+        self.synchronises = world > 1 and job["synchronise"]
         self.mesh = join_ranks(job, rank, world)
         weights, running, self.loss_of = network(job)
         self.parameters = sum(int(np.prod(value.shape)) for value in jax.tree.leaves(weights))
@@ -90,7 +90,7 @@ class ShardedTraining(Training):
             {name: self.shared_out(channels_last(value)) for name, value in batch.items()}
             for batch in batches(job, rank, world)
         ]
-        self.whole = self.compiled_step(self.talks)
+        self.whole = self.compiled_step(self.synchronises)
 
     def everywhere(self, value: Any) -> jax.Array:
         """``value`` on the device of every rank."""
@@ -107,13 +107,13 @@ class ShardedTraining(Training):
         )
         return jax.jit(mapped, donate_argnums=donate)
 
-    def compiled_step(self, talks: bool) -> Any:
+    def compiled_step(self, synchronises: bool) -> Any:
         """The whole step, with or without the mean over ranks."""
 
         def step(state: Any, batch: Batch) -> tuple[Any, Any]:
             weights, velocities, running = state
             loss, running, gradients = self.gradients(state, batch)
-            if talks:
+            if synchronises:
                 gradients = jax.lax.pmean(gradients, RANKS)
             weights, velocities = self.update(weights, velocities, gradients)
             return (weights, velocities, running), loss[None]
@@ -176,7 +176,7 @@ class ShardedTraining(Training):
 
     def forward_flops(self) -> "float | None":
         """Work of the convolutions and matrix products of a forward pass, as JAX traced it."""
-        if self.talks:
+        if self.synchronises:
             return None
         return product_flops(jax.make_jaxpr(self.compiled_forward())(self.state, self.data[0]))
 
@@ -191,7 +191,7 @@ class ShardedTraining(Training):
             return jax.lax.pmean(state[1], RANKS)
 
         copied = {"state": jax.tree.map(jnp.copy, self.state)}
-        local = self.compiled_step(talks=False)
+        local = self.compiled_step(synchronises=False)
 
         def local_step(index: int) -> Any:
             batch = self.data[index % len(self.data)]
@@ -206,7 +206,7 @@ class ShardedTraining(Training):
             "forward_backward": on_batch(self.over_ranks(forward_backward, (SPLIT, SAME))),
             "local_step": local_step,
         }
-        if self.talks:
+        if self.synchronises:
             parts["collective"] = on_batch(self.over_ranks(collective, SAME))
         return parts
 

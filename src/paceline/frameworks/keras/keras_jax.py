@@ -41,10 +41,5 @@ class KerasTraining(jax_sharded.ShardedTraining):
         super().__init__(job, rank, world, keras_network)
 
 
-def keras_versions() -> Mapping[str, Any]:
-    """JAX's, and Keras's own."""
-    return {**jax_sharded.versions(), "keras": keras.__version__}
-
-
 if __name__ == "__main__":
-    run_worker(KerasTraining, keras_versions)
+    run_worker(KerasTraining, jax_sharded.versions, keras=keras.__version__)

@@ -109,7 +109,7 @@ class _SplitConv(layers.Conv2D):
     """
 
     def convolution_op(self, inputs: Value, kernel: Value) -> Value:
-        """The groups' results side by side."""
+        """The groups' results joined."""
         convolve = super().convolution_op
         if keras.backend.backend() == "jax":
             parts = tuple(self._groups_first(value) for value in (inputs, kernel))

@@ -73,7 +73,7 @@ class Lstm(GraphLayer):
     """An LSTM as PyTorch has it, with two biases; Keras's own has one."""
 
     def call(self, tokens: Value) -> Value:
-        """The states of every token, those of both directions side by side."""
+        """The states of every token, those of both directions joined."""
         return lstm_layers(self.node, tokens, self.run_direction, partial(ops.concatenate, axis=-1))
 
     def run_direction(self, tokens: Value, place: str, reverse: bool) -> Value:

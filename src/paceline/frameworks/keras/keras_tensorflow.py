@@ -11,7 +11,7 @@ import os
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -38,10 +38,5 @@ class KerasTraining(MirroredTraining):
         return [weight.value for weight in model.trainable_weights], loss_of
 
 
-def keras_versions() -> Mapping[str, Any]:
-    """TensorFlow's, and Keras's own."""
-    return {**versions(), "keras": keras.__version__}
-
-
 if __name__ == "__main__":
-    run_worker(KerasTraining, keras_versions)
+    run_worker(KerasTraining, versions, keras=keras.__version__)

@@ -57,10 +57,5 @@ def _tensor(value: Any) -> torch.Tensor:
     return made if made.is_floating_point() else made.long()
 
 
-def keras_versions() -> Mapping[str, Any]:
-    """PyTorch's, and Keras's own."""
-    return {**versions(), "keras": keras.__version__}
-
-
 if __name__ == "__main__":
-    run_worker(KerasTraining, keras_versions)
+    run_worker(KerasTraining, versions, keras=keras.__version__)

@@ -9,14 +9,8 @@ from typing import Any
 
 import paddle
 import paddle.nn.functional as F
-from layer_graph import TIED_ROWS, Node, batch_axis, weighted_sum
-from layer_settings import (
-    NORM_EPSILON,
-    NORM_NEW_SHARE,
-    RESPONSE_ALPHA,
-    RESPONSE_BETA,
-    RESPONSE_K,
-)
+from layer_graph import SHARED, TIED_ROWS, Node, batch_axis, named
+from layer_settings import NORM_EPSILON, NORM_NEW_SHARE, RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K
 
 Own = Mapping[str, Any]
 
@@ -103,26 +97,17 @@ ACTIVATIONS = {
     "tanh": F.tanh,
 }
 LAYERS = {
+    **SHARED,
+    **named(_avg_pool, _batch_norm, _conv, _global_avg_pool, _linear, _local_response_norm),
+    **named(_max_pool, _multiply, _pad_shortcut, _slice),
     "activation": lambda node, inputs, _: ACTIVATIONS[node["function"]](inputs[0]),
-    "add": lambda _, inputs, __: sum(inputs[1:], inputs[0]),
-    "avg_pool": _avg_pool,
-    "batch_norm": _batch_norm,
     "concat": lambda node, inputs, _: paddle.concat(inputs, axis=batch_axis(node.get("axis", 0))),
-    "conv": _conv,
     "cross_entropy": lambda _, inputs, __: F.cross_entropy(inputs[0], inputs[1]),
     "dropout": lambda node, inputs, _: F.dropout(inputs[0], node["probability"]),
     "elementwise_loss": lambda _, inputs, __: F.binary_cross_entropy_with_logits(*inputs),
     "flatten": lambda node, inputs, _: paddle.flatten(inputs[0], 1 + node.get("start_axis", 0)),
-    "global_avg_pool": _global_avg_pool,
-    "linear": _linear,
-    "local_response_norm": _local_response_norm,
-    "max_pool": _max_pool,
-    "multiply": _multiply,
-    "pad_shortcut": _pad_shortcut,
-    "slice": _slice,
     "transpose": lambda node, inputs, _: paddle.transpose(
         inputs[0], [0, *(axis + 1 for axis in node["axes"])]
     ),
-    "weighted_sum": weighted_sum,
 }
 """Paddle's function of each operation."""

@@ -77,11 +77,11 @@ class ParallelTraining(Training):
         self.gpu = job["device"] == "cuda"
         paddle.set_device(f"gpu:{os.environ.get('LOCAL_RANK', '0')}" if self.gpu else "cpu")
         self.job, self.world = job, world
-        self.talks = world > 1 and job["synchronise"]
+        self.synchronises = world > 1 and job["synchronise"]
         if world > 1:
             join_ranks(rank, world, job["device"])
         self.network = Network(job["graph"], job["seed"])
-        self.model = paddle.DataParallel(self.network) if self.talks else self.network
+        self.model = paddle.DataParallel(self.network) if self.synchronises else self.network
         trained = self.network.parameters()
         self.parameters = sum(int(np.prod(parameter.shape)) for parameter in trained)
         settings = job["optimiser"]
@@ -143,7 +143,7 @@ class ParallelTraining(Training):
             "forward_backward": forward_backward,
             "local_step": local_step,
         }
-        if self.talks:
+        if self.synchronises:
             parts["collective"] = collective
         return parts
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import paddle
 import paddle.nn.functional as F
-from layer_graph import Node
+from layer_graph import Node, named
 from layer_settings import LSTM_GATES, NORM_EPSILON, RMS_EPSILON
 from numpy_tables import rotary_turns
 from paddle_layers import Own
@@ -22,10 +22,6 @@ def _layer_norm(_: Node, inputs: list, own: Own) -> Any:
 def _rms_norm(_: Node, inputs: list, own: Own) -> Any:
     squares = paddle.mean(paddle.square(inputs[0]), axis=-1, keepdim=True)
     return inputs[0] * paddle.rsqrt(squares + RMS_EPSILON) * own["weight"]
-
-
-def _position_embedding(_: Node, inputs: list, own: Own) -> Any:
-    return inputs[0] + own["weight"][: inputs[0].shape[-2]]
 
 
 def _class_token(_: Node, inputs: list, own: Own) -> Any:
@@ -93,13 +89,7 @@ def _differentiable(tensor: Any) -> Any:
 
 
 SEQUENCE_LAYERS = {
-    "attention": _attention,
-    "class_token": _class_token,
+    **named(_attention, _class_token, _layer_norm, _lstm, _rms_norm, _rotary),
     "embedding": lambda _, inputs, own: F.embedding(inputs[0], own["weight"]),
-    "layer_norm": _layer_norm,
-    "lstm": _lstm,
-    "position_embedding": _position_embedding,
-    "rms_norm": _rms_norm,
-    "rotary": _rotary,
 }
 """Paddle's function of each operation on sequences."""

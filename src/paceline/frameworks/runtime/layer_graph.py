@@ -149,6 +149,25 @@ def weighted_sum(node: Node, losses: Sequence[Any], _: Mapping[str, Any]) -> Any
     return sum(weighted[1:], weighted[0])
 
 
+def add(_: Node, values: Sequence[Any], __: Mapping[str, Any]) -> Any:
+    """The sum of any framework's arrays."""
+    return sum(values[1:], values[0])
+
+
+def position_embedding(_: Node, values: Sequence[Any], own: Mapping[str, Any]) -> Any:
+    """Tokens of shape (batch, positions, features), each with the row of its position added."""
+    return values[0] + own["weight"][: values[0].shape[-2]]
+
+
+def named(*operations: Operation) -> dict[str, Operation]:
+    """Functions by the operation that each computes and is named after, as ``_max_pool`` is."""
+    return {operation.__name__.strip("_"): operation for operation in operations}
+
+
+SHARED = named(add, position_embedding, weighted_sum)
+"""Operations that need nothing but arithmetic and slices of a framework's arrays."""
+
+
 def lstm_layers(
     node: Node,
     tokens: Any,

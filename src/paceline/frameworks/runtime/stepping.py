@@ -61,7 +61,7 @@ class Training:
 PARTS = ("forward", "forward_backward", "local_step", "collective")
 """Parts of a step, beside the whole of it, of which phases are found by difference.
 
-``local_step`` is the step without talking to other ranks; ``collective`` sends buffers of the
+``local_step`` is the step without communication; ``collective`` sends buffers of the
 gradients' sizes and computes nothing.
 """
 
@@ -70,6 +70,7 @@ def run_worker(
     build: Callable[[dict, int, int], Training],
     versions: Callable[[], Mapping[str, Any]],
     instruments: tuple[str, ...] = ("none", "difference"),
+    **further_versions: str,
 ) -> None:
     """Read the job, train, write the events, and leave without a teardown that can abort."""
     job_path, events_path = sys.argv[1], sys.argv[2]
@@ -78,7 +79,7 @@ def run_worker(
         job = json.load(file)
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     with Events(events_path) as events:
-        found = {**versions(), "python": platform.python_version()}
+        found = {**versions(), **further_versions, "python": platform.python_version()}
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         events.write("hello", rank=rank, world=world, pid=os.getpid(), versions=found, cores=cores)
         check_job(job, instruments)

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 import tensorflow_sequence_layers as sequences
-from layer_graph import TIED_ROWS, Operation, beyond_end, weighted_sum
+from layer_graph import SHARED, TIED_ROWS, Operation, beyond_end, named
 from layer_settings import NORM_EPSILON, NORM_NEW_SHARE, RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K
 
 Node = Mapping[str, Any]
@@ -207,25 +207,15 @@ def _elementwise_loss(node: Node, inputs: list, _: Own) -> Any:
 
 
 OPERATIONS: Mapping[str, Operation] = {
+    **SHARED,
+    **named(_avg_pool, _batch_norm, _concat, _conv, _elementwise_loss, _global_avg_pool),
+    **named(_local_response_norm, _max_pool, _multiply, _pad_shortcut, _slice),
     "activation": lambda node, inputs, _: ACTIVATIONS[node["function"]](inputs[0]),
-    "add": lambda _, inputs, __: sum(inputs[1:], inputs[0]),
-    "avg_pool": _avg_pool,
-    "batch_norm": _batch_norm,
-    "concat": _concat,
-    "conv": _conv,
     "cross_entropy": _in_graph_order(_cross_entropy),
     "dropout": lambda node, inputs, _: tf.nn.dropout(inputs[0], node["probability"]),
-    "elementwise_loss": _elementwise_loss,
     "flatten": _in_graph_order(_flatten),
-    "global_avg_pool": _global_avg_pool,
     "linear": _in_graph_order(_linear),
-    "local_response_norm": _local_response_norm,
-    "max_pool": _max_pool,
-    "multiply": _multiply,
-    "pad_shortcut": _pad_shortcut,
-    "slice": _slice,
     "transpose": _in_graph_order(_transpose),
-    "weighted_sum": weighted_sum,
     **{name: _in_graph_order(operation) for name, operation in sequences.OPERATIONS.items()},
 }
 """TensorFlow's function of each operation."""

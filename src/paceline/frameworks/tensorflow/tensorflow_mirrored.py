@@ -33,7 +33,7 @@ def join_ranks(rank: int, device: str) -> tf.distribute.Strategy:
 
 
 class MirroredTraining(TensorflowTraining):
-    """A replica of the strategy; a rank alone, or one that is not to talk, has none."""
+    """A replica of the strategy; a rank alone, or one that is not to synchronise, has none."""
 
     def __init__(self, job: dict, rank: int, world: int) -> None:
         configure(job["threads"])

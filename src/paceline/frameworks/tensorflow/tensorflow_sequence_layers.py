@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import tensorflow as tf
-from layer_graph import Operation, lstm_layers
+from layer_graph import Operation, lstm_layers, named
 from layer_settings import LSTM_GATES, NORM_EPSILON, RMS_EPSILON
 from numpy_tables import causal_bias, rotary_turns
 
@@ -16,10 +16,6 @@ Own = Mapping[str, Any]
 
 def _embedding(_: Node, inputs: list, own: Own) -> Any:
     return tf.gather(own["weight"], inputs[0])
-
-
-def _position_embedding(_: Node, inputs: list, own: Own) -> Any:
-    return inputs[0] + own["weight"][: inputs[0].shape[1]]
 
 
 def _class_token(_: Node, inputs: list, own: Own) -> Any:
@@ -95,13 +91,6 @@ def _states(own: Own, tokens: Any, place: str, reverse: bool) -> Any:
 
 
 OPERATIONS: Mapping[str, Operation] = {
-    "attention": _attention,
-    "class_token": _class_token,
-    "embedding": _embedding,
-    "layer_norm": _layer_norm,
-    "lstm": _lstm,
-    "position_embedding": _position_embedding,
-    "rms_norm": _rms_norm,
-    "rotary": _rotary,
+    **named(_attention, _class_token, _embedding, _layer_norm, _lstm, _rms_norm, _rotary),
 }
 """TensorFlow's function of each operation, of values in the order of the graph."""

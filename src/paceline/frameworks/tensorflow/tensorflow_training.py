@@ -35,14 +35,14 @@ def versions() -> Mapping[str, Any]:
 
 
 class TensorflowTraining(Training):
-    """One rank's network, data and compiled step; alone, it trains without talking."""
+    """One rank's network, data and compiled step; alone, it trains without communication."""
 
     def __init__(self, job: dict, rank: int, world: int) -> None:
         if job["device"] == "cuda" and not tf.config.get_visible_devices("GPU"):
             raise RuntimeError("TensorFlow sees no GPU")
         require_plain_sgd(job)
         self.job, self.world = job, world
-        self.talks = world > 1 and job["synchronise"]
+        self.synchronises = world > 1 and job["synchronise"]
         self.device = "/GPU:0" if job["device"] == "cuda" else "/CPU:0"
         with tf.device(self.device):
             self.weights, self.loss_of = self.build_network()
@@ -105,11 +105,11 @@ class TensorflowTraining(Training):
     def whole_step(self, batch: Batch) -> Any:
         """The step that counts."""
         loss, gradients = self.gradients(batch)
-        self.update(self.mean_of_ranks(gradients) if self.talks else gradients)
+        self.update(self.mean_of_ranks(gradients) if self.synchronises else gradients)
         return loss
 
     def local_step(self, batch: Batch) -> Any:
-        """The step without talking."""
+        """The step without communication."""
         loss, gradients = self.gradients(batch)
         self.update(gradients)
         return loss
@@ -135,7 +135,7 @@ class TensorflowTraining(Training):
 
     def forward_flops(self) -> "float | None":
         """Work of the convolutions and matrix products of a forward pass, as TensorFlow has it."""
-        if self.talks:
+        if self.synchronises:
             return None
         return product_flops(tf.function(self.loss_of).get_concrete_function(self.data[0]).graph)
 
@@ -146,7 +146,7 @@ class TensorflowTraining(Training):
             "forward_backward": self.gradients,
             "local_step": self.local_step,
         }
-        if self.talks:
+        if self.synchronises:
             functions["collective"] = self.collective
         self.compiled |= {name: self.compile(part) for name, part in functions.items()}
         return {name: partial(self.run, name) for name in functions}

@@ -45,7 +45,7 @@ class DdpTraining(TorchTraining):
     def parts(self) -> dict[str, Callable[[int], Any]]:
         """DDP's backward may hook the bare network's gradients, so that passes run without it."""
         parts = super().parts()
-        if not self.talks:
+        if not self.synchronises:
             return parts
         return {name: self.quietly(part) for name, part in parts.items()}
 

@@ -34,7 +34,7 @@ class FsdpTraining(TorchTraining):
 
     def parts(self) -> dict:
         """Only the collective: no part of the network is whole enough to run by itself."""
-        if not self.talks:
+        if not self.synchronises:
             return super().parts()
         per_rank = -(-self.parameters // self.world)
         shard = torch.zeros(per_rank, device=self.device)

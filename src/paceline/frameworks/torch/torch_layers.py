@@ -9,12 +9,14 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from layer_settings import RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K, RMS_EPSILON
 from torch import Tensor, nn
 
 Fields = Mapping[str, Any]
 Shapes = list[tuple[int, ...]]
 """Shapes of a node's inputs for one sample."""
 
+RESPONSE = (RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K)
 BUILDERS: dict[str, Callable[[Fields, Shapes], nn.Module]] = {}
 """Builder of each operation by its name: called with the node and the shapes it reads."""
 
@@ -73,11 +75,6 @@ def _conv(node: Fields, shapes: Shapes) -> nn.Module:
     )
 
 
-@builds("linear")
-def _linear(node: Fields, shapes: Shapes) -> nn.Module:
-    return nn.Linear(shapes[0][-1], node["out_features"], bias=node["bias"])
-
-
 @builds("embedding")
 class Embedding(nn.Embedding):
     """PyTorch's table; its gradient is sparse if the node says so and there are data."""
@@ -113,26 +110,6 @@ class FrozenBatchNorm(nn.Module):
         return x * self.scale + self.shift
 
 
-@builds("group_norm")
-def _group_norm(node: Fields, shapes: Shapes) -> nn.Module:
-    return nn.GroupNorm(node["groups"], shapes[0][0])
-
-
-@builds("layer_norm")
-def _layer_norm(node: Fields, shapes: Shapes) -> nn.Module:
-    return nn.LayerNorm(shapes[0][-1], bias=node.get("bias", True))
-
-
-@builds("rms_norm")
-def _rms_norm(_: Fields, shapes: Shapes) -> nn.Module:
-    return nn.RMSNorm(shapes[0][-1], eps=1e-6)
-
-
-@builds("local_response_norm")
-def _local_response_norm(node: Fields, _: Shapes) -> nn.Module:
-    return nn.LocalResponseNorm(node["size"], alpha=1e-4, beta=0.75, k=2.0)
-
-
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "relu6": nn.ReLU6,
@@ -149,26 +126,6 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 """Every activation of the graph."""
 
 
-@builds("activation")
-def _activation(node: Fields, _: Shapes) -> nn.Module:
-    return ACTIVATIONS[node["function"]]()
-
-
-@builds("dropout")
-def _dropout(node: Fields, _: Shapes) -> nn.Module:
-    return nn.Dropout(node["probability"])
-
-
-@builds("max_pool")
-def _max_pool(node: Fields, _: Shapes) -> nn.Module:
-    return _pool(node, (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d))
-
-
-@builds("avg_pool")
-def _avg_pool(node: Fields, _: Shapes) -> nn.Module:
-    return _pool(node, (nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d))
-
-
 def _pool(node: Fields, kinds: tuple[Callable[..., nn.Module], ...]) -> nn.Module:
     return kinds[len(node["kernel"]) - 1](
         tuple(node["kernel"]),
@@ -178,10 +135,9 @@ def _pool(node: Fields, kinds: tuple[Callable[..., nn.Module], ...]) -> nn.Modul
     )
 
 
-@builds("global_avg_pool")
-def _global_avg_pool(_: Fields, shapes: Shapes) -> nn.Module:
-    axes = tuple(range(2, len(shapes[0]) + 1))
-    return Apply(lambda x: x.mean(dim=axes), "mean over positions")
+@builds("linear")
+def _linear(node: Fields, shapes: Shapes) -> nn.Module:
+    return nn.Linear(shapes[0][-1], node["out_features"], bias=node["bias"])
 
 
 @builds("add")
@@ -189,15 +145,32 @@ def _add(_: Fields, shapes: Shapes) -> nn.Module:
     return Apply(lambda first, *others: sum(others, first), f"sum of {len(shapes)}")
 
 
+BUILDERS |= {
+    "activation": lambda node, _: ACTIVATIONS[node["function"]](),
+    "avg_pool": lambda node, _: _pool(node, (nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)),
+    "dropout": lambda node, _: nn.Dropout(node["probability"]),
+    "flatten": lambda node, _: nn.Flatten(1 + node.get("start_axis", 0)),
+    "group_norm": lambda node, shapes: nn.GroupNorm(node["groups"], shapes[0][0]),
+    "layer_norm": lambda node, shapes: nn.LayerNorm(shapes[0][-1], bias=node.get("bias", True)),
+    "local_response_norm": lambda node, _: nn.LocalResponseNorm(node["size"], *RESPONSE),
+    "matrix_product": lambda _, __: Apply(torch.matmul, "matrix product"),
+    "max_pool": lambda node, _: _pool(node, (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)),
+    "prelu": lambda _, shapes: nn.PReLU(shapes[0][0]),
+    "rms_norm": lambda _, shapes: nn.RMSNorm(shapes[0][-1], eps=RMS_EPSILON),
+    "upsample": lambda node, _: nn.Upsample(scale_factor=node["scale"]),
+}
+
+
+@builds("global_avg_pool")
+def _global_avg_pool(_: Fields, shapes: Shapes) -> nn.Module:
+    axes = tuple(range(2, len(shapes[0]) + 1))
+    return Apply(lambda x: x.mean(dim=axes), "mean over positions")
+
+
 @builds("add_per_channel")
 def _add_per_channel(_: Fields, shapes: Shapes) -> nn.Module:
     missing = (1,) * (len(shapes[0]) - len(shapes[1]))
     return Apply(lambda x, y: x + y.reshape(*y.shape, *missing), "sum per channel")
-
-
-@builds("prelu")
-def _prelu(_: Fields, shapes: Shapes) -> nn.Module:
-    return nn.PReLU(shapes[0][0])
 
 
 @builds("fused_sum")
@@ -216,11 +189,6 @@ class FusedSum(nn.Module):
         return sum(scaled[1:], scaled[0])
 
 
-@builds("matrix_product")
-def _matrix_product(_: Fields, __: Shapes) -> nn.Module:
-    return Apply(torch.matmul, "matrix product")
-
-
 @builds("dot_interaction")
 class DotInteraction(nn.Module):
     """Products of all pairs of features; of the square, what lies below its diagonal."""
@@ -234,11 +202,6 @@ class DotInteraction(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Features of shape (batch, count, width)."""
         return (x @ x.transpose(-2, -1)).flatten(1).index_select(1, self.places)
-
-
-@builds("upsample")
-def _upsample(node: Fields, _: Shapes) -> nn.Module:
-    return nn.Upsample(scale_factor=node["scale"])
 
 
 @builds("roi_align")
@@ -269,11 +232,6 @@ class RoiAlign(nn.Module):
 def _multiply(_: Fields, shapes: Shapes) -> nn.Module:
     missing = (1,) * (len(shapes[0]) - len(shapes[1]))
     return Apply(lambda x, y: x * y.reshape(*y.shape, *missing), "product")
-
-
-@builds("flatten")
-def _flatten(node: Fields, _: Shapes) -> nn.Module:
-    return nn.Flatten(1 + node.get("start_axis", 0))
 
 
 @builds("reshape")

@@ -38,7 +38,7 @@ class PipelineTraining(TorchTraining):
 
     def batches(self, inputs: list[str], targets: list[str]) -> list:
         """The batches of all ranks together, when they share the work of each."""
-        if not self.talks:
+        if not self.synchronises:
             return super().batches(inputs, targets)
         if len(targets) != 1:
             raise ValueError(f"a pipeline reads one target, not {len(targets)}")
@@ -46,7 +46,7 @@ class PipelineTraining(TorchTraining):
 
     def step(self, index: int) -> torch.Tensor:
         """One optimiser step; the loss, which only the last stage knows."""
-        if not self.talks:
+        if not self.synchronises:
             return super().step(index)
         inputs, targets = self.fetch(index)
         self.optimiser.zero_grad()
@@ -60,13 +60,13 @@ class PipelineTraining(TorchTraining):
     def loss_value(self, handle: Any) -> float:
         """The last stage tells the others, after the steps."""
         told = handle.detach().clone()
-        if self.talks:
+        if self.synchronises:
             dist.broadcast(told, src=self.world - 1)
         return float(told)
 
     def parts(self) -> dict:
         """Only what a rank alone can do: stages cannot but talk."""
-        return {} if self.talks else super().parts()
+        return {} if self.synchronises else super().parts()
 
 
 if __name__ == "__main__":

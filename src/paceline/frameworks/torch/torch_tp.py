@@ -11,11 +11,7 @@ from typing import Any
 import torch
 from stepping import run_worker
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    parallelize_module,
-)
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch_devices import versions
 from torch_training import TorchTraining, global_batches
 
@@ -38,13 +34,13 @@ class TensorParallelTraining(TorchTraining):
 
     def batches(self, inputs: list[str], targets: list[str]) -> list:
         """The batches of all ranks together, when they share the work of each."""
-        if not self.talks:
+        if not self.synchronises:
             return super().batches(inputs, targets)
         return global_batches(self.job, self.world, inputs, targets)
 
     def parts(self) -> dict:
         """Only what a rank alone can do: inside the layers, ranks cannot but talk."""
-        return {} if self.talks else super().parts()
+        return {} if self.synchronises else super().parts()
 
 
 def _splits(module: torch.nn.Module, world: int) -> bool:

@@ -31,7 +31,7 @@ def global_batches(job: dict, world: int, inputs: list[str], targets: list[str])
 
 
 class TorchTraining(Training):
-    """One rank's model, data and loop; alone, it trains without talking.
+    """One rank's model, data and loop; alone, it trains without communication.
 
     ``network`` is the bare network; ``model`` is what is called, wrapped by `share`.
     """
@@ -40,14 +40,14 @@ class TorchTraining(Training):
         torch.set_num_threads(job["threads"])
         torch.manual_seed(job["seed"])
         self.job, self.rank, self.world = job, rank, world
-        self.talks = world > 1 and job["synchronise"]
+        self.synchronises = world > 1 and job["synchronise"]
         self.device = place(job["device"])
         if world > 1:
             self.join_ranks()
         network = self.build_network().to(self.device)
         self.parameters = sum(p.numel() for p in network.parameters() if p.requires_grad)
         self.network = network
-        self.model = self.share(network) if self.talks else network
+        self.model = self.share(network) if self.synchronises else network
         self.loss_of = build_loss(job["graph"])
         self.optimiser = self.make_optimiser()
         self.data: list[Any] = [
@@ -111,7 +111,7 @@ class TorchTraining(Training):
 
     def forward_flops(self) -> "float | None":
         """Operations of the matrix products and convolutions of one forward pass."""
-        if self.talks:
+        if self.synchronises:
             return None
         counted = {
             torch.ops.aten.mkldnn_rnn_layer: lstm_flops,
@@ -147,7 +147,7 @@ class TorchTraining(Training):
             "forward_backward": forward_backward,
             "local_step": local_step,
         }
-        if self.talks:
+        if self.synchronises:
             parts["collective"] = lambda _: self.collective(buffer)
         return parts
 

@@ -8,7 +8,7 @@ from typing import Any
 from paceline.errors import InputError, PacelineError
 from paceline.launch import LaunchExit
 from paceline.measurement.environment import OtherPrograms, describe_environment, load_average
-from paceline.measurement.imports import Told, launch_of_log
+from paceline.measurement.imports import UserFacts, launch_of_log
 from paceline.measurement.readers import read_log, reader_named, readers, sniff_log
 from paceline.measurement.run import interrupted, launch_directory, new_launch_id
 from paceline.measurement.watch.collect import WatchedJob, read_processes, watched_job
@@ -27,7 +27,7 @@ class RunRequest:
     """
 
     command: tuple[str, ...]
-    told: Told
+    told: UserFacts
     study: str
     program: str | None = None
     with_layers: bool = False
@@ -68,7 +68,7 @@ def run_watched(request: RunRequest, store: Store, echo: bool = True) -> Launch:
 
 
 def launch_of_job(
-    job: WatchedJob, launch: Launch, told: Told, warmup_steps: int, facts: Mapping[str, Any]
+    job: WatchedJob, launch: Launch, told: UserFacts, warmup_steps: int, facts: Mapping[str, Any]
 ) -> Launch:
     """``launch`` with everything that its watched processes tell."""
     steps = len(job.kept)

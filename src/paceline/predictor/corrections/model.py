@@ -20,6 +20,7 @@ KNOWN_WORK, COLD = "known_work", "cold"
 """Whether the time of one device was measured, or nothing was."""
 
 _MOST_UNHIDDEN = 0.95
+_AS_PREDICTED = Uncertain(0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class CorrectionModel:
     """What was fitted of each quantity, and by mode (`KNOWN_WORK`, `COLD`) how far it errs.
 
     ``devices`` and ``frameworks`` are the names among the measurements it was ``fitted_on``, of
-    which the largest job had ``most_devices``.
+    which the largest job had ``most_devices``. ``memory`` is log(measured / predicted peak).
     """
 
     hierarchies: Mapping[str, Hierarchy]
@@ -50,6 +51,7 @@ class CorrectionModel:
     devices: frozenset[str] = frozenset()
     frameworks: frozenset[str] = frozenset()
     most_devices: int = 1
+    memory: Uncertain = _AS_PREDICTED
 
     def estimates(self, covariates: Covariates) -> dict[str, Uncertain]:
         """Every quantity, on its own scale, for a job."""
@@ -84,10 +86,9 @@ class Taught:
         """The step's corrections."""
         return step_corrections(self.values)
 
-    def moved(self, name: str) -> StepCorrections:
-        """Corrections with one quantity a standard deviation higher."""
-        deviation = math.sqrt(self.variance(name))
-        return step_corrections({**self.values, name: self.values[name] + deviation})
+    def moved(self, name: str, by: float) -> StepCorrections:
+        """Corrections with one quantity higher by so much on its own scale."""
+        return step_corrections({**self.values, name: self.values[name] + by})
 
     def variance(self, name: str) -> float:
         """Variance of a quantity, an assumed bandwidth included."""

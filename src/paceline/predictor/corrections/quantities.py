@@ -59,3 +59,6 @@ OVERHEAD = Quantity("overhead", math.log(0.001), 1.0, (Factor("framework+kind", 
 
 SCALING = (UNHIDDEN, BANDWIDTH, VARIATION, OVERHEAD)
 QUANTITIES = (COMPUTING, *SCALING)
+
+SMALL_MOVE = 0.2
+"""How far a quantity is moved, on its own scale, to see what the step does."""

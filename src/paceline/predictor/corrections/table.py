@@ -35,7 +35,7 @@ def read_corrections(root: TomlTable, fitted_on: str = "") -> CorrectionModel:
                 for factor, seen in levels.items()
             },
         )
-    domain = root.table("domain")
+    domain, memory = root.table("domain"), root.table("memory").values
     return CorrectionModel(
         hierarchies,
         {mode: ErrorRule(**rule) for mode, rule in root.table("errors").values.items()},
@@ -43,6 +43,7 @@ def read_corrections(root: TomlTable, fitted_on: str = "") -> CorrectionModel:
         frozenset(domain.names("devices")),
         frozenset(domain.names("frameworks")),
         int(domain.values["most_devices"]),
+        Uncertain(memory["bias"], memory["deviation"] ** 2),
     )
 
 
@@ -53,7 +54,7 @@ def corrections_toml(model: CorrectionModel) -> str:
         "# A level is [effect, variance of what is not known of it].",
         "",
         "[unit]",
-        'log = ["computing.*", "bandwidth.*", "variation.*", "overhead.*", "errors.*"]',
+        'log = ["computing.*", "bandwidth.*", "variation.*", "overhead.*", "errors.*", "memory.*"]',
         'logit = ["unhidden.*"]',
         'devices = ["domain.most_devices"]',
         "",
@@ -68,6 +69,8 @@ def corrections_toml(model: CorrectionModel) -> str:
         f"frameworks = {json.dumps(sorted(model.frameworks))}",
         f"most_devices = {model.most_devices}",
     ]
+    memory = {"bias": model.memory.value, "deviation": model.memory.variance**0.5}
+    lines += ["", "[memory]", *_pairs(memory)]
     for mode, rule in sorted(model.rules.items()):
         numbers = {"noise": rule.noise, "low": rule.low, "high": rule.high}
         lines += ["", f"[errors.{mode}]", *_pairs(numbers)]

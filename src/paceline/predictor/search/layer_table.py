@@ -7,7 +7,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.plan.activations import KeptActivations, kept_activations, working_bytes
+from paceline.plan.activations import (
+    KeptActivations,
+    kept_activations,
+    loss_working_bytes,
+    working_bytes,
+)
 from paceline.plan.plan import Recompute
 from paceline.plan.sharding import ShardedLayer, ShardMessage
 from paceline.predictor.collectives import collective_cost
@@ -18,7 +23,6 @@ from paceline.predictor.products import BACKWARD, FORWARD
 from paceline.predictor.replica import Replica
 from paceline.predictor.step_costs import LayerTime
 from paceline.workload.cost import Affine, GraphProfile
-from paceline.workload.precision import precision
 
 Array = NDArray[np.float64]
 
@@ -147,6 +151,12 @@ class LayerTable:
         size = working_bytes(self.parts, self.replica.sharding)
         return np.asarray(size.at(self.micro_batches), dtype=float)
 
+    @cached_property
+    def loss_working_bytes(self) -> Array:
+        """What losses hold for a moment, by micro-batch."""
+        size = loss_working_bytes(self.parts, self.replica.sharding)
+        return np.asarray(size.at(self.micro_batches), dtype=float)
+
     def _sums(self, counts: Array) -> Sums:
         return Sums(
             counts @ self._forward,
@@ -171,7 +181,7 @@ class LayerTable:
         self._kept_bytes = np.array(
             [[_at(kept.sizes[i], self.micro_batches) for kept in self._kept] for i in self._first]
         ).swapaxes(1, 2)
-        width = precision(self.replica.workload.precision).operand_bytes
+        width = self.replica.precision.operand_bytes
         self._parameters = np.array([float(part.profile.parameters) for part in kinds])
         self._trainable_parameters = np.array(
             [float(part.profile.trainable_parameters) for part in kinds]
@@ -186,7 +196,7 @@ class LayerTable:
         replica = self.replica
         device, framework = replica.cluster.device, replica.framework
         constants = replica.efficiency or load_efficiency()
-        numbers = precision(replica.workload.precision)
+        numbers = replica.precision
         work = layer_work(
             GraphProfile(tuple(part.profile for part in kinds)),
             self.micro_batches,

@@ -13,7 +13,6 @@ from paceline.plan.memory import (
 from paceline.plan.plan import PipelineSchedule, Recompute
 from paceline.predictor.search.layer_table import MODES, Array
 from paceline.predictor.search.setting import Setting
-from paceline.workload.precision import precision
 
 
 def memory_bytes(setting: Setting) -> Array:
@@ -47,10 +46,11 @@ def _stage_bytes(
     kept: Array,
     largest_block: float,
 ) -> Array:
-    workload = setting.table.replica.workload
-    widths = precision(workload.precision)
+    replica = setting.table.replica
+    workload, widths = replica.workload, replica.precision
     state = trained * optimiser_bytes_per_parameter(workload.optimiser, widths)
     gradients = trained * widths.gradient_bytes
+    kept_width = replica.framework.gradient_bytes_kept(workload.precision)
     zero, shards = setting.zero, setting.dp
     synchronisation = setting.case.synchronisation
     buffers = buffer_bytes(
@@ -69,13 +69,15 @@ def _stage_bytes(
         gpipe,
     )
     full = np.array([mode is Recompute.FULL for mode in MODES]).reshape(1, 1, -1, 1)
-    again = np.where(full, setting.by_micro_batch(setting.table.working_bytes), 0.0)
+    passing = np.where(full, setting.by_micro_batch(setting.table.working_bytes), 0.0)
+    scores = setting.by_micro_batch(setting.table.loss_working_bytes)
+    passing = np.where(stage == setting.pp - 1.0, np.maximum(passing, scores), passing)
     return np.asarray(
         sharded_bytes(parameters * widths.weight_bytes, 3, zero, shards)
-        + sharded_bytes(gradients, 2, zero, shards)
+        + sharded_bytes(trained * kept_width, 2, zero, shards)
         + sharded_bytes(state, 1, zero, shards)
         + kept * held
-        + again
+        + passing
         + np.where(shards == 1, 0.0, buffers)
     )
 

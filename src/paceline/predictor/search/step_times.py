@@ -14,7 +14,6 @@ from paceline.predictor.search.scheduled_steps import depends_on_times, schedule
 from paceline.predictor.search.setting import Setting
 from paceline.predictor.search.sharded_units import fully_sharded_seconds
 from paceline.predictor.update import update_traffic_bytes
-from paceline.workload.precision import precision
 
 
 def step_seconds(settings: Sequence[Setting], schedule: PipelineSchedule) -> list[Array]:
@@ -103,10 +102,10 @@ def _overhead(setting: Setting) -> Array:
 
 def _update(setting: Setting, parameters: Array) -> Array:
     """The optimiser's update of a stage, or of a shard of it."""
-    workload = setting.table.replica.workload
-    moved = update_traffic_bytes(workload.optimiser, precision(workload.precision))
+    replica = setting.table.replica
+    moved = update_traffic_bytes(replica.workload.optimiser, replica.precision)
     shards = np.where(setting.zero >= 1, setting.dp, 1.0)
-    device = setting.table.replica.cluster.device
+    device = replica.cluster.device
     return np.asarray(
         update_seconds(parameters / shards, moved, device, setting.table.replica.efficiency)
     )

@@ -10,11 +10,7 @@ from paceline.report.figures.lines import Crossover, LineSeries, LinesInfo
 from paceline.report.figures.phases import PhaseBar, PhasesInfo, phase_bar
 from paceline.report.figures.scaling import ScalingInfo, ScalingPoint, ScalingSeries
 from paceline.report.figures.scatter import ScatterGroup, ScatterInfo, ScatterPoint
-from paceline.report.figures.utilisation import (
-    UtilisationInfo,
-    UtilisationLane,
-    utilisation_info,
-)
+from paceline.report.figures.utilisation import UtilisationInfo, UtilisationLane, utilisation_info
 from paceline.report.figures.waterfall import WaterfallInfo
 
 __all__ = [

@@ -75,27 +75,17 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
 def infeasible_table(advice: Advice) -> Table:
     """Plans that would be faster but do not fit."""
     scale, unit = seconds_unit(max(own.step_seconds for own in advice.infeasible))
-    return Table(
-        columns=(
-            *(Column(name, decimals=0) for name in ("tp", "pp", "dp", "micro")),
-            Column("recompute"),
-            Column("zero", decimals=0),
-            Column("step", unit, scale=scale),
-            Column("memory", "GB", scale=1e-9, decimals=1),
-            Column("what would make it fit"),
-        ),
-        rows=tuple(
-            (
-                *(float(n) for n in (own.plan.tp, own.plan.pp, own.plan.dp)),
-                float(own.plan.micro_batch or 1),
-                _kept_words(own.plan),
-                float(own.plan.zero),
-                own.step_seconds,
-                own.memory_bytes,
-                own.remedy,
-            )
-            for own in advice.infeasible
-        ),
+    return Table.of(
+        advice.infeasible,
+        (Column("tp", decimals=0), lambda own: own.plan.tp),
+        (Column("pp", decimals=0), lambda own: own.plan.pp),
+        (Column("dp", decimals=0), lambda own: own.plan.dp),
+        (Column("micro", decimals=0), lambda own: own.plan.micro_batch or 1),
+        (Column("recompute"), lambda own: _kept_words(own.plan)),
+        (Column("zero", decimals=0), lambda own: own.plan.zero),
+        (Column("step", unit, scale=scale), lambda own: own.step_seconds),
+        (Column("memory", "GB", scale=1e-9, decimals=1), lambda own: own.memory_bytes),
+        (Column("what would make it fit"), lambda own: own.remedy),
         title="Faster, but too large",
     )
 

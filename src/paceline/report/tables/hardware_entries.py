@@ -9,6 +9,7 @@ from paceline.hardware import Cluster, Device, Link, Provenance
 from paceline.hardware.catalogue import Catalogue
 from paceline.naming import unknown_name
 from paceline.predictor.collectives import Library, library, library_names
+from paceline.predictor.collectives.library import Variant
 from paceline.predictor.frameworks import FrameworkProfile, framework, framework_names
 from paceline.report.table import Column, Table
 from paceline.report.tables.hardware_facts import (
@@ -140,38 +141,33 @@ def _framework_entry(one: FrameworkProfile) -> CatalogueEntry:
         ("pointwise traffic left", f"{one.pointwise_traffic:.0%}", "pointwise_traffic"),
         ("convolution", one.convolution, "convolution"),
     ]
-    rows = tuple(
-        (label, value, "prior, to be fitted" if key in priors else "[1]")
-        for label, value, key in facts
+    table = Table.of(
+        facts,
+        (Column("what"), lambda fact: fact[0]),
+        (Column("value"), lambda fact: fact[1]),
+        (Column("source"), lambda fact: "prior, to be fitted" if fact[2] in priors else "[1]"),
+        title=f"{one.name}: {one.title}",
+        note=one.policy,
     )
-    columns = (Column("what"), Column("value"), Column("source"))
-    table = Table(columns, rows, title=f"{one.name}: {one.title}", note=one.policy)
     further = ("paceline hardware frameworks", "paceline predict --help")
     return CatalogueEntry(table, asdict(one), further, (one.source,))
 
 
 def _library_entry(one: Library) -> CatalogueEntry:
-    columns = (
-        Column("operation"),
-        Column("algorithm"),
-        Column("start", "us", scale=1e6),
-        Column("hop NVLink", "us", scale=1e6),
-        Column("hop PCIe", "us", scale=1e6),
-        Column("hop RDMA", "us", scale=1e6),
-        Column("hop TCP", "us", scale=1e6),
-        Column("bandwidth left", decimals=2),
+    def hop(family: str) -> tuple[Column, Callable[[Variant], float | None]]:
+        column = Column(f"hop {family}", "us", scale=1e6)
+        return column, lambda variant: variant.hop_seconds.get(family.lower())
+
+    table = Table.of(
+        one.variants,
+        (Column("operation"), lambda variant: variant.operation),
+        (Column("algorithm"), lambda variant: variant.name),
+        (Column("start", "us", scale=1e6), lambda variant: variant.start_seconds),
+        *map(hop, ("NVLink", "PCIe", "RDMA", "TCP")),
+        (Column("bandwidth left", decimals=2), lambda variant: variant.bandwidth_fraction),
+        title=one.name,
+        note=one.source,
     )
-    rows = tuple(
-        (
-            variant.operation,
-            variant.name,
-            variant.start_seconds,
-            *(variant.hop_seconds.get(family) for family in ("nvlink", "pcie", "rdma", "tcp")),
-            variant.bandwidth_fraction,
-        )
-        for variant in one.variants
-    )
-    table = Table(columns, rows, title=one.name, note=one.source)
     return CatalogueEntry(table, asdict(one), (f"paceline constants libraries.{one.name}",))
 
 

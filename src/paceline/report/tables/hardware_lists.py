@@ -1,5 +1,6 @@
 """The catalogue as lists: what ``paceline hardware devices`` and its like print."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -44,91 +45,61 @@ def listing(what: str, known: Catalogue) -> Listing:
 
 
 def _devices(devices: list[Device]) -> Listing:
-    rates = [
-        Column(name, "TFLOP/s", scale=_TERA) for name in ("fp32", "tf32", "fp16", "bf16", "fp8")
-    ]
-    columns = (
-        Column("device"),
-        *rates,
-        Column("memory", "GB", scale=_GIGA, decimals=0),
-        Column("bandwidth", "GB/s", scale=_GIGA, decimals=0),
+    def rate(name: str) -> tuple[Column, Callable[[Device], float | None]]:
+        return Column(name, "TFLOP/s", scale=_TERA), lambda one: one.peak_flops.get(name)
+
+    table = Table.of(
+        devices,
+        (Column("device"), lambda one: one.name),
+        *map(rate, ("fp32", "tf32", "fp16", "bf16", "fp8")),
+        (Column("memory", "GB", scale=_GIGA, decimals=0), lambda one: one.memory_bytes),
+        (Column("bandwidth", "GB/s", scale=_GIGA, decimals=0), lambda one: one.memory_bandwidth),
+        note="Dense peaks. What is not known is left open; a name shows the source of each number.",
     )
-    rows = tuple(
-        (
-            device.name,
-            *(device.peak_flops.get(column.title) for column in rates),
-            device.memory_bytes,
-            device.memory_bandwidth,
-        )
-        for device in devices
-    )
-    note = "Dense peaks. What is not known is left open; a name shows the source of each number."
-    return Listing(Table(columns, rows, note=note), [device_facts(d) for d in devices], "v100")
+    return Listing(table, [device_facts(d) for d in devices], "v100")
 
 
 def _links(links: list[Link]) -> Listing:
-    columns = (
-        Column("link"),
-        Column("scope"),
-        Column("technology"),
-        Column("bandwidth", "GB/s", scale=_GIGA),
-        Column("per"),
-        Column("latency", "us", scale=1e6),
-        Column("reached by collectives", "GB/s", scale=_GIGA, decimals=0),
+    reached = Column("reached by collectives", "GB/s", scale=_GIGA, decimals=0)
+    table = Table.of(
+        links,
+        (Column("link"), lambda one: one.name),
+        (Column("scope"), lambda one: one.scope),
+        (Column("technology"), lambda one: f"{one.technology} {one.transport}".strip()),
+        (Column("bandwidth", "GB/s", scale=_GIGA), lambda one: one.bandwidth),
+        (Column("per"), lambda one: one.per),
+        (Column("latency", "us", scale=1e6), lambda one: one.latency_seconds),
+        (reached, lambda one: one.collective_bandwidth),
+        note="One direction. Latency is that of wire and adapter; libraries add theirs.",
     )
-    rows = tuple(
-        (
-            link.name,
-            link.scope,
-            f"{link.technology} {link.transport}".strip(),
-            link.bandwidth,
-            link.per,
-            link.latency_seconds,
-            link.collective_bandwidth,
-        )
-        for link in links
-    )
-    note = "One direction. Latency is that of wire and adapter; libraries add theirs."
-    return Listing(Table(columns, rows, note=note), [link_facts(link) for link in links], "eth_10g")
+    return Listing(table, [link_facts(link) for link in links], "eth_10g")
 
 
 def _clusters(clusters: list[Cluster]) -> Listing:
-    columns = (
-        Column("cluster"),
-        Column("device"),
-        Column("per node", decimals=0),
-        Column("in the node"),
-        Column("between nodes"),
-        Column("cards", decimals=0),
+    table = Table.of(
+        clusters,
+        (Column("cluster"), lambda one: one.name),
+        (Column("device"), lambda one: one.device.name),
+        (Column("per node", decimals=0), lambda one: float(one.devices_per_node)),
+        (Column("in the node"), lambda one: one.intra.name if one.intra else None),
+        (Column("between nodes"), lambda one: one.inter.name if one.inter else None),
+        (Column("cards", decimals=0), lambda one: float(one.nics_per_node)),
     )
-    rows = tuple(
-        (
-            cluster.name,
-            cluster.device.name,
-            float(cluster.devices_per_node),
-            cluster.intra.name if cluster.intra else None,
-            cluster.inter.name if cluster.inter else None,
-            float(cluster.nics_per_node),
-        )
-        for cluster in clusters
-    )
-    entries = [cluster_facts(cluster) for cluster in clusters]
-    return Listing(Table(columns, rows), entries, "dgx-a100")
+    return Listing(table, [cluster_facts(cluster) for cluster in clusters], "dgx-a100")
 
 
 def _libraries(libraries: list[Library]) -> Listing:
-    columns = (Column("library"), Column("all-reduce by"), Column("source"))
-    rows = tuple(
-        (
-            one.name,
-            ", ".join(
-                dict.fromkeys(v.algorithm for v in one.variants if v.operation == "all_reduce")
-            ),
-            one.source,
-        )
-        for one in libraries
+    def algorithms(one: Library) -> str:
+        found = (v.algorithm for v in one.variants if v.operation == "all_reduce")
+        return ", ".join(dict.fromkeys(found))
+
+    table = Table.of(
+        libraries,
+        (Column("library"), lambda one: one.name),
+        (Column("all-reduce by"), algorithms),
+        (Column("source"), lambda one: one.source),
     )
-    return Listing(Table(columns, rows), [asdict(one) for one in libraries], "nccl")
+    return Listing(table, [asdict(one) for one in libraries], "nccl")
 
 
 def _frameworks(frameworks: list[FrameworkProfile]) -> Listing:

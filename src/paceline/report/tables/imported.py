@@ -93,34 +93,27 @@ def _rate_words(rate: Rate) -> str:
 
 def _layers_table(log: ParsedLog) -> Table:
     longest = sorted(log.layers, key=lambda one: -(one.forward_seconds + one.backward_seconds))
-    rows = [
-        (layer.name, layer.forward_seconds, layer.backward_seconds, layer.gradient_bytes)
-        for layer in longest[:SHOWN_ROWS]
-    ]
-    columns = (
-        Column("layer"),
-        Column("forward", "ms", scale=1e3),
-        Column("backward", "ms", scale=1e3),
-        Column("gradient", "kB", scale=1e-3),
+    shown = longest[:SHOWN_ROWS]
+    return Table.of(
+        shown,
+        (Column("layer"), lambda layer: layer.name),
+        (Column("forward", "ms", scale=1e3), lambda layer: layer.forward_seconds),
+        (Column("backward", "ms", scale=1e3), lambda layer: layer.backward_seconds),
+        (Column("gradient", "kB", scale=1e-3), lambda layer: layer.gradient_bytes),
+        note=f"The {len(shown)} longest of {len(log.layers)} layers.",
     )
-    note = f"The {len(rows)} longest of {len(log.layers)} layers."
-    return Table(columns, tuple(rows), note=note)
 
 
 def _collectives_table(log: ParsedLog) -> Table:
-    rows = [
-        (point.operation, format_bytes(point.size_bytes), point.seconds, point.bus_bandwidth)
-        for point in log.collectives
-        if not point.in_place
-    ]
-    columns = (
-        Column("operation"),
-        Column("size"),
-        Column("time", "us", scale=1e6),
-        Column("bus bandwidth", "GB/s", scale=1e-9),
+    points = [point for point in log.collectives if not point.in_place]
+    return Table.of(
+        points[-SHOWN_ROWS:],
+        (Column("operation"), lambda point: point.operation),
+        (Column("size"), lambda point: format_bytes(point.size_bytes)),
+        (Column("time", "us", scale=1e6), lambda point: point.seconds),
+        (Column("bus bandwidth", "GB/s", scale=1e-9), lambda point: point.bus_bandwidth),
+        note=f"Out of place, {len(points)} sizes; GB/s are 10^9 bytes per second.",
     )
-    note = f"Out of place, {len(rows)} sizes; GB/s are 10^9 bytes per second."
-    return Table(columns, tuple(rows[-SHOWN_ROWS:]), note=note)
 
 
 def _trace_parts(source: Path, trace: ParsedTrace) -> list[str | Table]:

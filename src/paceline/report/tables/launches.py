@@ -1,6 +1,6 @@
 """Launches as tables and as JSON: what `measure`, `list`, `show`, pages and notebooks show."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from paceline.analyse.groups import LaunchGroup, doubt_lines, grouped
@@ -9,30 +9,22 @@ from paceline.report.numbers import Ranged
 from paceline.report.table import Cell, Column, Table
 from paceline.store import Launch, Status
 
+Shown = Callable[[Launch], Cell]
+"""What a column shows of a launch."""
+
 COLOCATED = "co-located"
 """Processes that ran at once without communication, in one word."""
 
 
 def throughput_table(groups: Sequence[LaunchGroup]) -> Table:
     """One row per configuration: samples per second and seconds per step over launches."""
-    return Table(
-        columns=(
-            Column("configuration"),
-            Column("launches", decimals=0),
-            Column("throughput", "samples/s"),
-            Column("step", "ms", scale=1e3),
-            Column("wall/CPU", decimals=2),
-        ),
-        rows=tuple(
-            (
-                group.words,
-                float(group.throughput.launches),
-                Ranged.of(group.throughput),
-                Ranged.of(group.step),
-                group.wall_over_cpu,
-            )
-            for group in groups
-        ),
+    return Table.of(
+        groups,
+        (Column("configuration"), lambda group: group.words),
+        (Column("launches", decimals=0), lambda group: float(group.throughput.launches)),
+        (Column("throughput", "samples/s"), lambda group: Ranged.of(group.throughput)),
+        (Column("step", "ms", scale=1e3), lambda group: Ranged.of(group.step)),
+        (Column("wall/CPU", decimals=2), lambda group: group.wall_over_cpu),
         note="± is the 95 % interval of the mean over launches (Student's t); all processes "
         "together, steps of the slowest process, warm-up left out.",
     )
@@ -40,43 +32,32 @@ def throughput_table(groups: Sequence[LaunchGroup]) -> Table:
 
 def launch_table(launches: Sequence[Launch], note: str = "", *, of_one_study: bool) -> Table:
     """One row per launch; those ``of_one_study`` share a model and show their CPU time."""
-    mixed = len({launch.framework for launch in launches}) > 1
-    rows: list[tuple[Cell, ...]] = []
-    for launch in launches:
-        done = launch.status is Status.FINISHED
-        reason = f": {launch.outcome.reason}" if of_one_study and not done else ""
-        kind = f"{launch.status}{reason}"
-        rates = [throughput(launch), mean_step_seconds(launch)] if done else [None, None]
-        last = [wall_over_cpu(launch) if done else None] if of_one_study else []
-        what = [] if of_one_study else [launch.study, launch.model]
-        who = [launch.framework] if mixed else []
-        size = [] if of_one_study else [float(launch.batch_per_rank)]
-        rows.append(
-            (
-                launch.id,
-                *what,
-                *who,
-                float(launch.world_size),
-                *size,
-                launch_kind(launch),
-                kind,
-                *rates,
-                *last,
-            )
-        )
-    columns = (
-        Column("launch"),
-        *(() if of_one_study else (Column("study"), Column("model"))),
-        *((Column("framework"),) if mixed else ()),
-        Column("processes", decimals=0),
-        *(() if of_one_study else (Column("batch", decimals=0),)),
-        Column("kind"),
-        Column("status"),
-        Column("samples/s"),
-        Column("step", "ms", scale=1e3),
-        *((Column("wall/CPU", decimals=2),) if of_one_study else ()),
-    )
-    return Table(columns, tuple(rows), note=note)
+
+    def if_done(figure: Callable[[Launch], float]) -> Shown:
+        return lambda one: figure(one) if one.status is Status.FINISHED else None
+
+    def status(one: Launch) -> str:
+        failed = of_one_study and one.status is not Status.FINISHED
+        return f"{one.status}: {one.outcome.reason}" if failed else str(one.status)
+
+    columns: list[tuple[Column, Shown]] = [(Column("launch"), lambda one: one.id)]
+    if not of_one_study:
+        columns.append((Column("study"), lambda one: one.study))
+        columns.append((Column("model"), lambda one: one.model))
+    if len({launch.framework for launch in launches}) > 1:
+        columns.append((Column("framework"), lambda one: one.framework))
+    columns.append((Column("processes", decimals=0), lambda one: float(one.world_size)))
+    if not of_one_study:
+        columns.append((Column("batch", decimals=0), lambda one: float(one.batch_per_rank)))
+    columns += [
+        (Column("kind"), launch_kind),
+        (Column("status"), status),
+        (Column("samples/s"), if_done(throughput)),
+        (Column("step", "ms", scale=1e3), if_done(mean_step_seconds)),
+    ]
+    if of_one_study:
+        columns.append((Column("wall/CPU", decimals=2), if_done(wall_over_cpu)))
+    return Table.of(launches, *columns, note=note)
 
 
 def launch_kind(launch: Launch) -> str:

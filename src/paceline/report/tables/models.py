@@ -1,6 +1,6 @@
 """A costed model as a table for the terminal and as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from paceline.report.table import Align, Column, Table
@@ -10,7 +10,7 @@ from paceline.workload import zoo
 from paceline.workload.capture import capture_notes, unknown_operations
 from paceline.workload.cost import GROWING_QUANTITIES, GraphCost, LayerCost, Shape
 from paceline.workload.graph import Graph
-from paceline.workload.ops.base import describe
+from paceline.workload.ops.sizes import describe
 from paceline.workload.precision import precision as find_precision
 from paceline.workload.summary import LayerGroup, grouped_layers, single_layers
 
@@ -37,57 +37,50 @@ def model_facts(name: str) -> dict[str, Any]:
 
 def model_table(models: Sequence[dict[str, Any]]) -> Table:
     """One row per network of the zoo."""
-    columns = (
-        Column("model"),
-        Column("family"),
-        Column("parameters", align=Align.RIGHT),
-        Column("sample"),
-        Column("forward", align=Align.RIGHT),
-        Column("training", align=Align.RIGHT),
+
+    def flops(title: str) -> tuple[Column, Callable[[dict[str, Any]], str]]:
+        column = Column(title, align=Align.RIGHT)
+        return column, lambda model: format_flops(model[f"{title}_flops_per_sample"])
+
+    return Table.of(
+        models,
+        (Column("model"), lambda model: model["name"]),
+        (Column("family"), lambda model: model["family"]),
+        (Column("parameters", align=Align.RIGHT), lambda model: f"{model['parameters']:,}"),
+        (Column("sample"), _sample),
+        flops("forward"),
+        flops("training"),
+        note="FLOP are of one sample; training is forward and backward.",
     )
-    rows = tuple(
-        (
-            model["name"],
-            model["family"],
-            f"{model['parameters']:,}",
-            _sample(model),
-            format_flops(model["forward_flops_per_sample"]),
-            format_flops(model["training_flops_per_sample"]),
-        )
-        for model in models
-    )
-    return Table(columns, rows, note="FLOP are of one sample; training is forward and backward.")
 
 
 def layer_table(title: str, groups: Sequence[LayerGroup]) -> Table:
     """One row per group: shapes, parameters, arithmetic, what is kept, and a bar of its size."""
     shown = [group for group in groups if _costs_something(group)]
     largest = max((_parameters(group) for group in shown), default=0)
-    columns = (
-        Column("layer"),
-        Column("kind"),
-        Column("output"),
-        Column("parameters", align=Align.RIGHT),
-        Column("forward", align=Align.RIGHT),
-        Column("backward", align=Align.RIGHT),
-        Column("kept", align=Align.RIGHT),
-        Column("size", align=Align.LEFT),
+
+    def total(
+        title: str, name: str, words: Callable[[float], str]
+    ) -> tuple[Column, Callable[[LayerGroup], str]]:
+        def cell(group: LayerGroup) -> str:
+            amount = float(group.total(lambda layer: getattr(layer, name)))
+            return words(amount) if amount else ""
+
+        return Column(title, align=Align.RIGHT), cell
+
+    return Table.of(
+        shown,
+        (Column("layer"), lambda group: group.name),
+        (Column("kind"), lambda group: group.kind),
+        (Column("output"), lambda group: _shape(group.output.output_shape)),
+        total("parameters", "parameters", format_count),
+        total("forward", "forward_flops", format_flops),
+        total("backward", "backward_flops", format_flops),
+        total("kept", "activation_bytes", format_bytes),
+        (Column("size", align=Align.LEFT), lambda group: _bar(_parameters(group), largest)),
+        title=title,
+        note="Views cost nothing and are not shown." if len(groups) > len(shown) else "",
     )
-    rows = tuple(
-        (
-            group.name,
-            group.kind,
-            _shape(group.output.output_shape),
-            format_count(_parameters(group)) if _parameters(group) else "",
-            _flops(group, "forward_flops"),
-            _flops(group, "backward_flops"),
-            _kept(group),
-            _bar(_parameters(group), largest),
-        )
-        for group in shown
-    )
-    hidden = len(groups) > len(shown)
-    return Table(columns, rows, title, "Views cost nothing and are not shown." if hidden else "")
 
 
 def inspected_parts(
@@ -167,16 +160,6 @@ def _bar(value: float, largest: float) -> str:
 
 def _parameters(group: LayerGroup) -> float:
     return float(group.total(lambda layer: layer.parameters))
-
-
-def _flops(group: LayerGroup, name: str) -> str:
-    count = float(group.total(lambda layer: getattr(layer, name)))
-    return format_flops(count) if count else ""
-
-
-def _kept(group: LayerGroup) -> str:
-    size = float(group.total(lambda layer: layer.activation_bytes))
-    return format_bytes(size) if size else ""
 
 
 def _shape(shape: Shape) -> str:

@@ -23,28 +23,15 @@ def per_layer_table(plan: PerLayerPlan, title: str) -> Table:
     rows = _rows(plan)
     slowest = max(max(row["data_seconds"], row["model_seconds"]) for row in rows)
     scale, unit = seconds_unit(slowest)
-    return Table(
-        columns=(
-            Column("from layer"),
-            Column("layers", decimals=0),
-            Column("weights", "MB", scale=1e-6, decimals=1),
-            Column("gathered", "MB", scale=1e-6, decimals=1),
-            Column("data", unit, scale=scale),
-            Column("model", unit, scale=scale),
-            Column("chosen"),
-        ),
-        rows=tuple(
-            (
-                row["first_layer"],
-                float(row["layers"]),
-                row["gradient_bytes"],
-                row["gathered_bytes"],
-                row["data_seconds"],
-                row["model_seconds"],
-                row["way"],
-            )
-            for row in rows
-        ),
+    return Table.of(
+        rows,
+        (Column("from layer"), lambda row: row["first_layer"]),
+        (Column("layers", decimals=0), lambda row: row["layers"]),
+        (Column("weights", "MB", scale=1e-6, decimals=1), lambda row: row["gradient_bytes"]),
+        (Column("gathered", "MB", scale=1e-6, decimals=1), lambda row: row["gathered_bytes"]),
+        (Column("data", unit, scale=scale), lambda row: row["data_seconds"]),
+        (Column("model", unit, scale=scale), lambda row: row["model_seconds"]),
+        (Column("chosen"), lambda row: row["way"]),
         title=title,
         note="data, model: computing and messages of a part if nothing overlapped, without update. "
         "gathered: input of all samples, which model parallelism exchanges forward and backward.",

@@ -26,32 +26,20 @@ def notes_of(predictions: Sequence[Prediction]) -> list[str]:
 def prediction_table(predictions: Sequence[Prediction]) -> Table:
     """One row per place."""
     first = predictions[0]
-    return Table(
-        columns=(
-            Column("place"),
-            Column("plan"),
+    return Table.of(
+        predictions,
+        (Column("place"), lambda p: f"{p.cluster.nodes}x{p.cluster.devices_per_node}"),
+        (Column("plan"), lambda p: p.plan.label),
+        (
             Column("throughput", "samples/s"),
-            Column("efficiency", "%", scale=100.0, decimals=0),
-            Column("step", "ms", scale=1e3),
-            Column("compute", "ms", scale=1e3),
-            Column("exposed comm.", "ms", scale=1e3),
-            Column("memory", "GB", scale=1e-9, decimals=1),
-            Column("bound by"),
+            lambda p: Ranged(p.samples_per_second, *p.samples_per_second_interval),
         ),
-        rows=tuple(
-            (
-                f"{p.cluster.nodes}x{p.cluster.devices_per_node}",
-                p.plan.label,
-                Ranged(p.samples_per_second, *p.samples_per_second_interval),
-                p.efficiency,
-                p.step_seconds,
-                p.compute_seconds,
-                p.exposed_communication_seconds,
-                float(p.memory.total_bytes),
-                p.bound_by if p.fits is not False else "does NOT fit",
-            )
-            for p in predictions
-        ),
+        (Column("efficiency", "%", scale=100.0, decimals=0), lambda p: p.efficiency),
+        (Column("step", "ms", scale=1e3), lambda p: p.step_seconds),
+        (Column("compute", "ms", scale=1e3), lambda p: p.compute_seconds),
+        (Column("exposed comm.", "ms", scale=1e3), lambda p: p.exposed_communication_seconds),
+        (Column("memory", "GB", scale=1e-9, decimals=1), lambda p: float(p.memory.total_bytes)),
+        (Column("bound by"), lambda p: p.bound_by if p.fits is not False else "does NOT fit"),
         title=f"{first.workload.graph.name}, batch {first.workload.batch} per replica, "
         f"{first.workload.precision} on {first.cluster.name}, {first.framework}",
         note="± is a 90 % interval. Efficiency is against every device spending all its time on "
@@ -65,25 +53,14 @@ def whatif_table(found: Sequence[WhatIf], kind: str) -> Table:
         "resource": "If a resource were faster (free: the most any improvement of it can give)",
         "optimisation": "If the plan were another one",
     }[kind]
-    return Table(
-        columns=(
-            Column("change"),
-            Column("step", "ms", scale=1e3),
-            Column("saved", "ms", scale=1e3, signed=True),
-            Column("speed-up", decimals=2),
-            Column("fits"),
-        ),
-        rows=tuple(
-            (
-                item.change,
-                item.step_seconds,
-                item.saved_seconds,
-                item.speed_up,
-                {True: "yes", False: "NO", None: "unknown"}[item.fits],
-            )
-            for item in found
-            if item.kind == kind
-        ),
+    fits = {True: "yes", False: "NO", None: "unknown"}
+    return Table.of(
+        (item for item in found if item.kind == kind),
+        (Column("change"), lambda item: item.change),
+        (Column("step", "ms", scale=1e3), lambda item: item.step_seconds),
+        (Column("saved", "ms", scale=1e3, signed=True), lambda item: item.saved_seconds),
+        (Column("speed-up", decimals=2), lambda item: item.speed_up),
+        (Column("fits"), lambda item: fits[item.fits]),
         title=title,
     )
 

@@ -43,21 +43,14 @@ def profile_words(profile: MachineProfile, ranks: int) -> str:
 
 
 def _all_reduce_table(ranks: int, curve: tuple[CollectivePoint, ...]) -> Table:
-    return Table(
-        (
-            Column(f"all-reduce, {ranks} ranks"),
-            Column("median", "us", scale=1e6),
-            Column("quartiles", "us"),
-            Column("GB/s", scale=1e-9, decimals=2),
-        ),
-        tuple(
-            (
-                format_bytes(point.size_bytes),
-                point.seconds,
-                f"{point.lower_quartile_seconds * 1e6:,.0f} .. "
-                f"{point.upper_quartile_seconds * 1e6:,.0f}",
-                point.size_bytes / point.seconds,
-            )
-            for point in curve
-        ),
+    def quartiles(point: CollectivePoint) -> str:
+        ends = (point.lower_quartile_seconds, point.upper_quartile_seconds)
+        return " .. ".join(f"{seconds * 1e6:,.0f}" for seconds in ends)
+
+    return Table.of(
+        curve,
+        (Column(f"all-reduce, {ranks} ranks"), lambda point: format_bytes(point.size_bytes)),
+        (Column("median", "us", scale=1e6), lambda point: point.seconds),
+        (Column("quartiles", "us"), quartiles),
+        (Column("GB/s", scale=1e-9, decimals=2), lambda point: point.size_bytes / point.seconds),
     )

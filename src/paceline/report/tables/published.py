@@ -11,36 +11,20 @@ from paceline.report.table import Column, Table
 
 def published_table(rows: Sequence[Measurement], chosen: int) -> Table:
     """The rows that are shown of those ``chosen``."""
-    columns = (
-        "id",
-        "framework",
-        "model",
-        "prec.",
-        "device",
-        "nodes x dev.",
-        "batch",
-        "rate",
-        "per s",
-    )
-    cells = []
-    for row in rows:
-        what = row.configuration
-        cells.append(
-            (
-                what.id,
-                what.framework,
-                what.model,
-                what.precision,
-                what.device,
-                f"{what.nodes}x{what.devices_per_node}",
-                f"{what.global_batch:g}",
-                f"{row.throughput:.5g}",
-                what.throughput_unit,
-            )
-        )
     more = f"; {len(rows)} shown, --limit or --export for more" if len(rows) < chosen else ""
-    note = f"{chosen} rows chosen{more}. Batch and rate are those of the whole job."
-    return Table(tuple(Column(name) for name in columns), tuple(cells), note=note)
+    return Table.of(
+        ((row.configuration, row.throughput) for row in rows),
+        (Column("id"), lambda row: row[0].id),
+        (Column("framework"), lambda row: row[0].framework),
+        (Column("model"), lambda row: row[0].model),
+        (Column("prec."), lambda row: row[0].precision),
+        (Column("device"), lambda row: row[0].device),
+        (Column("nodes x dev."), lambda row: f"{row[0].nodes}x{row[0].devices_per_node}"),
+        (Column("batch"), lambda row: f"{row[0].global_batch:g}"),
+        (Column("rate"), lambda row: f"{row[1]:.5g}"),
+        (Column("per s"), lambda row: row[0].throughput_unit),
+        note=f"{chosen} rows chosen{more}. Batch and rate are those of the whole job.",
+    )
 
 
 def sources_table(sources: Sequence[Source]) -> Table:

@@ -19,26 +19,14 @@ def parity_table(parity: ParityTable) -> Table:
     )
     if parity.without_dropout:
         note += " Dropout left out: masks differ by framework."
-    return Table(
-        columns=(
-            Column("framework"),
-            Column("parameters", decimals=0),
-            Column("first loss", decimals=6),
-            Column("last loss", decimals=6),
-            Column("difference"),
-            Column("same training"),
-        ),
-        rows=tuple(
-            (
-                row.framework,
-                None if row.parameters is None else float(row.parameters),
-                row.losses[0] if row.losses else None,
-                row.losses[-1] if row.losses else None,
-                f"{row.difference:.0e}" if row.losses else "-",
-                "no" if row.reason else "yes",
-            )
-            for row in parity.rows
-        ),
+    return Table.of(
+        parity.rows,
+        (Column("framework"), lambda row: row.framework),
+        (Column("parameters", decimals=0), lambda row: row.parameters),
+        (Column("first loss", decimals=6), lambda row: row.losses[0] if row.losses else None),
+        (Column("last loss", decimals=6), lambda row: row.losses[-1] if row.losses else None),
+        (Column("difference"), lambda row: f"{row.difference:.0e}" if row.losses else "-"),
+        (Column("same training"), lambda row: "no" if row.reason else "yes"),
         title=f"Parity on {parity.model}",
         note=note,
     )
@@ -52,28 +40,16 @@ def left_out_lines(parity: ParityTable) -> list[str]:
 def ranking_table(processes: int, ranking: Ranking) -> Table:
     """Frameworks from fastest to slowest on one number of processes."""
     best = ranking.groups[0].throughput.mean
-    return Table(
-        columns=(
-            Column("rank", decimals=0),
-            Column("framework"),
-            Column("throughput", "samples/s"),
-            Column("step", "ms", scale=1e3),
-            Column("of best", decimals=2),
-            Column("tied with"),
-        ),
-        rows=tuple(
-            (
-                float(ranking.place(name)),
-                name,
-                Ranged.of(group.throughput),
-                Ranged.of(group.step),
-                group.throughput.mean / best,
-                ", ".join(ranking.tied_with(name)) or "none",
-            )
-            for name, group in zip(ranking.names, ranking.groups, strict=True)
-        ),
+    return Table.of(
+        zip(ranking.names, ranking.groups, strict=True),
+        (Column("rank", decimals=0), lambda one: ranking.place(one[0])),
+        (Column("framework"), lambda one: one[0]),
+        (Column("throughput", "samples/s"), lambda one: Ranged.of(one[1].throughput)),
+        (Column("step", "ms", scale=1e3), lambda one: Ranged.of(one[1].step)),
+        (Column("of best", decimals=2), lambda one: one[1].throughput.mean / best),
+        (Column("tied with"), lambda one: ", ".join(ranking.tied_with(one[0])) or "none"),
         title=_processes(processes),
-        note="± is the 95 % interval over launches. Tied: not told apart by t tests over launches "
+        note="± is the 95 % interval over launches. Tied: no difference by t tests over launches "
         "(Holm's correction, 5 %); the rank counts those that are surely faster.",
     )
 

@@ -1,13 +1,8 @@
 """The vocabulary of layer graphs: one frozen dataclass per kind of operation."""
 
 from paceline.workload.ops.adaptive import AdaptiveCrossEntropy, AdaptiveEmbedding
-from paceline.workload.ops.attention import (
-    AdditiveAttention,
-    Attention,
-    RelativeAttention,
-    Rotary,
-)
-from paceline.workload.ops.base import OPS, Kept, Op, Traffic, Work, register
+from paceline.workload.ops.attention import AdditiveAttention, Attention, RelativeAttention, Rotary
+from paceline.workload.ops.base import OPS, Op, operation
 from paceline.workload.ops.convolution import Convolution
 from paceline.workload.ops.dense import ClassToken, Embedding, Linear, PositionEmbedding
 from paceline.workload.ops.experts import MixtureOfExperts
@@ -48,6 +43,7 @@ from paceline.workload.ops.shaping import (
     Slice,
     Transpose,
 )
+from paceline.workload.ops.work import Kept, Traffic, Work
 
 __all__ = [
     "OPS",
@@ -102,5 +98,5 @@ __all__ = [
     "Upsample",
     "WeightedSum",
     "Work",
-    "register",
+    "operation",
 ]

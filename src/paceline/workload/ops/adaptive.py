@@ -8,27 +8,18 @@ tokens in each cluster is taken from Zipf's law.
 import itertools
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Shape
-from paceline.workload.ops.base import (
-    FLOAT32_BYTES,
-    INDEX_BYTES,
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
     describe,
     elements,
     fixed_dimension,
-    register,
     require_positive,
     same_shape,
 )
+from paceline.workload.ops.work import FLOAT32_BYTES, INDEX_BYTES, Kept, Traffic, Work
 
 _EULER = 0.5772156649015329
 
@@ -71,12 +62,9 @@ class _Clusters(Op):
         return shapes
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("adaptive_embedding")
 class AdaptiveEmbedding(_Clusters):
     """A row for each index, ``shrink`` times narrower from cluster to cluster."""
-
-    kind: ClassVar[str] = "adaptive_embedding"
 
     def output(self, inputs: Shapes) -> Shape:
         """The shape of the indices with the width appended."""
@@ -107,18 +95,13 @@ class AdaptiveEmbedding(_Clusters):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("adaptive_cross_entropy", inputs=2)
 class AdaptiveCrossEntropy(_Clusters):
     """Cross entropy over the clusters: all tokens score the head, rare words also their own.
 
     The first cluster has a projection of its own; rows and other projections may be shared
     with an `AdaptiveEmbedding`.
     """
-
-    kind: ClassVar[str] = "adaptive_cross_entropy"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = 2
 
     def output(self, inputs: Shapes) -> Shape:
         """A single number."""

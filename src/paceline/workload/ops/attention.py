@@ -1,48 +1,39 @@
 """Attention: scaled dot products, with relative positions, and the additive kind."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
+
+import numpy as np
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Number, Shape
-from paceline.workload.ops.base import (
-    FLOAT32_BYTES,
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
     describe,
     differs,
     elements,
     fixed_dimension,
-    register,
     require_positive,
 )
+from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
 # Passes over the matrix of scores where it is written to memory. Forward: scores out,
 # softmax in and out, product with the values in. Backward: their gradients likewise, and the
 # probabilities twice.
 _SCORE_PASSES_FORWARD = 4
 _SCORE_PASSES_BACKWARD = 7
+# Side of the tiles in which fused kernels compute scores: those on the diagonal count whole.
+_TILE = 128
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("attention", inputs=3)
 class Attention(Op):
     """Softmax attention of queries over keys and values, each tokens x (heads * head_dim).
 
     ``kv_heads`` below ``heads`` is grouped-query attention. The whole square of scores is
     counted even if ``causal`` hides half of it, and backward counts the four products of the
-    gradient (as PyTorch's counter does for unfused attention), not the scores a fused kernel
-    computes again. ``fused`` kernels never write the scores to memory.
+    gradient (as PyTorch's counter does for unfused attention). ``fused`` kernels never write the
+    scores to memory: they skip tiles that the mask hides, and compute scores again in backward.
     """
-
-    kind: ClassVar[str] = "attention"
-    least_inputs: ClassVar[int] = 3
-    most_inputs: ClassVar[int | None] = 3
 
     heads: int
     kv_heads: int
@@ -78,6 +69,11 @@ class Attention(Op):
         else:
             kept = Kept((0, 1, 2), elements=scores)
         forward, backward = dot_products(queries, keys, self.head_dim, self.heads)
+        if self.fused:
+            seen = np.minimum(1.0, (keys + _TILE) / (2.0 * keys)) if self.causal else 1.0
+            forward = tuple(replace(product, executed=seen) for product in forward)
+            again = seen * (1.0 + 1.0 / len(backward))
+            backward = tuple(replace(product, executed=again) for product in backward)
         return Work(
             forward=forward,
             input_gradient=backward if needs_input_gradient else (),
@@ -87,18 +83,13 @@ class Attention(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("relative_attention", inputs=3)
 class RelativeAttention(Op):
     """Attention with relative positions over a memory and the segment (Transformer-XL).
 
     Every head also scores the queries against projected positions, so there are three products
     forward. The projection of the positions does not grow with the batch.
     """
-
-    kind: ClassVar[str] = "relative_attention"
-    least_inputs: ClassVar[int] = 3
-    most_inputs: ClassVar[int | None] = 3
 
     heads: int
     head_dim: int
@@ -144,17 +135,12 @@ class RelativeAttention(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("additive_attention", inputs=2)
 class AdditiveAttention(Op):
     """Bahdanau's attention, normalised: scores are v . tanh(query + key) (GNMT).
 
     Every sum of a query and a key is written to memory, ``width`` values per pair.
     """
-
-    kind: ClassVar[str] = "additive_attention"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = 2
 
     width: int
 
@@ -208,12 +194,9 @@ class AdditiveAttention(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("rotary")
 class Rotary(Op):
     """Turns pairs of features of each head by an angle that grows with the position."""
-
-    kind: ClassVar[str] = "rotary"
 
     head_dim: int
 

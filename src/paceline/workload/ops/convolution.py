@@ -1,30 +1,16 @@
 """Convolutions of one to three dimensions, plain, grouped, dilated and transposed."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Number, Shape
-from paceline.workload.ops.base import (
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
-    describe,
-    elements,
-    fixed_dimension,
-    register,
-    require_positive,
-)
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import describe, elements, fixed_dimension, require_positive
 from paceline.workload.ops.windows import check_window, check_windows_fit, window_positions
+from paceline.workload.ops.work import Kept, Traffic, Work
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("conv")
 class Convolution(Op):
     """``out_channels`` filters over an input of channels x 1..3 spatial dimensions.
 
@@ -32,8 +18,6 @@ class Convolution(Op):
     GEMM(out, P, K), the weight gradient GEMM(out, K, P), the input gradient GEMM(K, P, out),
     each once per group. An implementation through im2col moves K * P further elements.
     """
-
-    kind: ClassVar[str] = "conv"
 
     out_channels: int
     kernel: tuple[int, ...]

@@ -1,35 +1,22 @@
 """Layers whose weights meet every token: linear maps, embeddings, learned positions."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from paceline.errors import InputError
 from paceline.workload.cost import Affine, Gemm, Shape
-from paceline.workload.ops.base import (
-    INDEX_BYTES,
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
     describe,
     elements,
     exceeds,
     fixed_dimension,
-    register,
     require_positive,
     require_rank,
 )
+from paceline.workload.ops.work import INDEX_BYTES, Kept, Traffic, Work
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("linear")
 class Linear(Op):
     """A matrix applied to the last dimension of every row."""
-
-    kind: ClassVar[str] = "linear"
 
     out_features: int
     bias: bool = True
@@ -69,16 +56,13 @@ class Linear(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("embedding")
 class Embedding(Op):
     """A row of a table for each index.
 
     Its gradient is dense, the whole table is written and exchanged, unless it is ``sparse``:
     then it is the rows that were looked up, a row for each index.
     """
-
-    kind: ClassVar[str] = "embedding"
 
     vocabulary: int
     width: int
@@ -116,12 +100,9 @@ class Embedding(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("position_embedding")
 class PositionEmbedding(Op):
     """Adds one learned row per position to each token, for at most ``length`` positions."""
-
-    kind: ClassVar[str] = "position_embedding"
 
     length: int
 
@@ -153,12 +134,9 @@ class PositionEmbedding(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("class_token")
 class ClassToken(Op):
     """Puts one learned token before the tokens of every sample."""
-
-    kind: ClassVar[str] = "class_token"
 
     def output(self, inputs: Shapes) -> Shape:
         """One position more."""

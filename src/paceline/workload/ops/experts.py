@@ -1,36 +1,19 @@
 """Mixtures of experts: many feed-forward networks of which each token uses a few."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Number, Shape
-from paceline.workload.ops.base import (
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
-    describe,
-    elements,
-    fixed_dimension,
-    register,
-    require_positive,
-)
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import describe, elements, fixed_dimension, require_positive
+from paceline.workload.ops.work import Kept, Traffic, Work
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("moe")
 class MixtureOfExperts(Op):
     """A router that sends each token to ``top_k`` of ``experts`` networks of width ``hidden``.
 
     Gated experts compute down(silu(gate(x)) * up(x)), others down(gelu(up(x))), without
     biases. Tokens are taken to spread evenly; every expert's weights are read in every step.
     """
-
-    kind: ClassVar[str] = "moe"
 
     experts: int
     top_k: int

@@ -1,38 +1,18 @@
 """Losses: what a network is trained on, reduced to one number."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from paceline.errors import InputError
 from paceline.workload.cost import Shape
-from paceline.workload.ops.base import (
-    FLOAT32_BYTES,
-    INDEX_BYTES,
-    Kept,
-    Op,
-    Shapes,
-    Traffic,
-    Work,
-    describe,
-    elements,
-    exceeds,
-    register,
-    require_rank,
-    same_shape,
-)
+from paceline.workload.ops.base import Op, Shapes, operation
+from paceline.workload.ops.sizes import describe, elements, exceeds, require_rank, same_shape
+from paceline.workload.ops.work import FLOAT32_BYTES, INDEX_BYTES, Kept, Traffic, Work
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("cross_entropy", inputs=2)
 class CrossEntropy(Op):
     """Mean cross entropy of scores (classes in the last dimension) against integer targets.
 
     Runs in 32 bits whatever the precision.
     """
-
-    kind: ClassVar[str] = "cross_entropy"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = 2
 
     def output(self, inputs: Shapes) -> Shape:
         """A single number."""
@@ -56,15 +36,12 @@ class CrossEntropy(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("focal_loss")
 class FocalLoss(CrossEntropy):
     """Mean focal loss (Lin et al. 2017) of the sigmoid of each score against integer targets.
 
     A score is wanted to be one for its target and zero for all other classes.
     """
-
-    kind: ClassVar[str] = "focal_loss"
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Keeps the scores, and in 32 bits their probabilities."""
@@ -77,13 +54,9 @@ class FocalLoss(CrossEntropy):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("weighted_sum", inputs=(1, None))
 class WeightedSum(Op):
     """Weighted sum of single numbers: the losses of a network with auxiliary heads."""
-
-    kind: ClassVar[str] = "weighted_sum"
-    most_inputs: ClassVar[int | None] = None
 
     weights: tuple[float, ...]
 
@@ -103,14 +76,9 @@ class WeightedSum(Op):
 _FUNCTIONS = ("smooth_l1", "binary_cross_entropy", "squared_error")
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("elementwise_loss", inputs=2)
 class ElementwiseLoss(Op):
     """Mean over all elements of a function of prediction and target."""
-
-    kind: ClassVar[str] = "elementwise_loss"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = 2
 
     function: str
 
@@ -134,17 +102,12 @@ class ElementwiseLoss(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("ctc_loss", inputs=2)
 class CtcLoss(Op):
     """Connectionist temporal classification: frames x classes against a shorter list of labels.
 
     Class 0 is the blank. Runs in 32 bits whatever the precision.
     """
-
-    kind: ClassVar[str] = "ctc_loss"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = 2
 
     def output(self, inputs: Shapes) -> Shape:
         """A single number."""

@@ -1,26 +1,16 @@
 """Normalisations: memory-bound layers that read their input twice."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from paceline.errors import InputError
 from paceline.workload.cost import Number, Shape
-from paceline.workload.ops.base import (
-    FLOAT32_BYTES,
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
     describe,
     elements,
     fixed_dimension,
-    register,
     require_positive,
     require_rank,
 )
+from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
 # Statistics first, then the values: x twice in, y out. Backward needs two reductions over x
 # and the gradient before it can write: both twice in, one out.
@@ -38,12 +28,9 @@ def _norm_work(size: Number, weights: int, kept: Kept) -> Work:
     )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("batch_norm")
 class BatchNorm(Op):
     """Normalises each channel over the batch and its positions, with scale and shift."""
-
-    kind: ClassVar[str] = "batch_norm"
 
     def output(self, inputs: Shapes) -> Shape:
         """As the input."""
@@ -62,12 +49,9 @@ class BatchNorm(Op):
         return _norm_work(elements(inputs[0]), 2 * channels, kept)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("frozen_batch_norm")
 class FrozenBatchNorm(Op):
     """Scales and shifts each channel by constants of pre-training: nothing is trained."""
-
-    kind: ClassVar[str] = "frozen_batch_norm"
 
     def output(self, inputs: Shapes) -> Shape:
         """As the input."""
@@ -80,12 +64,9 @@ class FrozenBatchNorm(Op):
         return Work(forward_traffic=moved, backward_traffic=moved)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("group_norm")
 class GroupNorm(Op):
     """Normalises each of ``groups`` groups of channels within a sample."""
-
-    kind: ClassVar[str] = "group_norm"
 
     groups: int
 
@@ -112,12 +93,9 @@ class GroupNorm(Op):
         return _norm_work(elements(inputs[0]), weights, kept)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("layer_norm")
 class LayerNorm(Op):
     """Normalises the last dimension of each row, with scale and, if ``bias``, shift."""
-
-    kind: ClassVar[str] = "layer_norm"
 
     bias: bool = True
 
@@ -139,12 +117,9 @@ class LayerNorm(Op):
         return _norm_work(elements(inputs[0]), weights, kept)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("rms_norm")
 class RmsNorm(Op):
     """Divides each row by its root mean square, then scales it."""
-
-    kind: ClassVar[str] = "rms_norm"
 
     def output(self, inputs: Shapes) -> Shape:
         """As the input."""
@@ -162,12 +137,9 @@ class RmsNorm(Op):
         return _norm_work(elements(inputs[0]), fixed_dimension(inputs[0], -1), kept)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("local_response_norm")
 class LocalResponseNorm(Op):
     """Divides each value by the energy of ``size`` neighbouring channels (AlexNet, GoogLeNet)."""
-
-    kind: ClassVar[str] = "local_response_norm"
 
     size: int
 

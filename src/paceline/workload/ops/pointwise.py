@@ -1,25 +1,11 @@
 """Operations on each element by itself: activations, sums, products, dropout."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from paceline.errors import InputError
 from paceline.naming import look_up
 from paceline.workload.cost import Shape
-from paceline.workload.ops.base import (
-    MASK_BYTES,
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    describe,
-    elements,
-    fixed_dimension,
-    register,
-    same_shape,
-)
+from paceline.workload.ops.base import Op, Parameters, Shapes, operation
+from paceline.workload.ops.sizes import describe, elements, fixed_dimension, same_shape
+from paceline.workload.ops.work import MASK_BYTES, Kept, Traffic, Work
 
 KEEPS_OUTPUT = {
     "relu": True,
@@ -37,22 +23,15 @@ KEEPS_OUTPUT = {
 """Every activation; whether its gradient is computed from its output (else from its input)."""
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("activation")
 class Activation(Op):
     """A function of each element (softmax: of the last dimension)."""
-
-    kind: ClassVar[str] = "activation"
 
     function: str
 
     def __post_init__(self) -> None:
         choices = f"one of {', '.join(KEEPS_OUTPUT)}"
         look_up("activation", self.function, KEEPS_OUTPUT, choices)
-
-    def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
-        return inputs[0]
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """One pass forward, one backward; keeps its output or its input."""
@@ -65,14 +44,9 @@ class Activation(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("add", inputs=(2, None))
 class Add(Op):
     """Sum of two or more equal shapes. Its gradient is the incoming one: nothing is moved."""
-
-    kind: ClassVar[str] = "add"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = None
 
     def output(self, inputs: Shapes) -> Shape:
         """As each input."""
@@ -84,14 +58,9 @@ class Add(Op):
         return Work(forward_traffic=Traffic((len(inputs) + 1) * elements(inputs[0])))
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("add_per_channel", inputs=2)
 class AddPerChannel(Op):
     """Adds the second input, one value per channel of the first, at all of its positions."""
-
-    kind: ClassVar[str] = "add_per_channel"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = 2
 
     def output(self, inputs: Shapes) -> Shape:
         """As the first input."""
@@ -112,14 +81,9 @@ class AddPerChannel(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("fused_sum", inputs=(2, None))
 class FusedSum(Op):
     """Sum of equal shapes with learned weights, made positive and to add up to one (BiFPN)."""
-
-    kind: ClassVar[str] = "fused_sum"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = None
 
     def output(self, inputs: Shapes) -> Shape:
         """As each input."""
@@ -140,16 +104,9 @@ class FusedSum(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("prelu")
 class Prelu(Op):
     """A rectifier with a learned slope below zero for each channel."""
-
-    kind: ClassVar[str] = "prelu"
-
-    def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
-        return inputs[0]
 
     def parameters(self, inputs: Shapes) -> Parameters:
         """The slope of each channel."""
@@ -166,14 +123,9 @@ class Prelu(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("multiply", inputs=2)
 class Multiply(Op):
     """Product of two inputs; the second may be one value per channel of the first."""
-
-    kind: ClassVar[str] = "multiply"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = 2
 
     def output(self, inputs: Shapes) -> Shape:
         """As the first input."""
@@ -195,12 +147,9 @@ class Multiply(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("dropout")
 class Dropout(Op):
     """Zeroes a share of the elements in training; does nothing at probability 0."""
-
-    kind: ClassVar[str] = "dropout"
 
     probability: float = 0.5
 
@@ -212,10 +161,6 @@ class Dropout(Op):
     def is_view(self) -> bool:
         """At probability 0 the input passes through."""
         return self.probability == 0
-
-    def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
-        return inputs[0]
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Keeps a mask of one byte per element."""

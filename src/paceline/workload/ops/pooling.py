@@ -1,23 +1,13 @@
 """Pools: windows reduced to their largest or mean value."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from paceline.errors import InputError
 from paceline.workload.cost import Shape
-from paceline.workload.ops.base import (
-    INDEX_BYTES,
-    Kept,
-    Op,
-    Shapes,
-    Traffic,
-    Work,
-    describe,
-    elements,
-    register,
-    require_rank,
-)
+from paceline.workload.ops.base import Op, Shapes, operation
+from paceline.workload.ops.sizes import describe, elements, require_rank
 from paceline.workload.ops.windows import check_window, check_windows_fit, window_positions
+from paceline.workload.ops.work import INDEX_BYTES, Kept, Traffic, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +32,9 @@ class _Pool(Op):
         return (shape[0], *sizes)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("max_pool")
 class MaxPool(_Pool):
     """The largest value of each window."""
-
-    kind: ClassVar[str] = "max_pool"
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Keeps its input and, in 8 bytes each, where the maxima were."""
@@ -57,12 +44,9 @@ class MaxPool(_Pool):
         return Work(forward_traffic=moved, backward_traffic=moved, kept=kept)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("avg_pool")
 class AveragePool(_Pool):
     """The mean of each window."""
-
-    kind: ClassVar[str] = "avg_pool"
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Keeps its input."""
@@ -70,12 +54,9 @@ class AveragePool(_Pool):
         return Work(forward_traffic=moved, backward_traffic=moved, kept=Kept(inputs=(0,)))
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("global_avg_pool")
 class GlobalAveragePool(Op):
     """The mean of each channel over all its positions."""
-
-    kind: ClassVar[str] = "global_avg_pool"
 
     def output(self, inputs: Shapes) -> Shape:
         """The channels alone."""

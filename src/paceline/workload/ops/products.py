@@ -1,32 +1,15 @@
 """Matrix products of values with values, without weights."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Shape
-from paceline.workload.ops.base import (
-    Kept,
-    Op,
-    Shapes,
-    Traffic,
-    Work,
-    describe,
-    differs,
-    elements,
-    register,
-    same_shape,
-)
+from paceline.workload.ops.base import Op, Shapes, operation
+from paceline.workload.ops.sizes import describe, differs, elements, same_shape
+from paceline.workload.ops.work import Kept, Traffic, Work
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("matrix_product", inputs=2)
 class MatrixProduct(Op):
     """Product of matrices in the last two dimensions, (m x k) (k x n), for all before them."""
-
-    kind: ClassVar[str] = "matrix_product"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = 2
 
     def output(self, inputs: Shapes) -> Shape:
         """The leading dimensions, then m x n."""
@@ -55,12 +38,9 @@ class MatrixProduct(Op):
         )
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("dot_interaction")
 class DotInteraction(Op):
     """Products of every feature vector with every earlier one, each pair once (DLRM)."""
-
-    kind: ClassVar[str] = "dot_interaction"
 
     def output(self, inputs: Shapes) -> Shape:
         """One number for each pair of the features x width that come in."""

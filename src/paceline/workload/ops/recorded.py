@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from paceline.workload.cost import Shape
-from paceline.workload.ops.base import Op, Parameters, Shapes, Work, register
+from paceline.workload.ops.base import Op, Parameters, Shapes, operation
+from paceline.workload.ops.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,7 @@ class UnknownOperation:
     bytes_share: float
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("recorded", inputs=(0, None))
 class Recorded(Op):
     """What a part of a captured module did in one training step, per sample and per step.
 
@@ -35,9 +35,6 @@ class Recorded(Op):
     one sample. The work holds whatever the gradients were when it was recorded.
     """
 
-    kind: ClassVar[str] = "recorded"
-    least_inputs: ClassVar[int] = 0
-    most_inputs: ClassVar[int | None] = None
     holds_gradient_sums: ClassVar[bool] = True
 
     behaves_like: str

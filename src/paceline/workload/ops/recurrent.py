@@ -1,32 +1,23 @@
 """Recurrent layers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Shape
-from paceline.workload.ops.base import (
-    Kept,
-    Op,
-    Parameters,
-    Shapes,
-    Traffic,
-    Work,
-    count_parameters,
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
     describe,
     elements,
     fixed_dimension,
-    register,
     require_positive,
     same_shape,
 )
+from paceline.workload.ops.work import Kept, Traffic, Work
 
 _GATES = 4
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("lstm", inputs=(1, 3))
 class Lstm(Op):
     """Long short-term memory over tokens x features, as PyTorch defines it (two biases).
 
@@ -34,9 +25,6 @@ class Lstm(Op):
     after the other: ``tokens`` small products in a row. A single layer in one direction may also
     read the hidden state and the cell that it starts from, else it starts from zeros.
     """
-
-    kind: ClassVar[str] = "lstm"
-    most_inputs: ClassVar[int | None] = 3
 
     hidden: int
     layers: int = 1

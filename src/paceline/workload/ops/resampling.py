@@ -1,32 +1,15 @@
 """Values of an image at other places: enlarged maps, and maps cut out of an image by boxes."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from paceline.errors import InputError
 from paceline.workload.cost import Shape
-from paceline.workload.ops.base import (
-    FLOAT32_BYTES,
-    Kept,
-    Op,
-    Shapes,
-    Traffic,
-    Work,
-    describe,
-    differs,
-    elements,
-    register,
-    require_positive,
-    require_rank,
-)
+from paceline.workload.ops.base import Op, Shapes, operation
+from paceline.workload.ops.sizes import describe, differs, elements, require_positive, require_rank
+from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("upsample")
 class Upsample(Op):
     """Repeats every value ``scale`` times along each dimension but the channels (nearest)."""
-
-    kind: ClassVar[str] = "upsample"
 
     scale: int = 2
 
@@ -45,8 +28,7 @@ class Upsample(Op):
         return Work(forward_traffic=moved, backward_traffic=moved)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("roi_align", inputs=(2, None))
 class RoiAlign(Op):
     """A map of ``size`` positions for each box, interpolated from feature maps (Mask R-CNN).
 
@@ -56,10 +38,6 @@ class RoiAlign(Op):
     rows x columns, so that a convolution with a kernel of one in the second dimension treats
     every box by itself.
     """
-
-    kind: ClassVar[str] = "roi_align"
-    least_inputs: ClassVar[int] = 2
-    most_inputs: ClassVar[int | None] = None
 
     size: tuple[int, int]
     samples: int = 2

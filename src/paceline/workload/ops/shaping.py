@@ -2,24 +2,20 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from paceline.errors import InputError
 from paceline.workload.cost import Number, Shape
-from paceline.workload.ops.base import (
-    Op,
-    Shapes,
-    Traffic,
-    Work,
+from paceline.workload.ops.base import Op, Shapes, operation
+from paceline.workload.ops.sizes import (
     describe,
     differs,
     elements,
     exceeds,
     fixed_dimension,
-    register,
     require_positive,
     require_rank,
 )
+from paceline.workload.ops.work import Traffic, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +30,9 @@ class _View(Op):
         return Work()
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("flatten")
 class Flatten(_View):
     """Joins all dimensions of a sample from ``start_axis`` on into one."""
-
-    kind: ClassVar[str] = "flatten"
 
     start_axis: int = 0
 
@@ -50,12 +43,9 @@ class Flatten(_View):
         return (*shape[: self.start_axis], elements(shape[self.start_axis :]))
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("reshape")
 class Reshape(_View):
     """Gives a sample another shape of as many elements; one size may be -1, the rest of them."""
-
-    kind: ClassVar[str] = "reshape"
 
     shape: tuple[int, ...]
 
@@ -76,12 +66,9 @@ class Reshape(_View):
         return result
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("transpose")
 class Transpose(_View):
     """Reorders the dimensions of a sample: result i is input ``axes[i]``."""
-
-    kind: ClassVar[str] = "transpose"
 
     axes: tuple[int, ...]
 
@@ -93,12 +80,9 @@ class Transpose(_View):
         return tuple(shape[axis] for axis in self.axes)
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("slice")
 class Slice(_View):
     """The part from ``start`` to before ``stop`` of one dimension."""
-
-    kind: ClassVar[str] = "slice"
 
     axis: int
     start: int
@@ -117,14 +101,9 @@ class Slice(_View):
         return (*shape[:axis], self.stop - self.start, *shape[axis + 1 :])
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("concat", inputs=(1, None))
 class Concatenate(Op):
-    """Inputs side by side along ``axis`` (0 is the channels)."""
-
-    kind: ClassVar[str] = "concat"
-    least_inputs: ClassVar[int] = 1
-    most_inputs: ClassVar[int | None] = None
+    """Inputs joined along ``axis`` (0 is the channels)."""
 
     axis: int = 0
 
@@ -154,16 +133,13 @@ class Concatenate(Op):
         return Work(forward_traffic=Traffic(2 * size))
 
 
-@register
-@dataclass(frozen=True, slots=True)
+@operation("pad_shortcut")
 class PadShortcut(Op):
     """The shortcut without weights of the CIFAR residual networks (option A).
 
     Takes every ``stride``-th position and pads with zero channels, as many before as after, up
     to ``out_channels``.
     """
-
-    kind: ClassVar[str] = "pad_shortcut"
 
     out_channels: int
     stride: int = 1

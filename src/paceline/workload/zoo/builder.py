@@ -195,7 +195,7 @@ class NetworkBuilder:
         return self.add_node(name, ops.Add(), *reads)
 
     def concat(self, name: str, reads: Sequence[str], axis: int = 0) -> str:
-        """Inputs side by side, by default along the channels."""
+        """Inputs joined, by default along the channels."""
         return self.add_node(name, ops.Concatenate(axis), *reads)
 
     def flatten(self, name: str, x: str, start_axis: int = 0) -> str:

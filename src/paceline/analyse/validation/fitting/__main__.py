@@ -8,14 +8,17 @@ the corrections are those that a refit would write.
 import argparse
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import paceline
 from paceline.analyse.validation.fitting.calibration import calibrated
+from paceline.analyse.validation.fitting.memory_errors import memory_error
 from paceline.analyse.validation.fitting.refit import refit
 from paceline.analyse.validation.fitting.statements import FILE as STATEMENTS
 from paceline.analyse.validation.fitting.statements import statements_bytes
-from paceline.analyse.validation.reference import reference_table
+from paceline.analyse.validation.hold_out import fitted_rows
+from paceline.analyse.validation.reference import layout_table
 from paceline.predictor.corrections.table import FILE, corrections_toml
 
 ROOT = Path(paceline.__file__).parent
@@ -31,8 +34,10 @@ def main() -> int:
     def say(text: str) -> None:
         print(f"{time.monotonic() - begun:6.1f} s  {text}", file=sys.stderr, flush=True)
 
-    rows = reference_table().measurements
+    rows = list(fitted_rows().values())
     model, paired, alone = refit(rows, say)
+    say("memory of layouts")
+    model = replace(model, memory=memory_error(layout_table().measurements))
     corrections, statements = ROOT.joinpath(*FILE), ROOT / "data" / "reference" / STATEMENTS
     before = corrections.read_text(encoding="utf-8") if corrections.exists() else ""
     if not check:

@@ -11,11 +11,10 @@ from paceline.analyse.validation.fitting.mixed_model import Columns
 from paceline.predictor.corrections.covariates import Covariates
 from paceline.predictor.corrections.hierarchy import Quantity
 from paceline.predictor.corrections.model import step_corrections
+from paceline.predictor.corrections.quantities import SMALL_MOVE
 from paceline.predictor.prepared import PreparedStep
 
 FloatArray = npt.NDArray[np.float64]
-_MOVE = 0.2
-"""How far a quantity is moved, on its own scale, to see what the step does."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ def statement(
     seconds = seconds_under(prepared, values)
     slopes, response = {}, math.log(measured_seconds / seconds)
     for quantity in quantities:
-        moved = {**values, quantity.name: values[quantity.name] + _MOVE}
-        slope = math.log(seconds_under(prepared, moved) / seconds) / _MOVE
+        moved = {**values, quantity.name: values[quantity.name] + SMALL_MOVE}
+        slope = math.log(seconds_under(prepared, moved) / seconds) / SMALL_MOVE
         slopes[quantity.name] = slope
         response += slope * values[quantity.name]
     return Statement(identifier, slopes, response)

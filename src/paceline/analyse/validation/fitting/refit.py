@@ -96,7 +96,7 @@ def refit(
         hierarchies,
         {KNOWN_WORK: ErrorRule(fit.noise), COLD: ErrorRule(computing.noise)},
         f"{len(paired.steps)} rows with baselines and {len(alone.steps)} alone of "
-        f"data/reference/measurements.csv.gz; {len(hierarchies)} constants and {effects} effects",
+        f"data/reference; {len(hierarchies)} constants and {effects} effects",
         frozenset(row_covariates(row).device for row in rows),
         frozenset(row_covariates(row).framework for row in rows),
         max(row.devices for row in rows),

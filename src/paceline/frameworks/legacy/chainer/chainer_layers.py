@@ -8,14 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import chainer.functions as F
-from layer_graph import TIED_ROWS, Node, batch_axis, weighted_sum
-from layer_settings import (
-    NORM_EPSILON,
-    NORM_NEW_SHARE,
-    RESPONSE_ALPHA,
-    RESPONSE_BETA,
-    RESPONSE_K,
-)
+from layer_graph import SHARED, TIED_ROWS, Node, batch_axis, named
+from layer_settings import NORM_EPSILON, NORM_NEW_SHARE, RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K
 
 Own = Mapping[str, Any]
 
@@ -132,26 +126,16 @@ ACTIVATIONS = {
     "tanh": F.tanh,
 }
 LAYERS = {
+    **SHARED,
+    **named(_avg_pool, _batch_norm, _conv, _cross_entropy, _elementwise_loss, _flatten),
+    **named(_global_avg_pool, _linear, _local_response_norm, _max_pool, _multiply, _pad_shortcut),
+    **named(_slice),
     "activation": lambda node, inputs, _: ACTIVATIONS[node["function"]](inputs[0]),
     "add": lambda _, inputs, __: F.add(*inputs),
-    "avg_pool": _avg_pool,
-    "batch_norm": _batch_norm,
     "concat": lambda node, inputs, _: F.concat(inputs, axis=batch_axis(node.get("axis", 0))),
-    "conv": _conv,
-    "cross_entropy": _cross_entropy,
     "dropout": lambda node, inputs, _: F.dropout(inputs[0], node["probability"]),
-    "elementwise_loss": _elementwise_loss,
-    "flatten": _flatten,
-    "global_avg_pool": _global_avg_pool,
-    "linear": _linear,
-    "local_response_norm": _local_response_norm,
-    "max_pool": _max_pool,
-    "multiply": _multiply,
-    "pad_shortcut": _pad_shortcut,
-    "slice": _slice,
     "transpose": lambda node, inputs, _: F.transpose(
         inputs[0], (0, *(axis + 1 for axis in node["axes"]))
     ),
-    "weighted_sum": weighted_sum,
 }
 """Chainer's function of each operation."""

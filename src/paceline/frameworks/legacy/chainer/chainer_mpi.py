@@ -65,7 +65,7 @@ class MpiTraining(Training):
         require_plain_sgd(job)
         self.gpu = job["device"] == "cuda"
         self.communicator: Any = join_ranks(world, job["device"]) if world > 1 else None
-        self.talks = world > 1 and job["synchronise"]
+        self.synchronises = world > 1 and job["synchronise"]
         self.network = Network(job["graph"], job["seed"])
         self.parameters = sum(parameter.size for parameter in self.network.params())
         settings = job["optimiser"]
@@ -97,7 +97,7 @@ class MpiTraining(Training):
         return loss
 
     def local_step(self, index: int) -> Any:
-        """The step without talking."""
+        """The step without communication."""
         loss = self.gradients(index)
         self.optimiser.update()
         return loss
@@ -105,7 +105,7 @@ class MpiTraining(Training):
     def step(self, index: int) -> Any:
         """One optimiser step; the loss without its graph, which would keep every activation."""
         loss = self.gradients(index)
-        if self.talks:
+        if self.synchronises:
             self.communicator.multi_node_mean_grad(self.network)
         self.optimiser.update()
         return loss.array
@@ -127,7 +127,7 @@ class MpiTraining(Training):
             "forward_backward": self.gradients,
             "local_step": self.local_step,
         }
-        if self.talks:
+        if self.synchronises:
             parts["collective"] = lambda _: self.communicator.multi_node_mean_grad(self.network)
         return parts
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import chainer.functions as F
 from chainer_layers import Own
-from layer_graph import Node, lstm_layers
+from layer_graph import Node, lstm_layers, named
 from layer_settings import LSTM_GATES, NORM_EPSILON, RMS_EPSILON
 from numpy_tables import causal_bias, rotary_turns
 
@@ -24,10 +24,6 @@ def _layer_norm(_: Node, inputs: list, own: Own) -> Any:
 def _rms_norm(_: Node, inputs: list, own: Own) -> Any:
     squares = F.mean(F.square(inputs[0]), axis=-1, keepdims=True)
     return inputs[0] * F.rsqrt(squares + RMS_EPSILON) * own["weight"]
-
-
-def _position_embedding(_: Node, inputs: list, own: Own) -> Any:
-    return inputs[0] + own["weight"][: inputs[0].shape[-2]]
 
 
 def _class_token(_: Node, inputs: list, own: Own) -> Any:
@@ -84,13 +80,7 @@ def _states(own: Own, tokens: Any, place: str, reverse: bool) -> Any:
 
 
 SEQUENCE_LAYERS = {
-    "attention": _attention,
-    "class_token": _class_token,
+    **named(_attention, _class_token, _layer_norm, _lstm, _rms_norm, _rotary),
     "embedding": lambda _, inputs, own: F.embed_id(inputs[0], own["weight"]),
-    "layer_norm": _layer_norm,
-    "lstm": _lstm,
-    "position_embedding": _position_embedding,
-    "rms_norm": _rms_norm,
-    "rotary": _rotary,
 }
 """Chainer's function of each operation on sequences."""

@@ -70,7 +70,7 @@ class KvstoreTraining(Training):
         gpu = job["device"] == "cuda"
         context = mx.gpu(int(os.environ.get("LOCAL_RANK", "0"))) if gpu else mx.cpu()
         self.job, self.world = job, world
-        self.talks = world > 1 and job["synchronise"]
+        self.synchronises = world > 1 and job["synchronise"]
         self.network = Network(job, context)
         self.network.hybridize(static_alloc=True, static_shape=True)
         self.data = [
@@ -85,22 +85,22 @@ class KvstoreTraining(Training):
             "wd": job["optimiser"]["weight_decay"],
         }
         self.store = self.connect() if world > 1 else None
-        self.trainer = self.make_trainer(self.talks)
-        if self.talks and not UPDATES_AT_SERVER:
+        self.trainer = self.make_trainer(self.synchronises)
+        if self.synchronises and not UPDATES_AT_SERVER:
             self.share_weights()
 
     def connect(self) -> Any:
         """The store of all ranks."""
         return mx.kv.create(os.environ.get("PACELINE_MXNET_KVSTORE", "dist_sync"))
 
-    def make_trainer(self, talks: bool) -> gluon.Trainer:
+    def make_trainer(self, synchronises: bool) -> gluon.Trainer:
         """A trainer that shares gradients through the store, or one that does not."""
         return gluon.Trainer(
             self.network.collect_params(),
             "sgd",
             self.settings,
-            kvstore=self.store if talks else None,
-            update_on_kvstore=UPDATES_AT_SERVER if talks else False,
+            kvstore=self.store if synchronises else None,
+            update_on_kvstore=UPDATES_AT_SERVER if synchronises else False,
         )
 
     def share_weights(self) -> None:
@@ -124,7 +124,7 @@ class KvstoreTraining(Training):
     def step(self, index: int) -> Any:
         """One optimiser step: the store adds gradients, so that their sum is divided by ranks."""
         loss = self.gradients(index)
-        self.trainer.step(self.world if self.talks else 1)
+        self.trainer.step(self.world if self.synchronises else 1)
         return loss
 
     def wait(self, handle: Any) -> None:
@@ -143,7 +143,7 @@ class KvstoreTraining(Training):
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
         """Every part; the collective only where weights are updated by the workers."""
-        alone = self.make_trainer(talks=False)
+        alone = self.make_trainer(synchronises=False)
 
         def forward(index: int) -> Any:
             with autograd.record():
@@ -159,7 +159,7 @@ class KvstoreTraining(Training):
             "forward_backward": self.gradients,
             "local_step": local_step,
         }
-        if self.talks and not UPDATES_AT_SERVER:
+        if self.synchronises and not UPDATES_AT_SERVER:
             parts["collective"] = lambda index: self.trainer.allreduce_grads()
         return parts
 

@@ -9,14 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from layer_graph import TIED_ROWS, Node, batch_axis, weighted_sum
-from layer_settings import (
-    NORM_EPSILON,
-    NORM_NEW_SHARE,
-    RESPONSE_ALPHA,
-    RESPONSE_BETA,
-    RESPONSE_K,
-)
+from layer_graph import TIED_ROWS, Node, batch_axis, named, weighted_sum
+from layer_settings import NORM_EPSILON, NORM_NEW_SHARE, RESPONSE_ALPHA, RESPONSE_BETA, RESPONSE_K
 
 Own = Mapping[str, Any]
 
@@ -149,24 +143,13 @@ def _elementwise_loss(ops: Any, _: Node, inputs: list, __: Own) -> Any:
 
 
 LAYERS = {
-    "activation": _activation,
+    **named(_activation, _batch_norm, _concat, _conv, _cross_entropy, _elementwise_loss, _flatten),
+    **named(_global_avg_pool, _linear, _local_response_norm, _multiply, _pad_shortcut, _slice),
+    **named(_transpose),
     "add": lambda ops, _, inputs, __: ops.add_n(*inputs),
     "avg_pool": lambda ops, node, inputs, _: _pool(ops, node, inputs, "avg"),
-    "batch_norm": _batch_norm,
-    "concat": _concat,
-    "conv": _conv,
-    "cross_entropy": _cross_entropy,
     "dropout": lambda ops, node, inputs, _: ops.Dropout(inputs[0], p=node["probability"]),
-    "elementwise_loss": _elementwise_loss,
-    "flatten": _flatten,
-    "global_avg_pool": _global_avg_pool,
-    "linear": _linear,
-    "local_response_norm": _local_response_norm,
     "max_pool": lambda ops, node, inputs, _: _pool(ops, node, inputs, "max"),
-    "multiply": _multiply,
-    "pad_shortcut": _pad_shortcut,
-    "slice": _slice,
-    "transpose": _transpose,
     "weighted_sum": lambda _, *rest: weighted_sum(*rest),
 }
 """MXNet's function of each operation."""

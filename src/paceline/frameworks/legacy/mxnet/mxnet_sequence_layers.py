@@ -7,7 +7,7 @@ for the product of two.
 import math
 from typing import Any
 
-from layer_graph import Node
+from layer_graph import Node, named
 from layer_settings import NORM_EPSILON, RMS_EPSILON, ROTARY_BASE
 from mxnet_layers import Own
 
@@ -114,13 +114,7 @@ def _lstm(ops: Any, node: Node, inputs: list, own: Own) -> Any:
 
 
 SEQUENCE_LAYERS = {
-    "attention": _attention,
-    "class_token": _class_token,
-    "embedding": _embedding,
-    "layer_norm": _layer_norm,
-    "lstm": _lstm,
-    "position_embedding": _position_embedding,
-    "rms_norm": _rms_norm,
-    "rotary": _rotary,
+    **named(_attention, _class_token, _embedding, _layer_norm, _lstm, _position_embedding),
+    **named(_rms_norm, _rotary),
 }
 """MXNet's function of each operation on sequences."""

@@ -5,7 +5,8 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from paceline.measurement.workload_checks import WorkloadCheck, check
+from workload_checks import WorkloadCheck, check
+
 from paceline.workload import zoo
 
 HEAD = """\

@@ -1,0 +1,66 @@
+"""Plans that a network cannot follow are refused, with what would be possible."""
+
+from paceline.errors import InputError
+from paceline.plan.blocks import part_of
+from paceline.plan.plan import Plan, Recompute
+from paceline.plan.tensor_parallel import check_divisible
+from paceline.workload.graph import Graph
+from paceline.workload.ops import Attention, MixtureOfExperts
+
+
+def check_possible(plan: Plan, graph: Graph, sequence: int | None) -> None:
+    """Refuse degrees that the network has nothing to divide by."""
+    check_divisible(graph, plan.tp)
+    _check_experts(plan, graph)
+    _check_context(plan, graph, sequence)
+
+
+def _check_experts(plan: Plan, graph: Graph) -> None:
+    if plan.ep == 1:
+        return
+    experts = [node.op.experts for node in graph.nodes if isinstance(node.op, MixtureOfExperts)]
+    if not experts:
+        raise InputError(
+            f"ep {plan.ep} shares out experts, and {graph.name} has none", "leave --ep out"
+        )
+    if any(count % plan.ep for count in experts):
+        raise InputError(
+            f"the {min(experts)} experts of {graph.name} do not divide by ep {plan.ep}",
+            f"take an expert-parallel degree that divides {min(experts)}",
+        )
+
+
+def _check_context(plan: Plan, graph: Graph, sequence: int | None) -> None:
+    if plan.cp == 1:
+        return
+    tokens = sequence or graph.sequence
+    if not graph.uses_sequence or tokens is None:
+        raise InputError(
+            f"cp {plan.cp} divides tokens, and {graph.name} has none", "leave --cp out"
+        )
+    if tokens % plan.cp:
+        raise InputError(
+            f"{tokens} tokens do not divide by cp {plan.cp}",
+            f"take a context-parallel degree that divides {tokens}",
+        )
+
+
+def check_recomputation(plan: Plan, graph: Graph) -> None:
+    """Refuse to compute again what nothing is saved by."""
+    if plan.recompute is Recompute.SELECTIVE:
+        if not any(isinstance(node.op, Attention) for node in graph.nodes):
+            raise InputError(
+                f"selective recomputation computes attention again, and {graph.name} has none",
+                "take --recompute full or none",
+            )
+        if plan.fused_attention:
+            raise InputError(
+                "selective recomputation saves the scores of attention, which fused kernels "
+                "never write",
+                "leave --recompute out, take full, or say --unfused-attention",
+            )
+    if plan.recompute is Recompute.FULL and not any(part_of(n.name) for n in graph.nodes):
+        raise InputError(
+            f"full recomputation keeps the input of each block, and {graph.name} has no blocks",
+            "leave --recompute out",
+        )

@@ -1,0 +1,68 @@
+"""Dimensions of samples, which may be arrays: arithmetic, comparisons, and what is refused."""
+
+import math
+
+import numpy as np
+
+from paceline.errors import InputError
+from paceline.workload.cost import Number, Shape
+
+
+def elements(shape: Shape) -> Number:
+    """Number of elements of one sample."""
+    count: Number = 1
+    for dimension in shape:
+        count = count * dimension
+    return count
+
+
+def fixed_dimension(shape: Shape, axis: int) -> int:
+    """A dimension that parameters depend on, and that therefore may not vary in a sweep."""
+    if not -len(shape) <= axis < len(shape):
+        raise InputError(f"the input {describe(shape)} has no dimension {axis}")
+    size = shape[axis]
+    if isinstance(size, np.ndarray):
+        raise InputError("the number of weights would depend on the sequence")
+    return int(size)
+
+
+def differs(a: Number, b: Number) -> bool:
+    """Whether two dimensions are unequal anywhere."""
+    return bool(np.any(np.not_equal(a, b)))
+
+
+def exceeds(a: Number, b: Number) -> bool:
+    """Whether the first dimension is larger than the second anywhere."""
+    return bool(np.any(np.greater(a, b)))
+
+
+def same_shape(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are equal, arrays compared element by element."""
+    return len(a) == len(b) and not any(differs(x, y) for x, y in zip(a, b, strict=True))
+
+
+def describe(shape: Shape) -> str:
+    """``3x224x224``; an array shows as its range."""
+    return "x".join(_describe_dimension(size) for size in shape) or "scalar"
+
+
+def require_rank(shape: Shape, least: int, what: str) -> None:
+    """Refuse an input of fewer dimensions than the operation works on."""
+    if len(shape) < least:
+        raise InputError(
+            f"needs {what}, got {describe(shape)}", f"give it an input of {least} dimensions"
+        )
+
+
+def require_positive(**fields: int | float | tuple[int, ...]) -> None:
+    """Refuse fields of an operation that are not above zero."""
+    for name, value in fields.items():
+        values = value if isinstance(value, tuple) else (value,)
+        if not values or any(not math.isfinite(v) or v <= 0 for v in values):
+            raise InputError(f"{name} must be above zero, not {value}")
+
+
+def _describe_dimension(size: Number) -> str:
+    if isinstance(size, np.ndarray):
+        return f"[{size.min():.0f}..{size.max():.0f}]"
+    return str(size)

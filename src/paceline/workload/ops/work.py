@@ -1,0 +1,84 @@
+"""The work of an operation on one sample: matrix products, bytes moved, values kept."""
+
+from dataclasses import dataclass, replace
+
+from paceline.workload.cost import Affine, Gemm, Number
+from paceline.workload.precision import Precision
+
+FLOAT32_BYTES = 4
+INDEX_BYTES = 8
+MASK_BYTES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What an operation reads and writes, in elements until the precision is known.
+
+    ``activations`` are elements per sample, ``weights`` and ``weight_gradients`` elements per
+    step, ``other_bytes`` bytes per sample whose width no precision changes (indices, masks).
+    """
+
+    activations: Number = 0
+    weights: Number = 0
+    weight_gradients: Number = 0
+    other_bytes: Number = 0
+
+    def size(self, precision: Precision) -> Affine:
+        """Bytes moved, as a function of the batch."""
+        return Affine(
+            self.weights * precision.operand_bytes
+            + self.weight_gradients * precision.gradient_bytes,
+            self.activations * precision.activation_bytes + self.other_bytes,
+        )
+
+    def __add__(self, other: "Traffic") -> "Traffic":
+        return Traffic(
+            self.activations + other.activations,
+            self.weights + other.weights,
+            self.weight_gradients + other.weight_gradients,
+            self.other_bytes + other.other_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What an operation keeps for its backward pass.
+
+    ``inputs`` are positions of inputs and ``output`` the result, kept whole; ``elements`` are
+    further values per sample, ``other_bytes`` bytes per sample of fixed width (indices, masks,
+    statistics of a token), ``step_bytes`` bytes per step (statistics of a batch).
+    """
+
+    inputs: tuple[int, ...] = ()
+    output: bool = False
+    elements: Number = 0
+    other_bytes: Number = 0
+    step_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The work of one operation on one sample: matrix products, traffic, and what is kept.
+
+    ``weight_gradient_traffic`` and ``kept_for_weights`` come on top of ``backward_traffic`` and
+    ``kept``: what only the gradient of the weights moves and keeps.
+    """
+
+    forward: tuple[Gemm, ...] = ()
+    weight_gradient: tuple[Gemm, ...] = ()
+    input_gradient: tuple[Gemm, ...] = ()
+    forward_traffic: Traffic = Traffic()
+    backward_traffic: Traffic = Traffic()
+    kept: Kept = Kept()
+    weight_gradient_traffic: Traffic = Traffic()
+    kept_for_weights: Kept = Kept()
+
+    def without_weight_gradient(self) -> "Work":
+        """The work where the weights are frozen: gradients pass through to the inputs only."""
+        return replace(
+            self,
+            weight_gradient=(),
+            backward_traffic=replace(self.backward_traffic, weight_gradients=0),
+            weight_gradient_traffic=Traffic(),
+            kept_for_weights=Kept(),
+        )
