@@ -96,12 +96,14 @@ def prefix_of(case: str, real_time: bool) -> list[str]:
     return words
 
 
-def under_run(case: str, repaired: bool, steps: int, store: Path) -> dict[str, Any]:
+def under_run(
+    case: str, repaired: bool, steps: int, store: Path, real_time: bool
+) -> dict[str, Any]:
     """The explanation of the own script, on one process and on two."""
     word = ["repaired"] if repaired else []
     study = "repaired" if repaired else "seeded"
-    emulated = not SEEDS[case].computed
-    prefix = prefix_of("" if repaired or case == "one_core" else case, emulated)
+    first = real_time or not SEEDS[case].computed
+    prefix = prefix_of("" if repaired or case == "one_core" else case, first)
     many = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     for start in ([sys.executable], many):
         words = [*start, str(SCRIPT), case, str(steps), *word]
@@ -111,7 +113,7 @@ def under_run(case: str, repaired: bool, steps: int, store: Path) -> dict[str, A
 
 
 def under_measure(
-    case: str, repaired: bool, steps: int, store: Path, real_time: bool = False
+    case: str, repaired: bool, steps: int, store: Path, real_time: bool
 ) -> dict[str, Any]:
     """The explanation of a study whose workers are slowed down."""
     study = "repaired" if repaired else "seeded"
@@ -140,15 +142,18 @@ def true_size(case: str, seeded: dict[str, Any], repaired: dict[str, Any] | None
 
 def trial(case: str, mode: str, options: argparse.Namespace) -> dict[str, Any]:
     """One bottleneck made, explained, and held against its repaired twin."""
-    run = under_run if mode == "run" else partial(under_measure, real_time=options.real_time)
-    steps = 10 if options.quick else options.steps
+    made = partial(
+        under_run if mode == "run" else under_measure,
+        steps=10 if options.quick else options.steps,
+        real_time=options.real_time,
+    )
     with tempfile.TemporaryDirectory() as directory:
         store = Path(directory) / "seeded.db"
-        seeded = run(case, False, steps, store)
+        seeded = made(case, False, store=store)
         wanted = SEEDS[case].cause
         repaired = None
         if wanted and SEEDS[case].repaired is not None and not options.names_only:
-            repaired = run(case, True, steps, store)
+            repaired = made(case, True, store=store)
     first = next(iter(seeded["findings"]), None)
     rest = next(i["seconds"] for i in seeded["waterfall"] if i["kind"] == "unexplained")
     step = seeded["measured_step_seconds"]

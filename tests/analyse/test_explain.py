@@ -163,6 +163,11 @@ def test_a_lone_run_is_explained_and_says_what_it_cannot_know():
     assert single.missing == ()
 
 
+def test_an_imported_trace_says_what_to_import():
+    explanation = explain([replace(together({}, {}), provenance="imported")])
+    assert "paceline import --study s" in explanation.missing[0]
+
+
 def test_sleeping_is_not_waiting_for_a_core_without_a_reason_to_think_so():
     """A host that waits for its accelerator uses little CPU time, and is healthy."""
     step = seen_step({}, {}, messages=MESSAGES, **QUICK)

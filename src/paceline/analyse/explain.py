@@ -247,19 +247,16 @@ def _missing(
 ) -> tuple[str, ...]:
     """What the launches do not tell, each with the launch that would."""
     launch = own.launch
-    ran = "command" in launch.job or launch.job.get("recorded")
     found = []
     if alone is None and own.processes > 1:
-        how = (
-            f"paceline run --study {launch.study} -- python ... on one process"
-            if ran
-            else f"paceline measure --model {launch.model} --batch {launch.batch_per_rank} -j 1x1"
-        )
-        found.append(f"what one process alone takes, so what sharing costs: {how}")
-    if own.processes > launch.nodes and beside is None and not ran and alone is not None:
+        found.append(f"what one process alone takes, so what sharing costs: {_how_alone(launch)}")
+    measured = launch.provenance != "imported" and "command" not in launch.job
+    measured = measured and not launch.job.get("recorded")
+    if own.processes > launch.nodes and beside is None and measured and alone is not None:
         found.append("what sharing the machine costs by itself: measure --no-sync")
     if inside is None:
-        found.append("where the time goes inside a step: measure --instrument phases")
+        how = "measure --instrument phases" if measured else "paceline run, or import a trace"
+        found.append(f"where the time goes inside a step: {how}")
     if inside is not None and len(inside.ranks) < own.processes:
         seen = ", ".join(str(rank.rank) for rank in inside.ranks)
         found.append(
@@ -267,3 +264,12 @@ def _missing(
             f"{seen} was seen, which need not be like the others"
         )
     return tuple(found)
+
+
+def _how_alone(launch: Launch) -> str:
+    """The command that records the same job on one process."""
+    if launch.provenance == "imported":
+        return f"paceline import --study {launch.study} the log or trace of one process"
+    if "command" in launch.job or launch.job.get("recorded"):
+        return f"paceline run --study {launch.study} -- python ... on one process"
+    return f"paceline measure --model {launch.model} --batch {launch.batch_per_rank} -j 1x1"

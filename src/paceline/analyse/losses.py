@@ -93,19 +93,18 @@ def losses_of(
 
 
 def _on_too_few_cores(losses: Losses, observed: Observed) -> Losses:
-    """Ranks that share a core take turns: so much of all else is waiting for it.
+    """Ranks that share a core take turns, and what else differs between them follows from that.
 
-    Whoever runs second looks like a straggler, and messages wait for a core too.
+    Whoever runs second looks like a straggler, and messages wait for a core too: so much of them
+    counts as is missing to the turns of all ranks.
     """
+    follows = ("memory", "straggler", "jitter", "handling")
+    cores = losses.cores + math.fsum(max(0.0, getattr(losses, name)) for name in follows)
     ranks = observed.processes / observed.launch.nodes
-    wanted = (ranks / len(observed.cores) - 1.0) * (losses.ideal + losses.batch) - losses.cores
-    parts = {}
-    for name in ("memory", "straggler", "jitter", "exposed", "handling"):
-        taken = min(max(0.0, getattr(losses, name)), max(0.0, wanted))
-        parts[name] = getattr(losses, name) - taken
-        wanted -= taken
-    cores = losses.cores + sum(getattr(losses, name) - left for name, left in parts.items())
-    return replace(losses, cores=cores, **parts)
+    turns = (ranks / len(observed.cores) - 1.0) * (losses.ideal + losses.batch)
+    waited = min(losses.exposed, max(0.0, turns - cores))
+    left = {name: min(0.0, getattr(losses, name)) for name in follows}
+    return replace(losses, cores=cores + waited, exposed=losses.exposed - waited, **left)
 
 
 def _handling(profile: StepProfile, alone: Observed) -> float:

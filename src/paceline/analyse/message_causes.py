@@ -26,6 +26,7 @@ BUCKETS = tuple(size * MIB for size in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 25))
 """Sizes of buckets that are tried."""
 _PIECES = 32
 _LARGER = 2.0
+_SMALL = MIB / 16
 
 
 @dataclass(frozen=True)
@@ -156,11 +157,16 @@ def fitted_cost(messages: Sequence[MessageProfile], usual: MessageCost | None) -
 
     Messages of one size cannot tell a slow start from a low rate, nor can messages that were
     under way together, whose times do not follow their sizes: then the start is taken to be the
-    usual one. No start is longer than the quickest message.
+    usual one. No start is longer than the quickest messages. Small messages say nothing of the
+    rate, which is taken to be the usual one.
     """
     sizes = [message.size_bytes for message in messages]
     times = [message.seconds for message in messages]
-    quickest = min(times)
+    if statistics.fmean(sizes) < _SMALL and usual is not None:
+        travelling = usual.seconds_per_byte * statistics.fmean(sizes)
+        start = max(0.0, statistics.fmean(times) - travelling)
+        return MessageCost(start, usual.seconds_per_byte, told_apart=False)
+    quickest = sorted(times)[len(times) // 8]
     alike = max(times) < _LARGER * quickest
     if max(sizes) >= _LARGER * min(sizes):
         slope, intercept = statistics.linear_regression(sizes, times)

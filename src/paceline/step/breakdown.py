@@ -47,11 +47,27 @@ def breakdown(step: Step, rank: int | None = None) -> Breakdown:
     """Break one rank's step down by phase; by default the rank that ends last."""
     if rank is None:
         rank = slowest_rank(step)
-    intervals: dict[Phase, list[Interval]] = {}
+    return _broken_down(_intervals(step, {rank})[rank], step.seconds)
+
+
+def breakdowns(step: Step) -> dict[int, Breakdown]:
+    """The breakdown of every rank."""
+    ranks, total = step.ranks, step.seconds
+    found = _intervals(step, set(ranks))
+    return {rank: _broken_down(found[rank], total) for rank in ranks}
+
+
+def _intervals(step: Step, ranks: set[int]) -> dict[int, dict[Phase, list[Interval]]]:
+    """When each of the ranks is in which phase, tasks as they come."""
+    found: dict[int, dict[Phase, list[Interval]]] = {rank: {} for rank in ranks}
     for task, start in zip(step.tasks, step.starts, strict=True):
-        if task.rank == rank and task.seconds > 0:
-            intervals.setdefault(task.phase, []).append((start, start + task.seconds))
-    total = step.seconds
+        if task.rank in found and task.seconds > 0:
+            own = found[task.rank].setdefault(task.phase, [])
+            own.append((start, start + task.seconds))
+    return found
+
+
+def _broken_down(intervals: dict[Phase, list[Interval]], total: float) -> Breakdown:
     exposed: dict[Phase, float] = {}
     busy: dict[Phase, float] = {}
     covered: list[Interval] = []

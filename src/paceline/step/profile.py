@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from paceline.step.breakdown import Breakdown, breakdown
+from paceline.step.breakdown import Breakdown, breakdowns
 from paceline.step.task import Phase, Step
 
+MOST_MESSAGES = 2000
+"""Messages of a step that are looked at one by one."""
 _NOT_COMPUTING = (Phase.COMMUNICATE, Phase.WAIT)
 
 
@@ -133,7 +135,7 @@ def profile_steps(steps: Iterable[Step]) -> StepProfile | None:
     for step in steps:
         ranks = step.ranks
         if ranks and step.seconds > 0 and (not seen or ranks == sorted(seen[0])):
-            seen.append({rank: breakdown(step, rank) for rank in ranks})
+            seen.append(breakdowns(step))
             messages.append(_messages(step))
             backward.append(_backward_ends(step))
     if not seen:
@@ -216,6 +218,8 @@ def _mean_phases(parts: Sequence[Breakdown]) -> dict[Phase, float]:
 def _messages(step: Step) -> list[MessageProfile]:
     """Messages of one step, matched by their order on each rank; none where ranks differ.
 
+    Nor where they are so many that no table of them would help.
+
     A collective ends on all ranks together, so the rank for which it was shortest came last.
     """
     by_rank: dict[int, list[tuple[float, float, float]]] = {rank: [] for rank in step.ranks}
@@ -223,7 +227,7 @@ def _messages(step: Step) -> list[MessageProfile]:
         if task.phase is Phase.COMMUNICATE:
             by_rank[task.rank].append((start, start + task.seconds, task.size_bytes))
     lanes = [sorted(own) for own in by_rank.values()]
-    if len({len(own) for own in lanes}) != 1:
+    if len({len(own) for own in lanes}) != 1 or len(lanes[0]) > MOST_MESSAGES:
         return []
     found = []
     ended = [0.0] * len(lanes)

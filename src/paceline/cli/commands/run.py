@@ -163,7 +163,9 @@ def _show(launches: "list[Launch]", as_json: bool) -> None:
         if last in finished:
             trace = {} if timeline is None else {"trace": "step.json"}
             next_line(
-                same_job("show", launch_id=last.id, **trace), same_job("report", study=last.study)
+                same_job("explain", study=last.study),
+                same_job("show", launch_id=last.id, **trace),
+                same_job("report", study=last.study),
             )
     if last not in finished:
         warn([f"{last.status}: {last.outcome.reason}"])
