@@ -24,6 +24,11 @@ def graph_of(
     target = str(model)
     if is_user_model(target):
         return load_user_model(target, inputs)
+    if "/" in target:
+        raise InputError(
+            f"'{target}' is neither a network that is built in nor a file",
+            "of a model on a hub give its config.json: nothing else of it is needed",
+        )
     shapes = [parse_input(text).shape for text in inputs]
     graph = zoo.build(target, seq)
     if not shapes:

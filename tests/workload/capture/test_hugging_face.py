@@ -335,3 +335,11 @@ def test_long_contexts_are_not_the_default_and_are_said(tmp_path):
     graph = load(tmp_path, config)
     assert graph.sequence == 4096
     assert "up to 131,072" in graph.notes[0]
+
+
+def test_the_name_of_a_hub_hints_at_its_configuration():
+    from paceline.api.models import graph_of
+
+    with pytest.raises(InputError) as refusal:
+        graph_of("meta-llama/Llama-3.1-8B")
+    assert "config.json" in refusal.value.hint
