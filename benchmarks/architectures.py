@@ -39,8 +39,8 @@ detection.fasterrcnn_mobilenet_v3_large_320_fpn detection.retinanet_resnet50_fpn
 detection.ssdlite320_mobilenet_v3_large detection.fcos_resnet50_fpn
 """
 TIMM = """
-bat_resnext26ts beit_base_patch16_224 botnet26t_256:2x3x256x256 cait_xxs24_224 coat_tiny
-coatnet_0_rw_224 convit_tiny convmixer_768_32 convnext_atto convnextv2_atto
+bat_resnext26ts:2x3x256x256 beit_base_patch16_224 botnet26t_256:2x3x256x256 cait_xxs24_224
+coat_tiny coatnet_0_rw_224 convit_tiny convmixer_768_32 convnext_atto convnextv2_atto
 crossvit_9_240:2x3x240x240 cs3darknet_m cspresnet50 darknet53 davit_tiny deit_tiny_patch16_224
 dla34 dpn68 eca_nfnet_l0 edgenext_xx_small:2x3x256x256
 efficientformer_l1 efficientformerv2_s0 efficientnet_b0

@@ -139,7 +139,7 @@ def doubts(launches: Sequence[Launch]) -> list[Doubt]:
             Doubt(
                 "too few launches",
                 f"{counted(len(finished), 'launch', 'launches')} cannot tell how far others lie",
-                "run 3 or more: --launches 5",
+                "run 3 or more: measure --launches 5, run --repeat 5",
             )
         )
     contended = [launch for launch in finished if wall_over_cpu(launch) > CONTENDED_WALL_OVER_CPU]

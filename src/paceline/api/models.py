@@ -25,6 +25,11 @@ def graph_of(
         from paceline.workload.capture import load_user_model
 
         return load_user_model(target, inputs)
+    if "/" in target:
+        raise InputError(
+            f"'{target}' is neither a network that is built in nor a file",
+            "of a model on a hub give its config.json: nothing else of it is needed",
+        )
     graph = zoo.build(target, seq)
     if not inputs:
         return graph

@@ -73,6 +73,7 @@ CNTK = {
         300.0,
     ),
     "syncs": ([sync(1, 10, 4), sync(2, 40, 4)], 16000.0),
+    "syncs_against_lines": ([*mb(1, 1, 10, 640, 1.0), sync(1, 10, 4)], REFUSED),
     "contradicts_itself": (mb(1, 1, 10, 640, 1.0, rate=1280.0), REFUSED),
 }
 
@@ -143,6 +144,14 @@ MLPERF = {
         settings(**JOB, train_samples=117)
         + blocks((20, {}), kind="epoch")
         + [event("throughput", value=500.0)],
+        REFUSED,
+    ),
+    "iterations_as_rate_of_a_device": (
+        [
+            *settings(global_batch_size=2528, train_samples=463),
+            *blocks((4.4, {}), kind="epoch"),
+            event("throughput", value=463 / 4.4),
+        ],
         REFUSED,
     ),
     "interrupted": ([*EPOCHS[:-1], event("epoch_stop", 45)[:40]], 500.0),

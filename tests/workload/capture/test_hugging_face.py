@@ -279,3 +279,67 @@ def test_a_file_that_is_no_json_is_refused(tmp_path):
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(InputError, match="not JSON"):
         load_user_model(str(tmp_path / "config.json"))
+
+
+HEADED = {
+    "BertModel": 87_680,
+    "BertForQuestionAnswering": 83_650,
+    "BertForNextSentencePrediction": 87_810,
+    "BertForMaskedLM": 88_128,
+}
+SMALL = {
+    "vocab_size": 320,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 64,
+}
+SMALL_DECODER = SMALL | {"num_key_value_heads": 2, "head_dim": 16}
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 48}
+
+
+@pytest.mark.parametrize("name", HEADED)
+def test_the_head_follows_from_the_architecture(tmp_path, name):
+    """Counted with the library itself (transformers 5.22)."""
+    config = SMALL | {"model_type": "bert", "architectures": [name]}
+    assert load(tmp_path, config).cost(1).parameters == HEADED[name]
+
+
+@pytest.mark.parametrize("name", ["BertForMultipleChoice", "GPT2DoubleHeadsModel"])
+def test_a_head_that_is_not_known_is_refused(tmp_path, name):
+    config = SMALL | {"model_type": "bert", "architectures": [name]}
+    with pytest.raises(InputError, match=f"the head of {name} is not known") as refusal:
+        load(tmp_path, config)
+    assert "from_config" in refusal.value.hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "further", "parameters"),
+    [("gemma2", {}, 82_496), ("gemma3_text", {}, 82_560), ("qwen3_moe", EXPERTS, 140_160)],
+)
+def test_later_decoders(tmp_path, kind, further, parameters):
+    """Counted with the library itself (transformers 5.22)."""
+    graph = load(tmp_path, SMALL_DECODER | further | {"model_type": kind})
+    assert graph.cost(1).parameters == parameters
+
+
+def test_layers_of_experts_between_dense_ones_are_refused(tmp_path):
+    config = SMALL_DECODER | EXPERTS | {"model_type": "qwen3_moe", "decoder_sparse_step": 2}
+    with pytest.raises(InputError, match="between dense ones"):
+        load(tmp_path, config)
+
+
+def test_long_contexts_are_not_the_default_and_are_said(tmp_path):
+    config = SMALL_DECODER | {"model_type": "llama", "max_position_embeddings": 131_072}
+    graph = load(tmp_path, config)
+    assert graph.sequence == 4096
+    assert "up to 131,072" in graph.notes[0]
+
+
+def test_the_name_of_a_hub_hints_at_its_configuration():
+    from paceline.api.models import graph_of
+
+    with pytest.raises(InputError) as refusal:
+        graph_of("meta-llama/Llama-3.1-8B")
+    assert "config.json" in refusal.value.hint

@@ -122,6 +122,13 @@ class CntkParser(LineParser):
     def _check_lines(self) -> None:
         """Each line prints samples, seconds and a rate, of which one follows from the others."""
         printed, counted = mean_rate(self._line_rates), mean_rate(self._counted_rates)
+        if self._sync_rates and counted and self.log.throughput is not None:
+            total, ranks = self.log.throughput.per_second, max(1, len(self._progress))
+            if not agree(total, counted) and not agree(total, counted * ranks):
+                self.log.contradict(
+                    f"syncs print {total:,.4g} samples/s in total, but minibatch lines of "
+                    f"{ranks} workers give {counted:,.4g} each"
+                )
         if printed and counted and not agree(printed, counted):
             self.log.contradict(
                 f"minibatch lines print {printed:,.4g} samples/s, but their samples over their "

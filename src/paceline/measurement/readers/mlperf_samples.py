@@ -66,7 +66,11 @@ def chosen_reading(
     A reading is right when it agrees with a rate that the log prints, of the job or of each
     device; without one, when it is the only one that gives steps of a possible length.
     """
-    rates = {name: _rate(pairs) for name, pairs in readings.items()}
+    rates = {
+        name: _rate(pairs) for name, pairs in readings.items() if _holds_steps(pairs, global_batch)
+    }
+    if not rates:
+        return "", "its training intervals would hold less than a step each, however they are read"
     if printed:
         meant = [rate * times for rate in printed for times in {1, ranks or 1}]
         for name, rate in rates.items():
@@ -86,6 +90,12 @@ def chosen_reading(
             return names[0], ""
     told = ", ".join(f"{rate:,.4g} by {name}" for name, rate in rates.items())
     return "", f"nothing in the log says which samples/s is meant: {told}"
+
+
+def _holds_steps(pairs: Sequence[tuple[float, float]], global_batch: float | None) -> bool:
+    """Whether intervals are at least a step of the global batch long, on the whole."""
+    amount = sum(amount for amount, _ in pairs)
+    return global_batch is None or amount >= 0.9 * global_batch * len(pairs)
 
 
 def _rate(pairs: Sequence[tuple[float, float]]) -> float:

@@ -138,10 +138,11 @@ class ParsedLog:
 
     @property
     def samples_per_step(self) -> float | None:
-        """Mean samples of a timed step; None where the log does not count them step by step."""
-        records = [one for one in self.timed_steps if one.samples is not None]
+        """Mean samples of a timed step; None unless the log counts them for nine of ten."""
+        timed = self.timed_steps
+        records = [one for one in timed if one.samples is not None]
         steps = sum(one.count for one in records)
-        if not steps or len(records) < len(self.timed_steps):
+        if not steps or steps < 0.9 * sum(one.count for one in timed):
             return None
         return math.fsum((one.samples or 0.0) * one.count for one in records) / steps
 

@@ -15,6 +15,7 @@ _BAR = re.compile(
     rf"\[(?:(?P<hours>\d+):)?(?P<minutes>\d+):(?P<seconds>\d\d)<[^,\]]*,\s*"
     rf"(?P<rate>{NUMBER})(?P<unit>it/s|s/it)"
 )
+_ANY_BAR = re.compile(r"%\|[^|\n]{0,200}\| *\d+/\d+ \[[\d:]+<[^\n]{0,40}(?:it/s|s/it)")
 _NOT_TRAINING = re.compile(
     r"valid|eval|test|sanity|predict|download|loading|map|token|generat|fetch|filter|resolv", re.I
 )
@@ -97,11 +98,17 @@ class _Bar:
         return 1 / self.rate if self.is_rounded else self.seconds / self.done
 
 
+def _has_bar(head: str) -> float:
+    """As little as suffices: most programs with a log of their own show bars too."""
+    return 0.5 if _ANY_BAR.search(head) else 0.0
+
+
 READERS = (
     ProgramReader(
         "tqdm",
         "progress bars (tqdm; Lightning's and Accelerate's console)",
-        (("it/s", 0.2), ("s/it", 0.2), ("%|", 0.35)),
+        (),
         ProgressBarParser,
+        _has_bar,
     ),
 )

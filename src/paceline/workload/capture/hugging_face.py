@@ -5,6 +5,7 @@ is; `transformer_shape` then writes it down as a graph with the head that it is 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,8 +21,14 @@ LARGEST_SIZE = 2**40
 MOST_LAYERS = 2_000
 """More than any network that was trained; each is written down."""
 
-DEFAULT_SEQUENCE = 2048
-"""Sequence length where a configuration names none."""
+DEFAULT_SEQUENCE = 4096
+"""Tokens per sample, unless the configuration allows fewer."""
+
+OTHERS = (
+    "any other model is captured from a function in a file: "
+    "return AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(FOLDER))"
+)
+"""What a configuration that is not read directly can still do."""
 
 
 def load_config(path: Path) -> Graph:
@@ -39,10 +46,15 @@ def load_config(path: Path) -> Graph:
         )
     config = Config(document, path.name)
     kind = str(document["model_type"])
-    known = f"read directly: {', '.join(sorted(ARCHITECTURES))}"
+    known = f"read directly: {', '.join(sorted(ARCHITECTURES))}; {OTHERS}"
     described = look_up("Hugging Face model_type", kind, ARCHITECTURES, known)
     name = str(document.get("_name_or_path") or document.get("name") or kind).split("/")[-1]
-    return transformer(name or kind, described(config))
+    graph = transformer(name or kind, described(config))
+    longest = config.positions()
+    if longest is not None and longest > DEFAULT_SEQUENCE:
+        note = f"{DEFAULT_SEQUENCE:,} tokens per sample unless --seq says more; up to {longest:,}"
+        graph = replace(graph, notes=(note,))
+    return graph
 
 
 class Config:
@@ -69,6 +81,10 @@ class Config:
             )
         return default
 
+    def given(self, name: str) -> bool:
+        """Whether a field is there and not empty."""
+        return bool(self._document.get(name))
+
     def flag(self, name: str, default: bool) -> bool:
         """A yes or no."""
         value = self._document.get(name)
@@ -82,14 +98,24 @@ class Config:
         )
 
     def head(self, default: str) -> str:
-        """``tokens``, ``masked`` or ``classes``: what the first architecture is trained on."""
+        """What the first architecture is trained on; one that is not known is refused."""
         names = self._document.get("architectures")
-        if not isinstance(names, list) or not names:
-            return default
+        name = str(names[0]) if isinstance(names, list) and names else ""
         for suffix, head in HEADS.items():
-            if str(names[0]).endswith(suffix):
+            if head and name.endswith(suffix):
                 return head
-        return default
+            if name.endswith(suffix):
+                break
+        if not name:
+            return default
+        known = ", ".join(f"...{suffix}" for suffix, head in HEADS.items() if head)
+        raise InputError(
+            f"{self._file}: the head of {name} is not known", f"read directly: {known}; {OTHERS}"
+        )
+
+    def positions(self) -> int | None:
+        """The longest sequence that the configuration allows; None where it says nothing."""
+        return self.size(*POSITIONS, default=0) or None
 
     def labels(self) -> int:
         """Number of classes of a classifier."""
@@ -113,8 +139,15 @@ HEADS = {
     "ForPreTraining": "pretraining",
     "ForSequenceClassification": "classes",
     "ForTokenClassification": "token_classes",
+    "ForQuestionAnswering": "span",
+    "ForNextSentencePrediction": "order",
+    "DoubleHeadsModel": "",
+    "Model": "features",
 }
-"""The head of an architecture, by the end of its name."""
+"""The head of an architecture, by the end of its name; empty for one that is not read."""
+
+POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len")
+"""Where configurations keep the longest sequence."""
 
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -141,17 +174,15 @@ def _common(config: Config) -> dict[str, Any]:
         "kv_heads": config.size("num_key_value_heads", default=heads),
         "head_dim": config.size("head_dim", default=max(1, hidden // heads)),
         "vocabulary": config.size("vocab_size"),
-        "sequence": config.size(
-            "max_position_embeddings",
-            "n_positions",
-            "n_ctx",
-            "seq_length",
-            "max_seq_len",
-            default=DEFAULT_SEQUENCE,
-        ),
+        "sequence": min(config.positions() or DEFAULT_SEQUENCE, DEFAULT_SEQUENCE),
         "head": config.head("tokens"),
         "labels": config.labels(),
     }
+
+
+def _rows(config: Config, common: Mapping[str, Any]) -> int:
+    """Rows of a table of positions: every one that the configuration allows."""
+    return config.positions() or int(common["sequence"])
 
 
 def _gpt2(config: Config) -> TransformerShape:
@@ -159,7 +190,7 @@ def _gpt2(config: Config) -> TransformerShape:
     return TransformerShape(
         **common,
         inner=config.size("n_inner", default=4 * common["hidden"]),
-        learned_positions=common["sequence"],
+        learned_positions=_rows(config, common),
         activation=config.activation("activation_function", default="gelu_new"),
         joint_projection=True,
         tied=config.flag("tie_word_embeddings", True),
@@ -176,7 +207,7 @@ def _gpt_neo(config: Config) -> TransformerShape:
     return TransformerShape(
         **common,
         inner=config.size("intermediate_size", default=4 * common["hidden"]),
-        learned_positions=common["sequence"],
+        learned_positions=_rows(config, common),
         activation=config.activation("activation_function", default="gelu_new"),
         query_bias=False,
         tied=config.flag("tie_word_embeddings", True),
@@ -217,7 +248,7 @@ def _opt(config: Config) -> TransformerShape:
     return TransformerShape(
         **common,
         inner=config.size("ffn_dim"),
-        learned_positions=common["sequence"] + 2,
+        learned_positions=_rows(config, common) + 2,
         activation=config.activation("activation_function", default="relu"),
         tied=config.flag("tie_word_embeddings", True),
     )
@@ -316,6 +347,25 @@ def _gemma(config: Config) -> TransformerShape:
     return _llama(config).replaced(activation=activation, tied=tied)
 
 
+def _gemma2(config: Config) -> TransformerShape:
+    size = config.size("head_dim", default=256)
+    return _gemma(config).replaced(head_dim=size, sandwich_norm=True)
+
+
+def _gemma3(config: Config) -> TransformerShape:
+    return _gemma2(config).replaced(norm_of_heads=True)
+
+
+def _qwen3_moe(config: Config) -> TransformerShape:
+    if config.size("decoder_sparse_step", default=1) != 1 or config.given("mlp_only_layers"):
+        raise InputError("layers of experts between dense ones are not read", OTHERS)
+    return _qwen3(config).replaced(
+        experts=config.size("num_experts", "num_local_experts"),
+        top_k=config.size("num_experts_per_tok"),
+        inner=config.size("moe_intermediate_size"),
+    )
+
+
 def _mixtral(config: Config) -> TransformerShape:
     return _llama(config).replaced(
         experts=config.size("num_local_experts"), top_k=config.size("num_experts_per_tok")
@@ -327,7 +377,7 @@ def _bert(config: Config) -> TransformerShape:
     return TransformerShape(
         **common | {"head": config.head("masked")},
         inner=config.size("intermediate_size", "hidden_dim"),
-        learned_positions=common["sequence"],
+        learned_positions=_rows(config, common),
         segments=config.size("type_vocab_size", default=2),
         activation=config.activation("hidden_act", "activation", default="gelu"),
         causal=False,
@@ -341,7 +391,7 @@ def _bert(config: Config) -> TransformerShape:
 def _roberta(config: Config) -> TransformerShape:
     shape = _bert(config)
     # Two positions are kept for padding, so sequences are two shorter than the table.
-    return shape.replaced(sequence=max(1, shape.sequence - 2))
+    return shape.replaced(sequence=max(1, min(shape.sequence, shape.learned_positions - 2)))
 
 
 def _distilbert(config: Config) -> TransformerShape:
@@ -355,6 +405,8 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "distilbert": _distilbert,
     "falcon": _falcon,
     "gemma": _gemma,
+    "gemma2": _gemma2,
+    "gemma3_text": _gemma3,
     "gpt2": _gpt2,
     "gpt_bigcode": _gpt_bigcode,
     "gpt_neo": _gpt_neo,
@@ -369,6 +421,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "phi3": _llama,
     "qwen2": _qwen2,
     "qwen3": _qwen3,
+    "qwen3_moe": _qwen3_moe,
     "roberta": _roberta,
     "xlm-roberta": _roberta,
 }

@@ -16,7 +16,9 @@ class TransformerShape:
     ``learned_positions`` and ``segments`` are rows of tables, 0 for none; ``parallel`` blocks
     feed attention and feed-forward from one norm or from two; ``post_norm`` blocks normalise
     after each sum. ``head`` is what it is trained on: next ``tokens``, ``masked`` tokens,
-    ``pretraining`` (masked tokens and order of sentences), ``classes``, ``token_classes``.
+    ``pretraining`` (masked tokens and order of sentences), ``classes``, ``token_classes``,
+    ``span`` (where an answer begins and ends), ``order`` of two sentences, or no head at all:
+    ``features``. A ``sandwich_norm`` stands after attention and feed-forward too.
     """
 
     hidden: int
@@ -36,6 +38,7 @@ class TransformerShape:
     norm_bias: bool = True
     norm_of_heads: bool = False
     embedding_norm: bool = False
+    sandwich_norm: bool = False
     activation: str = "gelu"
     gated: bool = False
     causal: bool = True
@@ -100,12 +103,17 @@ def _block(net: NetworkBuilder, x: str, shape: TransformerShape) -> str:
         return _norm(net, "norm2", net.add("add2", x, _feed_forward(net, x, shape)), shape)
     normed = _norm(net, "norm1", x, shape)
     if shape.parallel == "no":
-        x = net.add("add1", x, _attention(net, normed, shape))
+        x = net.add("add1", x, _after(net, "norm1_after", _attention(net, normed, shape), shape))
         normed = _norm(net, "norm2", x, shape)
-        return net.add("add2", x, _feed_forward(net, normed, shape))
+        y = _after(net, "norm2_after", _feed_forward(net, normed, shape), shape)
+        return net.add("add2", x, y)
     second = _norm(net, "norm2", x, shape) if shape.parallel == "two_norms" else normed
     attended = _attention(net, normed, shape)
     return net.add("add", x, attended, _feed_forward(net, second, shape))
+
+
+def _after(net: NetworkBuilder, name: str, x: str, shape: TransformerShape) -> str:
+    return _norm(net, name, x, shape) if shape.sandwich_norm else x
 
 
 def _attention(net: NetworkBuilder, x: str, shape: TransformerShape) -> str:
@@ -175,6 +183,12 @@ def _norm(net: NetworkBuilder, name: str, x: str, shape: TransformerShape) -> st
 
 
 def _head(net: NetworkBuilder, x: str, shape: TransformerShape) -> str:
+    if shape.head == "features":
+        return _pooled(net, x, shape) if shape.segments else x
+    if shape.head == "span":
+        return _classifier(net, x, shape.replaced(head="token_classes", labels=2))
+    if shape.head == "order":
+        return _classifier(net, x, shape.replaced(head="classes", labels=2))
     if shape.head in ("classes", "token_classes"):
         return _classifier(net, x, shape)
     target = net.integers("target", shape.vocabulary, "sequence")
