@@ -14,9 +14,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from installation import Installation
-from measurement import quick
-
-from paceline.frameworks.registry import frameworks
 
 PARTS = 5
 SEED = int(os.environ.get("PACELINE_TEST_SEED") or random.SystemRandom().randrange(10**6))
@@ -107,6 +104,10 @@ def installed(request, monkeypatch):
 @pytest.fixture
 def quick_framework(monkeypatch):
     """A framework that trains nothing, for this test only."""
+    from measurement import quick
+
+    from paceline.frameworks.registry import frameworks
+
     monkeypatch.setitem(frameworks(), quick.ADAPTER.name, quick.ADAPTER)
     return quick.ADAPTER
 

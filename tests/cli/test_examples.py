@@ -72,7 +72,7 @@ def _world(tmp_path):
         keep_profile(store)
 
 
-@pytest.mark.parametrize("line", marked([*help_examples(), *readme_examples()]))
+@pytest.mark.parametrize("line", list(marked([*help_examples(), *readme_examples()])))
 def test_an_example_works(line, tmp_path):
     if "model.onnx" in line:
         make_onnx(tmp_path / "model.onnx")

@@ -45,7 +45,7 @@ def test_a_command_can_be_repeated():
 
 def test_repeating_ends_with_the_first_failure():
     answer = paceline("run", "--repeat", 3, "--", sys.executable, "-c", "raise SystemExit(3)")
-    assert answer.returncode == 1
+    assert answer.returncode == 3
     assert len(launches()) == 1
 
 

@@ -8,8 +8,8 @@ from paceline.frameworks.registry import recipe, recipes
 from paceline.measurement.readers import readers
 
 
-def test_every_external_program_has_a_recipe():
-    assert {r.reader for r in recipes().values()} == readers().keys() - {"cntk-profiler"}
+def test_what_a_recipe_writes_has_a_reader():
+    assert {recipe.reader for recipe in recipes().values()} <= readers().keys()
 
 
 @pytest.mark.parametrize("name", sorted(recipes()))

@@ -43,12 +43,15 @@ POLICIES = st.sampled_from([None, *sorted(SYNCHRONISATIONS)])
 LAW = settings(max_examples=15, deadline=None)
 
 
+def possible(plan, workload):
+    """The plan, with replicas in place of divided tokens where a network has no tokens."""
+    return plan if workload.graph.uses_sequence else replace(plan, dp=plan.dp * plan.cp, cp=1)
+
+
 def prediction(name, plan, policy=None, cluster=CLUSTER, batch=None, corrections=None):
     workload = NETWORKS[name] if batch is None else NETWORKS[name].with_batch(batch)
     chosen = None if policy is None else synchronisation(policy)
-    chosen_plan = replace(plan, synchronisation=chosen)
-    if not workload.graph.uses_sequence:
-        chosen_plan = replace(chosen_plan, dp=plan.dp * plan.cp, cp=1)
+    chosen_plan = replace(possible(plan, workload), synchronisation=chosen)
     return predict(workload, cluster.with_nodes(2), chosen_plan, corrections=corrections)
 
 
@@ -199,7 +202,9 @@ def test_memory_never_rises_with_the_shard_degree(name, zero, nodes):
 @LAW
 @given(NAMES, PLANS)
 def test_more_jitter_means_more_waiting(name, plan):
-    calm = predict(NETWORKS[name], CLUSTER.with_nodes(2), plan, evidence=Evidence(spread=0.0))
-    some = predict(NETWORKS[name], CLUSTER.with_nodes(2), plan, evidence=Evidence(spread=0.05))
+    workload, cluster = NETWORKS[name], CLUSTER.with_nodes(2)
+    plan = possible(plan, workload)
+    calm = predict(workload, cluster, plan, evidence=Evidence(spread=0.0))
+    some = predict(workload, cluster, plan, evidence=Evidence(spread=0.05))
     assert some.step_seconds > calm.step_seconds
     assert some.waiting_seconds > 0 == calm.waiting_seconds

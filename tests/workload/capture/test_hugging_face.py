@@ -265,7 +265,7 @@ def test_llama_is_the_zoos(tmp_path):
         ({"model_type": "lama"}, UnknownNameError, "Near: llama"),
         ({"architectures": ["X"]}, InputError, "no 'model_type'"),
         ({"model_type": "llama"}, InputError, "has no hidden_size"),
-        (LLAMA | {"hidden_size": "wide"}, InputError, "hidden_size is 'wide'"),
+        (LLAMA | {"hidden_size": "wide"}, InputError, "hidden_size is wide"),
         (LLAMA | {"num_key_value_heads": 5}, InputError, "32 heads do not divide by 5"),
         (LLAMA | {"hidden_act": "swoosh"}, UnknownNameError, "activation named 'swoosh'"),
     ],
