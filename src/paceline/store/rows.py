@@ -20,7 +20,7 @@ from paceline.json_checks import (
     parsed_json,
     with_fields,
 )
-from paceline.step import step_from_json, step_to_json
+from paceline.step import Phase, step_from_json, step_to_json
 from paceline.store.launch import Launch, LayerTiming, Outcome, RankSteps, Status
 
 Row = tuple[Any, ...]
@@ -72,6 +72,52 @@ _JOB_FIELDS = with_fields(
         "optimiser": is_object,
     },
 )
+_TASK = with_fields(
+    {
+        "name": is_text,
+        "phase": is_text,
+        "resource": is_text,
+        "start": is_number,
+        "seconds": is_number,
+        "after": list_of(is_count),
+    },
+    {"rank": is_count, "layer": is_text, "size_bytes": is_number, "flops": is_number},
+)
+_TIMELINE = with_fields(
+    {"tasks": list_of(_TASK), "origin": is_text, "label": is_text, "metadata": is_object}
+)
+
+
+def _is_profile(value: Any) -> bool:
+    """What `StepProfile.to_json` wrote, no field more or less."""
+    return _PROFILE(value) and value.keys() == _PROFILE_FIELDS.keys()
+
+
+def _has_phases(value: Any) -> bool:
+    return object_of(is_number)(value) and all(phase in list(Phase) for phase in value)
+
+
+def _is_message(value: Any) -> bool:
+    return object_of(is_number)(value) and value.keys() == {
+        "size_bytes",
+        "ready_seconds",
+        "seconds",
+    }
+
+
+_PROFILE_FIELDS: dict[str, Check] = {
+    "steps": is_count,
+    "step_seconds": is_number,
+    "slowest_seconds": is_number,
+    "exposed_seconds": is_number,
+    "hidden_seconds": is_number,
+    "backward_end_seconds": is_number,
+    "ranks": list_of(
+        with_fields({"rank": is_count, "phases": _has_phases, "last_share": is_number})
+    ),
+    "messages": list_of(_is_message),
+}
+_PROFILE = with_fields(_PROFILE_FIELDS)
 _FACTS = with_fields(
     {},
     {
@@ -84,6 +130,9 @@ _FACTS = with_fields(
         "notes": list_of(is_text),
         "memory": list_of(object_of(is_number)),
         "phases": object_of(is_amount),
+        "cores": list_of(list_of(is_count)),
+        "other_busy_cores": optional(is_number),
+        "profile": optional(_is_profile),
     },
 )
 _ENVIRONMENT = with_fields(
@@ -117,7 +166,7 @@ _RESULT = with_fields(
     {
         "ranks": list_of(_RANK),
         "layers": list_of(_LAYER),
-        "timeline": optional(is_object),
+        "timeline": optional(_TIMELINE),
         "facts": _FACTS,
     }
 )
