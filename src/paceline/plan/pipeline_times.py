@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.plan.pipeline import stage_order
+from paceline.plan.pipeline import listed_passes
 from paceline.plan.plan import PipelineSchedule
 
 Array = NDArray[np.float64]
@@ -223,32 +223,16 @@ def _recurrence(
 ) -> Array:
     """Ends of all passes in the order in which stages do them; messages leave in that order too."""
     last = len(forward) - 1
-    orders = [
-        iter(stage_order(schedule, stage, pp, micro_batches, (last + 1) // pp))
-        for stage in range(pp)
-    ]
     nothing = np.zeros_like(hop)
-    arrived = {(True, number, 0): nothing for number in range(micro_batches)}
     computed, sent = [nothing] * pp, [nothing] * pp
-    waiting = [next(order, None) for order in orders]
-    moved = True
-    while moved:
-        moved = False
-        for stage in range(pp):
-            work = waiting[stage]
-            while work is not None:
-                place = work.chunk * pp + stage
-                arrival = arrived.pop((work.is_forward, work.micro_batch, place), None)
-                if arrival is None:
-                    break
-                seconds = (forward if work.is_forward else backward)[place]
-                done = computed[stage] = np.maximum(arrival, computed[stage]) + seconds
-                target = place + 1 if work.is_forward else place - 1
-                if work.is_forward and place == last:
-                    arrived[False, work.micro_batch, place] = done
-                elif target >= 0:
-                    sent[stage] = np.maximum(done, sent[stage]) + hop
-                    arrived[work.is_forward, work.micro_batch, target] = sent[stage]
-                work, moved = next(orders[stage], None), True
-            waiting[stage] = work
+    arrived: list[Array] = []
+    for stage, place, is_forward, _, source in listed_passes(
+        schedule, pp, micro_batches, (last + 1) // pp
+    ):
+        seconds = (forward if is_forward else backward)[place]
+        arrival = arrived[source] if source >= 0 else nothing
+        done = computed[stage] = np.maximum(arrival, computed[stage]) + seconds
+        if place != (last if is_forward else 0):
+            done = sent[stage] = np.maximum(done, sent[stage]) + hop
+        arrived.append(done)
     return computed[0]

@@ -1,6 +1,6 @@
 """Prediction: what a step under a plan takes, what bounds it, and whether it fits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,7 +33,8 @@ class Prediction:
     cluster: Cluster
     plan: Plan
     framework: str
-    step: Step
+    step_seconds: float
+    schedule: Callable[[], Step]
     memory: Memory
     ideal_seconds: float
     ideal_input_seconds: float
@@ -48,10 +49,10 @@ class Prediction:
         """Devices that the plan uses."""
         return self.plan.devices
 
-    @property
-    def step_seconds(self) -> float:
-        """Seconds per step."""
-        return self.step.seconds
+    @cached_property
+    def step(self) -> Step:
+        """The tasks of the step, placed in time."""
+        return self.schedule()
 
     @property
     def step_interval_seconds(self) -> tuple[float, float]:

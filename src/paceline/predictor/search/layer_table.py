@@ -1,7 +1,7 @@
 """Layers of a network divided by one tensor-parallel degree, for many micro-batches at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from paceline.plan.activations import (
     loss_working_bytes,
     working_bytes,
 )
+from paceline.plan.alike import Alike
 from paceline.plan.plan import Recompute
 from paceline.plan.sharding import ShardedLayer, ShardMessage
 from paceline.predictor.collectives import collective_cost
@@ -50,31 +51,6 @@ class Sums:
     weight_bytes: float
 
 
-@dataclass(frozen=True)
-class Alike:
-    """Which layers cost the same: the number of each layer's kind, the first of each kind."""
-
-    place: NDArray[np.intp]
-    first: tuple[int, ...]
-
-
-def alike_layers(replica: Replica, sequence_parallel: bool) -> Alike:
-    """Layers that are alike when divided are so whatever the degree."""
-    parts = replica.sharding.layers(2, 1, sequence_parallel)
-    kept = _kept(replica, parts, 2, sequence_parallel)
-    known: dict[object, int] = {}
-    place = np.empty(len(parts), dtype=np.intp)
-    first: list[int] = []
-    for index, part in enumerate(parts):
-        unnamed = replace(part, profile=replace(part.profile, name=""))
-        again = tuple((own.sizes[index], own.again[index]) for own in kept)
-        number = known.setdefault((unnamed, again), len(first))
-        if number == len(first):
-            first.append(index)
-        place[index] = number
-    return Alike(place, tuple(first))
-
-
 class LayerTable:
     """Times and sizes of every layer; layers that are alike are computed once.
 
@@ -85,7 +61,7 @@ class LayerTable:
     def __init__(
         self,
         replica: Replica,
-        alike: "Alike",
+        alike: Alike,
         tp: int,
         sequence_parallel: bool,
         micro_batches: Array,

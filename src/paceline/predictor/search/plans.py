@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster
+from paceline.plan.alike import alike_layers
 from paceline.plan.blocks import Block, blocks, part_of
 from paceline.plan.compression import NO_COMPRESSION
 from paceline.plan.plan import PipelineSchedule, Plan
@@ -17,7 +18,7 @@ from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
-from paceline.predictor.search.layer_table import MODES, Alike, Array, LayerTable, alike_layers
+from paceline.predictor.search.layer_table import MODES, Array, LayerTable
 from paceline.predictor.search.memory import memory_bytes
 from paceline.predictor.search.setting import Setting
 from paceline.predictor.search.space import ZERO_STAGES, Degrees, Space, device_counts
@@ -142,7 +143,7 @@ class PlanSearch:
         for degrees in self.space.degrees():
             micro_batches = self.space.micro_batches(degrees)
             for sequence_parallel in self.space.sequence_parallel(degrees.tp):
-                alike = self._alike[sequence_parallel]
+                alike = alike_layers(self._replica.sharding, sequence_parallel)
                 yield (
                     degrees,
                     LayerTable(self._replica, alike, degrees.tp, sequence_parallel, micro_batches),
@@ -161,11 +162,6 @@ class PlanSearch:
         plan = replace(self.like, dp=1, tp=1, pp=1, interleave=1, micro_batch=None)
         profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
         return Replica(self.workload, self.cluster, plan, profile, self.efficiency)
-
-    @cached_property
-    def _alike(self) -> dict[bool, Alike]:
-        """Kinds of layer, without and with tokens divided."""
-        return {division: alike_layers(self._replica, division) for division in (False, True)}
 
     @cached_property
     def _case(self) -> PreparedStep:
