@@ -1,6 +1,5 @@
 """Pipeline schedules: the order of work on each stage."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -8,8 +7,7 @@ from paceline.errors import InputError
 from paceline.plan.plan import PipelineSchedule
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(NamedTuple):
     """Forward or backward of one micro-batch through one chunk of a stage."""
 
     is_forward: bool

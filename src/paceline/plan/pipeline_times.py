@@ -23,6 +23,10 @@ _PERIOD = 4
 """Rounds over which what a further one adds is averaged where stages have one chunk each."""
 _CERTAIN = 1.02
 """Upper over lower bound up to which their mean is taken: it is then off by at most 1 %."""
+_LONG_HOP = 0.95
+"""Message over the quickest pass, up to which the closed form is used."""
+_SLOW_FIRST = 1.5
+"""First chunk over the last, up to which it is used for no more micro-batches than stages."""
 _FEW_PASSES = 150
 """Forwards of a round, up to which the recurrence is affordable; the closed form is used beyond."""
 
@@ -92,7 +96,11 @@ class EqualBlocks:
             ),
         )
         small = self.pp * self.pp * self.interleave <= _FEW_PASSES
-        unsure = small & ((self.hop > quickest) | (chunked & (high > _CERTAIN * low)))
+        few_through_a_slow_first = (self.micro_batches <= self.pp) & (
+            self.first.both > _SLOW_FIRST * self.last.both
+        )
+        unsure = (self.hop > _LONG_HOP * quickest) | few_through_a_slow_first
+        unsure = small & (unsure | (chunked & (high > _CERTAIN * low)))
         is_plan = (self.pp > 1) & (self.micro_batches % 1.0 == 0.0)
         is_plan &= ~chunked | (self.micro_batches % self.pp == 0.0)
         return found, np.broadcast_to(unsure & is_plan, found.shape)
@@ -230,7 +238,9 @@ def _recurrence(
         schedule, pp, micro_batches, (last + 1) // pp
     ):
         seconds = (forward if is_forward else backward)[place]
-        arrival = arrived[source] if source >= 0 else nothing
+        arrival = nothing
+        if source >= 0:
+            arrival, arrived[source] = arrived[source], nothing
         done = computed[stage] = np.maximum(arrival, computed[stage]) + seconds
         if place != (last if is_forward else 0):
             done = sent[stage] = np.maximum(done, sent[stage]) + hop

@@ -73,7 +73,6 @@ class LayerTable:
         self.place, self._first = alike.place, alike.first
         kinds = replica.sharding.layers(tp, 1, sequence_parallel, self._first)
         self.parts = tuple(kinds[number] for number in self.place)
-        self._kept = _kept(replica, self.parts, tp, sequence_parallel)
         self._known: dict[bytes, Sums] = {}
         self._evaluate(kinds)
 
@@ -151,12 +150,13 @@ class LayerTable:
         self._forward, backward = seconds[FORWARD], seconds[BACKWARD]
         self._forward_exchange = self._exchanges([part.tensor_forward for part in kinds])
         self._backward_exchange = self._exchanges([part.tensor_backward for part in kinds])
-        again = np.array([[kept.again[i] for kept in self._kept] for i in self._first], dtype=float)
+        modes = self._kept(kinds)
+        again = np.array([kept.again for kept in modes], dtype=float).T
         forward_again = (self._forward + self._forward_exchange)[:, :, None] * again[:, None, :]
         self.backward_by_layer = backward[:, :, None] + forward_again
         self._kept_bytes = np.array(
-            [[_at(kept.sizes[i], self.micro_batches) for kept in self._kept] for i in self._first]
-        ).swapaxes(1, 2)
+            [[_at(size, self.micro_batches) for size in kept.sizes] for kept in modes]
+        ).transpose(1, 2, 0)
         width = self.replica.precision.operand_bytes
         self._parameters = np.array([float(part.profile.parameters) for part in kinds])
         self._trainable_parameters = np.array(
@@ -189,6 +189,13 @@ class LayerTable:
             framework.dispatch_seconds,
         )
 
+    def _kept(self, kinds: Sequence[ShardedLayer]) -> list[KeptActivations]:
+        """What each kind keeps and whether it is computed again, by recomputation."""
+        sharding, tokens = self.replica.sharding, self.sequence_parallel
+        return [
+            kept_activations(sharding, kinds, mode, self.tp, tokens, self._first) for mode in MODES
+        ]
+
     def _exchanges(self, messages: Sequence[Sequence[ShardMessage]]) -> Array:
         """Seconds of each kind's messages among tensor-parallel devices, by micro-batch."""
         result = np.zeros((len(messages), self.micro_batches.size))
@@ -206,12 +213,3 @@ class LayerTable:
 
 def _at(size: Affine, micro_batches: Array) -> Array:
     return np.broadcast_to(np.asarray(size.at(micro_batches), dtype=float), micro_batches.shape)
-
-
-def _kept(
-    replica: Replica, parts: Sequence[ShardedLayer], tp: int, sequence_parallel: bool
-) -> list[KeptActivations]:
-    """What is kept and computed again, by recomputation."""
-    return [
-        kept_activations(replica.sharding, parts, mode, tp, sequence_parallel) for mode in MODES
-    ]
