@@ -42,7 +42,7 @@ def pipeline_clocks(
             clocks.run(schedule, micro_batches)
         else:
             clocks.delay(further * round_seconds)
-    done = []
+    done: list[tuple[int, ...]] = []
     for stage in range(pp):
         builder.occupy((stage, COMPUTE), clocks.computed[stage])
         builder.occupy((stage, NETWORK), clocks.network[stage])

@@ -73,7 +73,7 @@ def _sharded(replica: Replica, counts: Array, stage: int, sizes: Array) -> Numbe
 
 def _activations(replica: Replica, counts: Array) -> Numbers:
     plan, batch = replica.plan, replica.share_of_batch
-    stages = np.arange(plan.pp)
+    stages = np.arange(plan.pp, dtype=np.float64)
     held = micro_batches_held(
         stages,
         plan.pp,

@@ -62,7 +62,7 @@ def advise(search: PlanSearch, top: int = 5) -> Advice:
     if not fits.any():
         raise _nothing_fits(search, found, available)
     predictions = sorted(
-        (_prediction(search, found, index) for index in _shortlist(found, fits, top + _FURTHER)),
+        (predicted(search, found, index) for index in _shortlist(found, fits, top + _FURTHER)),
         key=_rank,
     )
     best = _distinct(predictions)[:top]
@@ -91,7 +91,8 @@ def _rank(prediction: Prediction) -> tuple[float, ...]:
     return (round(math.log(prediction.step_seconds), 4), *effort)
 
 
-def _prediction(search: PlanSearch, found: Candidates, index: int) -> Prediction:
+def predicted(search: PlanSearch, found: Candidates, index: int) -> Prediction:
+    """A plan of a search as the scheduler predicts it."""
     plan = found.plan(index, search.like)
     workload = search.workload.with_batch(search.global_batch // plan.dp)
     cluster = search.cluster.with_devices(plan.devices)
@@ -132,7 +133,7 @@ def _infeasible(
 ) -> tuple[Infeasible, ...]:
     """The fastest plans that do not fit, if they are predicted to beat the best that does."""
     indices = found.best_by_layout(~fits, _FURTHER)
-    predicted = [(index, _prediction(search, found, index).step_seconds) for index in indices]
+    steps = [(index, predicted(search, found, index).step_seconds) for index in indices]
     return tuple(
         Infeasible(
             found.plan(index, search.like),
@@ -140,7 +141,7 @@ def _infeasible(
             float(found.memory_bytes[index]),
             _remedy(search, found, fits, index),
         )
-        for index, seconds in predicted
+        for index, seconds in steps
         if seconds < best_seconds
     )
 
@@ -153,7 +154,7 @@ def _remedy(search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], inde
         return f"needs {format_bytes(float(missing))} more per device; take larger tp or pp"
     nearest = int(same[found.seconds[same].argmin()])
     changes = plan_changes(found.plan(index, search.like), found.plan(nearest, search.like))
-    seconds = _prediction(search, found, nearest).step_seconds
+    seconds = predicted(search, found, nearest).step_seconds
     return f"fits with {changes}: {format_seconds(seconds)}"
 
 

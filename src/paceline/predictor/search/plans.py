@@ -43,6 +43,16 @@ class Candidates:
         return int(self.seconds.size)
 
     @cached_property
+    def devices(self) -> NDArray[np.int64]:
+        """Devices that each plan uses."""
+        result = np.empty(self.size, dtype=np.int64)
+        for number, (degrees, _, micro_batches) in enumerate(self.settings):
+            own = self.setting == number
+            inner = micro_batches.size * len(MODES) * len(ZERO_STAGES)
+            result[own] = degrees.devices[self.place[own] // inner]
+        return result
+
+    @cached_property
     def layout(self) -> NDArray[np.int64]:
         """A number for each plan that those with the same tp, pp and dp share."""
         result = np.empty(self.size, dtype=np.int64)
