@@ -148,7 +148,7 @@ def _plan_of(best: "Prediction") -> dict[str, Any]:
         "recompute": str(plan.recompute),
         "sequence_parallel": plan.sequence_parallel,
     }
-    degrees = {name: getattr(plan, name) for name in ("tp", "pp", "interleave", "zero")}
+    degrees = {name: getattr(plan, name) for name in ("tp", "pp", "cp", "ep", "interleave", "zero")}
     return {**chosen, **degrees}
 
 

@@ -1,6 +1,6 @@
 """Searching every plan: step time and memory of all of them, the best that fit."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -45,23 +45,32 @@ class Candidates:
     @cached_property
     def devices(self) -> NDArray[np.int64]:
         """Devices that each plan uses."""
-        result = np.empty(self.size, dtype=np.int64)
-        for number, (degrees, _, micro_batches) in enumerate(self.settings):
-            own = self.setting == number
-            inner = micro_batches.size * len(MODES) * len(ZERO_STAGES)
-            result[own] = degrees.devices[self.place[own] // inner]
-        return result
+        return self._by_degrees(lambda degrees: degrees.devices)
+
+    @cached_property
+    def tp(self) -> NDArray[np.int64]:
+        """Tensor-parallel degree of each plan."""
+        return self._by_degrees(lambda degrees: np.full_like(degrees.pp, degrees.tp))
+
+    @property
+    def zero(self) -> NDArray[np.int32]:
+        """Shard stage of each plan."""
+        return self.place % len(ZERO_STAGES)
 
     @cached_property
     def layout(self) -> NDArray[np.int64]:
         """A number for each plan that those with the same tp, pp and dp share."""
+        return self._by_degrees(
+            lambda degrees: (np.int64(degrees.tp) << 40) + (degrees.pp << 20) + degrees.dp
+        )
+
+    def _by_degrees(self, of: Callable[[Degrees], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """What holds for combinations of degrees, for each plan."""
         result = np.empty(self.size, dtype=np.int64)
         for number, (degrees, _, micro_batches) in enumerate(self.settings):
             own = self.setting == number
             inner = micro_batches.size * len(MODES) * len(ZERO_STAGES)
-            combination = self.place[own] // inner
-            pp, dp = degrees.pp[combination], degrees.dp[combination]
-            result[own] = (np.int64(degrees.tp) << 40) + (pp << 20) + dp
+            result[own] = of(degrees)[self.place[own] // inner]
         return result
 
     def best_by_layout(self, chosen: NDArray[np.bool_], most: int) -> list[int]:
