@@ -142,6 +142,14 @@ def _with_plan(case: PreparedStep, plan: Plan) -> PreparedStep:
     return replace(case, replica=replace(case.replica, plan=plan))
 
 
+def on_links(case: PreparedStep, factor: float, *, between: bool) -> PreparedStep:
+    """The same job with links so many times as fast, those between nodes or those in one."""
+    link = case.cluster.inter if between else case.cluster.intra
+    assert link is not None
+    quicker = replace(_faster(link, factor), latency_seconds=link.latency_seconds)
+    return _on(case, inter=quicker) if between else _on(case, intra=quicker)
+
+
 def _on(
     case: PreparedStep,
     device: Device | None = None,
