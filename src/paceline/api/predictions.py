@@ -58,10 +58,10 @@ def predict(
     ``framework``, ``overlap``, ``bucket`` (bytes, "25MiB"), ``compression``. Further keywords:
     ``batch`` (samples per replica), ``global_batch``, ``seq`` (tokens per sample),
     ``precision``, ``optimiser``, ``inputs``, ``trace``; ``device``, ``link``, ``intra_link``,
-    ``nodes``, ``processes`` (on each node); ``measured_step`` and ``input_time`` (seconds,
-    "253ms"), ``jitter``; ``tuning`` (plain, reference, tuned). ``evidence`` is what was measured
-    of the job, or a study of it. Without a cluster, device or trace the place is this machine
-    (`predict_here`).
+    ``cards``, ``scale``, ``nodes``, ``processes`` (on each node); ``measured_step`` and
+    ``input_time`` (seconds, "253ms"), ``jitter``; ``tuning`` (plain, reference, tuned).
+    ``evidence`` is what was measured of the job, or a study of it. Without a cluster, device or
+    trace the place is this machine (`predict_here`).
     """
     words = job_words(words)
     somewhere = cluster is not None or words.get("device") or words.get("trace") is not None

@@ -39,7 +39,11 @@ _WORKLOAD = (
 _PLACE = (
     click.option("--cluster", help="A name of 'paceline hardware clusters', or FILE.toml."),
     click.option("--device", help="Instead of a cluster: devices of one kind."),
-    click.option("--link", help="Network between nodes, in place of the cluster's."),
+    click.option(
+        "--link", help="Network between nodes, in place of the cluster's: a name, or 400gbit."
+    ),
+    click.option("--cards", type=_COUNT, help="Network cards of a node [default: the cluster's]."),
+    click.option("--scale", help="Parts so many times as fast, as in flops=2,memory=1.5,link=0.5."),
     click.option("--intra-link", help="Links inside a node, in place of the cluster's."),
     click.option("-j", "places", help="NODESxPROCESSES, several by commas [default: all]."),
     click.option("--nodes", help="Instead of -j: whole nodes, as in 4,8 or 1..16."),
