@@ -30,6 +30,7 @@ COMMANDS = {
     "hardware": "Show what is known of devices, links and clusters, and from where.",
     "import": "Turn another program's log or trace into launches.",
     "inspect": "Show the layers of a model with their parameters, FLOP and memory.",
+    "lab": "Make a cluster of hosts with shaped links on this machine, and end it.",
     "list": "List recorded launches.",
     "measure": "Train for some steps, several times, and record how fast it went.",
     "models": "List the networks that are built in.",
@@ -56,7 +57,7 @@ PURPOSES = {
     "Predict": ("predict", "advise", "sweep", "whatif", "inspect"),
     "Explain": ("explain", "trace", "report", "calibrate", "validate"),
     "Data": ("list", "show", "export", "import", "recipes", "published"),
-    "Set up": ("doctor", "frameworks", "models", "hardware", "constants"),
+    "Set up": ("doctor", "lab", "frameworks", "models", "hardware", "constants"),
 }
 """What commands are for; one that is in no list comes last."""
 

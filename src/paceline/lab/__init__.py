@@ -1,0 +1,16 @@
+"""A cluster on one Linux machine: hosts in network namespaces, with shaped links between them."""
+
+from paceline.lab.cluster import Lab, known_labs, lab_down, lab_named, lab_up
+from paceline.lab.machine import missing_for_lab
+from paceline.lab.settings import DEFAULT_NAME, LabSettings
+
+__all__ = [
+    "DEFAULT_NAME",
+    "Lab",
+    "LabSettings",
+    "known_labs",
+    "lab_down",
+    "lab_named",
+    "lab_up",
+    "missing_for_lab",
+]
