@@ -30,6 +30,7 @@ class Job:
     ``synchronise`` off, ranks are co-located without communication: what sharing the machine costs,
     without what communicating costs. ``bucket_bytes`` is DDP's bucket size, the framework's own
     when None. ``count_flops`` asks a framework that can to count the forward pass's operations.
+    ``emulated`` has times of an emulated device, slept in place of computing (`emulation`).
     ``launcher`` names what starts the ranks; empty, what the framework needs, else local.
     """
 
@@ -55,6 +56,7 @@ class Job:
     count_flops: bool = False
     data: dict[str, Any] = field(default_factory=lambda: {"kind": "synthetic"})
     launcher: str = ""
+    emulated: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name, least in (
