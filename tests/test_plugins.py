@@ -13,6 +13,7 @@ from paceline import plugins
 from paceline.measurement.readers import LogReader
 from paceline.plugins import PluginError, PluginKind, with_plugins
 from paceline.store import Status, Store, default_store_path
+from paceline.testing.launcher_suite import CHECKS
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def test_a_package_s_launcher_keeps_the_contract(command):
     )
     answer = command(["nice_launcher"], code=code)
     results = [line.split("|") for line in answer.stdout.splitlines()]
-    assert len(results) == 9, answer.stderr
+    assert len(results) == len(CHECKS), answer.stderr
     assert [result for result in results if result[1] != "True"] == []
 
 

@@ -16,7 +16,6 @@ class MpiexecLauncher(EngineLauncher):
     """Starts ranks with the mpiexec beside the rank's interpreter, else with that of the path."""
 
     name = "mpiexec"
-    rank_variables = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 
     def detect(self) -> Detection:
         """Whether an mpiexec is on the path."""

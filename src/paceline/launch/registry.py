@@ -1,6 +1,6 @@
 """Launchers by name: ours, and those that installed packages add."""
 
-from paceline.launch.launcher import Launcher
+from paceline.launch.launcher import Launcher, LaunchSettings
 from paceline.launch.local import LocalLauncher
 from paceline.launch.mpiexec import MpiexecLauncher
 from paceline.naming import look_up
@@ -15,7 +15,8 @@ def launchers() -> dict[str, Launcher]:
     return with_plugins(PluginKind.LAUNCHER, BUILT_IN, Launcher)
 
 
-def launcher(name: str) -> Launcher:
-    """The launcher of that name, or an error that suggests the nearest."""
+def launcher(name: str, settings: LaunchSettings | None = None) -> Launcher:
+    """The launcher of that name with a user's settings, or an error that suggests the nearest."""
     known = launchers()
-    return look_up("launcher", name, known, f"there are {', '.join(known)}")
+    found = look_up("launcher", name, known, f"there are {', '.join(known)}")
+    return found if settings is None else found.configured(settings)

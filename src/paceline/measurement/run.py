@@ -3,6 +3,7 @@
 import json
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,14 @@ from paceline.errors import InputError
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.command import check_runnable, worker_command
 from paceline.frameworks.registry import framework
-from paceline.launch import DEFAULT_LAUNCHER, Launcher, LaunchExit, LaunchRequest, launcher
+from paceline.launch import (
+    DEFAULT_LAUNCHER,
+    Launcher,
+    LaunchExit,
+    LaunchRequest,
+    LaunchSettings,
+    launcher,
+)
 from paceline.measurement.environment import OtherPrograms, describe_environment, load_average
 from paceline.measurement.events import (
     layer_timings,
@@ -46,7 +54,7 @@ def run_job(
     chosen = framework(job.framework)
     check_instrument(chosen, job.instrument)
     check_runnable(chosen)
-    starter = launcher_for(chosen, job.launcher, job.world_size)
+    starter = launcher_for(chosen, job)
     processes = job.world_size // job.nodes
     starter.validate(job.nodes, processes)
     launch_id = new_launch_id()
@@ -105,10 +113,24 @@ def run_job(
     return replace(launch, outcome=outcome)
 
 
-def launcher_for(chosen: FrameworkAdapter, name: str, world_size: int) -> Launcher:
-    """The launcher of that name; without one, what the framework needs for several ranks."""
-    needed = chosen.launcher if world_size > 1 else ""
-    return launcher(name or needed or DEFAULT_LAUNCHER)
+def launcher_for(chosen: FrameworkAdapter, job: Job) -> Launcher:
+    """The launcher of a job; one that names none has what the framework needs for several ranks."""
+    needed = chosen.launcher if job.world_size > 1 else ""
+    settings = LaunchSettings(tuple(job.hosts), named_options(job.launcher_options))
+    return launcher(job.launcher or needed or DEFAULT_LAUNCHER, settings)
+
+
+def named_options(texts: Sequence[str]) -> dict[str, str]:
+    """Names and values of ``name=value`` options of a launcher."""
+    options = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(
+                f"'{text}' is not NAME=VALUE", "write --launcher-option partition=debug"
+            )
+        options[name] = value
+    return options
 
 
 def interrupted(error: BaseException) -> Outcome:
@@ -166,6 +188,17 @@ def thread_variables(threads: int) -> dict[str, str]:
     }
 
 
+def _where(exited: LaunchExit) -> dict[str, Any]:
+    """The host of each rank, and its clock against rank 0's, where agents told."""
+    if not any(rank.host for rank in exited.ranks):
+        return {}
+    return {
+        "rank_hosts": [rank.host for rank in exited.ranks],
+        "clock_offset_seconds": [rank.clock_offset_seconds for rank in exited.ranks],
+        "clock_error_seconds": [rank.clock_error_seconds for rank in exited.ranks],
+    }
+
+
 def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) -> Outcome:
     ranks = [read_events(events_path(directory, rank)) for rank in range(job.world_size)]
     steps = [rank_steps(events) for events in ranks]
@@ -180,6 +213,7 @@ def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) 
         "load_before": load_before,
         "load_after": load_average(),
         "directory": directory.name,
+        **_where(exited),
     }
     if not (ended and len(complete) == job.world_size):
         reason = failure_reason(exited, ranks)

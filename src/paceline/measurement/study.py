@@ -60,7 +60,14 @@ class Design:
     def from_json(cls, document: dict[str, Any]) -> "Design":
         """The design that `to_json` wrote."""
         jobs = tuple(
-            Job(**{**fields, "optimiser": Optimiser(**fields["optimiser"])})
+            Job(
+                **{
+                    **fields,
+                    "optimiser": Optimiser(**fields["optimiser"]),
+                    "hosts": tuple(fields.get("hosts", ())),
+                    "launcher_options": tuple(fields.get("launcher_options", ())),
+                }
+            )
             for fields in document["jobs"]
         )
         return cls(jobs, tuple(document["order"]), document["seed"], document.get("parity"))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 EXAMPLES: dict[str, Any] = {"seq": 128, "bucket_bytes": 25e6}
 """Values of the settings that may be left out."""
 
+MAY_BE_EMPTY = ("hosts", "launcher_options")
+
 ORDERS = ("random", "given")
 """Blocks with every configuration once: shuffled, or in the order of the settings."""
 
@@ -34,8 +36,9 @@ class StudySettings:
     co-located without communication. ``seq`` is tokens per sample, ``bucket_bytes`` DDP's bucket
     size. ``threads`` of each process are its cores too, one number or several to compare.
     ``seed`` is of the launch order, the initial weights and the data. ``launcher`` starts the
-    processes; unless named, the one that the framework needs, else this machine's own. With
-    ``oversubscribe`` they may be more than there are cores.
+    processes; unless named, the one that the framework needs, else this machine's own; on
+    ``hosts`` (one may be named more than once), with ``launcher_options`` such as
+    "partition=debug". With ``oversubscribe`` processes may be more than there are cores.
     """
 
     model: str = "resnet44"
@@ -55,6 +58,8 @@ class StudySettings:
     no_sync: bool = False
     bucket_bytes: float | None = None
     launcher: str = ""
+    hosts: tuple[str, ...] = ()
+    launcher_options: tuple[str, ...] = ()
     oversubscribe: bool = False
 
     def __post_init__(self) -> None:
@@ -75,7 +80,7 @@ class StudySettings:
             elif key == "threads":
                 values[key] = _thread_counts(value)
             elif isinstance(default, tuple):
-                values[key] = _names(key, value)
+                values[key] = _names(key, value, key != "hosts")
             elif not _is_like(value, EXAMPLES.get(key, default), key in EXAMPLES):
                 example = EXAMPLES.get(key, default)
                 raise InputError(
@@ -85,9 +90,9 @@ class StudySettings:
         return cls(**values)
 
     @classmethod
-    def read(cls, path: Path | str) -> "StudySettings":
-        """Settings of a TOML file whose keys are the fields of this class."""
-        return cls.of(str(path), **read_toml(Path(path)).values)
+    def read(cls, path: Path | str, **others: Any) -> "StudySettings":
+        """Settings of a TOML file whose keys are the fields of this class; ``others`` go first."""
+        return cls.of(str(path), **{**read_toml(Path(path)).values, **others})
 
     def jobs(self) -> "Iterator[Job]":
         """Every configuration as a job; what cannot run is refused before anything starts."""
@@ -112,8 +117,6 @@ class StudySettings:
                 )
             for (nodes, each), threads, instrument, synchronise in self._kinds():
                 processes = nodes * each
-                starter = launcher_for(chosen, self.launcher, processes)
-                starter.validate(nodes, each)
                 job = Job(
                     model=graph.name,
                     graph=description,
@@ -122,6 +125,8 @@ class StudySettings:
                     world_size=processes,
                     nodes=nodes,
                     launcher=self.launcher,
+                    hosts=self.hosts,
+                    launcher_options=self.launcher_options,
                     precision=self.precision,
                     steps=self.steps,
                     warmup_steps=self.warmup_steps,
@@ -132,6 +137,8 @@ class StudySettings:
                     seed=self.seed,
                     sequence=self.seq or graph.sequence,
                 )
+                starter = launcher_for(chosen, job)
+                starter.validate(nodes, each)
                 check_room(job, graph, starter, self.oversubscribe)
                 yield job
 
@@ -172,12 +179,13 @@ def _thread_counts(value: Any) -> tuple[int, ...]:
     return tuple(dict.fromkeys(counts))
 
 
-def _names(key: str, value: Any) -> tuple[str, ...]:
-    """Names of ``"a,b"`` or ``["a", "b"]``, each once."""
+def _names(key: str, value: Any, each_once: bool = True) -> tuple[str, ...]:
+    """Names of ``"a,b"`` or ``["a", "b"]``."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
         raise InputError(f"{key} of {value!r} are no names", f'write {key} = ["a", "b"]')
-    names = tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
-    if not names:
+    names = tuple(part.strip() for part in parts if part.strip())
+    names = tuple(dict.fromkeys(names)) if each_once else names
+    if not names and key not in MAY_BE_EMPTY:
         raise InputError(f"no {key.removesuffix('s')} was named", f"write {key} by commas")
     return names

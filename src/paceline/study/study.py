@@ -51,10 +51,18 @@ class Study:
 
     @classmethod
     def read(
-        cls, path: Path | str, *, name: str | None = None, store: Path | str | None = None
+        cls,
+        path: Path | str,
+        *,
+        name: str | None = None,
+        store: Path | str | None = None,
+        **settings: Any,
     ) -> "Study":
-        """The study that a TOML file describes; it is named after the file unless ``name`` is."""
-        return cls(StudySettings.read(path), name=name or Path(path).stem, store=store)
+        """The study that a TOML file describes; it is named after the file unless ``name`` is.
+
+        ``settings`` stand in for those of the file, such as ``launcher``.
+        """
+        return cls(StudySettings.read(path, **settings), name=name or Path(path).stem, store=store)
 
     @classmethod
     def load(cls, store: Store | Path | str | None, name: str) -> "Study":

@@ -108,6 +108,26 @@ def check_identity(stand: Stand) -> str:
     return f"{RANKS} ranks"
 
 
+def check_nodes(stand: Stand) -> str:
+    """Ranks of two nodes meet at one place, and each knows its number on its node."""
+    if len(stand.launcher.hosts()) < 2:
+        return "it knows one host"
+    script = (
+        "import json, os; print(json.dumps([os.environ[name] for name in "
+        "('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT')]))"
+    )
+    exited = stand.launch(script, nodes=2, processes=RANKS // 2)
+    _owe(not exited.reason, f"ranks that end well: {exited.reason}")
+    told = [json.loads(text) for text in _printed(exited)]
+    for rank, one in enumerate(told):
+        wanted = [str(rank), str(rank % (RANKS // 2)), str(RANKS)]
+        _owe(one[:3] == wanted, f"rank {rank} has {one[:3]}, not {wanted}")
+        _owe(
+            one[3:] == told[0][3:], f"rank {rank} is to meet at {one[3:]}, rank 0 at {told[0][3:]}"
+        )
+    return ", ".join(sorted({rank.host for rank in exited.ranks if rank.host})) or "two nodes"
+
+
 def check_commands(stand: Stand) -> str:
     """Each rank runs the command that was asked for it."""
     directory = Path(tempfile.mkdtemp(dir=stand.directory))
@@ -196,6 +216,7 @@ CHECKS: dict[str, Callable[[Stand], str]] = {
     "detection": check_detection,
     "validation": check_validation,
     "identity": check_identity,
+    "nodes": check_nodes,
     "commands": check_commands,
     "exit codes": check_exit_codes,
     "peers": check_peers,

@@ -7,7 +7,15 @@ import click
 from click.core import ParameterSource
 
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import AliasedOption, store_option, study_options, study_settings
+from paceline.cli.options import (
+    LAUNCHER_OPTIONS,
+    AliasedOption,
+    launcher_options,
+    launcher_settings,
+    store_option,
+    study_options,
+    study_settings,
+)
 from paceline.cli.output import emit_json, json_option, show_launches
 from paceline.cli.say import say
 from paceline.errors import InputError
@@ -21,6 +29,7 @@ Examples:
   paceline measure --model resnet44 --batch 64 -j 1x1,1x2
   paceline measure --model resnet20 --batch 128 --scaling strong -j 1x1,1x2 --launches 5
   paceline measure --from study.toml
+  paceline measure --from study.toml --launcher local --hosts localhost,localhost
   paceline measure --resume resnet44-0147
 """
 
@@ -35,11 +44,7 @@ Examples:
     help="Whether --batch is per process (weak) or shared by all (strong).",
 )
 @click.option("--framework", default="torch-ddp", show_default=True, help="Who trains.")
-@click.option(
-    "--launcher",
-    default="",
-    help="What starts the processes [default: local, or what the framework needs].",
-)
+@launcher_options
 @click.option(
     "--instrument",
     default="none",
@@ -118,13 +123,15 @@ def _study(options: dict[str, Any]) -> "Study":
         _check_alone("--resume", "the study knows its settings", ("resumed",))
         return Study.load(store, options["resumed"])
     if options["file"]:
-        _check_alone("--from", "the file has the settings", ("file", "name"))
-        return Study.read(options["file"], name=options["name"], store=store)
+        _check_alone("--from", "the file has the settings", ("file", "name", *LAUNCHER_OPTIONS))
+        return Study.read(
+            options["file"], name=options["name"], store=store, **launcher_settings(options)
+        )
     return Study(
         **study_settings(options),
         frameworks=[options["framework"]],
         scaling=options["scaling"],
-        launcher=options["launcher"],
+        **launcher_settings(options),
         instruments=options["instrument"],
         no_sync=options["no_sync"],
         bucket_bytes=parse_bytes(options["bucket"]) if options["bucket"] else None,
