@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +15,10 @@ from paceline.errors import InputError
 from paceline.lab.groups import end_processes, group_directories, make_group, remove_group
 from paceline.lab.machine import LabError, require_lab, run, works
 from paceline.lab.record import (
+    LabInUseError,
     LabRecord,
     held,
+    lock_path,
     read_record,
     record_path,
     recorded_names,
@@ -30,6 +33,8 @@ INTERFACE = "eth0"
 NETWORK = "198.18.0"
 """A range set aside for measuring networks (RFC 2544); nothing outside routes it."""
 NAMESPACES = Path("/run/netns")
+LAUNCH_PREFIX = "launch-"
+"""Begins the name of a lab that lives as long as one launch."""
 READY_SECONDS = 20.0
 ENDING_ROUNDS = 200
 
@@ -106,42 +111,69 @@ class Lab:
                 f"'{lab_command(self.name, self.settings)}' makes it anew",
             )
 
+    def command(self, hosts: int) -> str:
+        """What makes such a lab with so many hosts."""
+        return lab_command(self.name, replace(self.settings, hosts=hosts))
+
     def processes(self) -> int:
         """How many processes run on its hosts."""
         return sum(len(_processes(name)) for name in self.record.hosts)
 
 
 def lab_up(settings: LabSettings, name: str = DEFAULT_NAME) -> Lab:
-    """Make a lab; one of that name that was there, whole or in pieces, is ended first."""
+    """Make a lab; one of that name that was there, whole or in pieces, is ended first.
+
+    So is what launches whose runner was killed have left.
+    """
     require_lab()
     checked_name(name)
+    end_abandoned()
     with held(name, alone=True):
-        _clean(name)
-        groups = () if settings.speed is None else group_directories(name, settings.hosts)
-        record = LabRecord(
-            name,
-            settings,
-            tuple(f"paceline-{name}-h{host}" for host in range(1, settings.hosts + 1)),
-            f"paceline-{name}-switch",
-            groups,
-            made_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-        write_record(record)
-        try:
-            record = _make(record)
-        except BaseException:
-            _clean(name)
-            raise
-        write_record(record)
+        return make_held(settings, name)
+
+
+def make_held(settings: LabSettings, name: str) -> Lab:
+    """Make a lab that the caller holds alone."""
+    end_held(name)
+    groups = () if settings.speed is None else group_directories(name, settings.hosts)
+    record = LabRecord(
+        name,
+        settings,
+        tuple(f"paceline-{name}-h{host}" for host in range(1, settings.hosts + 1)),
+        f"paceline-{name}-switch",
+        groups,
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    write_record(record)
+    try:
+        record = _make(record)
+    except BaseException:
+        end_held(name)
+        raise
+    write_record(record)
     return Lab(record)
 
 
 def lab_down(name: str = DEFAULT_NAME) -> bool:
-    """End a lab with every process in it; False if there was none."""
+    """End a lab with every process in it, and what killed runners left; False if none was up."""
     require_lab()
     checked_name(name)
+    end_abandoned()
     with held(name, alone=True):
-        return _clean(name)
+        return end_held(name)
+
+
+def end_abandoned() -> list[str]:
+    """End labs that were made for a launch whose runner is gone; their names."""
+    ended = []
+    for name in recorded_names():
+        if name.startswith(LAUNCH_PREFIX):
+            with suppress(LabInUseError), held(name, alone=True):
+                end_held(name)
+                ended.append(name)
+            if name in ended:
+                lock_path(name).unlink(missing_ok=True)
+    return ended
 
 
 def lab_named(name: str = DEFAULT_NAME) -> Lab:
@@ -252,8 +284,8 @@ def _start_wire(record: LabRecord, ports: Sequence[str]) -> None:
     process.returncode = 0  # it is not waited for: it outlives us
 
 
-def _clean(name: str) -> bool:
-    """End everything that a record names; False if there is no record."""
+def end_held(name: str) -> bool:
+    """End everything that a lab's record names, held alone; False if there is no record."""
     record = read_record(name)
     if record is None:
         return False

@@ -16,6 +16,10 @@ DIRECTORY_VARIABLE = "PACELINE_LAB_STATE"
 DEFAULT_DIRECTORY = "/run/paceline-lab"
 
 
+class LabInUseError(InputError):
+    """Somebody else uses a lab, or is making or ending it."""
+
+
 @dataclass(frozen=True)
 class LabRecord:
     """Everything that a lab may have made; ``ready`` once all of it was.
@@ -67,6 +71,11 @@ def record_path(name: str) -> Path:
     return state_directory() / f"{name}.json"
 
 
+def lock_path(name: str) -> Path:
+    """What is locked while a lab is used."""
+    return state_directory() / f"{name}.lock"
+
+
 def recorded_names() -> list[str]:
     """Labs that were begun and not ended."""
     return sorted(path.stem for path in state_directory().glob("*.json"))
@@ -107,7 +116,7 @@ def held(name: str, *, alone: bool) -> Iterator[None]:
     directory = state_directory()
     try:
         directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-        file = (directory / f"{name}.lock").open("a+")
+        file = lock_path(name).open("a+")
     except OSError as error:
         raise InputError(
             f"cannot write in {directory}: {error.strerror}", "a lab needs root (sudo)"
@@ -116,7 +125,7 @@ def held(name: str, *, alone: bool) -> Iterator[None]:
         try:
             fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(
+            raise LabInUseError(
                 f"the lab '{name}' is in use{_user(name)}",
                 "wait until that has ended, or take another with --name",
             ) from None

@@ -1,5 +1,6 @@
 """Launchers by name: ours, and those that installed packages add."""
 
+from paceline.launch.lab import LabLauncher
 from paceline.launch.launcher import Launcher, LaunchSettings
 from paceline.launch.local import LocalLauncher
 from paceline.launch.mpiexec import MpiexecLauncher
@@ -7,7 +8,9 @@ from paceline.naming import look_up
 from paceline.plugins import PluginKind, with_plugins
 
 DEFAULT_LAUNCHER = LocalLauncher.name
-BUILT_IN: dict[str, Launcher] = {one.name: one for one in (LocalLauncher(), MpiexecLauncher())}
+BUILT_IN: dict[str, Launcher] = {
+    one.name: one for one in (LocalLauncher(), MpiexecLauncher(), LabLauncher())
+}
 
 
 def launchers() -> dict[str, Launcher]:

@@ -51,7 +51,7 @@ def up(name: str, as_json: bool, **wanted: Any) -> None:
     say(f"Lab {made.name}: {made.settings.words}")
     warn(f"warning: {doubt}" for doubt in _doubts(made))
     places = f"{min(2, made.settings.hosts)}x1"
-    launcher = "lab" if name == "lab" else f"lab:name={name}"
+    launcher = "lab" if name == "lab" else f"lab --launcher-option name={name}"
     next_line(
         f"paceline measure --launcher {launcher} --model resnet20 --batch 32 -j {places}",
         "paceline lab status",
