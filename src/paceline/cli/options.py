@@ -159,6 +159,37 @@ def study_settings(options: dict[str, Any]) -> dict[str, Any]:
     return {**chosen, "processes": options["places"], "store": options["store_path"]}
 
 
+_LAB = (
+    click.option(
+        "--lab",
+        "labs",
+        multiple=True,
+        metavar="SETTINGS",
+        help="Run in a lab of its own, such as link=1gbit+delay=200us+speed=0.5; may be repeated.",
+    ),
+    click.option(
+        "--emulate", default="", help="Sleep as long as this device would compute, such as v100."
+    ),
+    click.option(
+        "--time-scale",
+        default=1.0,
+        show_default=True,
+        help="Stretch the times of the emulated device, for links slower by as much.",
+    ),
+)
+
+
+def lab_options(function: F) -> F:
+    """Links that are shaped and devices that are emulated."""
+    return applied(_LAB, function)
+
+
+def lab_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """The `lab_options` as keywords of `paceline.Study`."""
+    given = {name: options[name] for name in ("emulate", "time_scale")}
+    return {**given, "labs": list(options["labs"])}
+
+
 _LAUNCHER = (
     click.option(
         "--launcher",

@@ -100,9 +100,13 @@ class LabSettings:
 
     @property
     def words(self) -> str:
-        """``4 hosts, 1 Gbit/s, 200 us``."""
-        parts = [f"{self.hosts} host{'s' * (self.hosts > 1)}"]
-        parts.append("unshaped links" if self.link is None else link_words(self.link))
+        """``4 hosts, 1 Gbit/s, delay 200 us``."""
+        return f"{self.hosts} host{'s' * (self.hosts > 1)}, {self.link_words}"
+
+    @property
+    def link_words(self) -> str:
+        """``1 Gbit/s, delay 200 us``: all but the number of hosts."""
+        parts = ["unshaped links" if self.link is None else link_words(self.link)]
         if self.delay:
             parts.append(f"delay {format_seconds(self.delay)}")
         if self.speed is not None:

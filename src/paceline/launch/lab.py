@@ -80,6 +80,11 @@ class LabLauncher(Launcher):
                 f"'{lab.command(nodes)}' makes one that has them",
             )
 
+    def facts(self) -> dict[str, str]:
+        """The links between hosts, and what limits these."""
+        settings = self._wanted(1) if self._makes_its_own else lab_named(self._name).settings
+        return {"lab": settings.link_words}
+
     def launch(self, request: LaunchRequest) -> LaunchExit:
         """Run each rank in a session of its own, inside the namespace of its host."""
         with self._lab(request.nodes) as lab:

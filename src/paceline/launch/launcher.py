@@ -177,6 +177,10 @@ class Launcher(ABC):
                 "'paceline predict' say what more would give",
             )
 
+    def facts(self) -> dict[str, str]:
+        """What the record of a launch should say of where it runs, beside the hosts."""
+        return {}
+
     @abstractmethod
     def launch(self, request: LaunchRequest) -> LaunchExit:
         """Run every rank of ``request`` to its end; nothing of it is left when this returns.

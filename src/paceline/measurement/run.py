@@ -80,6 +80,7 @@ def run_job(
             **describe_environment(),
             "launcher": starter.name,
             "hosts": [host.name for host in starter.hosts()[: job.nodes]],
+            **starter.facts(),
         },
         outcome=Outcome(Status.RUNNING, ""),
     )
@@ -223,6 +224,10 @@ def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) 
         facts["parts"] = parts
     if profile is not None:
         facts["profile"] = profile.to_json()
+    asleep = [event for event in (only(events, "emulated") for events in ranks) if event]
+    if asleep:
+        facts["scheduler"] = asleep[0]["scheduler"]
+        facts["late_seconds"] = max(max(event["late_seconds"], default=0.0) for event in asleep)
     if exited.reason:
         facts["teardown"] = exited.reason
     return Outcome(

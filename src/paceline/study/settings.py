@@ -14,11 +14,12 @@ from paceline.places import Place, as_places, parse_counts
 if TYPE_CHECKING:
     from paceline.measurement.job import Job
     from paceline.measurement.study import Design
+    from paceline.workload.graph import Graph
 
 EXAMPLES: dict[str, Any] = {"seq": 128, "bucket_bytes": 25e6}
 """Values of the settings that may be left out."""
 
-MAY_BE_EMPTY = ("hosts", "launcher_options")
+MAY_BE_EMPTY = ("hosts", "launcher_options", "labs")
 
 ORDERS = ("random", "given")
 """Blocks with every configuration once: shuffled, or in the order of the settings."""
@@ -39,6 +40,9 @@ class StudySettings:
     processes; unless named, the one that the framework needs, else this machine's own; on
     ``hosts`` (one may be named more than once), with ``launcher_options`` such as
     "partition=debug". With ``oversubscribe`` processes may be more than there are cores.
+    ``emulate`` names a device of the catalogue whose computing is slept, as long as predicted
+    times ``time_scale``. ``labs`` are settings of labs such as
+    "link=1gbit+delay=200us+speed=0.5", each with launches of its own.
     """
 
     model: str = "resnet44"
@@ -61,6 +65,9 @@ class StudySettings:
     hosts: tuple[str, ...] = ()
     launcher_options: tuple[str, ...] = ()
     oversubscribe: bool = False
+    emulate: str = ""
+    time_scale: float = 1.0
+    labs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         look_up("order", self.order, dict.fromkeys(ORDERS), f"one of {', '.join(ORDERS)}")
@@ -137,10 +144,39 @@ class StudySettings:
                     seed=self.seed,
                     sequence=self.seq or graph.sequence,
                 )
-                starter = launcher_for(chosen, job)
-                starter.validate(nodes, each)
-                check_room(job, graph, starter, self.oversubscribe)
-                yield job
+                for variant in self._in_labs(self._asleep(job, graph)):
+                    starter = launcher_for(chosen, variant)
+                    starter.validate(nodes, each)
+                    check_room(variant, graph, starter, self.oversubscribe)
+                    yield variant
+
+    def _asleep(self, job: "Job", graph: "Graph") -> "Job":
+        """The job on the device that is emulated, where one is."""
+        if not self.emulate:
+            if self.time_scale != 1:
+                raise InputError(
+                    "a time scale is of an emulated device", "name one: --emulate v100"
+                )
+            return job
+        from paceline.analyse.emulation import emulated_device, emulated_job
+        from paceline.hardware import catalogue
+        from paceline.workload.workload import Workload
+
+        trained = Workload(graph, job.batch_per_rank, job.sequence, job.precision)
+        device = emulated_device(catalogue.device(self.emulate), trained, job.framework)
+        return emulated_job(job, device.slower(self.time_scale))
+
+    def _in_labs(self, job: "Job") -> "Iterator[Job]":
+        """The job in each lab, or as it is where none is asked for."""
+        if not self.labs:
+            yield job
+        elif self.launcher not in ("", "lab"):
+            raise InputError(
+                f"labs are of the launcher 'lab', not of '{self.launcher}'", "leave --launcher out"
+            )
+        for lab in self.labs:
+            options = tuple(part.strip() for part in lab.split("+"))
+            yield replace(job, launcher="lab", launcher_options=options)
 
     def design(self) -> "Design":
         """The jobs, and the order in which their launches run."""

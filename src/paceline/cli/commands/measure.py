@@ -10,6 +10,8 @@ from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import (
     LAUNCHER_OPTIONS,
     AliasedOption,
+    lab_options,
+    lab_settings,
     launcher_options,
     launcher_settings,
     store_option,
@@ -45,6 +47,7 @@ Examples:
 )
 @click.option("--framework", default="torch-ddp", show_default=True, help="Who trains.")
 @launcher_options
+@lab_options
 @click.option(
     "--instrument",
     default="none",
@@ -132,6 +135,7 @@ def _study(options: dict[str, Any]) -> "Study":
         frameworks=[options["framework"]],
         scaling=options["scaling"],
         **launcher_settings(options),
+        **lab_settings(options),
         instruments=options["instrument"],
         no_sync=options["no_sync"],
         bucket_bytes=parse_bytes(options["bucket"]) if options["bucket"] else None,
