@@ -24,12 +24,13 @@ from common import arguments, finish, machine
 
 from paceline.analyse.emulation import EmulatedDevice, emulated_job, predict_emulated
 from paceline.analyse.statistics import step_seconds, variation
-from paceline.hardware import Cluster, Device
 from paceline.hardware.link import Link
+from paceline.hardware.machine import machine_cluster
 from paceline.lab import missing_for_lab
 from paceline.launch import LaunchSettings, launcher
 from paceline.measurement.job import Job
 from paceline.measurement.link_probe import LINK_BYTES, probe_links
+from paceline.measurement.probe import probe_machine
 from paceline.measurement.run import run_job
 from paceline.plan.plan import Plan
 from paceline.predictor.collectives import MeasuredCurve
@@ -143,7 +144,7 @@ def emulated_rows(store: Store, options: Any) -> Iterator[dict[str, Any]]:
 
 def real_rows(store: Store, options: Any) -> Iterator[dict[str, Any]]:
     """ResNet-20 on two hosts; the step without communication is measured beside the other rank."""
-    graph = zoo.build("resnet20")
+    graph, profile = zoo.build("resnet20"), probe_machine(store)
     for link in options.links:
         known = curve(store, link, 2, ahead=False)
         job = Job(
@@ -165,7 +166,7 @@ def real_rows(store: Store, options: Any) -> Iterator[dict[str, Any]]:
         wire = Link("lab link", "inter", parse_bandwidth(link), transport="tcp")
         prediction = predict(
             Workload(graph, 32),
-            Cluster("lab", Device("this machine", "", "cpu", {"fp32": 5e10}), 1, 2, inter=wire),
+            machine_cluster(profile, 1, 2, wire),
             Plan(dp=2, framework="torch-ddp"),
             evidence=Evidence(alone_seconds=without, all_reduce={2: known}),
         )

@@ -1,11 +1,9 @@
 """All-reduce measured among the ranks of any launcher, as a training step issues it."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
-from paceline.hardware.profile import CollectivePoint
 from paceline.launch import Launcher
+from paceline.measurement.curves import CollectiveCurve
 from paceline.measurement.environment import load_average
 from paceline.measurement.events import only
 from paceline.measurement.probe_runs import collective_point, run_probe
@@ -16,25 +14,6 @@ LINK_BYTES = tuple(2**power for power in range(14, 23))
 """16 KiB to 4 MiB: beyond, a link goes on at its rate."""
 IN_FLIGHT = 3
 PAUSE_SECONDS = 0.02
-
-
-@dataclass(frozen=True)
-class CollectiveCurve:
-    """Seconds of one all-reduce by bytes, among ``ranks`` on ``nodes`` machines.
-
-    ``load_average`` is that of this machine before it was measured; None where nobody knows.
-    """
-
-    ranks: int
-    nodes: int
-    points: tuple[CollectivePoint, ...]
-    source: str
-    measured_at: str = ""
-    load_average: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The curve as JSON values."""
-        return asdict(self)
 
 
 def probe_links(
