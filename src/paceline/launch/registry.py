@@ -3,11 +3,15 @@
 from paceline.launch.launcher import Launcher, LaunchSettings
 from paceline.launch.local import LocalLauncher
 from paceline.launch.mpiexec import MpiexecLauncher
+from paceline.launch.ssh import SshLauncher
+from paceline.launch.torchrun import TorchrunLauncher
 from paceline.naming import look_up
 from paceline.plugins import PluginKind, with_plugins
 
 DEFAULT_LAUNCHER = LocalLauncher.name
-BUILT_IN: dict[str, Launcher] = {one.name: one for one in (LocalLauncher(), MpiexecLauncher())}
+BUILT_IN: dict[str, Launcher] = {
+    one.name: one for one in (LocalLauncher(), SshLauncher(), TorchrunLauncher(), MpiexecLauncher())
+}
 
 
 def launchers() -> dict[str, Launcher]:

@@ -1,5 +1,8 @@
 """Runs ranks of a launch on one machine: ``python agent DIRECTORY [--node N]``.
 
+``python agent DIRECTORY --watch-input COMMAND...`` runs an engine instead, and ends it when
+standard input closes.
+
 An engine starts one of these per rank or per node. It reads ``launch.json`` of the directory, meets
 the agents of the other machines, gives each rank its environment, its cores and its log, writes how
 it ended to ``rank-N.exit``, and ends it with all its children when it is asked to, when what
@@ -120,11 +123,8 @@ def _start(
         **wanted["variables"],
     }
     words = wanted["command"]
-    if sys.platform == "linux":
-        cores = ",".join(map(str, met.cores(rank, launch["cores_per_rank"])))
-        guard = [sys.executable, "-I", "-S", str(GUARD), str(os.getpid()), str(GRACE_SECONDS)]
-        _check_program(words[0], environment)
-        words = [*guard, cores, *words]
+    _check_program(words[0], environment)
+    words = [*_guard(",".join(map(str, met.cores(rank, launch["cores_per_rank"])))), *words]
     with _path(directory, rank, "log").open("wb") as output:
         # engines talk to their ranks through inherited descriptors
         return subprocess.Popen(
@@ -136,6 +136,14 @@ def _start(
             close_fds=False,
             start_new_session=True,
         )
+
+
+def _guard(cores: str) -> list[str]:
+    """What goes before a command so that a guard runs it; nothing where there is no guard."""
+    if sys.platform != "linux":
+        return []
+    words = [sys.executable, "-I", "-S", str(GUARD), str(os.getpid()), str(GRACE_SECONDS)]
+    return [*words, cores]
 
 
 def _check_program(program: str, environment: Mapping[str, str]) -> None:
@@ -204,8 +212,25 @@ def _end_with_input(asked: threading.Event) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def run_watched(command: Sequence[str]) -> int:
+    """Run a command, such as an engine on another machine, until it or our standard input ends."""
+    asked = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: asked.set())
+    _end_with_input(asked)
+    process = subprocess.Popen(
+        [*_guard(""), *command], stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    while process.poll() is None and not asked.is_set():
+        time.sleep(POLL_SECONDS)
+    _end(process)
+    return _as_shell(process.returncode)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run what the command line names."""
+    if arguments[1:2] == ["--watch-input"]:
+        return run_watched(arguments[2:])
     directory = Path(arguments[0])
     node = int(arguments[2]) if arguments[1:2] == ["--node"] else None
     try:
