@@ -113,13 +113,15 @@ class RankExit:
 class LaunchExit:
     """How a whole launch ended; ``reason`` is empty when every rank ended well.
 
-    ``first_failed`` is the rank that ended badly before any other did, if one did.
+    ``first_failed`` is the rank that ended badly before any other did, if one did. ``restarts``
+    counts how often it was begun again, after the loss of a machine.
     """
 
     ranks: tuple[RankExit, ...]
     reason: str
     seconds: float
     first_failed: int | None = None
+    restarts: int = 0
 
 
 class Launcher(ABC):

@@ -3,6 +3,7 @@
 from paceline.launch.launcher import Launcher, LaunchSettings
 from paceline.launch.local import LocalLauncher
 from paceline.launch.mpiexec import MpiexecLauncher
+from paceline.launch.slurm import SlurmLauncher
 from paceline.launch.ssh import SshLauncher
 from paceline.launch.torchrun import TorchrunLauncher
 from paceline.naming import look_up
@@ -10,7 +11,14 @@ from paceline.plugins import PluginKind, with_plugins
 
 DEFAULT_LAUNCHER = LocalLauncher.name
 BUILT_IN: dict[str, Launcher] = {
-    one.name: one for one in (LocalLauncher(), SshLauncher(), TorchrunLauncher(), MpiexecLauncher())
+    one.name: one
+    for one in (
+        LocalLauncher(),
+        SshLauncher(),
+        TorchrunLauncher(),
+        MpiexecLauncher(),
+        SlurmLauncher(),
+    )
 }
 
 

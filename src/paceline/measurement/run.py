@@ -155,7 +155,7 @@ def new_launch_id() -> str:
 
 def launch_directory(store: Store, launch_id: str) -> Path:
     """A fresh directory for the files of one launch, beside the store."""
-    directory = store.path.parent / "launches" / launch_id
+    directory = store.path.parent.resolve() / "launches" / launch_id
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=0o700)
@@ -189,10 +189,11 @@ def thread_variables(threads: int) -> dict[str, str]:
 
 
 def _where(exited: LaunchExit) -> dict[str, Any]:
-    """The host of each rank, and its clock against rank 0's, where agents told."""
+    """The host of each rank, its clock against rank 0's, and restarts, where agents told."""
     if not any(rank.host for rank in exited.ranks):
         return {}
     return {
+        **({"restarts": exited.restarts} if exited.restarts else {}),
         "rank_hosts": [rank.host for rank in exited.ranks],
         "clock_offset_seconds": [rank.clock_offset_seconds for rank in exited.ranks],
         "clock_error_seconds": [rank.clock_error_seconds for rank in exited.ranks],

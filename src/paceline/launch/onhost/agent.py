@@ -32,7 +32,10 @@ GRACE_SECONDS = 1.0
 GUARD_SECONDS = 6.0
 """How long a guard may take beyond the grace of its command."""
 
-CANNOT_RUN, NOT_MET, TOO_LATE = 127, 114, 124
+LATE_SECONDS = 10.0
+"""By how much ranks may outlast the launch whose launcher should have ended them."""
+
+CANNOT_RUN, NOT_MET = 127, 114
 LEFT_OUT = ("TORCHELASTIC_USE_AGENT_STORE",)
 """Variables that make frameworks meet somewhere else than at MASTER_ADDR and MASTER_PORT."""
 
@@ -61,7 +64,7 @@ def run_agent(directory: Path, node: int | None = None) -> int:
 
 
 def _run(directory: Path, launch: dict[str, Any], mine: Placement, asked: threading.Event) -> int:
-    deadline = time.monotonic() + launch["timeout_seconds"]
+    deadline = time.monotonic() + launch["timeout_seconds"] + LATE_SECONDS
     for rank in mine.ranks:
         _path(directory, rank, "exit").unlink(missing_ok=True)
         _path(directory, rank, "log").touch()

@@ -62,7 +62,6 @@ class Met:
             "LOCAL_WORLD_SIZE": str(self.processes),
             "MASTER_ADDR": self.address,
             "MASTER_PORT": str(self.port),
-            "PACELINE_ADDRESS": self.own_address,
         }
 
     def cores(self, rank: int, wanted: int | None) -> list[int]:
