@@ -6,6 +6,7 @@ from paceline.launch.mpiexec import MpiexecLauncher
 from paceline.launch.slurm import SlurmLauncher
 from paceline.launch.ssh import SshLauncher
 from paceline.launch.torchrun import TorchrunLauncher
+from paceline.launch.written import DstackLauncher, KubeflowLauncher, SkypilotLauncher
 from paceline.naming import look_up
 from paceline.plugins import PluginKind, with_plugins
 
@@ -18,6 +19,9 @@ BUILT_IN: dict[str, Launcher] = {
         TorchrunLauncher(),
         MpiexecLauncher(),
         SlurmLauncher(),
+        KubeflowLauncher(),
+        SkypilotLauncher(),
+        DstackLauncher(),
     )
 }
 

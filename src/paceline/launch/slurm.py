@@ -7,13 +7,15 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.launch.agents import AgentLauncher
-from paceline.launch.documents import MeetingPlace
+from paceline.launch.documents import MeetingPlace, agent_words
 from paceline.launch.launcher import Detection, LaunchHost, LaunchRequest
+from paceline.launch.prepared import PreparedLaunch, place_of
 from paceline.launch.remote_shell import remote_trouble
 from paceline.launch.slurm_commands import (
     LIMITS,
@@ -39,6 +41,7 @@ DIRECTIVES = {
 STEP_OPTIONS = {"container": "container-image", "mounts": "container-mounts"}
 """Options of srun; containers are those of Pyxis."""
 
+ARRAY_LAUNCH = "/array-launch"
 DEFAULT_QUEUE = "24h"
 REMEDY = "log in to a machine of the cluster; 'script/slurm-up' of the sources makes a private one"
 
@@ -111,7 +114,7 @@ class SlurmLauncher(AgentLauncher):
         if inside_allocation():
             return [step]
         path = request.directory / SCRIPT
-        path.write_text(self.script(request, step), encoding="utf-8")
+        path.write_text(self.script(request, f"exec {shlex.join(step)}"), encoding="utf-8")
         limits = {
             "queue_seconds": self._queue_seconds(),
             "timeout_seconds": request.timeout_seconds,
@@ -134,7 +137,7 @@ class SlurmLauncher(AgentLauncher):
             *agent,
         ]
 
-    def script(self, request: LaunchRequest, step: Sequence[str], array: str = "") -> str:
+    def script(self, request: LaunchRequest, lines: str, array: str = "") -> str:
         """The batch script of a launch, or of an ``array`` of prepared launches."""
         minutes = max(1, math.ceil((request.timeout_seconds + 60) / 60))
         directives = {
@@ -147,8 +150,26 @@ class SlurmLauncher(AgentLauncher):
             **({"array": array} if array else {}),
             **_chosen(DIRECTIVES, self.settings.options),
         }
-        lines = [f"#SBATCH --{name}={value}" for name, value in directives.items()]
-        return "\n".join(("#!/bin/sh", *lines, "#SBATCH --requeue", f"exec {shlex.join(step)}", ""))
+        head = [f"#SBATCH --{name}={value}" for name, value in directives.items()]
+        return "\n".join(("#!/bin/sh", *head, "#SBATCH --requeue", lines, ""))
+
+    def write_study(self, directory: Path, launches: Sequence[PreparedLaunch]) -> list[Path]:
+        """One array per place: its launches run one after another, in the order of the study."""
+        paths = []
+        for place in dict.fromkeys(place_of(launch) for launch in launches):
+            own = [one for one in launches if place_of(one) == place]
+            numbers = ",".join(str(one.number) for one in own)
+            request = replace(own[0].request, directory=directory)
+            step = shlex.join(self.step(request, agent_words(Path(ARRAY_LAUNCH))))
+            lines = [
+                'launch=$(printf launch-%04d "$SLURM_ARRAY_TASK_ID")',
+                f"exec {step.replace(ARRAY_LAUNCH, shlex.quote(str(directory)) + '/$launch')}",
+            ]
+            path = directory / f"array-{place}.sbatch"
+            text = self.script(request, "\n".join(lines), f"{numbers}%1")
+            path.write_text(text, encoding="utf-8")
+            paths.append(path)
+        return paths
 
     def is_settled(self) -> bool:
         """A job may be submitted again, so that only its end counts."""

@@ -94,8 +94,11 @@ class StudySettings:
         """Settings of a TOML file whose keys are the fields of this class; ``others`` go first."""
         return cls.of(str(path), **{**read_toml(Path(path)).values, **others})
 
-    def jobs(self) -> "Iterator[Job]":
-        """Every configuration as a job; what cannot run is refused before anything starts."""
+    def jobs(self, run_here: bool = True) -> "Iterator[Job]":
+        """Every configuration as a job; what cannot run is refused before anything starts.
+
+        Of jobs that are not to ``run_here`` it is not asked whether launcher and room are there.
+        """
         from paceline.frameworks.command import check_runnable
         from paceline.frameworks.registry import framework
         from paceline.measurement.job import Job, batch_per_rank
@@ -138,15 +141,16 @@ class StudySettings:
                     sequence=self.seq or graph.sequence,
                 )
                 starter = launcher_for(chosen, job)
-                starter.validate(nodes, each)
-                check_room(job, graph, starter, self.oversubscribe)
+                if run_here:
+                    starter.validate(nodes, each)
+                    check_room(job, graph, starter, self.oversubscribe)
                 yield job
 
-    def design(self) -> "Design":
+    def design(self, run_here: bool = True) -> "Design":
         """The jobs, and the order in which their launches run."""
         from paceline.measurement.study import Design
 
-        jobs = list(self.jobs())
+        jobs = list(self.jobs(run_here))
         if self.order == "random":
             return Design.randomised(jobs, self.launches, self.seed)
         shuffled = Design.randomised(jobs, self.launches, self.seed)

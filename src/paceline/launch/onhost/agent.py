@@ -32,6 +32,12 @@ GRACE_SECONDS = 1.0
 GUARD_SECONDS = 6.0
 """How long a guard may take beyond the grace of its command."""
 
+STUDY = "@STUDY@"
+"""Stands in prepared commands for the directory of the study, wherever it is copied to."""
+
+PYTHON = "PACELINE_RANK_PYTHON"
+"""A variable that names another interpreter for ranks than the one they were prepared with."""
+
 LATE_SECONDS = 10.0
 """By how much ranks may outlast the launch whose launcher should have ended them."""
 
@@ -123,9 +129,10 @@ def _start(
     environment = {
         **{name: value for name, value in os.environ.items() if name not in LEFT_OUT},
         **met.variables(rank),
-        **wanted["variables"],
+        **{name: _here(value, directory) for name, value in wanted["variables"].items()},
     }
-    words = wanted["command"]
+    words = [_here(word, directory) for word in wanted["command"]]
+    words[0] = os.environ.get(PYTHON, words[0])
     _check_program(words[0], environment)
     words = [*_guard(",".join(map(str, met.cores(rank, launch["cores_per_rank"])))), *words]
     with _path(directory, rank, "log").open("wb") as output:
@@ -139,6 +146,11 @@ def _start(
             close_fds=False,
             start_new_session=True,
         )
+
+
+def _here(word: str, directory: Path) -> str:
+    """A word of a prepared command, with the directory of the study where it is now."""
+    return word.replace(STUDY, str(directory.parent))
 
 
 def _guard(cores: str) -> list[str]:
