@@ -10,6 +10,7 @@ import pytest
 from plugin_packages import PACKAGES, install
 
 from paceline import plugins
+from paceline.launch.registry import BUILT_IN
 from paceline.measurement.readers import LogReader
 from paceline.plugins import PluginError, PluginKind, with_plugins
 from paceline.store import Status, Store, default_store_path
@@ -203,4 +204,4 @@ def test_doctor_claims_no_launcher_that_does_not_exist(tmp_path):
     answer = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
     names = {finding["name"] for finding in json.loads(answer.stdout)["findings"]}
     launching = {name for name in names if name.startswith("launch with")}
-    assert launching == {"launch with local", "launch with mpiexec"}
+    assert launching == {f"launch with {name}" for name in BUILT_IN}

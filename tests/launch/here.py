@@ -6,8 +6,6 @@ from paceline.launch.hosts import HostsLauncher
 
 class HereLauncher(HostsLauncher):
     name = "here"
-    before = ()
-    """Words before the command of each host."""
 
     def detect(self):
         return Detection(True, "here")
@@ -15,8 +13,8 @@ class HereLauncher(HostsLauncher):
     def hosts(self):
         return tuple(LaunchHost(name, 2) for name in self.settings.hosts or ("one", "two"))
 
-    def reach(self, host):
-        return self.before
+    def on_host(self, host, command):
+        return list(command)
 
     def address(self, host):
         return "127.0.0.1"

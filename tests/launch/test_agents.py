@@ -64,8 +64,8 @@ def test_a_host_whose_agent_never_comes_is_named_by_rank_0(tmp_path, monkeypatch
     monkeypatch.setattr(launch_documents, "PATIENCE_SECONDS", 1.0)
 
     class Deaf(HereLauncher):
-        def reach(self, host):
-            return () if host == "one" else ("sh", "-c", "sleep 600")
+        def on_host(self, host, command):
+            return list(command) if host == "one" else ["sh", "-c", "sleep 600"]
 
     exited = Deaf().launch(request_of(tmp_path, "pass", peer_grace_seconds=0.5))
     assert "host one: rank 1 did not reach 127.0.0.1:" in exited.reason

@@ -58,6 +58,18 @@ class AgentLauncher(Launcher):
         """What went wrong, by what the command of that number printed; empty if nothing known."""
         return ""
 
+    def verdict(self, request: LaunchRequest) -> str:
+        """Why the launcher itself ended a launch that failed; empty if it did not."""
+        return ""
+
+    def restarts(self, request: LaunchRequest) -> int:
+        """How often the launch was begun again."""
+        return 0
+
+    def longest_seconds(self, request: LaunchRequest) -> float:
+        """How long the commands may take in all."""
+        return request.timeout_seconds
+
     def is_settled(self) -> bool:
         """Whether what ranks left counts while the commands still run."""
         return True
@@ -78,7 +90,7 @@ class AgentLauncher(Launcher):
                     for words, log in zip(commands, logs, strict=True)
                 ],
                 request.logs,
-                request.timeout_seconds,
+                self.longest_seconds(request),
                 request.peer_grace_seconds,
                 request.on_event,
                 partial(self._rank_codes, request),
@@ -105,7 +117,7 @@ class AgentLauncher(Launcher):
         """The end of a launch with what ranks left: hosts, clocks, reasons, whole files."""
         directory = request.directory
         ranks = tuple(_with_host(directory, one) for one in exited.ranks)
-        ended = replace(exited, ranks=ranks)
+        ended = replace(exited, ranks=ranks, restarts=self.restarts(request))
         words = {rank: rank_word(directory, rank) for rank in range(request.world_size)}
         if not exited.reason:
             for rank in words:
@@ -115,6 +127,10 @@ class AgentLauncher(Launcher):
                         ended, reason=f"{named(ranks[rank])}: {wrong}", first_failed=rank
                     )
             return ended
+        failed = _first_failed(directory, words) if exited.first_failed is not None else None
+        verdict = self.verdict(request)
+        if verdict:
+            return replace(ended, reason=verdict, first_failed=failed)
         silent = [rank for rank, word in words.items() if word is None]
         for rank in silent:
             command = _command_of(request, rank, len(logs))
@@ -122,7 +138,6 @@ class AgentLauncher(Launcher):
             trouble = self.trouble(request, command, log)
             if trouble:
                 return replace(ended, reason=trouble, first_failed=rank)
-        failed = _first_failed(directory, words) if exited.first_failed is not None else None
         if failed is None:
             return ended
         word = words[failed]

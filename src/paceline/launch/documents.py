@@ -11,7 +11,13 @@ from typing import Any
 
 from paceline.errors import InputError
 from paceline.json_checks import parsed_json
-from paceline.launch.launcher import LaunchRequest, exit_path
+from paceline.launch.launcher import (
+    LaunchExit,
+    LaunchRequest,
+    RankExit,
+    describe_exit,
+    exit_path,
+)
 
 SCHEMA = "paceline/launch/1"
 PATIENCE_SECONDS = 60.0
@@ -106,6 +112,34 @@ def copy_agent(directory: Path) -> None:
 def agent_words(directory: Path, python: str = sys.executable) -> list[str]:
     """The command that runs the agent of a directory."""
     return [python, "-I", "-S", str(directory / AGENT), str(directory)]
+
+
+def collected_exit(directory: Path, world_size: int) -> LaunchExit | None:
+    """How a prepared launch ended, by what its agents left; None if it has not run to its end."""
+    words = [rank_word(directory, rank) for rank in range(world_size)]
+    ended = [word.time for word in words if word is not None]
+    if not ended:
+        return None
+    exits, reason, failed = [], "", None
+    for rank, word in enumerate(words):
+        told, code = rank_host(directory, rank), word.code if word else None
+        exits.append(
+            RankExit(
+                rank,
+                code,
+                directory / f"rank-{rank}.log",
+                told.get("host", ""),
+                told.get("clock_offset_seconds", 0.0),
+                told.get("clock_error_seconds", 0.0),
+            )
+        )
+        wrong = cut_off(directory, rank) if word else "it left no word of its end"
+        if not reason and (wrong or code != 0):
+            failed = rank
+            reason = f"rank {rank}: {wrong}" if wrong else describe_exit(rank, code)
+    begun = [path.stat().st_mtime for path in directory.glob("rank-*.host.json")]
+    seconds = max(0.0, max(ended) - min(begun)) if begun else 0.0
+    return LaunchExit(tuple(exits), reason, seconds, failed)
 
 
 def rank_word(directory: Path, rank: int) -> RankWord | None:

@@ -1,6 +1,5 @@
-"""Ranks on named machines, one agent on each, reached by words before a command."""
+"""Ranks on named machines, one agent on each."""
 
-import shlex
 from abc import abstractmethod
 from collections.abc import Sequence
 
@@ -13,8 +12,8 @@ class HostsLauncher(AgentLauncher):
     """A launcher that runs one agent on each of the machines it knows, in their order."""
 
     @abstractmethod
-    def reach(self, host: str) -> Sequence[str]:
-        """The words before a command that run it on ``host``; none where that is this machine.
+    def on_host(self, host: str, command: Sequence[str]) -> list[str]:
+        """A command of this machine that runs ``command`` on ``host``.
 
         Standard input must be passed on: the agent ends when it closes.
         """
@@ -29,20 +28,19 @@ class HostsLauncher(AgentLauncher):
 
     def meeting_place(self, request: LaunchRequest) -> MeetingPlace:
         """At the address of the first host."""
-        return MeetingPlace(self.address(self.host_names(request)[0]), request.port)
+        address = self.address(self.host_names(request)[0])
+        return MeetingPlace(
+            address, request.port, interface=self.settings.options.get("interface", "")
+        )
 
     def commands(self, request: LaunchRequest, agent: Sequence[str]) -> list[list[str]]:
         """One agent per node."""
         return [
-            [*self.reach(host), *self.agent(request, node, agent)]
+            self.on_host(host, self.node_command(request, node, agent))
             for node, host in enumerate(self.host_names(request))
         ]
 
-    def agent(self, request: LaunchRequest, node: int, agent: Sequence[str]) -> list[str]:
-        """The words that run the agent of a node there."""
-        return [*agent, "--node", str(node)]
-
-
-def as_shell_word(words: Sequence[str]) -> str:
-    """A command as the one word that a remote shell reads back into the same words."""
-    return shlex.join(words)
+    def node_command(self, request: LaunchRequest, node: int, agent: Sequence[str]) -> list[str]:
+        """What runs on the machine of a node: its agent."""
+        python = self.settings.options.get("python")
+        return [python or agent[0], *agent[1:], "--node", str(node)]

@@ -9,9 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paceline.errors import InputError
 from paceline.naming import look_up
+
+if TYPE_CHECKING:
+    from paceline.launch.prepared import PreparedLaunch
 
 PEER_GRACE_SECONDS = 10.0
 
@@ -113,13 +117,15 @@ class RankExit:
 class LaunchExit:
     """How a whole launch ended; ``reason`` is empty when every rank ended well.
 
-    ``first_failed`` is the rank that ended badly before any other did, if one did.
+    ``first_failed`` is the rank that ended badly before any other did, if one did. ``restarts``
+    counts how often it was begun again, after the loss of a machine.
     """
 
     ranks: tuple[RankExit, ...]
     reason: str
     seconds: float
     first_failed: int | None = None
+    restarts: int = 0
 
 
 class Launcher(ABC):
@@ -180,6 +186,25 @@ class Launcher(ABC):
     def facts(self) -> dict[str, str]:
         """What the record of a launch should say of where it runs, beside the hosts."""
         return {}
+
+    def prepare(self, request: LaunchRequest) -> list[list[str]]:
+        """Write every file of a launch and start nothing; the commands that would start it."""
+        from paceline.launch.documents import MeetingPlace, write_launch
+
+        agent = write_launch(request, MeetingPlace(), self.settings.hosts[: request.nodes])
+        return [
+            ["env", f"RANK={node}", f"WORLD_SIZE={request.nodes}", *agent]
+            for node in range(request.nodes)
+        ]
+
+    def write_study(self, directory: Path, launches: "Sequence[PreparedLaunch]") -> list[Path]:
+        """Write the scripts that start prepared launches; by default one, with every command."""
+        from paceline.launch.prepared import start_lines
+
+        path = directory / "launches.sh"
+        path.write_text(start_lines(launches), encoding="utf-8")
+        path.chmod(0o755)
+        return [path]
 
     @abstractmethod
     def launch(self, request: LaunchRequest) -> LaunchExit:

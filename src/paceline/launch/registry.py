@@ -4,12 +4,27 @@ from paceline.launch.lab import LabLauncher
 from paceline.launch.launcher import Launcher, LaunchSettings
 from paceline.launch.local import LocalLauncher
 from paceline.launch.mpiexec import MpiexecLauncher
+from paceline.launch.slurm import SlurmLauncher
+from paceline.launch.ssh import SshLauncher
+from paceline.launch.torchrun import TorchrunLauncher
+from paceline.launch.written import DstackLauncher, KubeflowLauncher, SkypilotLauncher
 from paceline.naming import look_up
 from paceline.plugins import PluginKind, with_plugins
 
 DEFAULT_LAUNCHER = LocalLauncher.name
 BUILT_IN: dict[str, Launcher] = {
-    one.name: one for one in (LocalLauncher(), MpiexecLauncher(), LabLauncher())
+    one.name: one
+    for one in (
+        LocalLauncher(),
+        LabLauncher(),
+        SshLauncher(),
+        TorchrunLauncher(),
+        MpiexecLauncher(),
+        SlurmLauncher(),
+        KubeflowLauncher(),
+        SkypilotLauncher(),
+        DstackLauncher(),
+    )
 }
 
 

@@ -62,28 +62,13 @@ def run_job(
     command = worker_command(chosen, directory)
     job_path = directory / "job.json"
     write_job(job_path, job.for_worker())
-    launch = Launch(
-        id=launch_id,
-        study=study,
-        created_at=now(),
-        framework=job.framework,
-        model=job.model,
-        world_size=job.world_size,
-        nodes=job.nodes,
-        batch_per_rank=job.batch_per_rank,
-        precision=job.precision,
-        instrument=job.instrument,
-        synchronised=job.synchronise,
-        warmup_steps=job.warmup_steps,
-        job={**job.to_json(), "position": position},
-        environment={
-            **describe_environment(),
-            "launcher": starter.name,
-            "hosts": [host.name for host in starter.hosts()[: job.nodes]],
-            **starter.facts(),
-        },
-        outcome=Outcome(Status.RUNNING, ""),
-    )
+    environment = {
+        **describe_environment(),
+        "launcher": starter.name,
+        "hosts": [host.name for host in starter.hosts()[: job.nodes]],
+        **starter.facts(),
+    }
+    launch = new_launch(job, study, position, launch_id, environment)
     store.start(launch)
     outcome, kills, others = launch.outcome, memory_kills(), OtherPrograms()
     try:
@@ -103,7 +88,9 @@ def run_job(
                 cores_per_rank=job.threads if job.device == "cpu" else None,
             )
         )
-        outcome = _outcome(job, directory, exited, launch.environment["load_average"])
+        outcome = outcome_of(job, directory, exited)
+        outcome.facts["load_before"] = launch.environment["load_average"]
+        outcome.facts["load_after"] = load_average()
         outcome = replace(outcome, reason=with_memory_kill(outcome.reason, kills))
         outcome.facts["other_busy_cores"] = others.busy_cores()
     except BaseException as error:
@@ -134,6 +121,29 @@ def named_options(texts: Sequence[str]) -> dict[str, str]:
     return options
 
 
+def new_launch(
+    job: Job, study: str, position: int, launch_id: str, environment: dict[str, Any]
+) -> Launch:
+    """The record of a launch that begins now."""
+    return Launch(
+        id=launch_id,
+        study=study,
+        created_at=now(),
+        framework=job.framework,
+        model=job.model,
+        world_size=job.world_size,
+        nodes=job.nodes,
+        batch_per_rank=job.batch_per_rank,
+        precision=job.precision,
+        instrument=job.instrument,
+        synchronised=job.synchronise,
+        warmup_steps=job.warmup_steps,
+        job={**job.to_json(), "position": position},
+        environment=environment,
+        outcome=Outcome(Status.RUNNING, ""),
+    )
+
+
 def interrupted(error: BaseException) -> Outcome:
     """The outcome of a launch that ``error`` ended before it could end by itself."""
     words = str(error) or "interrupted from the keyboard"
@@ -156,7 +166,7 @@ def new_launch_id() -> str:
 
 def launch_directory(store: Store, launch_id: str) -> Path:
     """A fresh directory for the files of one launch, beside the store."""
-    directory = store.path.parent / "launches" / launch_id
+    directory = store.path.parent.resolve() / "launches" / launch_id
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=0o700)
@@ -190,17 +200,19 @@ def thread_variables(threads: int) -> dict[str, str]:
 
 
 def _where(exited: LaunchExit) -> dict[str, Any]:
-    """The host of each rank, and its clock against rank 0's, where agents told."""
+    """The host of each rank, its clock against rank 0's, and restarts, where agents told."""
     if not any(rank.host for rank in exited.ranks):
         return {}
     return {
+        **({"restarts": exited.restarts} if exited.restarts else {}),
         "rank_hosts": [rank.host for rank in exited.ranks],
         "clock_offset_seconds": [rank.clock_offset_seconds for rank in exited.ranks],
         "clock_error_seconds": [rank.clock_error_seconds for rank in exited.ranks],
     }
 
 
-def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) -> Outcome:
+def outcome_of(job: Job, directory: Path, exited: LaunchExit) -> Outcome:
+    """What came of a launch, by the files that its ranks left and how they ended."""
     ranks = [read_events(events_path(directory, rank)) for rank in range(job.world_size)]
     steps = [rank_steps(events) for events in ranks]
     complete = [one for one in steps if one is not None]
@@ -211,8 +223,6 @@ def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) 
         "cores": [(only(events, "hello") or {}).get("cores", []) for events in ranks],
         "exit_codes": [rank.code for rank in exited.ranks],
         "seconds": exited.seconds,
-        "load_before": load_before,
-        "load_after": load_average(),
         "directory": directory.name,
         **_where(exited),
     }

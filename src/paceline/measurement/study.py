@@ -120,7 +120,7 @@ def _run_alone(
         )
     else:
         store.save_design(study, design.to_json())
-    settled = _settled(store, study)
+    settled = settled_positions(store, study)
     seconds = [launch.outcome.facts.get("seconds", 0.0) for launch in settled.values()]
     for position, index in enumerate(design.order):
         if position in settled:
@@ -140,7 +140,7 @@ def _stored_design(store: Store, study: str) -> Design:
     return Design.from_json(document)
 
 
-def _settled(store: Store, study: str) -> dict[int, Launch]:
+def settled_positions(store: Store, study: str) -> dict[int, Launch]:
     """Launches by the position that they settled; those of ``run`` and ``import`` have none."""
     return {
         launch.job["position"]: launch

@@ -101,8 +101,11 @@ class StudySettings:
         """Settings of a TOML file whose keys are the fields of this class; ``others`` go first."""
         return cls.of(str(path), **{**read_toml(Path(path)).values, **others})
 
-    def jobs(self) -> "Iterator[Job]":
-        """Every configuration as a job; what cannot run is refused before anything starts."""
+    def jobs(self, run_here: bool = True) -> "Iterator[Job]":
+        """Every configuration as a job; what cannot run is refused before anything starts.
+
+        Of jobs that are not to ``run_here`` it is not asked whether launcher and room are there.
+        """
         from paceline.frameworks.command import check_runnable
         from paceline.frameworks.registry import framework
         from paceline.measurement.job import Job, batch_per_rank
@@ -146,8 +149,9 @@ class StudySettings:
                 )
                 for variant in self._in_labs(self._asleep(job, graph)):
                     starter = launcher_for(chosen, variant)
-                    starter.validate(nodes, each)
-                    check_room(variant, graph, starter, self.oversubscribe)
+                    if run_here:
+                        starter.validate(nodes, each)
+                        check_room(variant, graph, starter, self.oversubscribe)
                     yield variant
 
     def _asleep(self, job: "Job", graph: "Graph") -> "Job":
@@ -178,11 +182,11 @@ class StudySettings:
             options = tuple(part.strip() for part in lab.split("+"))
             yield replace(job, launcher="lab", launcher_options=options)
 
-    def design(self) -> "Design":
+    def design(self, run_here: bool = True) -> "Design":
         """The jobs, and the order in which their launches run."""
         from paceline.measurement.study import Design
 
-        jobs = list(self.jobs())
+        jobs = list(self.jobs(run_here))
         if self.order == "random":
             return Design.randomised(jobs, self.launches, self.seed)
         shuffled = Design.randomised(jobs, self.launches, self.seed)

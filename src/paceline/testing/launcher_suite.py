@@ -71,7 +71,9 @@ def _owe(kept: bool, otherwise: str) -> None:
 
 
 def _printed(exited: LaunchExit) -> list[str]:
-    return [rank.log.read_text(encoding="utf-8").strip() for rank in exited.ranks]
+    """What each rank printed, nothing where it did not begin."""
+    logs = [rank.log for rank in exited.ranks]
+    return [log.read_text(encoding="utf-8").strip() if log.exists() else "" for log in logs]
 
 
 def check_detection(stand: Stand) -> str:

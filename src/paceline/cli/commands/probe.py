@@ -93,18 +93,15 @@ def _probe_hosts(
     place: str | None, out: Path | None, path: Path | None, as_json: bool, chosen: dict[str, Any]
 ) -> None:
     """All-reduce over hosts: its curve on the screen and, where asked, in a file."""
+    from paceline.api.hosts import chosen_launcher
     from paceline.cli.progress import study_progress
-    from paceline.launch import DEFAULT_LAUNCHER, LaunchSettings, launcher
     from paceline.measurement.link_probe import probe_links
-    from paceline.measurement.run import named_options
     from paceline.places import parse_place
     from paceline.report.files import write_text
     from paceline.report.tables.profile import curve_parts
     from paceline.store import Store, default_store_path
 
-    hosts = tuple(name.strip() for name in chosen.get("hosts", "").split(",") if name.strip())
-    options = named_options(chosen.get("launcher_options", ()))
-    starter = launcher(chosen.get("launcher") or DEFAULT_LAUNCHER, LaunchSettings(hosts, options))
+    starter = chosen_launcher(**chosen)
     nodes, processes = parse_place(place) if place else (len(starter.hosts()), 1)
     if nodes * processes < 2:
         raise InputError("all-reduce needs at least 2 ranks", "give -j 2x1 or more")

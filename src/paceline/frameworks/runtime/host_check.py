@@ -55,7 +55,7 @@ def main() -> None:
             for high in range(low + 1, world):
                 if rank in (low, high):
                     other = high if rank == low else low
-                    found = pair(server, everyone[low], rank == low, job)
+                    found = pair(server, everyone[low], other, rank == low, job)
                     events.write("pair", rank=rank, other=other, **found)
                 meeting.exchange(None)
         events.write("end", rank=rank)
@@ -114,16 +114,31 @@ def resolved(names: "list[str]", everyone: "list[dict]") -> "list[dict]":
     return found
 
 
-def pair(server: socket.socket, listener: dict, listens: bool, job: dict) -> "dict[str, Any]":
+def accepted(server: socket.socket, wanted: int, patience: float) -> socket.socket:
+    """The connection of the rank ``wanted``; one that came too late for its turn is closed."""
+    deadline = time.monotonic() + patience
+    while True:
+        server.settimeout(max(0.01, deadline - time.monotonic()))
+        connection, _ = server.accept()
+        connection.settimeout(patience)
+        (rank,) = struct.unpack("<q", receive(connection, 8))
+        if rank == wanted:
+            return connection
+        connection.close()
+
+
+def pair(
+    server: socket.socket, listener: dict, other: int, listens: bool, job: dict
+) -> "dict[str, Any]":
     """What the connection of two hosts is like; ``error`` in words if there is none."""
     patience = job["patience_seconds"]
     try:
         if listens:
-            server.settimeout(patience)
-            connection, _ = server.accept()
+            connection = accepted(server, other, patience)
         else:
             address = (listener["address"], listener["port"])
             connection = socket.create_connection(address, timeout=patience)
+            connection.sendall(struct.pack("<q", int(os.environ["RANK"])))
         with connection:
             connection.settimeout(patience + job["stream_seconds"])
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

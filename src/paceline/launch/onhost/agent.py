@@ -1,5 +1,8 @@
 """Runs ranks of a launch on one machine: ``python agent DIRECTORY [--node N]``.
 
+``python agent DIRECTORY --watch-input COMMAND...`` runs an engine instead, and ends it when
+standard input closes.
+
 An engine starts one of these per rank or per node. It reads ``launch.json`` of the directory, meets
 the agents of the other machines, gives each rank its environment, its cores and its log, writes how
 it ended to ``rank-N.exit``, and ends it with all its children when it is asked to, when what
@@ -29,7 +32,16 @@ GRACE_SECONDS = 1.0
 GUARD_SECONDS = 6.0
 """How long a guard may take beyond the grace of its command."""
 
-CANNOT_RUN, NOT_MET, TOO_LATE = 127, 114, 124
+STUDY = "@STUDY@"
+"""Stands in prepared commands for the directory of the study, wherever it is copied to."""
+
+PYTHON = "PACELINE_RANK_PYTHON"
+"""A variable that names another interpreter for ranks than the one they were prepared with."""
+
+LATE_SECONDS = 10.0
+"""By how much ranks may outlast the launch whose launcher should have ended them."""
+
+CANNOT_RUN, NOT_MET = 127, 114
 LEFT_OUT = ("TORCHELASTIC_USE_AGENT_STORE",)
 """Variables that make frameworks meet somewhere else than at MASTER_ADDR and MASTER_PORT."""
 
@@ -58,7 +70,7 @@ def run_agent(directory: Path, node: int | None = None) -> int:
 
 
 def _run(directory: Path, launch: dict[str, Any], mine: Placement, asked: threading.Event) -> int:
-    deadline = time.monotonic() + launch["timeout_seconds"]
+    deadline = time.monotonic() + launch["timeout_seconds"] + LATE_SECONDS
     for rank in mine.ranks:
         _path(directory, rank, "exit").unlink(missing_ok=True)
         _path(directory, rank, "log").touch()
@@ -117,14 +129,12 @@ def _start(
     environment = {
         **{name: value for name, value in os.environ.items() if name not in LEFT_OUT},
         **met.variables(rank),
-        **wanted["variables"],
+        **{name: _here(value, directory) for name, value in wanted["variables"].items()},
     }
-    words = wanted["command"]
-    if sys.platform == "linux":
-        cores = ",".join(map(str, met.cores(rank, launch["cores_per_rank"])))
-        guard = [sys.executable, "-I", "-S", str(GUARD), str(os.getpid()), str(GRACE_SECONDS)]
-        _check_program(words[0], environment)
-        words = [*guard, cores, *words]
+    words = [_here(word, directory) for word in wanted["command"]]
+    words[0] = os.environ.get(PYTHON, words[0])
+    _check_program(words[0], environment)
+    words = [*_guard(",".join(map(str, met.cores(rank, launch["cores_per_rank"])))), *words]
     with _path(directory, rank, "log").open("wb") as output:
         # engines talk to their ranks through inherited descriptors
         return subprocess.Popen(
@@ -136,6 +146,19 @@ def _start(
             close_fds=False,
             start_new_session=True,
         )
+
+
+def _here(word: str, directory: Path) -> str:
+    """A word of a prepared command, with the directory of the study where it is now."""
+    return word.replace(STUDY, str(directory.parent))
+
+
+def _guard(cores: str) -> list[str]:
+    """What goes before a command so that a guard runs it; nothing where there is no guard."""
+    if sys.platform != "linux":
+        return []
+    words = [sys.executable, "-I", "-S", str(GUARD), str(os.getpid()), str(GRACE_SECONDS)]
+    return [*words, cores]
 
 
 def _check_program(program: str, environment: Mapping[str, str]) -> None:
@@ -204,8 +227,25 @@ def _end_with_input(asked: threading.Event) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def run_watched(command: Sequence[str]) -> int:
+    """Run a command, such as an engine on another machine, until it or our standard input ends."""
+    asked = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: asked.set())
+    _end_with_input(asked)
+    process = subprocess.Popen(
+        [*_guard(""), *command], stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    while process.poll() is None and not asked.is_set():
+        time.sleep(POLL_SECONDS)
+    _end(process)
+    return _as_shell(process.returncode)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run what the command line names."""
+    if arguments[1:2] == ["--watch-input"]:
+        return run_watched(arguments[2:])
     directory = Path(arguments[0])
     node = int(arguments[2]) if arguments[1:2] == ["--node"] else None
     try:

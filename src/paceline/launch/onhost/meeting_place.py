@@ -62,7 +62,6 @@ class Met:
             "LOCAL_WORLD_SIZE": str(self.processes),
             "MASTER_ADDR": self.address,
             "MASTER_PORT": str(self.port),
-            "PACELINE_ADDRESS": self.own_address,
         }
 
     def cores(self, rank: int, wanted: int | None) -> list[int]:
@@ -94,7 +93,8 @@ class Met:
 def host_name(launch: dict[str, Any], mine: Placement) -> str:
     """What this machine is called: by the user, by Slurm, else by itself."""
     named = dict(enumerate(launch["hosts"])).get(mine.ranks[0] // launch["processes"])
-    return named or os.environ.get("SLURMD_NODENAME") or platform.node()
+    told = os.environ.get("PACELINE_HOST") or os.environ.get("SLURMD_NODENAME")
+    return told or named or platform.node()
 
 
 def meet(
