@@ -115,7 +115,7 @@ def predict_emulated(
     ranks: int,
     all_reduce: CollectiveSeconds,
     *,
-    link: float | None = None,
+    link: float,
     framework: str = DEFAULT_FRAMEWORK,
     bucket_bytes: float | None = None,
     source: str = "",

@@ -84,7 +84,7 @@ class Lab:
         """Its hosts in order."""
         groups = self.record.groups or ((),) * len(self.record.hosts)
         return tuple(
-            LabHost(f"h{number}", f"{NETWORK}.{number}", namespace, own)
+            LabHost(f"h{number}", address_of(number), namespace, own)
             for number, (namespace, own) in enumerate(
                 zip(self.record.hosts, groups, strict=True), 1
             )
@@ -118,6 +118,11 @@ class Lab:
     def processes(self) -> int:
         """How many processes run on its hosts."""
         return sum(len(_processes(name)) for name in self.record.hosts)
+
+
+def address_of(number: int) -> str:
+    """The address of a host, counted from 1, in any lab."""
+    return f"{NETWORK}.{number}"
 
 
 def lab_up(settings: LabSettings, name: str = DEFAULT_NAME) -> Lab:
@@ -230,7 +235,7 @@ def _make(record: LabRecord) -> LabRecord:
             *("ip", "-n", host, "-batch", "-"),
             lines=[
                 "link set lo up",
-                f"addr add {NETWORK}.{number}/24 dev {INTERFACE}",
+                f"addr add {address_of(number)}/24 dev {INTERFACE}",
                 f"link set {INTERFACE} up",
                 f"route replace {NETWORK}.0/24 dev {INTERFACE} congctl cubic",
             ],

@@ -14,7 +14,7 @@ from paceline.lab import (
     lab_users,
     missing_for_lab,
 )
-from paceline.lab.cluster import INTERFACE
+from paceline.lab.cluster import INTERFACE, address_of
 from paceline.lab.settings import MOST_HOSTS
 from paceline.launch.launcher import (
     Detection,
@@ -54,14 +54,14 @@ class LabLauncher(Launcher):
         return Detection(not missing, "" if missing else "network namespaces", missing)
 
     def hosts(self) -> tuple[LaunchHost, ...]:
-        """The hosts of the lab; they share the cores of this machine."""
+        """The hosts of the lab by address; they share the cores of this machine."""
         if self._makes_its_own:
             count = MOST_HOSTS
         elif self.detect().works:
             count = lab_named(self._name).settings.hosts
         else:
             count = 1
-        return tuple(LaunchHost(f"h{number}", own_cores()) for number in range(1, count + 1))
+        return tuple(LaunchHost(address_of(n), own_cores()) for n in range(1, count + 1))
 
     def validate(self, nodes: int, processes: int) -> None:
         """The lab must be whole, and have a host for each node."""

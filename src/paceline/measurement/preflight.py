@@ -19,9 +19,9 @@ PATIENCE_SECONDS = 10.0
 STREAM_SECONDS = 0.5
 LATE_CLOCK_SECONDS = 0.05
 SLOW_SHARE = 0.5
-"""A link of less than this part of the usual bandwidth is slow."""
+"""A host whose best link has less than this part of the bandwidth of others' best is slow."""
 MANY_TIMES = 4.0
-"""A round trip of so many usual ones is long."""
+"""One whose quickest round trip takes so many of others' is far."""
 LOOPBACK = "127."
 
 
@@ -136,7 +136,7 @@ def _links(names: tuple[str, ...], ranks: list[list[Event]]) -> tuple[HostLink, 
 def _reached(names: tuple[str, ...], links: tuple[HostLink, ...]) -> HostFinding:
     broken = [link for link in links if link.error]
     if not broken:
-        return HostFinding("ports", True, f"{len(links)} pairs of hosts have a connection")
+        return HostFinding("ports", True, f"every pair of {len(names)} hosts has a connection")
     told = "; ".join(f"{link.high} does not reach {link.low}: {link.error}" for link in broken[:4])
     return HostFinding(
         "ports", False, told, "a firewall, or another network? open TCP ports 1024 and above"
@@ -235,14 +235,18 @@ def _speeds(names: tuple[str, ...], links: tuple[HostLink, ...]) -> list[HostFin
             f"usually {format_bandwidth(rate)}, {format_seconds(trip)} there and back",
         )
     ]
+    if len(names) < 3:
+        return found
+    fastest, nearest = {}, {}
     for name in names:
         own = [link for link in known if name in (link.low, link.high)]
-        best = max((link.bytes_per_second or 0.0 for link in own), default=rate)
-        nearest = min((link.round_trip_seconds or 0.0 for link in own), default=trip)
-        if len(names) > 2 and best < SLOW_SHARE * rate:
-            words = f"no link of {name} is faster than {format_bandwidth(best)}"
+        fastest[name] = max((link.bytes_per_second or 0.0 for link in own), default=rate)
+        nearest[name] = min((link.round_trip_seconds or 0.0 for link in own), default=trip)
+    for name in names:
+        if fastest[name] < SLOW_SHARE * statistics.median(fastest.values()):
+            words = f"no link of {name} is faster than {format_bandwidth(fastest[name])}"
             found.append(HostFinding("slow host", False, words, f"look at the cable of {name}"))
-        elif len(names) > 2 and nearest > MANY_TIMES * trip:
-            words = f"nothing comes back from {name} in less than {format_seconds(nearest)}"
+        elif nearest[name] > MANY_TIMES * statistics.median(nearest.values()):
+            words = f"nothing comes back from {name} in less than {format_seconds(nearest[name])}"
             found.append(HostFinding("slow host", False, words, f"is {name} busy, or far away?"))
     return found

@@ -2,18 +2,14 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from paceline.cli.next_steps import next_line
 from paceline.cli.options import launcher_options, launcher_settings, store_option
 from paceline.cli.output import emit_json, json_option, show
-
-if TYPE_CHECKING:
-    from paceline.analyse.doctor import Finding
-    from paceline.measurement.preflight import HostFinding
-    from paceline.report.table import Table
+from paceline.cli.say import say
 
 EXAMPLE = """
 \b
@@ -43,12 +39,15 @@ def command(store_path: Path | None, as_json: bool, **options: Any) -> None:
     from paceline.analyse.doctor import examine
     from paceline.plugins import PluginKind
     from paceline.report.figures import figure_kinds
+    from paceline.report.table import Column, Table
 
     findings = examine({PluginKind.FIGURE: figure_kinds})
     if as_json:
         emit_json("doctor", 1, {"findings": [asdict(finding) for finding in findings]})
         return
-    show([_table(findings)])
+    columns = (Column("what"), Column("works"), Column("found"), Column("to change that"))
+    rows = tuple((f.name, "yes" if f.works else "no", f.detail, f.remedy) for f in findings)
+    show([Table(columns, rows)])
     next_line("paceline demo", "paceline models")
 
 
@@ -67,7 +66,11 @@ def _examine_hosts(chosen: dict[str, Any], store_path: Path | None, as_json: boo
     if as_json:
         emit_json("hosts", 1, found.to_json())
     else:
-        show([link_table(found.links), _table(found.findings)])
+        show([link_table(found.links)])
+        for finding in found.findings:
+            say(f"{'ok   ' if finding.works else 'WRONG'} {finding.name}: {finding.detail}")
+            if finding.remedy:
+                say(f"      to change that: {finding.remedy}")
         words = " ".join(_words(chosen))
         next_line(f"paceline probe {words}", f"paceline measure {words} -j {len(found.hosts)}x1")
     if not found.works:
@@ -80,11 +83,3 @@ def _words(chosen: dict[str, Any]) -> Iterable[str]:
             yield f"--{option} {chosen[option]}"
     for option in chosen.get("launcher_options", ()):
         yield f"--launcher-option {option}"
-
-
-def _table(findings: "Iterable[Finding] | Iterable[HostFinding]") -> "Table":
-    from paceline.report.table import Column, Table
-
-    columns = (Column("what"), Column("works"), Column("found"), Column("to change that"))
-    rows = tuple((f.name, "yes" if f.works else "no", f.detail, f.remedy) for f in findings)
-    return Table(columns, rows)
