@@ -37,7 +37,7 @@ def shape(namespace: str, device: str, rate: float | None, delay: float = 0.0) -
     Whatever it had before is replaced.
     """
     works("tc", "-n", namespace, "qdisc", "del", "dev", device, "root")
-    parent = ("root",)
+    parent: tuple[str, ...] = ("root",)
     if delay:
         run(
             *("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "handle", "1:"),

@@ -78,7 +78,10 @@ def carry(ports: list[socket.socket], delay: float) -> None:
 
 
 def send(
-    frame: bytes, came_in: socket.socket, seen: dict[bytes, socket.socket], ports: list
+    frame: bytes,
+    came_in: socket.socket,
+    seen: dict[bytes, socket.socket],
+    ports: list[socket.socket],
 ) -> None:
     """Send a frame to the port of its address, or to all others; what does not fit is dropped."""
     known = seen.get(frame[HEADER_BYTES : HEADER_BYTES + 6])

@@ -128,7 +128,9 @@ def _links(names: tuple[str, ...], ranks: list[list[Event]]) -> tuple[HostLink, 
     for rank, events in enumerate(ranks):
         for event in events:
             if event["event"] == "pair" and event["other"] < rank:
-                told = {key: event.get(key) for key in HostLink.__annotations__ if key in event}
+                told: dict[str, Any] = {
+                    key: event[key] for key in HostLink.__annotations__ if key in event
+                }
                 found.append(HostLink(names[event["other"]], names[rank], **told))
     return tuple(found)
 

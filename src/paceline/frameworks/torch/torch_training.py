@@ -61,7 +61,7 @@ class TorchTraining(Training):
         self.parameters = sum(p.numel() for p in network.parameters() if p.requires_grad)
         self.network = network
         self.model = self.share(network) if self.synchronises else network
-        self.loss_of = build_loss(job["graph"]) if self.emulation is None else _as_it_is
+        self.loss_of: Any = build_loss(job["graph"]) if self.emulation is None else _as_it_is
         self.optimiser = self.make_optimiser()
         self.data: list[Any] = [
             tuple([tensor.to(self.device) for tensor in tensors] for tensors in batch)
