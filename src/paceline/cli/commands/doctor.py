@@ -16,7 +16,6 @@ EXAMPLE = """
 Examples:
   paceline doctor
   paceline doctor --hosts localhost,localhost
-  paceline doctor --hosts node1,node2,node3 --launcher ssh
 """
 
 
@@ -27,7 +26,7 @@ Examples:
 def command(store_path: Path | None, as_json: bool, **options: Any) -> None:
     """Say what works on this machine and what to install for the rest.
 
-    With --hosts or --launcher, look at hosts before anything trains on them: names both ways,
+    With --hosts a,b --launcher ssh, look at hosts before anything trains on them: names both ways,
     ports, the interface to set, versions, clocks, latency and bandwidth of every pair.
     """
     chosen = launcher_settings(options)
