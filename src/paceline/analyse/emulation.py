@@ -1,7 +1,7 @@
 """Emulated devices: what each layer is slept for, what can be kept, what a step will take."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paceline.errors import InputError
@@ -13,7 +13,7 @@ from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.predict import DEFAULT_FRAMEWORK, predict, prepare
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.step_corrections import StepCorrections
+from paceline.predictor.step_corrections import NO_CORRECTIONS, StepCorrections
 from paceline.predictor.step_costs import CollectiveSeconds, LayerTime
 from paceline.units import format_seconds
 from paceline.workload.graph import Graph
@@ -26,17 +26,24 @@ SHORTEST_STEP_SECONDS = 0.02
 LONGEST_STEP_SECONDS = 600.0
 
 
+Exchanges = tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]
+"""Operations and bytes after the forward and after the backward of a layer."""
+
+
 @dataclass(frozen=True)
 class EmulatedDevice:
     """One device's step as ranks sleep it: seconds by layer, and of the update.
 
-    All times are ``time_scale`` times those of the device that ``name`` tells.
+    All times are ``time_scale`` times those of the device that ``name`` tells. ``exchanges`` are
+    operations and bytes that the devices of one replica exchange after forward and backward of a
+    layer, by its name.
     """
 
     name: str
     layers: tuple[LayerTime, ...]
     update_seconds: float = 0.0
     time_scale: float = 1.0
+    exchanges: Mapping[str, Exchanges] = field(default_factory=dict)
 
     @property
     def step_seconds(self) -> float:
@@ -57,7 +64,8 @@ class EmulatedDevice:
             for layer in self.layers
         )
         scale = factor * self.time_scale
-        return EmulatedDevice(self.name, layers, factor * self.update_seconds, scale)
+        update = factor * self.update_seconds
+        return replace(self, layers=layers, update_seconds=update, time_scale=scale)
 
     def check(self) -> None:
         """Refuse a step that sleeping cannot keep."""
@@ -79,6 +87,7 @@ class EmulatedDevice:
             "time_scale": self.time_scale,
             "layers": {x.name: [x.forward_seconds, x.backward_seconds] for x in self.layers},
             "update_seconds": self.update_seconds,
+            "exchanges": dict(self.exchanges),
         }
 
     @classmethod
@@ -86,7 +95,8 @@ class EmulatedDevice:
         """The device of a job that was told of one."""
         told = job["emulated"]
         layers = tuple(LayerTime(name, *times) for name, times in told["layers"].items())
-        return cls(told["device"], layers, told["update_seconds"], told["time_scale"])
+        exchanges = told.get("exchanges", {})
+        return cls(told["device"], layers, told["update_seconds"], told["time_scale"], exchanges)
 
 
 def emulated_device(device: Device, workload: Workload, framework: str) -> EmulatedDevice:
@@ -97,6 +107,26 @@ def emulated_device(device: Device, workload: Workload, framework: str) -> Emula
     layers = tuple(alone.layers)
     work = sum(layer.forward_seconds + layer.backward_seconds for layer in layers)
     return EmulatedDevice(device.name, layers, max(0.0, alone.seconds() - work))
+
+
+def emulated_shard(device: Device, workload: Workload, ranks: int) -> EmulatedDevice:
+    """One of ``ranks`` devices that divide every layer of a replica (model parallelism)."""
+    wire = Link("any link", "inter", 1e9, transport="tcp")
+    cluster = Cluster(device.name, device, 1, ranks, inter=wire)
+    shard = prepare(workload, cluster, Plan(tp=ranks), corrections=NO_CORRECTIONS)
+    layers = tuple(
+        LayerTime(x.name, x.forward_seconds, x.backward_seconds, x.gradient_bytes)
+        for x in shard.layers
+    )
+    exchanges = {
+        part.profile.name: (
+            tuple((one.operation, one.size.at(workload.batch)) for one in part.tensor_forward),
+            tuple((one.operation, one.size.at(workload.batch)) for one in part.tensor_backward),
+        )
+        for part in shard.replica.parts
+        if part.tensor_forward or part.tensor_backward
+    }
+    return EmulatedDevice(device.name, layers, shard.updates[0], exchanges=exchanges)
 
 
 def emulated_job(job: Job, device: EmulatedDevice) -> Job:

@@ -43,6 +43,14 @@ class DeviceClock:
         self.free += seconds
         self._sleep(SHORTEST_SLEEP_SECONDS)
 
+    def catch_up(self) -> None:
+        """Return when the device has done all that it was given: what it made can be sent."""
+        self._sleep(0.0)
+
+    def waited(self) -> None:
+        """The device waited until now for a message."""
+        self.free = max(self.free, time.perf_counter())
+
     def finish(self, seconds: float) -> None:
         """Whatever the step waited for has come: work for ``seconds`` more and end the step."""
         now = time.perf_counter()

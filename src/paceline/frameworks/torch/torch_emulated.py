@@ -7,6 +7,7 @@ nothing but the passing of the time that the job gives for it.
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from channel import Events
 from device_clock import DeviceClock, run_ahead_of_others
 from layer_graph import Node, parameter_owners
@@ -17,8 +18,10 @@ class Emulation:
     """What a rank of an emulated device has in place of network, loss, optimiser and data.
 
     ``job["emulated"]`` has ``layers`` (seconds of forward and backward by node),
-    ``update_seconds``, and names for the record. With ``whole_gradients`` the gradients are
-    tensors that the framework reads, else it finds those that are there already.
+    ``update_seconds``, maybe ``exchanges`` (operations and bytes that devices of one replica
+    exchange after a node's forward and its backward), and names for the record. With
+    ``whole_gradients`` the gradients are tensors that the framework reads, else it finds those
+    that are there already.
     """
 
     def __init__(self, job: dict, whole_gradients: bool) -> None:
@@ -64,12 +67,14 @@ class EmulatedNetwork(nn.Module):
     def __init__(self, job: dict, clock: DeviceClock, whole_gradients: bool) -> None:
         super().__init__()
         graph, times = job["graph"], job["emulated"]["layers"]
+        exchanges = job["emulated"].get("exchanges") or {}
         owners = parameter_owners(graph)
         made: dict[str, EmulatedLayer] = {}
         self.order = nn.ModuleList()
         for node in graph["nodes"]:
             name = node["name"]
             layer = EmulatedLayer(node, times.get(name, (0.0, 0.0)), clock, whole_gradients)
+            layer.exchanges = tuple(map(_exchanges, exchanges.get(name, ((), ()))))
             for short, owner in owners[name].items():
                 layer.adopt(short, made.get(owner))
             made[name] = layer
@@ -93,6 +98,7 @@ class EmulatedLayer(nn.Module):
         super().__init__()
         self.node, self.times, self.clock = node, times, clock
         self.whole_gradients = whole_gradients
+        self.exchanges: tuple[tuple[Exchange, ...], ...] = ((), ())
         self.buffer_shapes = node["parameter_shapes"] if node["op"] == "batch_norm" else {}
         for number, shape in enumerate(self.buffer_shapes.values()):
             self.register_buffer(f"running_{number}", torch.zeros(*shape))
@@ -106,9 +112,43 @@ class EmulatedLayer(nn.Module):
         trained = not self.node.get("frozen")
         self.register_parameter(short, nn.Parameter(torch.zeros(*shape), requires_grad=trained))
 
+    def work(self, direction: int) -> None:
+        """The time of forward (0) or backward (1), and what is exchanged after it."""
+        self.clock.work(self.times[direction])
+        if self.exchanges[direction]:
+            self.clock.catch_up()
+            for exchange in self.exchanges[direction]:
+                exchange.run()
+            self.clock.waited()
+
     def forward(self, value: Tensor) -> Tensor:
         """The value again, after the layer's time; backward takes its own."""
         return Slept.apply(value, self, *self.parameters(recurse=False))
+
+
+class Exchange:
+    """A message among the devices of one replica that the next layer waits for.
+
+    ``gather_features`` brings together what each device has a part of, ``scatter_features`` sums
+    what all have and leaves each its part; ``size`` is bytes of the whole.
+    """
+
+    def __init__(self, operation: str, size: float) -> None:
+        world = dist.get_world_size()
+        part = max(1, round(size / 4 / world))
+        self.gathers = operation == "gather_features"
+        self.part, self.whole = torch.zeros(part), torch.zeros(part * world)
+
+    def run(self) -> None:
+        """Exchange, and wait for it."""
+        if self.gathers:
+            dist.all_gather_into_tensor(self.whole, self.part)
+        else:
+            dist.reduce_scatter_tensor(self.part, self.whole)
+
+
+def _exchanges(told: Any) -> "tuple[Exchange, ...]":
+    return tuple(Exchange(operation, size) for operation, size in told)
 
 
 class Slept(torch.autograd.Function):
@@ -119,14 +159,14 @@ class Slept(torch.autograd.Function):
         """Sleep for the layer's forward."""
         context.layer = layer
         context.shapes = [(p.shape, p.requires_grad) for p in parameters]
-        layer.clock.work(layer.times[0])
+        layer.work(0)
         return value.clone()
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> Any:
         """Sleep for the layer's backward; then its gradients are there."""
         layer = context.layer
-        layer.clock.work(layer.times[1])
+        layer.work(1)
         whole = [
             torch.zeros(shape) if trained and layer.whole_gradients else None
             for shape, trained in context.shapes
