@@ -1,14 +1,17 @@
 import json
+from dataclasses import replace
 
 import pytest
+from builders import study_launches
 
 from paceline.analyse.emulation import (
     EmulatedDevice,
     emulated_device,
     emulated_job,
+    emulated_shard,
     predict_emulated,
 )
-from paceline.analyse.groups import emulated_words, grouped
+from paceline.analyse.groups import emulated_words, grouped, ran_as_it_is
 from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.measurement.job import Job
@@ -72,6 +75,38 @@ def test_settings_of_a_study_name_device_scale_and_labs():
         list(StudySettings.of(time_scale=2.0).jobs())
     with pytest.raises(InputError, match="launcher 'lab'"):
         list(StudySettings.of(launcher="local", labs=["link=1gbit"]).jobs())
+    with pytest.raises(InputError, match="sleeps"):
+        list(StudySettings.of(emulate="v100", batch=256, labs=["speed=0.5"]).jobs())
+
+
+def test_emulated_launches_and_labs_are_no_evidence_of_this_machine():
+    launch = study_launches("a study")[0]
+    asleep = replace(launch, job={**launch.job, "emulated": DEVICE.for_job()})
+    away = replace(launch, environment={**launch.environment, "lab": "1 Gbit/s"})
+    assert len(grouped([launch, asleep, away])) == 3
+    assert [ran_as_it_is(one) for one in (launch, asleep, away)] == [True, False, False]
+
+
+@pytest.mark.slow
+def test_devices_of_one_replica_exchange_after_each_layer(tmp_path):
+    """Model parallelism: messages are waited for, so that they add to the step."""
+    graph = zoo.build("alexnet")
+    shard = emulated_shard(catalogue.device("v100"), Workload(graph, 8), 2)
+    assert {"conv2", "fc6"} <= set(shard.exchanges)
+    slow = shard.slower(0.03 / shard.step_seconds)
+    job = Job(
+        model="alexnet",
+        graph=graph.to_json(),
+        batch_per_rank=8,
+        world_size=2,
+        steps=2,
+        warmup_steps=1,
+        synchronise=False,
+    )
+    with Store(tmp_path / "store.db") as store:
+        launch = run_job(emulated_job(job, slow), store, "shards", timeout_seconds=120)
+    assert launch.status is Status.FINISHED, launch.outcome.reason
+    assert min(launch.outcome.ranks[0].wall_seconds) > slow.step_seconds
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,18 @@ def test_a_maker_killed_half_way_is_cleaned_up_after(lab_name):
 
 
 @needs_lab
+@pytest.mark.skipif(speed_controller() is None, reason="no control group limits the processor")
+def test_a_slow_host_has_its_share_of_a_core(lab_name):
+    lab = lab_up(LabSettings(1, speed=0.3), lab_name)
+    busy = (
+        "import time\nend = time.monotonic() + 1.0\nbegun = time.process_time()\n"
+        "while time.monotonic() < end: pass\nprint(time.process_time() - begun)"
+    )
+    used, _ = on(lab.hosts[0], busy).communicate(timeout=60)
+    assert float(used) < 0.45
+
+
+@needs_lab
 def test_a_lab_in_use_is_not_ended(lab_name):
     lab_up(LabSettings(1), lab_name)
     used = pytest.raises(InputError, match=f"in use by process {os.getpid()}")

@@ -164,8 +164,17 @@ def job_key(launch: Launch) -> JobKey:
         launch.precision,
         launch.job.get("sequence"),
         launch.job.get("threads"),
-        f"{launch.environment.get('cpu_model')} x{launch.environment.get('cores')}",
+        ", ".join(filter(None, (_machine(launch), emulated_words(launch), lab_words(launch)))),
     )
+
+
+def ran_as_it_is(launch: Launch) -> bool:
+    """Whether a launch computed on this machine with nothing between: no lab, no emulation."""
+    return not emulated_words(launch) and not lab_words(launch)
+
+
+def _machine(launch: Launch) -> str:
+    return f"{launch.environment.get('cpu_model')} x{launch.environment.get('cores')}"
 
 
 def _configuration(launch: Launch) -> tuple[object, ...]:
@@ -176,8 +185,6 @@ def _configuration(launch: Launch) -> tuple[object, ...]:
         launch.instrument,
         launch.synchronised or launch.world_size == 1,
         launch.job.get("bucket_bytes"),
-        emulated_words(launch),
-        lab_words(launch),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from paceline.errors import EnvironmentUnusableError, InputError
@@ -104,13 +105,16 @@ class LabLauncher(Launcher):
                 )
                 for rank, log in enumerate(request.logs)
             ]
-            return run_to_end(
+            ended = run_to_end(
                 starts,
                 request.logs,
                 request.timeout_seconds,
                 request.peer_grace_seconds,
                 request.on_event,
             )
+            hosts = [lab.hosts[one.rank // request.processes].address for one in ended.ranks]
+            ranks = zip(ended.ranks, hosts, strict=True)
+            return replace(ended, ranks=tuple(replace(one, host=host) for one, host in ranks))
 
     @property
     def _name(self) -> str:

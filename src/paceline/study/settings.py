@@ -180,6 +180,11 @@ class StudySettings:
             )
         for lab in self.labs:
             options = tuple(part.strip() for part in lab.split("+"))
+            if self.emulate and any(option.startswith("speed") for option in options):
+                raise InputError(
+                    "the speed of a host limits computing, and an emulated device sleeps",
+                    "leave speed out of --lab; another device is slower: --emulate k80",
+                )
             yield replace(job, launcher="lab", launcher_options=options)
 
     def design(self, run_here: bool = True) -> "Design":
