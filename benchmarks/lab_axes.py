@@ -52,7 +52,13 @@ from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
 from paceline.workload.zoo.builder import NetworkBuilder
 
-MIDDLE = {"batch": 64, "arithmetic": 1.0, "memory": 1.0, "link": "500mbit", "hosts": 4}
+MIDDLE: dict[str, Any] = {
+    "batch": 64,
+    "arithmetic": 1.0,
+    "memory": 1.0,
+    "link": "500mbit",
+    "hosts": 4,
+}
 AXES: dict[str, tuple[Any, ...]] = {
     "batch": (16, 64, 256),
     "arithmetic": (0.5, 1.0, 2.0),

@@ -1,6 +1,6 @@
 """Emulated devices: what each layer is slept for, what can be kept, what a step will take."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from paceline.hardware import Cluster, Device
 from paceline.hardware.link import Link
 from paceline.measurement.job import Job
 from paceline.plan.plan import Plan
+from paceline.plan.sharding import ShardMessage
 from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.predict import DEFAULT_FRAMEWORK, predict, prepare
@@ -118,11 +119,12 @@ def emulated_shard(device: Device, workload: Workload, ranks: int) -> EmulatedDe
         LayerTime(x.name, x.forward_seconds, x.backward_seconds, x.gradient_bytes)
         for x in shard.layers
     )
+
+    def sizes(messages: Sequence[ShardMessage]) -> tuple[tuple[str, float], ...]:
+        return tuple((one.operation, float(one.size.at(workload.batch))) for one in messages)
+
     exchanges = {
-        part.profile.name: (
-            tuple((one.operation, one.size.at(workload.batch)) for one in part.tensor_forward),
-            tuple((one.operation, one.size.at(workload.batch)) for one in part.tensor_backward),
-        )
+        part.profile.name: (sizes(part.tensor_forward), sizes(part.tensor_backward))
         for part in shard.replica.parts
         if part.tensor_forward or part.tensor_backward
     }
