@@ -92,6 +92,7 @@ class LaunchRequest:
             "RANK": str(rank),
             "LOCAL_RANK": str(rank % self.processes),
             "WORLD_SIZE": str(self.world_size),
+            "LOCAL_WORLD_SIZE": str(self.processes),
             "MASTER_ADDR": address,
             "MASTER_PORT": str(port),
         }

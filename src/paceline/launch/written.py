@@ -102,7 +102,7 @@ class KubeflowLauncher(WrittenLauncher):
                 },
                 "runtimePatches": [
                     {
-                        "manager": "paceline.dev/measure",
+                        "manager": "paceline",
                         "trainingRuntimeSpec": {
                             "template": {"spec": {"replicatedJobs": [patched]}}
                         },

@@ -66,13 +66,14 @@ def collect_study(directory: Path, store: Store) -> tuple[str, list[Launch], int
     Returns the study, what was recorded now, and how many launches have not run.
     """
     study, design = _read(directory)
-    if store.design(study) is None:
-        if store.count(study):
-            raise InputError(
-                f"there is a study named '{study}' already, which was not prepared",
-                "collect into another store: --store other.db",
-            )
+    known = store.design(study)
+    if known is None and not store.count(study):
         store.save_design(study, design.to_json())
+    elif known != design.to_json():
+        raise InputError(
+            f"there is another study named '{study}' already",
+            "collect into another store: --store other.db",
+        )
     settled = settled_positions(store, study)
     recorded, waiting = [], 0
     for position, index in enumerate(design.order):

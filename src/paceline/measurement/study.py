@@ -50,7 +50,7 @@ class Design:
     def to_json(self) -> dict[str, Any]:
         """The design as JSON values."""
         return {
-            "jobs": [asdict(job) for job in self.jobs],
+            "jobs": [_plain(job) for job in self.jobs],
             "order": list(self.order),
             "seed": self.seed,
             "parity": self.parity,
@@ -71,6 +71,15 @@ class Design:
             for fields in document["jobs"]
         )
         return cls(jobs, tuple(document["order"]), document["seed"], document.get("parity"))
+
+
+def _plain(job: Job) -> dict[str, Any]:
+    """The fields of a job as JSON has them, which knows no tuples."""
+    return {
+        **asdict(job),
+        "hosts": list(job.hosts),
+        "launcher_options": list(job.launcher_options),
+    }
 
 
 @dataclass(frozen=True)
