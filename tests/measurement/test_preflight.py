@@ -29,8 +29,8 @@ def host(address, interface="eth0", names=None, **variables):
 ABOUT = [host(f"10.0.0.{number}") for number in range(3)]
 
 
-def link(low, high, rate=1e8, trip=1e-4, offset=0.0):
-    return HostLink(low, high, "", trip, rate, offset, trip / 2)
+def link(low, high, rate=1e8, trip=1e-4, offset=0.0, back=None):
+    return HostLink(low, high, "", trip, rate, back or rate, offset, trip / 2)
 
 
 def test_hosts_without_faults_have_none():
@@ -69,7 +69,10 @@ def test_a_clock_that_is_off_is_told():
 
 def test_a_slow_host_is_told():
     slow = (link("a", "b"), link("a", "c", rate=1e6), link("b", "c", rate=1e6))
-    assert any("no link of c" in one.detail for one in _speeds(HOSTS, slow))
+    assert any("c sends 1.00 MB/s" in one.detail for one in _speeds(HOSTS, slow))
+    one_way = (link("a", "b", rate=1e8, back=1e6), link("a", "c", back=1e6), link("b", "c"))
+    (told,) = [one for one in _speeds(HOSTS, one_way) if not one.works]
+    assert told.detail == "a sends 1.00 MB/s at best"
     far = (link("a", "b"), link("a", "c", trip=1e-2), link("b", "c", trip=1e-2))
     assert any("from c" in one.detail for one in _speeds(HOSTS, far))
 

@@ -1,5 +1,6 @@
 """A look at several hosts before anything trains on them: names, ports, versions, clocks, links."""
 
+import re
 import statistics
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -27,9 +28,10 @@ LOOPBACK = "127."
 
 @dataclass(frozen=True)
 class HostLink:
-    """Two hosts: seconds there and back, bytes per second, and what ``high``'s clock is behind.
+    """Two hosts: seconds there and back, and what ``high``'s clock is behind.
 
-    ``error`` says why they have no connection; the rest is None then.
+    ``bytes_per_second`` is what ``high`` sends to ``low``, ``low_sends`` the other way. ``error``
+    says why they have no connection; the rest is None then.
     """
 
     low: str
@@ -37,8 +39,15 @@ class HostLink:
     error: str = ""
     round_trip_seconds: float | None = None
     bytes_per_second: float | None = None
+    low_sends: float | None = None
     clock_offset_seconds: float | None = None
     clock_error_seconds: float | None = None
+
+
+_TOLD = (
+    *("error", "round_trip_seconds", "bytes_per_second"),
+    *("clock_offset_seconds", "clock_error_seconds"),
+)
 
 
 @dataclass(frozen=True)
@@ -116,22 +125,34 @@ def _failure(names: tuple[str, ...], exited: LaunchExit, ranks: list[list[Event]
     silent = [rank for rank, events in enumerate(ranks) if only(events, "hello") is None]
     rank = silent[0] if silent else exited.first_failed or 0
     did = "did not start" if silent else "did not end its checks"
+    hosts = dict(enumerate(names))
+    reason = re.sub(
+        r"\brank (\d+)\b",
+        lambda found: f"rank {found[1]} ({hosts.get(int(found[1]), 'no host')})",
+        failure_reason(exited, ranks),
+    )
     return PacelineError(
-        f"host {names[rank]} {did}: {failure_reason(exited, ranks)}",
+        f"host {names[rank]} {did}: {reason}",
         "the log says more; is the interpreter at the same path there, and the directory shared?",
     )
 
 
 def _links(names: tuple[str, ...], ranks: list[list[Event]]) -> tuple[HostLink, ...]:
-    """Every pair, as the higher rank measured it."""
+    """Every pair, as the higher rank measured it, with what the lower one sent."""
+    pairs = {
+        (rank, event["other"]): event
+        for rank, events in enumerate(ranks)
+        for event in events
+        if event["event"] == "pair"
+    }
     found = []
-    for rank, events in enumerate(ranks):
-        for event in events:
-            if event["event"] == "pair" and event["other"] < rank:
-                told: dict[str, Any] = {
-                    key: event[key] for key in HostLink.__annotations__ if key in event
-                }
-                found.append(HostLink(names[event["other"]], names[rank], **told))
+    for (rank, other), event in sorted(pairs.items()):
+        if other < rank:
+            told: dict[str, Any] = {key: event[key] for key in _TOLD if key in event}
+            back = pairs.get((other, rank), {})
+            error = told.pop("error", "") or back.get("error", "")
+            sent = back.get("bytes_per_second")
+            found.append(HostLink(names[other], names[rank], error, low_sends=sent, **told))
     return tuple(found)
 
 
@@ -224,31 +245,35 @@ def _clocks(links: tuple[HostLink, ...]) -> list[HostFinding]:
 
 
 def _speeds(names: tuple[str, ...], links: tuple[HostLink, ...]) -> list[HostFinding]:
-    """The usual link, and a host whose links are all slower."""
+    """The usual link, and hosts that send, receive or answer more slowly than the others do."""
     known = [link for link in links if link.bytes_per_second and link.round_trip_seconds]
     if not known:
         return []
-    rate = statistics.median(link.bytes_per_second or 0.0 for link in known)
+    ways = [(link.high, link.low, link.bytes_per_second or 0.0) for link in known]
+    ways += [(link.low, link.high, link.low_sends) for link in known if link.low_sends]
+    rate = statistics.median(rate for _, _, rate in ways)
     trip = statistics.median(link.round_trip_seconds or 0.0 for link in known)
-    found = [
-        HostFinding(
-            "links",
-            True,
-            f"usually {format_bandwidth(rate)}, {format_seconds(trip)} there and back",
-        )
-    ]
+    words = f"usually {format_bandwidth(rate)}, {format_seconds(trip)} there and back"
+    found = [HostFinding("links", True, words)]
     if len(names) < 3:
         return found
-    fastest, nearest = {}, {}
-    for name in names:
-        own = [link for link in known if name in (link.low, link.high)]
-        fastest[name] = max((link.bytes_per_second or 0.0 for link in own), default=rate)
-        nearest[name] = min((link.round_trip_seconds or 0.0 for link in own), default=trip)
-    for name in names:
-        if fastest[name] < SLOW_SHARE * statistics.median(fastest.values()):
-            words = f"no link of {name} is faster than {format_bandwidth(fastest[name])}"
-            found.append(HostFinding("slow host", False, words, f"look at the cable of {name}"))
-        elif nearest[name] > MANY_TIMES * statistics.median(nearest.values()):
-            words = f"nothing comes back from {name} in less than {format_seconds(nearest[name])}"
+    sends = {name: max((r for a, _, r in ways if a == name), default=rate) for name in names}
+    takes = {name: max((r for _, b, r in ways if b == name), default=rate) for name in names}
+    for verb, best in (("sends", sends), ("receives", takes)):
+        for name, own in best.items():
+            if own < SLOW_SHARE * statistics.median(best.values()):
+                words = f"{name} {verb} {format_bandwidth(own)} at best"
+                remedy = f"look at the network card and cable of {name}"
+                found.append(HostFinding("slow host", False, words, remedy))
+    nearest = {
+        name: min(
+            (link.round_trip_seconds or 0.0 for link in known if name in (link.low, link.high)),
+            default=trip,
+        )
+        for name in names
+    }
+    for name, own in nearest.items():
+        if own > MANY_TIMES * statistics.median(nearest.values()):
+            words = f"nothing comes back from {name} in less than {format_seconds(own)}"
             found.append(HostFinding("slow host", False, words, f"is {name} busy, or far away?"))
     return found

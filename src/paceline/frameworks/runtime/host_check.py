@@ -140,37 +140,25 @@ def pair(
             connection = socket.create_connection(address, timeout=patience)
             connection.sendall(struct.pack("<q", int(os.environ["RANK"])))
         with connection:
-            connection.settimeout(patience + job["stream_seconds"])
+            connection.settimeout(patience + 2 * job["stream_seconds"])
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return serve(connection) if listens else ask(connection, job["stream_seconds"])
+            role = serve if listens else ask
+            return role(connection, job["stream_seconds"])
     except OSError as error:
         return {"error": str(error) or type(error).__name__}
 
 
-def serve(connection: socket.socket) -> "dict[str, Any]":
-    """Answer each small message with the time here, then take bytes and say how many came."""
+def serve(connection: socket.socket, stream_seconds: float) -> "dict[str, Any]":
+    """Answer each small message with the time here, then take bytes, then send some."""
     for _ in range(ROUND_TRIPS):
         receive(connection, 8)
         connection.sendall(struct.pack("<d", time.time()))
-    taken = 0
-    buffer = bytearray(1 << 20)
-    while True:
-        (size,) = struct.unpack("<q", receive(connection, 8))
-        if size == 0:
-            break
-        left = size
-        while left:
-            count = connection.recv_into(buffer, min(left, len(buffer)))
-            if not count:
-                raise ConnectionError("the other host left")
-            left -= count
-        taken += size
-    connection.sendall(struct.pack("<q", taken))
-    return {"error": ""}
+    take_bytes(connection)
+    return {"error": "", "bytes_per_second": send_bytes(connection, stream_seconds)}
 
 
 def ask(connection: socket.socket, stream_seconds: float) -> "dict[str, Any]":
-    """Round trips with the difference of clocks at the quickest, then a stream of bytes."""
+    """Round trips with the difference of clocks at the quickest, then bytes each way."""
     trips = []
     for _ in range(ROUND_TRIPS):
         sent, begun = time.time(), time.perf_counter()
@@ -179,21 +167,44 @@ def ask(connection: socket.socket, stream_seconds: float) -> "dict[str, Any]":
         seconds = time.perf_counter() - begun
         trips.append((seconds, there - sent - seconds / 2))
     seconds, offset = min(trips)
+    rate = send_bytes(connection, stream_seconds)
+    take_bytes(connection)
+    trips.sort()
+    return {
+        "error": "",
+        "round_trip_seconds": trips[len(trips) // 2][0],
+        "bytes_per_second": rate,
+        "clock_offset_seconds": offset,
+        "clock_error_seconds": seconds / 2,
+    }
+
+
+def send_bytes(connection: socket.socket, stream_seconds: float) -> float:
+    """Bytes per second that came through while as many as possible were sent for a moment."""
     begun = time.perf_counter()
     while time.perf_counter() < begun + stream_seconds:
         connection.sendall(struct.pack("<q", len(CHUNK)))
         connection.sendall(CHUNK)
     connection.sendall(struct.pack("<q", 0))
     (taken,) = struct.unpack("<q", receive(connection, 8))
-    elapsed = time.perf_counter() - begun
-    trips.sort()
-    return {
-        "error": "",
-        "round_trip_seconds": trips[len(trips) // 2][0],
-        "bytes_per_second": taken / elapsed,
-        "clock_offset_seconds": offset,
-        "clock_error_seconds": seconds / 2,
-    }
+    return taken / (time.perf_counter() - begun)
+
+
+def take_bytes(connection: socket.socket) -> None:
+    """Take what the other side sends, and say how many bytes came."""
+    taken = 0
+    buffer = bytearray(1 << 20)
+    while True:
+        (left,) = struct.unpack("<q", receive(connection, 8))
+        if left == 0:
+            break
+        taken += left
+        while left:
+            count = connection.recv_into(buffer, min(left, len(buffer)))
+            if not count:
+                raise ConnectionError("the other host left")
+            left -= count
+    connection.sendall(struct.pack("<q", taken))
 
 
 def receive(connection: socket.socket, count: int) -> bytes:
