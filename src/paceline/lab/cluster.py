@@ -130,8 +130,8 @@ def lab_up(settings: LabSettings, name: str = DEFAULT_NAME) -> Lab:
 
     So is what launches whose runner was killed have left.
     """
-    require_lab()
     checked_name(name)
+    require_lab()
     end_abandoned()
     with held(name, alone=True):
         return make_held(settings, name)
@@ -161,8 +161,8 @@ def make_held(settings: LabSettings, name: str) -> Lab:
 
 def lab_down(name: str = DEFAULT_NAME) -> bool:
     """End a lab with every process in it, and what killed runners left; False if none was up."""
-    require_lab()
     checked_name(name)
+    require_lab()
     end_abandoned()
     with held(name, alone=True):
         return end_held(name)

@@ -86,6 +86,13 @@ class LabLauncher(Launcher):
         settings = self._wanted(1) if self._makes_its_own else lab_named(self._name).settings
         return {"lab": settings.link_words}
 
+    def prepare(self, request: LaunchRequest) -> list[list[str]]:
+        """Nothing can be: a lab is on this machine, made for each launch."""
+        raise InputError(
+            "launches in a lab cannot be written for later: the lab is made for each",
+            "leave --dry-run out, or take another --launcher",
+        )
+
     def launch(self, request: LaunchRequest) -> LaunchExit:
         """Run each rank in a session of its own, inside the namespace of its host."""
         with self._lab(request.nodes) as lab:
