@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from paceline.cli.main import cli
 from paceline.cli.next_steps import SEPARATOR
 
-TRAINING = {"measure", "compare", "demo", "probe", "run", "frameworks"}
-"""Commands that start processes; tests check that their lines are well formed."""
+TRAINING = {"measure", "compare", "demo", "probe", "run", "frameworks", "lab"}
+"""Commands that start processes or networks; tests check that their lines are well formed."""
 
 
 def run(line):

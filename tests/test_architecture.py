@@ -21,10 +21,11 @@ ALLOWED = {
     "frameworks": set(),
     "predictor": {"constants", "workload", "hardware", "plan", "step", "frameworks"},
     "store": {"step"},
-    "launch": set(),
-    "measurement": {"workload", "hardware", "plan", "step", "store", "launch", "frameworks"},
+    "lab": set(),
+    "launch": {"lab"},
+    "measurement": {"workload", "hardware", "plan", "step", "store", "launch", "lab", "frameworks"},
 }
-ALLOWED["testing"] = {"workload", "step", "launch", "measurement", "store", "frameworks"}
+ALLOWED["testing"] = {"workload", "step", "launch", "lab", "measurement", "store", "frameworks"}
 ALLOWED["analyse"] = (
     ALLOWED["predictor"] | ALLOWED["measurement"] | {"predictor", "measurement", "testing"}
 )

@@ -43,6 +43,9 @@ class LaunchGroup:
             words += f", {launch.framework}"
         if not launch.synchronised and launch.world_size > 1:
             words += ", co-located"
+        words += "".join(
+            f", {told}" for told in (emulated_words(launch), lab_words(launch)) if told
+        )
         return words if launch.instrument == "none" else f"{words} ({launch.instrument} timed)"
 
     @property
@@ -50,13 +53,48 @@ class LaunchGroup:
         """Reasons not to trust the figures; single instrumented launches need no company."""
         if self.first.instrument != "none":
             return []
-        return doubts(self.launches)
+        return doubts(self.launches) + lateness(self)
 
     @property
     def cores_used(self) -> float:
         """CPU over wall time of the busiest process, the mean of the launches that tell it."""
         known = [one.cores_used for one in self.launches if math.isfinite(one.cores_used)]
         return math.fsum(known) / len(known) if known else math.nan
+
+
+LATE_SHARE = 0.01
+"""Of a step that an emulated device may end too late before it is doubted."""
+
+
+def lateness(group: LaunchGroup) -> list[Doubt]:
+    """A doubt, where ranks of an emulated device did not wake in time."""
+    late = max(one.outcome.facts.get("late_seconds", 0.0) for one in group.launches)
+    if late <= LATE_SHARE * group.step.mean:
+        return []
+    return [
+        Doubt(
+            "late ranks",
+            f"sleeping ranks woke up to {1e3 * late:.1f} ms late, "
+            f"{late / group.step.mean:.0%} of a step",
+            "end other programs, or emulate with a larger --time-scale",
+        )
+    ]
+
+
+def emulated_words(launch: Launch) -> str:
+    """What a launch emulated, with its scale; nothing for one that computed."""
+    told = launch.job.get("emulated")
+    if not told:
+        return ""
+    scale = told["time_scale"]
+    slower = "" if scale == 1 else f", all times x {scale:g}"
+    return f"emulated {told['device']}{slower}"
+
+
+def lab_words(launch: Launch) -> str:
+    """The links of the lab that a launch ran in; nothing for one outside."""
+    told = launch.environment.get("lab")
+    return f"lab of {told}" if told else ""
 
 
 NAMED_GROUPS = 3
@@ -126,8 +164,17 @@ def job_key(launch: Launch) -> JobKey:
         launch.precision,
         launch.job.get("sequence"),
         launch.job.get("threads"),
-        f"{launch.environment.get('cpu_model')} x{launch.environment.get('cores')}",
+        ", ".join(filter(None, (_machine(launch), emulated_words(launch), lab_words(launch)))),
     )
+
+
+def ran_as_it_is(launch: Launch) -> bool:
+    """Whether a launch computed on this machine with nothing between: no lab, no emulation."""
+    return not emulated_words(launch) and not lab_words(launch)
+
+
+def _machine(launch: Launch) -> str:
+    return f"{launch.environment.get('cpu_model')} x{launch.environment.get('cores')}"
 
 
 def _configuration(launch: Launch) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.analyse.comparison import compare_processes
-from paceline.analyse.groups import LaunchGroup, grouped, job_key
+from paceline.analyse.groups import LaunchGroup, grouped, job_key, ran_as_it_is
 from paceline.analyse.measured_job import MeasuredJob, measured_job
 from paceline.analyse.statistics import step_seconds, variation
 from paceline.constants import number
@@ -117,7 +117,9 @@ def fit_machine(
     finished = [
         launch
         for launch in launches
-        if launch.status is Status.FINISHED and launch.provenance == "measured"
+        if launch.status is Status.FINISHED
+        and launch.provenance == "measured"
+        and ran_as_it_is(launch)
     ]
     chosen = model or _commonest_model(finished)
     own = _of_commonest_job([launch for launch in finished if launch.model == chosen])

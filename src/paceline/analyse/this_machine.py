@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from paceline.analyse.comparison import Comparison, compare_processes
-from paceline.analyse.groups import LaunchGroup, grouped
+from paceline.analyse.groups import LaunchGroup, grouped, ran_as_it_is
 from paceline.analyse.machine_evidence import machine_corrections, machine_evidence
 from paceline.analyse.measured_job import MeasuredJob, measured_job
 from paceline.errors import InputError
@@ -49,7 +49,11 @@ def predict_here(
     asked for are the evidence; of a job that never ran, ``workload`` is predicted from the
     machine's profile.
     """
-    own = [one for one in launches if one.model == model and one.provenance == "measured"]
+    own = [
+        one
+        for one in launches
+        if one.model == model and one.provenance == "measured" and ran_as_it_is(one)
+    ]
     if any(nodes > 1 for nodes, _ in places) and link is None:
         raise InputError("several nodes, and no network between them", "name it: --link eth_10g")
     try:

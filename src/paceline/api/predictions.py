@@ -10,6 +10,7 @@ from paceline.api.requests import (
     JobWords,
     Model,
     cluster_of,
+    curve_of,
     job_words,
     plan_of,
     program_of,
@@ -59,9 +60,9 @@ def predict(
     ``batch`` (samples per replica), ``global_batch``, ``seq`` (tokens per sample),
     ``precision``, ``optimiser``, ``inputs``, ``trace``; ``device``, ``link``, ``intra_link``,
     ``cards``, ``scale``, ``nodes``, ``processes`` (on each node); ``measured_step`` and
-    ``input_time`` (seconds, "253ms"), ``jitter``; ``tuning`` (plain, reference, tuned).
-    ``evidence`` is what was measured of the job, or a study of it. Without a cluster, device or
-    trace the place is this machine (`predict_here`).
+    ``input_time`` (seconds, "253ms"), ``jitter``, ``curve`` (a file with all-reduce by bytes);
+    ``tuning`` (plain, reference, tuned). ``evidence`` is what was measured of the job, or a study
+    of it. Without a cluster, device or trace the place is this machine (`predict_here`).
     """
     words = job_words(words)
     somewhere = cluster is not None or words.get("device") or words.get("trace") is not None
@@ -308,15 +309,24 @@ def _prepared(
     chosen = plan_of(plan, place.devices, words)
     workload = workload_of(model, chosen.dp, words)
     check_recomputation(chosen, workload.graph)
+    known, curve = _evidence(words, evidence), curve_of(words.get("curve"))
+    if curve is not None:
+        from paceline.analyse.curve_evidence import with_curve
+
+        known = with_curve(known, curve, chosen.shard_degree)
     preparing = words.get("input_time")
-    return predictor.prepare(
+    prepared = predictor.prepare(
         workload,
         place,
         chosen,
-        evidence=_evidence(words, evidence),
+        evidence=known,
         program=program_of(words),
         input_seconds=0.0 if preparing is None else parse_seconds(preparing),
     )
+    if curve is None:
+        return prepared
+    # what was measured of these links is not corrected by what was published of others
+    return prepared.with_corrections(replace(prepared.applied, bandwidth_factor=1.0))
 
 
 def _evidence(words: JobWords, evidence: "Evidence | Study | None") -> Evidence:

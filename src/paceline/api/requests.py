@@ -22,6 +22,7 @@ from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
 
 if TYPE_CHECKING:
+    from paceline.measurement.curves import CollectiveCurve
     from paceline.step.layer_trace import LayerTrace
 
 Model = str | Path | Graph | Workload
@@ -98,8 +99,10 @@ class PlanWords(TypedDict, total=False):
 
 class MeasuredWords(TypedDict, total=False):
     """What was measured: a step of one device and reading a batch (seconds, or text such as
-    "253ms"), and the coefficient of variation of workers' times."""
+    "253ms"), the coefficient of variation of workers' times, and ``curve``, a file with seconds
+    of all-reduce by bytes: of 'paceline probe --out', nccl-tests or OSU."""
 
+    curve: "str | Path | CollectiveCurve | None"
     measured_step: str | float | None
     input_time: str | float | None
     jitter: float | None
@@ -223,6 +226,15 @@ def synchronisation_of(words: JobWords) -> Synchronisation | None:
     else:
         chosen = synchronisation(overlap)
     return chosen if bucket is None else chosen.with_bucket(parse_bytes(bucket))
+
+
+def curve_of(curve: "str | Path | CollectiveCurve | None") -> "CollectiveCurve | None":
+    """The curve of a file; itself, or None."""
+    if not isinstance(curve, str | Path):
+        return curve
+    from paceline.measurement.curves import read_curve
+
+    return read_curve(Path(curve))
 
 
 def trace_of(trace: "str | Path | LayerTrace | None") -> "LayerTrace | None":

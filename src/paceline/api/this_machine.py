@@ -34,6 +34,11 @@ def predict_here(
         raise InputError(
             "no model to predict", "name one: --model resnet50 ('paceline models' lists all)"
         )
+    if words.get("curve") is not None:
+        raise InputError(
+            "a curve is of ranks on a cluster, and none is named",
+            "name where they ran: --cluster FILE.toml or --device NAME -j 2x1",
+        )
     path, link = store or default_store_path(), words.get("link")
     launches, profile = [], None
     if path.exists():

@@ -30,6 +30,7 @@ COMMANDS = {
     "hardware": "Show what is known of devices, links and clusters, and from where.",
     "import": "Turn another program's log or trace into launches.",
     "inspect": "Show the layers of a model with their parameters, FLOP and memory.",
+    "lab": "Make a cluster of hosts with shaped links on this machine, and end it.",
     "list": "List recorded launches.",
     "measure": "Train for some steps, several times, and record how fast it went.",
     "models": "List the networks that are built in.",
@@ -44,6 +45,7 @@ COMMANDS = {
     "trace": "Say where the time of a trace goes, who is slow, and what repairs are worth.",
     "validate": "Score predictions on published measurements, beside null models.",
     "whatif": "Say what faster resources or another plan would gain.",
+    "worker": "Run ranks of a prepared launch under srun, mpirun or torchrun.",
 }
 """Name and one-line help of each command; ``paceline.cli.commands.<name>`` holds ``command``.
 
@@ -52,11 +54,11 @@ The module of a command whose name is a keyword of Python has an underscore afte
 
 
 PURPOSES = {
-    "Measure": ("demo", "measure", "compare", "run", "probe"),
+    "Measure": ("demo", "measure", "compare", "run", "worker", "probe"),
     "Predict": ("predict", "advise", "sweep", "whatif", "inspect"),
     "Explain": ("explain", "trace", "report", "calibrate", "validate"),
     "Data": ("list", "show", "export", "import", "recipes", "published"),
-    "Set up": ("doctor", "frameworks", "models", "hardware", "constants"),
+    "Set up": ("doctor", "lab", "frameworks", "models", "hardware", "constants"),
 }
 """What commands are for; one that is in no list comes last."""
 

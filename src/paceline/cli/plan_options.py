@@ -94,6 +94,11 @@ _PLAN = (
 )
 _MEASURED = (
     click.option("--measured-step", help="A measured step of one device alone, as in 253ms."),
+    click.option(
+        "--curve",
+        type=click.Path(exists=True, dir_okay=False),
+        help="All-reduce by size: a file of 'probe --out', a log of nccl-tests or OSU.",
+    ),
     click.option("--input-time", help="Reading and preparing a batch, as in 20ms."),
     click.option(
         "--tuning",

@@ -30,7 +30,9 @@ class Job:
     ``synchronise`` off, ranks are co-located without communication: what sharing the machine costs,
     without what communicating costs. ``bucket_bytes`` is DDP's bucket size, the framework's own
     when None. ``count_flops`` asks a framework that can to count the forward pass's operations.
+    ``emulated`` has times of an emulated device, slept in place of computing (`emulation`).
     ``launcher`` names what starts the ranks; empty, what the framework needs, else local.
+    ``hosts`` are machines by name, node by node, and ``launcher_options`` are ``name=value``.
     """
 
     model: str
@@ -55,6 +57,9 @@ class Job:
     count_flops: bool = False
     data: dict[str, Any] = field(default_factory=lambda: {"kind": "synthetic"})
     launcher: str = ""
+    hosts: tuple[str, ...] = ()
+    launcher_options: tuple[str, ...] = ()
+    emulated: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -86,7 +91,8 @@ class Job:
 
     def to_json(self) -> dict[str, Any]:
         """The job as it is recorded."""
-        return {"protocol": PROTOCOL_VERSION, **asdict(self)}
+        lists = {"hosts": list(self.hosts), "launcher_options": list(self.launcher_options)}
+        return {"protocol": PROTOCOL_VERSION, **asdict(self), **lists}
 
     def for_worker(self) -> dict[str, Any]:
         """The job as the worker reads it: its graph with the shapes of values and parameters."""

@@ -16,6 +16,9 @@ PROCESS_BYTES = 100e6
 STATE_BYTES = 12
 """Weight, gradient and momentum of a trained number, in single precision."""
 
+EMULATED_BYTES = 8
+"""A weight and its gradient; nothing else of an emulated network is there."""
+
 CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -29,6 +32,8 @@ def check_room(job: Job, graph: Graph, starter: Launcher, oversubscribe: bool = 
     no more), a framework in each process, and the activations of each rank.
     """
     processes, cores = job.world_size // job.nodes, starter.hosts()[0].cores
+    if cores is None:  # another machine, of which nothing is known here
+        return
     wanted = processes * job.threads
     if wanted > cores and not oversubscribe and job.device == "cpu":
         threads = f" of {job.threads} threads" if job.threads > 1 else ""
@@ -38,6 +43,8 @@ def check_room(job: Job, graph: Graph, starter: Launcher, oversubscribe: bool = 
             "lets them share cores, which makes each slower",
         )
     needed, there = least_bytes(job, graph), memory_bytes()
+    if job.emulated is not None:
+        needed = asleep_bytes(job, graph)
     if needed > there and job.device == "cpu":
         raise InputError(
             f"{job.model} on {processes} process{'es' * (processes > 1)} needs at least "
@@ -53,6 +60,12 @@ def least_bytes(job: Job, graph: Graph) -> float:
     cost = graph.cost(job.batch_per_rank, job.sequence, job.precision)
     activations = float(cost.activation_bytes) if job.world_size == processes else 0.0
     return STATE_BYTES * cost.trainable_parameters + processes * (PROCESS_BYTES + activations)
+
+
+def asleep_bytes(job: Job, graph: Graph) -> float:
+    """Bytes of all ranks of an emulated job, which are all here: weights and their gradients."""
+    trained = graph.cost(job.batch_per_rank, job.sequence, job.precision).trainable_parameters
+    return job.world_size * (PROCESS_BYTES + EMULATED_BYTES * trained)
 
 
 def memory_bytes() -> float:

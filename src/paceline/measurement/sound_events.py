@@ -72,6 +72,7 @@ _KINDS: dict[str, dict[str, Check]] = {
     "timelines": {"steps": list_of(_TIMELINE)},
     "parts": {"parts": object_of(list_of(is_amount))},
     "layers": {"layers": list_of(_LAYER)},
+    "emulated": {"scheduler": is_text, "late_seconds": list_of(is_amount)},
     "failure": {"kind": is_text, "message": is_text, "place": is_text},
     "watched": {"steps": list_of(_STEP)},
 }

@@ -50,7 +50,7 @@ class Design:
     def to_json(self) -> dict[str, Any]:
         """The design as JSON values."""
         return {
-            "jobs": [asdict(job) for job in self.jobs],
+            "jobs": [_plain(job) for job in self.jobs],
             "order": list(self.order),
             "seed": self.seed,
             "parity": self.parity,
@@ -60,10 +60,26 @@ class Design:
     def from_json(cls, document: dict[str, Any]) -> "Design":
         """The design that `to_json` wrote."""
         jobs = tuple(
-            Job(**{**fields, "optimiser": Optimiser(**fields["optimiser"])})
+            Job(
+                **{
+                    **fields,
+                    "optimiser": Optimiser(**fields["optimiser"]),
+                    "hosts": tuple(fields.get("hosts", ())),
+                    "launcher_options": tuple(fields.get("launcher_options", ())),
+                }
+            )
             for fields in document["jobs"]
         )
         return cls(jobs, tuple(document["order"]), document["seed"], document.get("parity"))
+
+
+def _plain(job: Job) -> dict[str, Any]:
+    """The fields of a job as JSON has them, which knows no tuples."""
+    return {
+        **asdict(job),
+        "hosts": list(job.hosts),
+        "launcher_options": list(job.launcher_options),
+    }
 
 
 @dataclass(frozen=True)
@@ -113,7 +129,7 @@ def _run_alone(
         )
     else:
         store.save_design(study, design.to_json())
-    settled = _settled(store, study)
+    settled = settled_positions(store, study)
     seconds = [launch.outcome.facts.get("seconds", 0.0) for launch in settled.values()]
     for position, index in enumerate(design.order):
         if position in settled:
@@ -133,7 +149,7 @@ def _stored_design(store: Store, study: str) -> Design:
     return Design.from_json(document)
 
 
-def _settled(store: Store, study: str) -> dict[int, Launch]:
+def settled_positions(store: Store, study: str) -> dict[int, Launch]:
     """Launches by the position that they settled; those of ``run`` and ``import`` have none."""
     return {
         launch.job["position"]: launch

@@ -78,12 +78,12 @@ class Synchronisation:
     def with_bucket(self, bucket_bytes: float) -> "Synchronisation":
         """The same policy with ``bucket_bytes`` as its size of bucket or piece.
 
-        The first bucket never exceeds the later ones, as in DDP.
+        The first bucket is as large: DDP has a smaller one only where nobody gives a size.
         """
         return replace(
             self,
             bucket_bytes=bucket_bytes,
-            first_bytes=min(self.first_bytes, bucket_bytes),
+            first_bytes=bucket_bytes,
             piece_bytes=bucket_bytes,
         )
 

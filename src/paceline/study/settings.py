@@ -14,9 +14,12 @@ from paceline.places import Place, as_places, parse_counts
 if TYPE_CHECKING:
     from paceline.measurement.job import Job
     from paceline.measurement.study import Design
+    from paceline.workload.graph import Graph
 
 EXAMPLES: dict[str, Any] = {"seq": 128, "bucket_bytes": 25e6}
 """Values of the settings that may be left out."""
+
+MAY_BE_EMPTY = ("hosts", "launcher_options", "labs")
 
 ORDERS = ("random", "given")
 """Blocks with every configuration once: shuffled, or in the order of the settings."""
@@ -34,8 +37,12 @@ class StudySettings:
     co-located without communication. ``seq`` is tokens per sample, ``bucket_bytes`` DDP's bucket
     size. ``threads`` of each process are its cores too, one number or several to compare.
     ``seed`` is of the launch order, the initial weights and the data. ``launcher`` starts the
-    processes; unless named, the one that the framework needs, else this machine's own. With
-    ``oversubscribe`` they may be more than there are cores.
+    processes; unless named, the one that the framework needs, else this machine's own; on
+    ``hosts`` (one may be named more than once), with ``launcher_options`` such as
+    "partition=debug". With ``oversubscribe`` processes may be more than there are cores.
+    ``emulate`` names a device of the catalogue whose computing is slept, as long as predicted
+    times ``time_scale``. ``labs`` are settings of labs such as
+    "link=1gbit+delay=200us+speed=0.5", each with launches of its own.
     """
 
     model: str = "resnet44"
@@ -55,7 +62,12 @@ class StudySettings:
     no_sync: bool = False
     bucket_bytes: float | None = None
     launcher: str = ""
+    hosts: tuple[str, ...] = ()
+    launcher_options: tuple[str, ...] = ()
     oversubscribe: bool = False
+    emulate: str = ""
+    time_scale: float = 1.0
+    labs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         look_up("order", self.order, dict.fromkeys(ORDERS), f"one of {', '.join(ORDERS)}")
@@ -75,7 +87,7 @@ class StudySettings:
             elif key == "threads":
                 values[key] = _thread_counts(value)
             elif isinstance(default, tuple):
-                values[key] = _names(key, value)
+                values[key] = _names(key, value, key != "hosts")
             elif not _is_like(value, EXAMPLES.get(key, default), key in EXAMPLES):
                 example = EXAMPLES.get(key, default)
                 raise InputError(
@@ -85,12 +97,15 @@ class StudySettings:
         return cls(**values)
 
     @classmethod
-    def read(cls, path: Path | str) -> "StudySettings":
-        """Settings of a TOML file whose keys are the fields of this class."""
-        return cls.of(str(path), **read_toml(Path(path)).values)
+    def read(cls, path: Path | str, **others: Any) -> "StudySettings":
+        """Settings of a TOML file whose keys are the fields of this class; ``others`` go first."""
+        return cls.of(str(path), **{**read_toml(Path(path)).values, **others})
 
-    def jobs(self) -> "Iterator[Job]":
-        """Every configuration as a job; what cannot run is refused before anything starts."""
+    def jobs(self, run_here: bool = True) -> "Iterator[Job]":
+        """Every configuration as a job; what cannot run is refused before anything starts.
+
+        Of jobs that are not to ``run_here`` it is not asked whether launcher and room are there.
+        """
         from paceline.frameworks.command import check_runnable
         from paceline.frameworks.registry import framework
         from paceline.measurement.job import Job, batch_per_rank
@@ -112,8 +127,6 @@ class StudySettings:
                 )
             for (nodes, each), threads, instrument, synchronise in self._kinds():
                 processes = nodes * each
-                starter = launcher_for(chosen, self.launcher, processes)
-                starter.validate(nodes, each)
                 job = Job(
                     model=graph.name,
                     graph=description,
@@ -122,6 +135,8 @@ class StudySettings:
                     world_size=processes,
                     nodes=nodes,
                     launcher=self.launcher,
+                    hosts=self.hosts,
+                    launcher_options=self.launcher_options,
                     precision=self.precision,
                     steps=self.steps,
                     warmup_steps=self.warmup_steps,
@@ -132,14 +147,51 @@ class StudySettings:
                     seed=self.seed,
                     sequence=self.seq or graph.sequence,
                 )
-                check_room(job, graph, starter, self.oversubscribe)
-                yield job
+                for variant in self._in_labs(self._asleep(job, graph)):
+                    starter = launcher_for(chosen, variant)
+                    if run_here:
+                        starter.validate(nodes, each)
+                        check_room(variant, graph, starter, self.oversubscribe)
+                    yield variant
 
-    def design(self) -> "Design":
+    def _asleep(self, job: "Job", graph: "Graph") -> "Job":
+        """The job on the device that is emulated, where one is."""
+        if not self.emulate:
+            if self.time_scale != 1:
+                raise InputError(
+                    "a time scale is of an emulated device", "name one: --emulate v100"
+                )
+            return job
+        from paceline.analyse.emulation import emulated_device, emulated_job
+        from paceline.hardware import catalogue
+        from paceline.workload.workload import Workload
+
+        trained = Workload(graph, job.batch_per_rank, job.sequence, job.precision)
+        device = emulated_device(catalogue.device(self.emulate), trained, job.framework)
+        return emulated_job(job, device.slower(self.time_scale))
+
+    def _in_labs(self, job: "Job") -> "Iterator[Job]":
+        """The job in each lab, or as it is where none is asked for."""
+        if not self.labs:
+            yield job
+        elif self.launcher not in ("", "lab"):
+            raise InputError(
+                f"labs are of the launcher 'lab', not of '{self.launcher}'", "leave --launcher out"
+            )
+        for lab in self.labs:
+            options = tuple(part.strip() for part in lab.split("+"))
+            if self.emulate and any(option.startswith("speed") for option in options):
+                raise InputError(
+                    "the speed of a host limits computing, and an emulated device sleeps",
+                    "leave speed out of --lab; another device is slower: --emulate k80",
+                )
+            yield replace(job, launcher="lab", launcher_options=options)
+
+    def design(self, run_here: bool = True) -> "Design":
         """The jobs, and the order in which their launches run."""
         from paceline.measurement.study import Design
 
-        jobs = list(self.jobs())
+        jobs = list(self.jobs(run_here))
         if self.order == "random":
             return Design.randomised(jobs, self.launches, self.seed)
         shuffled = Design.randomised(jobs, self.launches, self.seed)
@@ -172,12 +224,13 @@ def _thread_counts(value: Any) -> tuple[int, ...]:
     return tuple(dict.fromkeys(counts))
 
 
-def _names(key: str, value: Any) -> tuple[str, ...]:
-    """Names of ``"a,b"`` or ``["a", "b"]``, each once."""
+def _names(key: str, value: Any, each_once: bool = True) -> tuple[str, ...]:
+    """Names of ``"a,b"`` or ``["a", "b"]``."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
         raise InputError(f"{key} of {value!r} are no names", f'write {key} = ["a", "b"]')
-    names = tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
-    if not names:
+    names = tuple(part.strip() for part in parts if part.strip())
+    names = tuple(dict.fromkeys(names)) if each_once else names
+    if not names and key not in MAY_BE_EMPTY:
         raise InputError(f"no {key.removesuffix('s')} was named", f"write {key} by commas")
     return names

@@ -351,6 +351,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "nccl_all_reduce.log": {"program": "nccl-tests", "ranks": 4, "nodes": 2, "unread_lines": 0},
     "nccl_old_no_root.log": {"program": "nccl-tests", "ranks": 2, "nodes": 1, "unread_lines": 0},
     "nccl_damaged.log": {"program": "nccl-tests", "ranks": 4, "finished": False, "unread_lines": 1},
+    "osu_allreduce.log": {"program": "osu", "version": "v7.3", "unread_lines": 0},
+    "osu_damaged.log": {"program": "osu", "version": "v5.6.2", "unread_lines": 1},
 }
 
 
@@ -410,6 +412,15 @@ def test_nccl_rows_are_points_of_a_curve():
     assert [point.seconds for point in largest] == pytest.approx([1916.4e-6, 1907.8e-6])
     assert largest[0].bus_bandwidth == pytest.approx(105.06e9)
     assert [point.in_place for point in largest] == [False, True]
+
+
+def test_osu_rows_are_points_of_a_curve():
+    points = read("osu_allreduce.log").collectives
+    assert {point.operation for point in points} == {"all_reduce"}
+    found = [(point.size_bytes, point.seconds) for point in points]
+    assert found[0] == (4, pytest.approx(11.52e-6))
+    assert found[-1] == (4194304, pytest.approx(9888.31e-6))
+    assert len(read("osu_damaged.log").collectives) == 2
 
 
 @pytest.mark.parametrize("name", ["nccl_old_no_root.log", "nccl_damaged.log"])

@@ -26,6 +26,8 @@ INSTRUMENTS = ("none", "difference", "phases", "layers")
 class DdpTraining(TorchTraining):
     """A rank under DistributedDataParallel, with the probes that a job asks for."""
 
+    whole_gradients = False
+
     def __init__(self, job: dict, rank: int, world: int) -> None:
         super().__init__(job, rank, world)
         hooks = job["instrument"] if job["instrument"] in ("phases", "layers") else "none"
@@ -40,6 +42,7 @@ class DdpTraining(TorchTraining):
             network,
             bucket_cap_mb=bucket / 2**20 if bucket else None,
             broadcast_buffers=self.job["broadcast_buffers"],
+            gradient_as_bucket_view=self.emulation is not None,
         )
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
@@ -60,6 +63,7 @@ class DdpTraining(TorchTraining):
 
     def report(self, events: Events) -> None:
         """What the probes saw."""
+        super().report(events)
         self.probes.report(events)
 
 

@@ -4,7 +4,10 @@
 
 One process per rank, environment as for `torch_ddp.py`. All ranks run the arithmetic and memory
 kernels at the same moment, so that with several ranks the figures show what sharing costs; the
-all-reduce needs at least two. Each event carries every repetition, never only a mean.
+all-reduce needs at least two. Each event carries every repetition, never only a mean. With
+``in_flight`` so many all-reduces are issued together, as a training step does, and the time is
+that of one of them; ``pause_seconds`` pass before; ranks that are ``ahead`` get a processor before
+other programs do.
 """
 
 import json
@@ -16,6 +19,7 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 from channel import Events, die_with_parent
+from device_clock import run_ahead_of_others
 from torch_meeting import join
 
 
@@ -28,6 +32,8 @@ def main() -> None:
     with Events(sys.argv[2]) as events:
         events.write("hello", rank=rank, world=world, versions={"framework": torch.__version__})
         torch.set_num_threads(job["threads"])
+        if job.get("ahead"):
+            run_ahead_of_others()
         if world > 1:
             join("gloo")
         for size in job["gemm_sizes"]:
@@ -60,15 +66,18 @@ def copy(size: int, job: dict, world: int) -> list[float]:
 
 def all_reduce(size: int, job: dict) -> list[float]:
     """Seconds of all-reduces of ``size`` bytes of float32, each started together."""
-    buffer = torch.zeros(max(1, size // 4))
-    dist.all_reduce(buffer)
+    count = job.get("in_flight", 1)
+    buffers = [torch.zeros(max(1, size // 4)) for _ in range(count)]
+    dist.all_reduce(buffers[0])
     seconds: list[float] = []
     budget = time.perf_counter() + job["seconds_per_point"]
     while len(seconds) < job["minimum_repetitions"] or vote(time.perf_counter() < budget):
         dist.barrier()
+        time.sleep(job.get("pause_seconds", 0.0))
         start = time.perf_counter()
-        dist.all_reduce(buffer)
-        seconds.append(time.perf_counter() - start)
+        for work in [dist.all_reduce(buffer, async_op=True) for buffer in buffers]:
+            work.wait()
+        seconds.append((time.perf_counter() - start) / count)
         if len(seconds) >= job["maximum_repetitions"]:
             break
     return seconds

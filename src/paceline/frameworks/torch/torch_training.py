@@ -5,10 +5,12 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from channel import Events
 from stepping import Training
 from torch.utils.flop_counter import FlopCounterMode
 from torch_data import batches, initialise
 from torch_devices import place, synchronise
+from torch_emulated import Emulation
 from torch_meeting import join
 from torch_model import build, build_loss, build_optimiser
 
@@ -25,6 +27,11 @@ def attention_flops(query: tuple, key: tuple, value: tuple, *_: Any, **__: Any) 
     return 2 * batch * heads * queries * key[2] * (width + value[3])
 
 
+def _as_it_is(output: torch.Tensor, *_: Any) -> torch.Tensor:
+    """The loss of an emulated network, which is its output."""
+    return output
+
+
 def global_batches(job: dict, world: int, inputs: list[str], targets: list[str]) -> list:
     """The batches of all ranks together, for ranks that share the work of each sample."""
     together = {**job, "batch_per_rank": job["batch_per_rank"] * world}
@@ -34,8 +41,12 @@ def global_batches(job: dict, world: int, inputs: list[str], targets: list[str])
 class TorchTraining(Training):
     """One rank's model, data and loop; alone, it trains without communication.
 
-    ``network`` is the bare network; ``model`` is what is called, wrapped by `share`.
+    ``network`` is the bare network; ``model`` is what is called, wrapped by `share`. A job with
+    ``emulated`` times has its layers slept. ``whole_gradients``: an emulated step makes its
+    gradients, since the wrapper reads them.
     """
+
+    whole_gradients = True
 
     def __init__(self, job: dict, rank: int, world: int) -> None:
         torch.set_num_threads(job["threads"])
@@ -43,21 +54,24 @@ class TorchTraining(Training):
         self.job, self.rank, self.world = job, rank, world
         self.synchronises = world > 1 and job["synchronise"]
         self.device = place(job["device"])
+        self.emulation = Emulation(job, self.whole_gradients) if job.get("emulated") else None
         if world > 1:
             self.join_ranks()
         network = self.build_network().to(self.device)
         self.parameters = sum(p.numel() for p in network.parameters() if p.requires_grad)
         self.network = network
         self.model = self.share(network) if self.synchronises else network
-        self.loss_of = build_loss(job["graph"])
+        self.loss_of: Any = build_loss(job["graph"]) if self.emulation is None else _as_it_is
         self.optimiser = self.make_optimiser()
         self.data: list[Any] = [
             tuple([tensor.to(self.device) for tensor in tensors] for tensors in batch)
-            for batch in self.batches(network.input_names, self.loss_of.target_names)
+            for batch in self.made_batches(network)
         ]
 
     def build_network(self) -> Any:
-        """The job's network with its initial weights."""
+        """The job's network with its initial weights; those of an emulated one are zero."""
+        if self.emulation is not None:
+            return self.emulation.network()
         network = build(self.job["graph"])
         initialise(network, self.job["graph"], self.job["seed"])
         return network
@@ -70,9 +84,17 @@ class TorchTraining(Training):
         """The network as all ranks train it together."""
         return network
 
-    def make_optimiser(self) -> torch.optim.Optimizer:
+    def make_optimiser(self) -> Any:
         """The job's optimiser of what this rank holds."""
+        if self.emulation is not None:
+            return self.emulation.optimiser()
         return build_optimiser(self.model.parameters(), self.job["optimiser"])
+
+    def made_batches(self, network: Any) -> list:
+        """What is trained on: nothing, where nothing is computed."""
+        if self.emulation is not None:
+            return [([], [])]
+        return self.batches(network.input_names, self.loss_of.target_names)
 
     def batches(self, inputs: list[str], targets: list[str]) -> list:
         """The batches of this rank."""
@@ -112,7 +134,7 @@ class TorchTraining(Training):
 
     def forward_flops(self) -> "float | None":
         """Operations of the matrix products and convolutions of one forward pass."""
-        if self.synchronises:
+        if self.synchronises or self.emulation is not None:
             return None
         counted = {
             torch.ops.aten.mkldnn_rnn_layer: lstm_flops,
@@ -155,6 +177,11 @@ class TorchTraining(Training):
     def collective(self, buffer: torch.Tensor) -> None:
         """The sum over ranks of a buffer of the gradients' size."""
         dist.all_reduce(buffer)
+
+    def report(self, events: Events) -> None:
+        """How late an emulated device was."""
+        if self.emulation is not None:
+            self.emulation.report(self.rank, events)
 
     def close(self) -> None:
         """Leave the other ranks in order."""

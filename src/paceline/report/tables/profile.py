@@ -1,6 +1,7 @@
 """What was measured of a machine as tables and lines."""
 
 from paceline.hardware.profile import CollectivePoint, MachineProfile
+from paceline.measurement.curves import CollectiveCurve
 from paceline.report.table import Column, Table
 from paceline.units import format_bandwidth, format_bytes, format_flops, format_seconds
 
@@ -21,6 +22,26 @@ def profile_parts(profile: MachineProfile) -> list[str | Table]:
         )
         parts.append(_all_reduce_table(ranks, curve))
     return parts
+
+
+def curve_parts(curve: CollectiveCurve) -> list[str | Table]:
+    """A curve over hosts, in the order in which it is printed."""
+    load = "" if curve.load_average is None else f"; load average {curve.load_average:.1f}"
+    words = f"{curve.ranks} ranks on {curve.nodes} hosts, {curve.source}{load}"
+    table = Table.of(
+        curve.points,
+        (Column("all-reduce of"), lambda point: format_bytes(point.size_bytes)),
+        (Column("time", "ms", scale=1e3), lambda point: point.seconds),
+        (Column("middle half", "ms"), _milliseconds),
+        (Column("bus bandwidth", "MB/s", scale=1e-6), curve.bus_bandwidth),
+        note="Several in flight at a time, as in a training step with buckets; time of one.",
+    )
+    return [words, table]
+
+
+def _milliseconds(point: CollectivePoint) -> str:
+    ends = (point.lower_quartile_seconds, point.upper_quartile_seconds)
+    return " .. ".join(f"{seconds * 1e3:,.2f}" for seconds in ends)
 
 
 def gemm_table(profile: MachineProfile, note: str = "") -> Table:

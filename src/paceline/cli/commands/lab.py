@@ -1,0 +1,128 @@
+"""``paceline lab``: a cluster on this machine, made, looked at and ended."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from paceline.cli.next_steps import next_line
+from paceline.cli.output import emit_json, json_option, show, warn
+from paceline.cli.say import say
+
+if TYPE_CHECKING:
+    from paceline.lab import Lab
+
+EXAMPLE = """
+\b
+Examples:
+  paceline lab up --hosts 4 --link 1gbit --delay 200us
+  paceline lab status
+  paceline measure --launcher lab --model resnet20 --batch 32 -j 2x1
+  paceline lab down
+"""
+
+name_option = click.option("--name", default="lab", show_default=True, help="Which lab.")
+
+
+@click.group(epilog=EXAMPLE)
+def command() -> None:
+    """Make a cluster on this machine: hosts in network namespaces with shaped links between them.
+
+    A lab needs Linux and root. It touches none of the machine's own interfaces, has no way out,
+    and is gone after 'lab down' or a restart, whatever was killed meanwhile.
+    """
+
+
+@command.command()
+@click.option("--hosts", type=int, required=True, help="How many hosts, such as 4.")
+@click.option("--link", help="Rate of each host's link, such as 1gbit [default: not shaped].")
+@click.option("--delay", help="From one host to another, one way, such as 200us [default: none].")
+@click.option("--speed", help="Cores' time of each host, such as 0.5 [default: all].")
+@name_option
+@json_option
+def up(name: str, as_json: bool, **wanted: Any) -> None:
+    """Make a lab; one of the same name is ended first, with all that runs in it."""
+    from paceline.lab import LabSettings, lab_up
+
+    made = lab_up(LabSettings.of({k: v for k, v in wanted.items() if v is not None}), name)
+    if as_json:
+        emit_json("lab", 1, {"labs": [_document(made)]})
+        return
+    say(f"Lab {made.name}: {made.settings.words}")
+    warn(f"warning: {doubt}" for doubt in _doubts(made))
+    places = f"{min(2, made.settings.hosts)}x1"
+    launcher = "lab" if name == "lab" else f"lab --launcher-option name={name}"
+    next_line(
+        f"paceline measure --launcher {launcher} --model resnet20 --batch 32 -j {places}",
+        "paceline lab status",
+        "paceline lab down" if name == "lab" else f"paceline lab down --name {name}",
+    )
+
+
+@command.command()
+@json_option
+def status(as_json: bool) -> None:
+    """Say which labs are up, what they have, and what is wrong with them."""
+    from paceline.lab import known_labs
+    from paceline.report.table import Column, Table
+
+    labs = known_labs()
+    if as_json:
+        emit_json("lab", 1, {"labs": [_document(lab) for lab in labs]})
+        return
+    if not labs:
+        say("No lab is up.")
+        next_line("paceline lab up --hosts 4 --link 1gbit")
+        return
+    titles = ("lab", "is", "delayed by", "processes", "state")
+    rows = tuple(
+        (
+            lab.name,
+            lab.settings.words,
+            lab.record.delay_by or "nothing",
+            float(lab.processes()),
+            "; ".join(lab.faults()) or "up",
+        )
+        for lab in labs
+    )
+    show([Table(tuple(map(Column, titles)), rows)])
+    for lab in labs:
+        warn(f"warning: {lab.name}: {doubt}" for doubt in _doubts(lab))
+    next_line("paceline lab down --all" if len(labs) > 1 else "paceline lab down")
+
+
+@command.command()
+@name_option
+@click.option("--all", "everything", is_flag=True, help="End every lab.")
+@json_option
+def down(name: str, everything: bool, as_json: bool) -> None:
+    """End a lab: its processes, namespaces, queues and control groups."""
+    from paceline.lab import lab_down
+    from paceline.lab.record import recorded_names
+
+    names = recorded_names() if everything else [name]
+    ended = [each for each in names if lab_down(each)]
+    if as_json:
+        emit_json("lab_down", 1, {"ended": ended})
+        return
+    say(f"Ended: {', '.join(ended)}" if ended else "There was nothing to end.")
+    next_line("paceline lab up --hosts 4 --link 1gbit")
+
+
+def _doubts(lab: "Lab") -> tuple[str, ...]:
+    return lab.settings.doubts(os.cpu_count() or 1)
+
+
+def _document(lab: "Lab") -> dict[str, Any]:
+    settings = lab.settings
+    return {
+        "name": lab.name,
+        "hosts": [{"name": host.name, "address": host.address} for host in lab.hosts],
+        "link_bytes_per_second": settings.link,
+        "delay_seconds": settings.delay,
+        "speed_cores": settings.speed,
+        "delayed_by": lab.record.delay_by,
+        "made_at": lab.record.made_at,
+        "faults": list(lab.faults()),
+        "doubts": list(_doubts(lab)),
+    }

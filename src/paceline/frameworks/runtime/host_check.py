@@ -1,0 +1,222 @@
+"""One host of a pre-flight: who it is, whom it reaches, how fast, and what its clock says.
+
+    python host_check.py JOB.json EVENTS.jsonl
+
+Standard library only, one process per host, environment as for any worker. Hosts exchange who they
+are over the rendezvous, then each pair measures its connection in turn, the others waiting: small
+messages there and back, then as many bytes as pass in a moment. The job has ``hosts`` (names, in
+the order of ranks), ``distributions`` whose versions are wanted, ``patience_seconds`` for a
+connection and ``stream_seconds`` of bytes.
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+import socket
+import struct
+import sys
+import time
+from typing import Any
+
+import meeting
+from channel import Events, die_with_parent
+
+ROUND_TRIPS = 200
+CHUNK = bytes(1 << 18)
+SIOCGIFADDR = 0x8915
+
+
+def main() -> None:
+    """Take part in the pre-flight as the rank that the environment says."""
+    die_with_parent()
+    with open(sys.argv[1], encoding="utf-8") as file:
+        job = json.load(file)
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    meeting.PATIENCE_SECONDS = job["patience_seconds"] * 4
+    with Events(sys.argv[2]) as events:
+        events.write("hello", rank=rank, world=world, versions=versions(job["distributions"]))
+        own_address = address_towards(os.environ["MASTER_ADDR"])
+        server = socket.create_server(("", 0), backlog=world)
+        about = {
+            "name": platform.node(),
+            "address": own_address,
+            "port": server.getsockname()[1],
+            "interface": interface_of(own_address),
+            "variables": {
+                name: os.environ[name]
+                for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+                if name in os.environ
+            },
+        }
+        everyone = meeting.exchange(about)
+        events.write("host", rank=rank, **about, names=resolved(job["hosts"], everyone))
+        for low in range(world):
+            for high in range(low + 1, world):
+                if rank in (low, high):
+                    other = high if rank == low else low
+                    found = pair(server, everyone[low], other, rank == low, job)
+                    events.write("pair", rank=rank, other=other, **found)
+                meeting.exchange(None)
+        events.write("end", rank=rank)
+    os._exit(0)
+
+
+def versions(distributions: "list[str]") -> "dict[str, str]":
+    """Versions of Python, the system and what is installed of ``distributions``."""
+    found = {"python": platform.python_version(), "system": platform.release()}
+    for name in distributions:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = ""
+    return found
+
+
+def address_towards(peer: str) -> str:
+    """The address of ours that messages to ``peer`` leave from."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((peer, 9))
+        return str(probe.getsockname()[0])
+
+
+def interface_of(address: str) -> str:
+    """The interface that has an address of ours; empty if none can be told."""
+    try:
+        import fcntl
+    except ImportError:
+        return ""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            try:
+                request = struct.pack("256s", name.encode()[:15])
+                answer = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, request)
+            except OSError:
+                continue
+            if socket.inet_ntoa(answer[20:24]) == address:
+                return name
+    return ""
+
+
+def resolved(names: "list[str]", everyone: "list[dict]") -> "list[dict]":
+    """For each host: the address its name stands for here, and the name its address has here."""
+    found = []
+    for name, other in zip(names, everyone):  # noqa: B905 (old interpreters)
+        try:
+            there = socket.gethostbyname(name)
+        except OSError:
+            there = ""
+        try:
+            back = socket.gethostbyaddr(other["address"])[0]
+        except OSError:
+            back = ""
+        found.append({"name": name, "address": there, "reverse": back})
+    return found
+
+
+def accepted(server: socket.socket, wanted: int, patience: float) -> socket.socket:
+    """The connection of the rank ``wanted``; one that came too late for its turn is closed."""
+    deadline = time.monotonic() + patience
+    while True:
+        server.settimeout(max(0.01, deadline - time.monotonic()))
+        connection, _ = server.accept()
+        connection.settimeout(patience)
+        (rank,) = struct.unpack("<q", receive(connection, 8))
+        if rank == wanted:
+            return connection
+        connection.close()
+
+
+def pair(
+    server: socket.socket, listener: dict, other: int, listens: bool, job: dict
+) -> "dict[str, Any]":
+    """What the connection of two hosts is like; ``error`` in words if there is none."""
+    patience = job["patience_seconds"]
+    try:
+        if listens:
+            connection = accepted(server, other, patience)
+        else:
+            address = (listener["address"], listener["port"])
+            connection = socket.create_connection(address, timeout=patience)
+            connection.sendall(struct.pack("<q", int(os.environ["RANK"])))
+        with connection:
+            connection.settimeout(patience + 2 * job["stream_seconds"])
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            role = serve if listens else ask
+            return role(connection, job["stream_seconds"])
+    except OSError as error:
+        return {"error": str(error) or type(error).__name__}
+
+
+def serve(connection: socket.socket, stream_seconds: float) -> "dict[str, Any]":
+    """Answer each small message with the time here, then take bytes, then send some."""
+    for _ in range(ROUND_TRIPS):
+        receive(connection, 8)
+        connection.sendall(struct.pack("<d", time.time()))
+    take_bytes(connection)
+    return {"error": "", "bytes_per_second": send_bytes(connection, stream_seconds)}
+
+
+def ask(connection: socket.socket, stream_seconds: float) -> "dict[str, Any]":
+    """Round trips with the difference of clocks at the quickest, then bytes each way."""
+    trips = []
+    for _ in range(ROUND_TRIPS):
+        sent, begun = time.time(), time.perf_counter()
+        connection.sendall(b"12345678")
+        (there,) = struct.unpack("<d", receive(connection, 8))
+        seconds = time.perf_counter() - begun
+        trips.append((seconds, there - sent - seconds / 2))
+    seconds, offset = min(trips)
+    rate = send_bytes(connection, stream_seconds)
+    take_bytes(connection)
+    trips.sort()
+    return {
+        "error": "",
+        "round_trip_seconds": trips[len(trips) // 2][0],
+        "bytes_per_second": rate,
+        "clock_offset_seconds": offset,
+        "clock_error_seconds": seconds / 2,
+    }
+
+
+def send_bytes(connection: socket.socket, stream_seconds: float) -> float:
+    """Bytes per second that came through while as many as possible were sent for a moment."""
+    begun = time.perf_counter()
+    while time.perf_counter() < begun + stream_seconds:
+        connection.sendall(struct.pack("<q", len(CHUNK)))
+        connection.sendall(CHUNK)
+    connection.sendall(struct.pack("<q", 0))
+    (taken,) = struct.unpack("<q", receive(connection, 8))
+    return taken / (time.perf_counter() - begun)
+
+
+def take_bytes(connection: socket.socket) -> None:
+    """Take what the other side sends, and say how many bytes came."""
+    taken = 0
+    buffer = bytearray(1 << 20)
+    while True:
+        (left,) = struct.unpack("<q", receive(connection, 8))
+        if left == 0:
+            break
+        taken += left
+        while left:
+            count = connection.recv_into(buffer, min(left, len(buffer)))
+            if not count:
+                raise ConnectionError("the other host left")
+            left -= count
+    connection.sendall(struct.pack("<q", taken))
+
+
+def receive(connection: socket.socket, count: int) -> bytes:
+    """Exactly ``count`` bytes."""
+    data = b""
+    while len(data) < count:
+        part = connection.recv(count - len(data))
+        if not part:
+            raise ConnectionError("the other host left")
+        data += part
+    return data
+
+
+if __name__ == "__main__":
+    main()

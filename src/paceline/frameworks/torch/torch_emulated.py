@@ -1,0 +1,174 @@
+"""Networks whose layers are slept, not computed: the ranks of an emulated device in PyTorch.
+
+Parameters, gradients and messages are real, of the network's own sizes; what a layer computes is
+nothing but the passing of the time that the job gives for it.
+"""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from channel import Events
+from device_clock import DeviceClock, run_ahead_of_others
+from layer_graph import Node, parameter_owners
+from torch import Tensor, nn
+
+
+class Emulation:
+    """What a rank of an emulated device has in place of network, loss, optimiser and data.
+
+    ``job["emulated"]`` has ``layers`` (seconds of forward and backward by node),
+    ``update_seconds``, maybe ``exchanges`` (operations and bytes that devices of one replica
+    exchange after a node's forward and its backward), and names for the record. With
+    ``whole_gradients`` the gradients are tensors that the framework reads, else it finds those
+    that are there already.
+    """
+
+    def __init__(self, job: dict, whole_gradients: bool) -> None:
+        self.scheduler = run_ahead_of_others()
+        self.job, self.whole_gradients = job, whole_gradients
+        self.clock = DeviceClock(host_waits=whole_gradients)
+
+    def network(self) -> "EmulatedNetwork":
+        """The network of the job, asleep."""
+        return EmulatedNetwork(self.job, self.clock, self.whole_gradients)
+
+    def optimiser(self) -> "EmulatedUpdate":
+        """An update that takes its time and changes nothing."""
+        return EmulatedUpdate(self.clock, self.job["emulated"]["update_seconds"])
+
+    def report(self, rank: int, events: Events) -> None:
+        """Write how late the host was at the end of each step."""
+        late = self.clock.late_seconds[self.job["warmup_steps"] :]
+        events.write("emulated", rank=rank, scheduler=self.scheduler, late_seconds=late)
+
+
+class EmulatedUpdate:
+    """Stands where an optimiser does: the step's clock begins and ends with it."""
+
+    def __init__(self, clock: DeviceClock, seconds: float) -> None:
+        self.clock, self.seconds = clock, seconds
+
+    def zero_grad(self, **_: Any) -> None:
+        """The step begins; gradients stay where they are."""
+        self.clock.begin()
+
+    def step(self) -> None:
+        """Messages have come: the update, and the step ends."""
+        self.clock.finish(self.seconds)
+
+
+class EmulatedNetwork(nn.Module):
+    """The nodes of a graph in order, each with its parameters and the time it takes."""
+
+    input_names: tuple[str, ...] = ()
+    target_names: tuple[str, ...] = ()
+
+    def __init__(self, job: dict, clock: DeviceClock, whole_gradients: bool) -> None:
+        super().__init__()
+        graph, times = job["graph"], job["emulated"]["layers"]
+        exchanges = job["emulated"].get("exchanges") or {}
+        owners = parameter_owners(graph)
+        made: dict[str, EmulatedLayer] = {}
+        self.order = nn.ModuleList()
+        for node in graph["nodes"]:
+            name = node["name"]
+            layer = EmulatedLayer(node, times.get(name, (0.0, 0.0)), clock, whole_gradients)
+            layer.exchanges = tuple(map(_exchanges, exchanges.get(name, ((), ()))))
+            for short, owner in owners[name].items():
+                layer.adopt(short, made.get(owner))
+            made[name] = layer
+            self.order.append(layer)
+        self.start = nn.Parameter(torch.zeros(1), requires_grad=False)
+
+    def forward(self) -> Tensor:
+        """The time of every layer; one number, which the last layer hands back."""
+        value = self.start.detach().clone().requires_grad_()
+        for layer in self.order:
+            value = layer(value)
+        return value.sum()
+
+
+class EmulatedLayer(nn.Module):
+    """One node: its own parameters (shapes from the job), its times, the device it runs on."""
+
+    def __init__(
+        self, node: Node, times: tuple[float, float], clock: DeviceClock, whole_gradients: bool
+    ) -> None:
+        super().__init__()
+        self.node, self.times, self.clock = node, times, clock
+        self.whole_gradients = whole_gradients
+        self.exchanges: tuple[tuple[Exchange, ...], ...] = ((), ())
+        self.buffer_shapes = node["parameter_shapes"] if node["op"] == "batch_norm" else {}
+        for number, shape in enumerate(self.buffer_shapes.values()):
+            self.register_buffer(f"running_{number}", torch.zeros(*shape))
+
+    def adopt(self, short: str, owner: "EmulatedLayer | None") -> None:
+        """Take a parameter of another layer, or make one of our own."""
+        if owner is not None and owner is not self:
+            self.register_parameter(short, getattr(owner, short))
+            return
+        shape = self.node["parameter_shapes"][short]
+        trained = not self.node.get("frozen")
+        self.register_parameter(short, nn.Parameter(torch.zeros(*shape), requires_grad=trained))
+
+    def work(self, direction: int) -> None:
+        """The time of forward (0) or backward (1), and what is exchanged after it."""
+        self.clock.work(self.times[direction])
+        if self.exchanges[direction]:
+            self.clock.catch_up()
+            for exchange in self.exchanges[direction]:
+                exchange.run()
+            self.clock.waited()
+
+    def forward(self, value: Tensor) -> Tensor:
+        """The value again, after the layer's time; backward takes its own."""
+        return Slept.apply(value, self, *self.parameters(recurse=False))
+
+
+class Exchange:
+    """A message among the devices of one replica that the next layer waits for.
+
+    ``gather_features`` brings together what each device has a part of, ``scatter_features`` sums
+    what all have and leaves each its part; ``size`` is bytes of the whole.
+    """
+
+    def __init__(self, operation: str, size: float) -> None:
+        world = dist.get_world_size()
+        part = max(1, round(size / 4 / world))
+        self.gathers = operation == "gather_features"
+        self.part, self.whole = torch.zeros(part), torch.zeros(part * world)
+
+    def run(self) -> None:
+        """Exchange, and wait for it."""
+        if self.gathers:
+            dist.all_gather_into_tensor(self.whole, self.part)
+        else:
+            dist.reduce_scatter_tensor(self.part, self.whole)
+
+
+def _exchanges(told: Any) -> "tuple[Exchange, ...]":
+    return tuple(Exchange(operation, size) for operation, size in told)
+
+
+class Slept(torch.autograd.Function):
+    """Passes a value on when the emulated device has done a layer, forward and backward."""
+
+    @staticmethod
+    def forward(context: Any, value: Tensor, layer: EmulatedLayer, *parameters: Tensor) -> Tensor:
+        """Sleep for the layer's forward."""
+        context.layer = layer
+        context.shapes = [(p.shape, p.requires_grad) for p in parameters]
+        layer.work(0)
+        return value.clone()
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Any:
+        """Sleep for the layer's backward; then its gradients are there."""
+        layer = context.layer
+        layer.work(1)
+        whole = [
+            torch.zeros(shape) if trained and layer.whole_gradients else None
+            for shape, trained in context.shapes
+        ]
+        return (gradient, None, *whole)

@@ -1,0 +1,319 @@
+"""Labs made, looked at and ended; a lab lives in namespaces of its own and nowhere else."""
+
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from paceline.errors import InputError
+from paceline.lab.groups import end_processes, group_directories, make_group, remove_group
+from paceline.lab.machine import LabError, require_lab, run, works
+from paceline.lab.record import (
+    LabInUseError,
+    LabRecord,
+    held,
+    lock_path,
+    read_record,
+    record_path,
+    recorded_names,
+    remove_record,
+    state_directory,
+    write_record,
+)
+from paceline.lab.settings import DEFAULT_NAME, LabSettings, checked_name
+from paceline.lab.shaping import has_netem, shape
+
+INTERFACE = "eth0"
+NETWORK = "198.18.0"
+"""A range set aside for measuring networks (RFC 2544); nothing outside routes it."""
+NAMESPACES = Path("/run/netns")
+LAUNCH_PREFIX = "launch-"
+"""Begins the name of a lab that lives as long as one launch."""
+READY_SECONDS = 20.0
+ENDING_ROUNDS = 200
+
+_QUIET = (
+    "/proc/sys/net/ipv6/conf/all/disable_ipv6 1",
+    "/proc/sys/net/ipv6/conf/default/disable_ipv6 1",
+    "/proc/sys/net/ipv4/tcp_slow_start_after_idle 0",
+    "/proc/sys/net/ipv4/tcp_no_metrics_save 1",
+)
+"""A link that was idle for a while is as fast as before, and one job teaches the next nothing."""
+
+
+@dataclass(frozen=True)
+class LabHost:
+    """A host: its name in the lab, its address, the file of its namespace, its groups."""
+
+    name: str
+    address: str
+    namespace: str
+    groups: tuple[str, ...]
+
+    def enter(self) -> list[str]:
+        """Words before a command that run it on this host."""
+        enter = str(Path(__file__).with_name("enter.py"))
+        words = [sys.executable, "-I", "-S", enter]
+        return [*words, str(NAMESPACES / self.namespace), ":".join(self.groups)]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab that is up, or what is left of one."""
+
+    record: LabRecord
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.record.name
+
+    @property
+    def settings(self) -> LabSettings:
+        """What was asked for."""
+        return self.record.settings
+
+    @property
+    def hosts(self) -> tuple[LabHost, ...]:
+        """Its hosts in order."""
+        groups = self.record.groups or ((),) * len(self.record.hosts)
+        return tuple(
+            LabHost(f"h{number}", address_of(number), namespace, own)
+            for number, (namespace, own) in enumerate(
+                zip(self.record.hosts, groups, strict=True), 1
+            )
+        )
+
+    def faults(self) -> tuple[str, ...]:
+        """What is not as it was made; nothing of a lab that works."""
+        found = []
+        if not self.record.ready:
+            found.append("making it was interrupted")
+        gone = [name for name in self.record.namespaces if not (NAMESPACES / name).exists()]
+        if gone:
+            found.append(f"namespace {', '.join(gone)} is gone")
+        elif self.record.delay_by == "wire" and not _processes(self.record.switch):
+            found.append("the process that carries frames has ended")
+        return tuple(found)
+
+    def check(self) -> None:
+        """Raise, with what to do, unless the lab works."""
+        faults = self.faults()
+        if faults:
+            raise InputError(
+                f"the lab '{self.name}' is not whole: {faults[0]}",
+                f"'{lab_command(self.name, self.settings)}' makes it anew",
+            )
+
+    def command(self, hosts: int) -> str:
+        """What makes such a lab with so many hosts."""
+        return lab_command(self.name, replace(self.settings, hosts=hosts))
+
+    def processes(self) -> int:
+        """How many processes run on its hosts."""
+        return sum(len(_processes(name)) for name in self.record.hosts)
+
+
+def address_of(number: int) -> str:
+    """The address of a host, counted from 1, in any lab."""
+    return f"{NETWORK}.{number}"
+
+
+def lab_up(settings: LabSettings, name: str = DEFAULT_NAME) -> Lab:
+    """Make a lab; one of that name that was there, whole or in pieces, is ended first.
+
+    So is what launches whose runner was killed have left.
+    """
+    checked_name(name)
+    require_lab()
+    end_abandoned()
+    with held(name, alone=True):
+        return make_held(settings, name)
+
+
+def make_held(settings: LabSettings, name: str) -> Lab:
+    """Make a lab that the caller holds alone."""
+    end_held(name)
+    groups = () if settings.speed is None else group_directories(name, settings.hosts)
+    record = LabRecord(
+        name,
+        settings,
+        tuple(f"paceline-{name}-h{host}" for host in range(1, settings.hosts + 1)),
+        f"paceline-{name}-switch",
+        groups,
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    write_record(record)
+    try:
+        record = _make(record)
+    except BaseException:
+        end_held(name)
+        raise
+    write_record(record)
+    return Lab(record)
+
+
+def lab_down(name: str = DEFAULT_NAME) -> bool:
+    """End a lab with every process in it, and what killed runners left; False if none was up."""
+    checked_name(name)
+    require_lab()
+    end_abandoned()
+    with held(name, alone=True):
+        return end_held(name)
+
+
+def end_abandoned() -> list[str]:
+    """End labs that were made for a launch whose runner is gone; their names."""
+    ended = []
+    for name in recorded_names():
+        if name.startswith(LAUNCH_PREFIX):
+            with suppress(LabInUseError), held(name, alone=True):
+                end_held(name)
+                ended.append(name)
+            if name in ended:
+                lock_path(name).unlink(missing_ok=True)
+    return ended
+
+
+def lab_named(name: str = DEFAULT_NAME) -> Lab:
+    """The lab of that name, or an error that says how to make one."""
+    record = read_record(checked_name(name))
+    if record is None:
+        raise InputError(
+            f"no lab named '{name}' is up", f"'{lab_command(name, LabSettings(4))}' makes one"
+        )
+    return Lab(record)
+
+
+def known_labs() -> list[Lab]:
+    """Every lab that was begun and not ended."""
+    return [Lab(record) for record in map(read_record, recorded_names()) if record is not None]
+
+
+def lab_command(name: str, settings: LabSettings) -> str:
+    """What makes such a lab."""
+    words = f"paceline lab up --hosts {settings.hosts}"
+    if settings.link is not None:
+        words += f" --link {8 * settings.link / 1e6:g}mbit"
+    if settings.delay:
+        words += f" --delay {settings.delay * 1e6:g}us"
+    if settings.speed is not None:
+        words += f" --speed {settings.speed:g}"
+    return words if name == DEFAULT_NAME else f"{words} --name {name}"
+
+
+def _make(record: LabRecord) -> LabRecord:
+    """Make everything that a record names; the record with what was found out meanwhile."""
+    switch, settings = record.switch, record.settings
+    run("ip", "-batch", "-", lines=[f"netns add {name}" for name in record.namespaces])
+    ports = [f"p{number}" for number in range(1, settings.hosts + 1)]
+    run(
+        *("ip", "-batch", "-"),
+        lines=[
+            f"link add {INTERFACE} netns {host} type veth peer name {port} netns {switch}"
+            for host, port in zip(record.hosts, ports, strict=True)
+        ],
+    )
+    by_kernel = bool(settings.delay) and has_netem(switch, ports[0])
+    by_wire = bool(settings.delay) and not by_kernel
+    _write_settings(switch)
+    bridge = [] if by_wire else ["link add bridge type bridge", "link set bridge up"]
+    for port in ports:
+        bridge.append(f"link set {port} up")
+        if not by_wire:
+            bridge.append(f"link set {port} master bridge")
+    run("ip", "-n", switch, "-batch", "-", lines=bridge)
+    for number, (host, port) in enumerate(zip(record.hosts, ports, strict=True), 1):
+        _write_settings(host)
+        run(
+            *("ip", "-n", host, "-batch", "-"),
+            lines=[
+                "link set lo up",
+                f"addr add {address_of(number)}/24 dev {INTERFACE}",
+                f"link set {INTERFACE} up",
+                f"route replace {NETWORK}.0/24 dev {INTERFACE} congctl cubic",
+            ],
+        )
+        shape(host, INTERFACE, settings.link)
+        shape(switch, port, settings.link, settings.delay if by_kernel else 0.0)
+    for own in record.groups:
+        for directory in own:
+            make_group(directory, settings.speed or 1.0)
+    if by_wire:
+        _start_wire(record, ports)
+    return replace(record, ready=True, delay_by="wire" if by_wire else "netem" if by_kernel else "")
+
+
+def _write_settings(namespace: str) -> None:
+    script = "".join(
+        f"echo {value} > {path} 2>/dev/null; " for path, value in map(str.split, _QUIET)
+    )
+    run("nsenter", f"--net={NAMESPACES / namespace}", "sh", "-c", f"{script} true")
+
+
+def _start_wire(record: LabRecord, ports: Sequence[str]) -> None:
+    """Start the process that delays frames; it stays when we go, and ends with the lab."""
+    here = Path(__file__)
+    python = [sys.executable, "-I", "-S"]
+    words = [*python, str(here.with_name("enter.py")), str(NAMESPACES / record.switch), ""]
+    words += [*python, str(here.with_name("wire.py")), str(record.settings.delay), *ports]
+    log = state_directory() / f"{record.name}.wire.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+            cwd="/",
+        )
+    assert process.stdin is not None and process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], READY_SECONDS)
+    if not ready or process.stdout.readline() != b"ready\n":
+        process.kill()
+        process.wait()
+        told = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        raise LabError(
+            f"frames cannot be delayed here: {told[-1] if told else 'it did not begin'}",
+            "leave --delay out",
+        )
+    process.stdin.write(b"go\n")
+    process.stdin.close()
+    process.stdout.close()
+    process.returncode = 0  # it is not waited for: it outlives us
+
+
+def end_held(name: str) -> bool:
+    """End everything that a lab's record names, held alone; False if there is no record."""
+    record = read_record(name)
+    if record is None:
+        return False
+    for _ in range(ENDING_ROUNDS):
+        left = [process for space in record.namespaces for process in _processes(space)]
+        if not [process for process in left if process != os.getpid()]:
+            break
+        end_processes(left)
+        time.sleep(0.02)
+    for namespace in record.namespaces:
+        if (NAMESPACES / namespace).exists():
+            run("ip", "netns", "del", namespace)
+    for own in record.groups:
+        for directory in own:
+            remove_group(directory)
+    remove_record(name)
+    for ending in ("user", "wire.log"):
+        record_path(name).with_suffix(f".{ending}").unlink(missing_ok=True)
+    return True
+
+
+def _processes(namespace: str) -> list[int]:
+    """Processes whose network is that namespace."""
+    if not (NAMESPACES / namespace).exists() or not works("ip", "netns", "pids", namespace):
+        return []
+    return [int(line) for line in run("ip", "netns", "pids", namespace).split()]

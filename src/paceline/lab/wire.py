@@ -1,0 +1,97 @@
+"""Carries frames between the ports of a switch, each after a delay, where the kernel has no netem.
+
+    python -I -S wire.py SECONDS PORT...
+
+Runs in the namespace of the switch, one process for all ports, until it is killed. It reads a line
+from standard input first and ends if none comes: whoever started it is gone. Linux and the
+standard library only. Frames come as large as TCP made them, with what the network card would have
+to do in their header (virtio), so that a slow language keeps up with some Gbit/s.
+"""
+
+import ctypes
+import os
+import select
+import socket
+import struct
+import sys
+import time
+from collections import deque
+from contextlib import suppress
+
+ETH_P_ALL = 3
+SOL_PACKET, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 15, 23
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
+PR_SET_TIMERSLACK = 29
+BUFFER_BYTES = 64 << 20
+HEADER_BYTES = 10
+LONGEST_FRAME = 1 << 17
+FRAMES_AT_ONCE = 32
+MOST_WAITING = 200_000
+IDLE_SECONDS = 3600.0
+
+
+def main(delay: float, names: list[str]) -> None:
+    """Carry frames for ever."""
+    ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(2))
+    ports = [open_port(name) for name in names]
+    print("ready", flush=True)
+    if not sys.stdin.readline():
+        return
+    carry(ports, delay)
+
+
+def open_port(name: str) -> socket.socket:
+    """A socket for every frame that comes in at a device, whole and with its header."""
+    port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    port.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
+    port.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    for option in (SO_SNDBUFFORCE, SO_RCVBUFFORCE):
+        port.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+    port.setblocking(False)
+    port.bind((name, ETH_P_ALL))
+    return port
+
+
+def carry(ports: list[socket.socket], delay: float) -> None:
+    """Take frames in, and send each on where its address was last seen, ``delay`` later."""
+    waiting: deque[tuple[float, socket.socket, bytes]] = deque()
+    seen: dict[bytes, socket.socket] = {}
+    while True:
+        now = time.monotonic()
+        while waiting and waiting[0][0] <= now:
+            _, came_in, frame = waiting.popleft()
+            send(frame, came_in, seen, ports)
+        rest = waiting[0][0] - time.monotonic() if waiting else IDLE_SECONDS
+        readable, _, _ = select.select(ports, (), (), max(0.0, rest))
+        for port in readable:
+            due = time.monotonic() + delay
+            for _ in range(FRAMES_AT_ONCE):
+                try:
+                    frame = port.recv(LONGEST_FRAME)
+                except OSError:
+                    break
+                if len(waiting) < MOST_WAITING:
+                    seen[frame[HEADER_BYTES + 6 : HEADER_BYTES + 12]] = port
+                    waiting.append((due, port, frame))
+
+
+def send(
+    frame: bytes,
+    came_in: socket.socket,
+    seen: dict[bytes, socket.socket],
+    ports: list[socket.socket],
+) -> None:
+    """Send a frame to the port of its address, or to all others; what does not fit is dropped."""
+    known = seen.get(frame[HEADER_BYTES : HEADER_BYTES + 6])
+    flags, kind, *rest = struct.unpack_from("<BBHHHH", frame)
+    frame = struct.pack("<BBHHHH", flags & 1, kind, *rest) + frame[HEADER_BYTES:]
+    for port in ports if known is None else [known]:
+        if port is not came_in:
+            with suppress(OSError):
+                port.send(frame)
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), sys.argv[2:])

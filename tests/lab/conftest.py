@@ -1,0 +1,17 @@
+import os
+
+import pytest
+
+from paceline.lab import lab_down, missing_for_lab
+
+missing = missing_for_lab()
+needs_lab = pytest.mark.skipif(bool(missing), reason=missing or "labs can be made")
+
+
+@pytest.fixture
+def lab_name(tmp_path, monkeypatch):
+    """A name for one test's lab, recorded apart from those of users, ended after the test."""
+    monkeypatch.setenv("PACELINE_LAB_STATE", str(tmp_path / "state"))
+    name = f"t{os.getpid()}"
+    yield name
+    lab_down(name)

@@ -1,0 +1,25 @@
+"""A study whose factor is the lab, run through the launcher."""
+
+from lab.conftest import needs_lab
+from paceline.analyse.groups import grouped
+from paceline.measurement.study import run_study
+from paceline.store import Status, Store
+from paceline.study import StudySettings
+
+
+@needs_lab
+def test_each_lab_is_a_configuration_of_its_own(quick_framework, lab_name, tmp_path):
+    settings = StudySettings.of(
+        model="resnet20",
+        processes="2x1",
+        frameworks=[quick_framework.name],
+        launches=1,
+        labs=["link=100mbit", "link=1gbit+delay=1ms"],
+    )
+    with Store(tmp_path / "store.db") as store:
+        launches = run_study(store, "labs", settings.design())
+    assert [one.status for one in launches] == [Status.FINISHED] * 2
+    assert {one.environment["lab"] for one in launches} == {"100 Mbit/s", "1 Gbit/s, delay 1.00 ms"}
+    assert launches[0].environment["hosts"] == ["198.18.0.1", "198.18.0.2"]
+    words = [group.words for group in grouped(launches)]
+    assert len(words) == 2 and any("lab of 100 Mbit/s" in one for one in words)
