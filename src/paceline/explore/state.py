@@ -86,7 +86,7 @@ def state_of(given: Mapping[str, Any], uploads: Mapping[str, Any]) -> ExplorerSt
 def _checks(uploads: Mapping[str, Any]) -> dict[str, Callable[[Any], Any]]:
     found: dict[str, Callable[[Any], Any]] = {
         "model": lambda value: _model(value, uploads),
-        "cluster": lambda value: _one_of("cluster", value, catalogue().clusters()),
+        "cluster": lambda value: _one_of("cluster", value, catalogue().clusters),
         "link": lambda value: value and _one_of("link", value, choices()["links"]),
         "framework": lambda value: value and _one_of("framework", value, choices()["frameworks"]),
         "precision": lambda value: _one_of("precision", value, choices()["precisions"]),
@@ -110,15 +110,15 @@ def choices() -> dict[str, list[str]]:
     from paceline.plan.plan import Recompute
     from paceline.predictor.corrections.covariates import Tuning
     from paceline.predictor.frameworks import framework_names
-    from paceline.workload.precision import precision_names
+    from paceline.workload.precision import PRECISIONS
 
     known = catalogue()
     return {
         "models": zoo.names(),
-        "clusters": sorted(known.clusters()),
+        "clusters": sorted(known.clusters),
         "links": sorted(name for name, link in known.links.items() if link.scope == "inter"),
         "frameworks": sorted(framework_names()),
-        "precisions": list(precision_names()),
+        "precisions": list(PRECISIONS),
         "recompute": [str(each) for each in Recompute],
         "tuning": [str(each) for each in Tuning],
     }
