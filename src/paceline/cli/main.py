@@ -25,6 +25,7 @@ COMMANDS = {
     "demo": "Measure, predict and compare on this machine, and write a report.",
     "doctor": "Say what works on this machine and what to install for the rest.",
     "explain": "Say where the time of a measured step goes, from ideal to real.",
+    "explore": "Serve a page on which predictions are turned over by hand and eye.",
     "export": "Write launches as tidy CSV or Parquet tables.",
     "frameworks": "List frameworks; install, verify or remove their environments.",
     "hardware": "Show what is known of devices, links and clusters, and from where.",
@@ -55,7 +56,7 @@ The module of a command whose name is a keyword of Python has an underscore afte
 
 PURPOSES = {
     "Measure": ("demo", "measure", "compare", "run", "worker", "probe"),
-    "Predict": ("predict", "advise", "sweep", "whatif", "inspect"),
+    "Predict": ("predict", "explore", "advise", "sweep", "whatif", "inspect"),
     "Explain": ("explain", "trace", "report", "calibrate", "validate"),
     "Data": ("list", "show", "export", "import", "recipes", "published"),
     "Set up": ("doctor", "lab", "frameworks", "models", "hardware", "constants"),

@@ -1,10 +1,14 @@
 """How far a measured throughput may lie from a predicted one: the one rule for all intervals."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from paceline.constants import number
-from paceline.predictor.corrections.model import COLD, KNOWN_WORK, Taught
+from paceline.predictor.corrections.model import COLD, KNOWN_WORK, ErrorRule, Taught
 from paceline.predictor.corrections.quantities import (
     BANDWIDTH,
     COMPUTING,
@@ -15,6 +19,7 @@ from paceline.predictor.corrections.quantities import (
     VARIATION,
 )
 from paceline.predictor.prepared import PreparedStep
+from paceline.predictor.step_corrections import StepCorrections
 
 _COMPUTING_SHARE = 0.9
 """Of a step that waits for the slowest worker, about so much is its computing."""
@@ -38,6 +43,12 @@ class ThroughputInterval:
         """Errors that lean to neither side."""
         spread = math.exp(NORMAL_QUANTILE * relative_error)
         return cls(1.0 / spread, spread, relative_error)
+
+    @classmethod
+    def ruled(cls, rule: ErrorRule, variance: float) -> "ThroughputInterval":
+        """Errors as a rule has them, with what is not known of the quantities (a variance)."""
+        deviation = math.sqrt(rule.noise**2 + variance)
+        return cls(math.exp(rule.low * deviation), math.exp(rule.high * deviation), deviation)
 
 
 def launch_error(variation: float, launches: int) -> float:
@@ -74,10 +85,7 @@ def interval(prepared: PreparedStep) -> ThroughputInterval:
     if prepared.taught is None:
         return ThroughputInterval.symmetric(number("spread.model_error.untaught"))
     rule = prepared.taught.rule(KNOWN_WORK if evidence.knows_work else COLD)
-    deviation = math.sqrt(rule.noise**2 + taught_variance(prepared, prepared.taught))
-    return ThroughputInterval(
-        math.exp(rule.low * deviation), math.exp(rule.high * deviation), deviation
-    )
+    return ThroughputInterval.ruled(rule, taught_variance(prepared, prepared.taught))
 
 
 def taught_variance(prepared: PreparedStep, taught: Taught) -> float:
@@ -92,18 +100,32 @@ def taught_variance(prepared: PreparedStep, taught: Taught) -> float:
     variance = 0.0 if known else taught.variance(COMPUTING.name)
     if prepared.plan.pp > 1 or prepared.plan.devices == 1:
         return variance
-    now, applied = prepared.seconds(), prepared.applied
-    moved = {each.name: taught.moved(each.name, SMALL_MOVE) for each in SCALING}
-    costlier = moved[OVERHEAD.name].overhead_seconds - applied.overhead_seconds
-    waits = prepared.with_corrections(moved[VARIATION.name]).slowest_factor
-    slower = waits / prepared.slowest_factor - 1.0
-    growth = {
-        OVERHEAD.name: math.log1p(costlier / now),
-        VARIATION.name: math.log1p(slower * _COMPUTING_SHARE),
-    }
-    for quantity in (UNHIDDEN, BANDWIDTH):
-        seconds = prepared.with_corrections(moved[quantity.name]).seconds()
-        growth[quantity.name] = math.log(seconds / now)
-    return variance + sum(
-        (slope / SMALL_MOVE) ** 2 * taught.variance(name) for name, slope in growth.items()
+    return variance + scaling_variance(
+        taught,
+        prepared.applied,
+        lambda corrections: prepared.with_corrections(corrections).seconds(),
+        lambda corrections: prepared.with_corrections(corrections).slowest_factor,
     )
+
+
+def scaling_variance(
+    taught: Taught,
+    applied: StepCorrections,
+    seconds_of: Callable[[StepCorrections], Any],
+    slowest_of: Callable[[StepCorrections], Any],
+) -> Any:
+    """What is not known of messages, waiting and overheads, of one step or an array of them.
+
+    ``seconds_of`` gives steps under other corrections, ``slowest_of`` how much longer the slowest
+    device computes than the mean one.
+    """
+    moved = {each.name: taught.moved(each.name, SMALL_MOVE) for each in SCALING}
+    now = seconds_of(applied)
+    costlier = moved[OVERHEAD.name].overhead_seconds - applied.overhead_seconds
+    slower = slowest_of(moved[VARIATION.name]) / slowest_of(applied) - 1.0
+    growth = {
+        OVERHEAD.name: np.log1p(costlier / now),
+        VARIATION.name: np.log1p(slower * _COMPUTING_SHARE),
+        **{each.name: np.log(seconds_of(moved[each.name]) / now) for each in (UNHIDDEN, BANDWIDTH)},
+    }
+    return sum((slope / SMALL_MOVE) ** 2 * taught.variance(name) for name, slope in growth.items())

@@ -13,6 +13,7 @@ from paceline.predictor.collectives import cost_on_fabric
 from paceline.predictor.gradient_messages import leaves_after_backward
 from paceline.predictor.layout import Layout
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.step_corrections import StepCorrections
 from paceline.predictor.step_costs import GradientExchange
 from paceline.predictor.vectorised.axes import Array, Grid, Points, cluster_at
 from paceline.predictor.vectorised.layer_rows import LayerRows, all_forward, backward_of
@@ -44,6 +45,12 @@ class DataParallelSweep(Sweep):
             raise InputError(
                 "sweeps are of unsharded data parallelism", "leave --zero out, or use 'predict'"
             )
+
+    def with_corrections(self, corrections: StepCorrections) -> "DataParallelSweep":
+        """The same sweep under other corrections; layers and messages are not listed again."""
+        other = replace(self, corrections=corrections)
+        other.__dict__.update(_messages=self._messages, _rows=self._rows)
+        return other
 
     def on_grid(self, grid: Grid) -> Array:
         """Seconds per step at every point of a grid, in the order of its axes."""
@@ -126,7 +133,9 @@ class DataParallelSweep(Sweep):
         cost = cost_on_fabric("all_reduce", group, fabric, library)
         delay = self.case.framework.message_latency_seconds
         exchange = GradientExchange(
-            self.case.synchronisation, lambda size: delay + cost.seconds(size)
+            self.case.synchronisation,
+            lambda size: delay + cost.seconds(size),
+            bandwidth_factor=self.case.applied.bandwidth_factor,
         )
         sizes = np.array([message.size_bytes for message in self._messages])
         return np.asarray(exchange.message(sizes[:, None]))
@@ -140,7 +149,7 @@ class DataParallelSweep(Sweep):
         """
         costs, synchronisation = self.case.costs, self.case.synchronisation
         workers = nodes * self.cluster.devices_per_node
-        computing = computing * slowest_factor(self.case, workers)
+        computing = computing * (self.case.modelled_factor * slowest_factor(self.case, workers))
         segments, rest = computing[1:-1], computing[-1]
         alone = computing.sum(axis=0)
         launch = costs.message_overhead_seconds / synchronisation.every_steps
@@ -151,7 +160,8 @@ class DataParallelSweep(Sweep):
             added = exposed.tail + exposed.stretched + launch * len(network)
         tensors = sum(len(layer.tensors) for layer in self.workload.profile.layers)
         overhead = self.case.framework.overhead_seconds
-        added = np.where(workers > 1, added + overhead(tensors, 2), overhead(tensors, 1))
+        added = added + overhead(tensors, 2) + self.case.applied.overhead_seconds
+        added = np.where(workers > 1, added, overhead(tensors, 1))
         trained = self.workload.profile.trainable_parameters
         seconds = alone + self.update_seconds(trained, memory) + added
         return self.with_input(seconds, batch)

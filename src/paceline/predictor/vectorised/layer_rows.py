@@ -37,13 +37,19 @@ class LayerRows:
         self._precision = precision(number_format)
         self._framework = framework
         self._efficiency = efficiency or load_efficiency()
+        self._last: tuple[Array, RowsAtBatches] | None = None
         self._member = np.zeros((len(groups), 2 * len(profile.layers)))
         for number, group in enumerate(groups):
             for stage, layer in group:
                 self._member[number, stage * len(profile.layers) + layer] += 1.0
 
     def at(self, batches: Array) -> "RowsAtBatches":
-        """The rows for an array of batches."""
+        """The rows for an array of batches; those asked for last are kept."""
+        if self._last is None or not np.array_equal(self._last[0], batches):
+            self._last = batches, self._at(batches)
+        return self._last[1]
+
+    def _at(self, batches: Array) -> "RowsAtBatches":
         work = layer_work(
             self._profile,
             batches,

@@ -1,6 +1,7 @@
 """What the axes of a sweep change about a network and about waiting for the slowest."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -32,5 +33,10 @@ def slowest_factor(case: PreparedStep, workers: Array) -> Array:
     if not variation or case.synchronisation.asynchronous:
         return np.ones(1)
     distinct, place = np.unique(workers, return_inverse=True)
-    factors = expected_maximum_lognormal(1.0, variation, distinct.astype(int))
+    factors = _slowest_of(variation, tuple(distinct.astype(int)))
     return np.asarray(factors[place].reshape(workers.shape))
+
+
+@lru_cache(maxsize=64)
+def _slowest_of(variation: float, workers: tuple[int, ...]) -> Array:
+    return np.asarray(expected_maximum_lognormal(1.0, variation, np.array(workers)))

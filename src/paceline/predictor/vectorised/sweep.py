@@ -15,7 +15,7 @@ from paceline.predictor.predict import DEFAULT_FRAMEWORK, predict
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
-from paceline.predictor.step_corrections import cluster_corrections
+from paceline.predictor.step_corrections import StepCorrections, cluster_corrections
 from paceline.predictor.update import update_traffic_bytes
 from paceline.predictor.vectorised.axes import Array, base_values
 from paceline.workload.precision import precision
@@ -26,8 +26,9 @@ from paceline.workload.workload import Workload
 class Sweep:
     """A workload on a kind of cluster, anywhere on the five axes.
 
-    ``plan`` gives synchronisation and framework; its degrees are not used. The other fields
-    are those of `paceline.predictor.predict`.
+    ``plan`` gives synchronisation and framework; its degrees are not used. ``corrections`` are
+    what published measurements teach of the job, None for those of the cluster alone. The other
+    fields are those of `paceline.predictor.predict`.
     """
 
     workload: Workload
@@ -36,6 +37,7 @@ class Sweep:
     efficiency: Efficiency | None = None
     input_seconds: float = 0.0
     jitter: float | None = None
+    corrections: StepCorrections | None = None
 
     @property
     def base(self) -> dict[str, float]:
@@ -50,10 +52,10 @@ class Sweep:
         alone = self.cluster.shaped(1, 1)
         replica = Replica(self.workload, alone, plan, profile, self.efficiency)
         evidence = Evidence(spread=self.jitter)
-        return PreparedStep(replica, evidence, input_seconds=self.input_seconds)
+        return PreparedStep(replica, evidence, self.corrections, self.input_seconds)
 
     def predicted(self, batch: int, cluster: Cluster, plan: Plan) -> Prediction:
-        """The scheduler's prediction with the same settings: of the cluster alone, uncorrected."""
+        """The scheduler's prediction with the same settings and corrections."""
         return predict(
             self.workload.with_batch(batch),
             cluster,
@@ -61,7 +63,7 @@ class Sweep:
             efficiency=self.efficiency,
             input_seconds=self.input_seconds,
             evidence=Evidence(spread=self.jitter),
-            corrections=cluster_corrections(cluster.name),
+            corrections=self.corrections or cluster_corrections(cluster.name),
         )
 
     def update_seconds(self, parameters: float, memory: Array) -> Array:

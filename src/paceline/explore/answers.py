@@ -1,0 +1,214 @@
+"""What the page shows for a state: facts, figures as SVG, and the command that says the same.
+
+Everything goes through the predictor that `paceline predict` asks.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.api.predictions import predict
+from paceline.api.requests import cluster_of, job_words, plan_of, program_of, workload_of
+from paceline.errors import InputError
+from paceline.explore.published import published_points
+from paceline.explore.state import ExplorerState
+from paceline.hardware import Cluster
+from paceline.predictor.prediction import Prediction
+from paceline.predictor.vectorised.curve import scaling_curve
+from paceline.report.figures import (
+    PhasesInfo,
+    ScalingInfo,
+    ScalingPoint,
+    ScalingSeries,
+    draw,
+    phase_bar,
+)
+from paceline.report.numbers import Ranged
+from paceline.units import format_bytes, format_seconds
+from paceline.workload.graph import Graph
+
+MOST_COUNTS = 50
+MOST_SCHEDULED = 8
+"""Numbers of nodes of plans that have to be scheduled one by one."""
+WIDE, NARROW = 720.0, 360.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A state with everything that it names looked up."""
+
+    state: ExplorerState
+    model: str | Graph
+    cluster: Cluster
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """Keywords of `paceline.predict`."""
+        return self.state.words()
+
+    def predicted(self, nodes: int) -> Prediction:
+        """The prediction for so many nodes."""
+        return predict(self.model, self.state.cluster, nodes=nodes, **self.words)
+
+
+def job_of(state: ExplorerState, uploads: Mapping[str, Graph]) -> Job:
+    """The job that a state stands for."""
+    model = uploads.get(state.model, state.model)
+    place = cluster_of(state.cluster, job_words({**state.words(), "nodes": state.nodes}))
+    return Job(state, model, place)
+
+
+def answer(job: Job) -> dict[str, Any]:
+    """The main view: facts of the chosen place, scaling, where the time goes, memory."""
+    chosen = job.predicted(job.state.nodes)
+    rows = curve_rows(job, chosen)
+    published = published_points(chosen, waits=False)
+    return {
+        "facts": _facts(chosen),
+        "figures": {
+            "scaling": _scaling(chosen, rows, published),
+            "phases": _drawn(
+                PhasesInfo((phase_bar(_place(chosen.cluster), chosen.breakdown),)), (WIDE, NARROW)
+            ),
+        },
+        "memory": {
+            "parts": {name: float(size) for name, size in chosen.memory.parts().items()},
+            "total_bytes": float(chosen.memory.total_bytes),
+            "device_bytes": chosen.device_memory_bytes,
+            "words": format_bytes(float(chosen.memory.total_bytes)),
+            "fits": chosen.fits,
+        },
+        "bound_by": chosen.bound_by,
+        "notes": list(chosen.notes),
+        "command": shlex.join(job.state.command(job.cluster.devices_per_node)),
+        "rows": rows,
+        "published": published,
+    }
+
+
+def curve_rows(job: Job, chosen: Prediction) -> list[dict[str, float]]:
+    """Throughput and its interval on 1 to twice as many nodes as are chosen."""
+    counts = _counts(job.state.nodes, job.cluster)
+    try:
+        several = [count for count in counts if count > 1]
+        rows = [_row_of(job.predicted(1))] if counts[0] == 1 else []
+        return rows + _curve(job, several) if several else rows
+    except InputError:
+        some = _thinned(counts, MOST_SCHEDULED, job.state.nodes)
+        known = {job.state.nodes: chosen}
+        return [_row_of(known.get(n) or job.predicted(n)) for n in some]
+
+
+def _curve(job: Job, counts: Sequence[int]) -> list[dict[str, float]]:
+    words = job_words(job.words)
+    plan = plan_of(None, job.cluster.with_nodes(2).devices, words)
+    if max(plan.tp, plan.pp, plan.cp, plan.ep) > 1:
+        raise InputError("a curve is of data parallelism", "predict each place")
+    workload = workload_of(job.model, 1, words)
+    per_node = job.cluster.devices_per_node
+    points = scaling_curve(workload, job.cluster, plan, counts, program_of(words))
+    rows = []
+    for point in points:
+        rate = workload.batch * point.nodes * per_node / point.step_seconds
+        low, high = rate * point.interval.low, rate * point.interval.high
+        rows.append(_row(point.nodes, per_node, point.step_seconds, rate, low, high))
+    return rows
+
+
+def _row_of(prediction: Prediction) -> dict[str, float]:
+    cluster, rate = prediction.cluster, prediction.samples_per_second
+    interval = prediction.samples_per_second_interval
+    return _row(cluster.nodes, cluster.devices_per_node, prediction.step_seconds, rate, *interval)
+
+
+def _row(
+    nodes: int, per_node: int, step: float, rate: float, low: float, high: float
+) -> dict[str, float]:
+    return {
+        "nodes": nodes,
+        "devices": nodes * per_node,
+        "step_seconds": step,
+        "samples_per_second": rate,
+        "low": low,
+        "high": high,
+    }
+
+
+def _counts(nodes: int, cluster: Cluster) -> list[int]:
+    """Up to 50 numbers of nodes around the chosen one, closer together where they are few."""
+    most = 1 if cluster.inter is None else max(8, 2 * nodes)
+    if most <= MOST_COUNTS:
+        return list(range(1, most + 1))
+    ratio = most ** (1.0 / (MOST_COUNTS - 2))
+    found = {round(ratio**power) for power in range(MOST_COUNTS - 1)} | {nodes}
+    return sorted(count for count in found if 1 <= count <= most)
+
+
+def _thinned(counts: Sequence[int], most: int, always: int) -> list[int]:
+    wanted = {1 << power for power in range(17)} | {always}
+    kept = [count for count in counts if count in wanted]
+    return sorted({*kept[-most:], always})
+
+
+def _facts(p: Prediction) -> list[dict[str, str]]:
+    slow, fast = map(_rate, p.samples_per_second_interval)
+    low, high = map(format_seconds, p.step_interval_seconds)
+    reached = "" if p.utilisation is None else f"MFU {p.utilisation:.0%}"
+    facts = [
+        ("Throughput", f"{_rate(p.samples_per_second)} samples/s", f"{slow} to {fast}, 90 %"),
+        ("Step", format_seconds(p.step_seconds), f"{low} to {high}"),
+        ("Efficiency", f"{p.efficiency:.0%}", f"bound by {p.bound_by}"),
+        ("Per device", _per_device(p), reached),
+    ]
+    if p.tokens_per_second is not None:
+        facts.insert(1, ("Tokens", f"{_rate(p.tokens_per_second)} tokens/s", ""))
+    price = p.price_per_million_samples
+    if price is not None:
+        facts.append(("Price", f"{price:,.2f}", "per million samples"))
+    return [{"label": label, "value": value, "note": note} for label, value, note in facts]
+
+
+def _per_device(prediction: Prediction) -> str:
+    rate = prediction.training_flops / prediction.step_seconds / prediction.devices
+    return f"{rate / 1e12:,.3g} TFLOP/s"
+
+
+def _scaling(
+    chosen: Prediction, rows: Sequence[Mapping[str, float]], published: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
+    series = [
+        ScalingSeries(
+            "predicted",
+            tuple(
+                ScalingPoint(
+                    int(row["devices"]), Ranged(row["samples_per_second"], row["low"], row["high"])
+                )
+                for row in rows
+            ),
+            is_predicted=True,
+        )
+    ]
+    if published:
+        points = tuple(
+            ScalingPoint(int(row["devices"]), Ranged(row["samples_per_second"]))
+            for row in published
+        )
+        series.append(ScalingSeries("published", points))
+    info = ScalingInfo("throughput (samples/s)", tuple(series), "samples/s", ideal=True)
+    return _drawn(info, (WIDE, NARROW))
+
+
+def _drawn(info: object, widths: tuple[float, float]) -> dict[str, str]:
+    wide, narrow = (draw(info, width) for width in widths)
+    return {"wide": wide, "narrow": narrow}
+
+
+def _place(cluster: Cluster) -> str:
+    return f"{cluster.nodes}x{cluster.devices_per_node} {cluster.device.name}"
+
+
+def _rate(value: float) -> str:
+    """A rate with at least three digits that mean something, thousands in groups."""
+    decimals = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 4
+    return f"{value:,.{decimals}f}"

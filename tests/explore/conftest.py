@@ -1,0 +1,78 @@
+"""A running explorer, and a browser to look at it with."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+CHROMIUM = shutil.which("chromium")
+SERVE = "import sys; sys.argv[1:] = {arguments!r}; from paceline.cli.main import main; main()"
+
+
+@pytest.fixture(scope="session")
+def explorer():
+    """Address of an explorer of its own, ended by its id."""
+    code = SERVE.format(arguments=["explore", "--port", "0", "--no-browser"])
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ.copy()
+    )
+    try:
+        line = process.stdout.readline()
+        yield re.search(r"http://127\.0\.0\.1:\d+/", line)[0]
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Debian's Chromium, which asks nobody for anything."""
+    from playwright.sync_api import sync_playwright
+
+    assert CHROMIUM, "chromium is not installed: .ci/run installs it"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-background-networking", "--disable-sync"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium, explorer):
+    """Opens a page and fails on errors of it and on requests to anybody else."""
+    contexts, troubles = [], []
+
+    def open_page(query="", *, width=1440, dark=False):
+        scheme = "dark" if dark else "light"
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(120_000)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on(
+            "console",
+            lambda message: troubles.append(message.text) if message.type == "error" else None,
+        )
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith((explorer, "data:", "blob:"))
+                else troubles.append(request.url)
+            ),
+        )
+        page.goto(explorer + query)
+        page.wait_for_selector("#facts div")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not troubles
