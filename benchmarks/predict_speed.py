@@ -9,6 +9,8 @@
    Target: <= 1 ms each.
 4. The same step on 4096 workers that all differ. Target: <= 5 s.
 5. 'paceline advise' for GPT-3 175B on 64 DGX A100, start-up included. Target: <= 5 s.
+6. One 'predict' of GPT-3 175B on 512 A100 in 16 stages in a warm process, no plan asked for twice,
+   without its timeline and with it. Target: <= 5 ms without.
 
 Wall and CPU seconds are both printed; on a busy machine only CPU seconds mean something.
 """
@@ -24,6 +26,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -226,6 +229,33 @@ def advice() -> dict[str, Any]:
     return {"wall_seconds": wall, "cpu_seconds": cpu}
 
 
+def one_answer() -> dict[str, Any]:
+    """Plans of one model that differ in batch and chunks, each predicted once."""
+    cluster = catalogue.cluster("dgx-a100").with_nodes(64)
+    like = Plan(tp=8, pp=16, dp=4, micro_batch=1, framework="megatron-lm")
+    figures: dict[str, Any] = {}
+    for interleave in (1, 2, 6):
+        plan = replace(like, interleave=interleave)
+        batches = iter(range(48, 48 + 16 * 20, 16))
+
+        def ask(plan: Plan = plan, batches: Any = batches) -> Any:
+            workload = Workload.of("gpt3_175b", next(batches), 2048, "bf16", "adam")
+            return predict(workload, cluster, plan)
+
+        ask()
+        alone = timed(ask, 15)
+        listed = timed(lambda: ask().step, 3)
+        figures[f"interleave {interleave}"] = {
+            "milliseconds": 1e3 * alone["cpu_seconds"],
+            "with_timeline_milliseconds": 1e3 * listed["cpu_seconds"],
+        }
+        print(
+            f"  {interleave} chunks per stage: {1e3 * alone['cpu_seconds']:.1f} ms, "
+            f"with timeline {1e3 * listed['cpu_seconds']:.0f} ms"
+        )
+    return figures
+
+
 def main() -> None:
     """Run everything."""
     options = arguments(__doc__ or "").parse_args()
@@ -239,6 +269,8 @@ def main() -> None:
     figures["scheduling"] = scheduling(20 if options.quick else 200)
     print("advise (target 5 s)")
     figures["advise"] = advice()
+    print("one predict of gpt3_175b, pp 16 on 512 A100 (target 5 ms)")
+    figures["one_answer"] = one_answer()
     finish(figures, options.json)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         utilisation,
         validate,
     )
-    from paceline.api.predictions import advise, predict, sweep, whatif
+    from paceline.api.predictions import advise, bandwidth_for, predict, sweep, whatif
     from paceline.hardware import Cluster
     from paceline.measurement.recording import record
     from paceline.plan import Plan
@@ -38,6 +38,7 @@ __all__ = [
     "Workload",
     "__version__",
     "advise",
+    "bandwidth_for",
     "calibrate",
     "capture",
     "compare",
@@ -60,7 +61,7 @@ _HOMES = {
         "utilisation",
         "validate",
     ),
-    "paceline.api.predictions": ("advise", "predict", "sweep", "whatif"),
+    "paceline.api.predictions": ("advise", "bandwidth_for", "predict", "sweep", "whatif"),
     "paceline.hardware": ("Cluster",),
     "paceline.measurement.recording": ("record",),
     "paceline.plan": ("Plan",),

@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"^\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-zµ/]*)\s
 _DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
 _BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40, "pi": 2.0**50}
 _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_SECONDS |= {"min": 60.0, "h": 3600.0}
+_SECONDS |= {"min": 60.0, "h": 3600.0, "d": 86400.0, "day": 86400.0, "days": 86400.0}
 
 
 def parse_bytes(text: str | float) -> float:
@@ -56,6 +56,37 @@ def parse_flops(text: str | float) -> float:
     if scale is None:
         raise _bad(text, "rate", "15.7TFLOP/s")
     return _positive(number * scale, text, "rate")
+
+
+def parse_count(text: str | float) -> float:
+    """How many ``15T``, ``1.28M`` or ``90`` are: decimal prefixes, above zero."""
+    match = None if isinstance(text, int | float) else _NUMBER.match(text)
+    number, prefix = (float(text), "") if match is None and _is_number(text) else (0.0, "?")
+    if match is not None and _is_number(match[1]):
+        number, prefix = float(match[1]), match[2].lower().replace("b", "g")
+    scale = _DECIMAL.get(prefix)
+    if scale is None:
+        raise _bad(text, "count", "15T")
+    return _positive(number * scale, text, "count")
+
+
+def parse_share(text: str | float) -> float:
+    """A share of ``90%`` or ``0.9``: above 0, up to 1."""
+    plain = str(text).strip()
+    number = plain.removesuffix("%")
+    if not _is_number(number):
+        raise _bad(text, "share", "90%")
+    share = float(number) / (100.0 if plain.endswith("%") else 1.0)
+    if not 0 < share <= 1:
+        raise InputError(f"a share of '{text}' is impossible", "write it like 90% or 0.9")
+    return share
+
+
+def _is_number(text: object) -> bool:
+    try:
+        return math.isfinite(float(str(text)))
+    except ValueError:
+        return False
 
 
 def format_seconds(seconds: float) -> str:

@@ -179,3 +179,19 @@ def test_stages_are_cut_as_the_framework_cuts_them():
         return prediction.step_seconds
 
     assert stages("nanotron") < stages("torch-ddp"), "the head is a block of its own"
+
+
+def test_an_answer_does_not_depend_on_what_was_asked_before():
+    place = cluster("dgx-a100").with_nodes(1)
+
+    def gradients(names):
+        graph = zoo.build("gpt_h512_l2_a8", 128)
+        fresh = Workload(type(graph).from_json(graph.to_json()), 8, 128, "bf16", "adam")
+        return {
+            name: predict(fresh, place, Plan(dp=8, framework=name)).memory.gradients_bytes
+            for name in names
+        }
+
+    wide_first = gradients(["megatron-lm", "torch-ddp"])
+    assert wide_first == gradients(["torch-ddp", "megatron-lm"])
+    assert wide_first["megatron-lm"] == 2 * wide_first["torch-ddp"]

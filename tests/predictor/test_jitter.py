@@ -1,17 +1,21 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.predictor.jitter import expected_maximum_lognormal, expected_maximum_normal
+from paceline.predictor.jitter import expected_maximum_lognormal
 
 
-def test_two_normal_workers_have_the_textbook_maximum():
-    assert expected_maximum_normal(0.0, 1.0, 2) == pytest.approx(1 / np.sqrt(np.pi), rel=1e-9)
+def test_two_workers_have_the_textbook_maximum():
+    # E max(X, Y) of two lognormals: 2 Phi(sigma / sqrt 2) times their mean.
+    sigma = np.sqrt(np.log1p(0.5**2))
+    expected = 1 + math.erf(sigma / 2)
+    assert expected_maximum_lognormal(1.0, 0.5, 2) == pytest.approx(expected, rel=1e-9)
 
 
 def test_one_worker_waits_for_nobody():
-    assert expected_maximum_normal(0.3, 0.1, 1) == pytest.approx(0.3, rel=1e-12)
     assert expected_maximum_lognormal(0.3, 0.5, 1) == pytest.approx(0.3, rel=1e-12)
 
 

@@ -13,22 +13,11 @@ from paceline.analyse.message_causes import (
     with_usual_start,
 )
 from paceline.analyse.observed import Observed, computing_seconds
+from paceline.constants import number
 from paceline.hardware.profile import MachineProfile
 from paceline.step import Phase, StepProfile
 from paceline.units import format_bytes, format_seconds
 
-WORTH_A_WORD = 0.02
-"""Part of the step that a remedy must save to be told."""
-RECURRENT = 0.7
-"""Part of the steps in which a straggler must be the last."""
-UNEVEN = 0.05
-"""Part of the step that random differences between ranks may take without being a finding."""
-MEMORY_BANDWIDTH = 1e10
-"""Bytes/s of a core to its memory, where no probe says better."""
-_WEIGHT_PASSES = 4.0
-"""Times that a step of one sample moves each weight or gradient: forward, backward twice, write."""
-_TINY = 0.5
-_AT_WORK = 0.65
 _HANDFUL = 8
 _LARGER_BATCH = 8
 _MOST_WORKERS = 16
@@ -90,12 +79,17 @@ class Case:
         return math.hypot(self.observed.noise_seconds, alone)
 
 
+def least_share_saved() -> float:
+    """Part of the step that a remedy must save to be told."""
+    return number("explain.finding.worth_a_word")
+
+
 def diagnoses(case: Case) -> tuple[Diagnosis, ...]:
-    """Findings whose remedy saves more than 2 % of the step, what costs most first.
+    """Findings whose remedy saves enough of the step to be worth a word, what costs most first.
 
     That fewer processes would do is a consequence of the others, and comes last.
     """
-    least = WORTH_A_WORD * case.step_seconds
+    least = least_share_saved() * case.step_seconds
     found = [
         *_batch(case),
         *_input(case),
@@ -125,9 +119,9 @@ def _batch(case: Case) -> Iterator[Diagnosis]:
     size = case.profile.message_bytes
     if size <= 0 or layers <= 0 or not _on_cpu(case):
         return
-    bandwidth = case.machine.memory_bandwidth if case.machine else MEMORY_BANDWIDTH
-    fixed = min(layers, _WEIGHT_PASSES * size / bandwidth)
-    if fixed < _TINY * layers:
+    bandwidth = case.machine.memory_bandwidth if case.machine else number("explain.usual.memory")
+    fixed = min(layers, number("explain.usual.weight_passes") * size / bandwidth)
+    if fixed < number("explain.finding.tiny_batch") * layers:
         return
     by_sample = layers - fixed
     step = case.step_seconds
@@ -153,7 +147,8 @@ def _on_cpu(case: Case) -> bool:
     if cpu is None:
         return False
     step = seen.group.step.mean if case.alone else computing_seconds(case.profile.usual)
-    return case.observed.launch.batch_per_rank <= _HANDFUL or cpu > _AT_WORK * step
+    at_work = cpu > number("explain.finding.host_at_work") * step
+    return case.observed.launch.batch_per_rank <= _HANDFUL or at_work
 
 
 def _input(case: Case) -> Iterator[Diagnosis]:
@@ -200,7 +195,8 @@ def _cores(case: Case) -> Iterator[Diagnosis]:
 def _stragglers(case: Case) -> Iterator[Diagnosis]:
     profile, losses = case.profile, case.losses
     slowest, usual = profile.slowest, profile.usual
-    if losses.straggler > 0 and slowest.last_share >= RECURRENT and len(profile.ranks) > 1:
+    recurrent = slowest.last_share >= number("explain.finding.recurrent")
+    if losses.straggler > 0 and recurrent and len(profile.ranks) > 1:
         excess = {
             phase: seconds - usual.phases.get(phase, 0.0)
             for phase, seconds in slowest.phases.items()
@@ -219,7 +215,7 @@ def _stragglers(case: Case) -> Iterator[Diagnosis]:
             if where is Phase.INPUT
             else "look at that rank's host, device and code; if none differs, give it less work",
         )
-    if losses.jitter > UNEVEN * case.step_seconds:
+    if losses.jitter > number("explain.finding.uneven") * case.step_seconds:
         yield Diagnosis(
             Cause.JITTER,
             losses.jitter,

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from paceline.constants import number
 from paceline.hardware.profile import MachineProfile
 from paceline.plan.synchronisation import MIB, Policy, Synchronisation
 from paceline.predictor.collectives import MeasuredCurve
@@ -16,12 +17,6 @@ from paceline.predictor.replica_step import replica_step
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.step import MessageProfile, StepProfile
 
-USUAL_START_SECONDS = 1e-3
-"""A collective on one machine that takes longer to start is slow, where no probe says better."""
-USUAL_BANDWIDTH = 0.4e9
-"""Bytes/s of messages (bus bandwidth) below which a machine's own link is slow, likewise."""
-ABNORMAL = 3.0
-"""Messages that take so many times what the probe says: the probe has the machine to itself."""
 BUCKETS = tuple(size * MIB for size in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 25))
 """Sizes of buckets that are tried."""
 _PIECES = 32
@@ -188,13 +183,14 @@ def expected_cost(
     """What messages of these sizes should cost between ranks of one machine."""
     points = machine.all_reduce.get(ranks) if machine is not None else None
     if not points:
-        per_byte = 2.0 * (ranks - 1) / ranks / USUAL_BANDWIDTH
-        return MessageCost(USUAL_START_SECONDS, per_byte)
+        per_byte = 2.0 * (ranks - 1) / ranks / number("explain.usual.link")
+        return MessageCost(number("explain.usual.start"), per_byte)
     curve = MeasuredCurve.through([(point.size_bytes, point.seconds) for point in points])
     start = float(curve(points[0].size_bytes))
     largest = max(message.size_bytes for message in messages)
     rate = max(0.0, float(curve(max(largest, MIB))) - start) / max(largest, MIB)
-    return MessageCost(ABNORMAL * start, ABNORMAL * rate)
+    abnormal = number("explain.usual.abnormal")
+    return MessageCost(abnormal * start, abnormal * rate)
 
 
 def with_usual_start(cost: MessageCost, expected: MessageCost) -> MessageCost:

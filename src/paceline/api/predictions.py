@@ -28,8 +28,11 @@ from paceline.units import parse_seconds
 from paceline.workload.workload import Workload
 
 if TYPE_CHECKING:
+    from paceline.api.training import TrainingWords
     from paceline.predictor.per_layer import PerLayerPlan
     from paceline.predictor.search import Advice, PlanSearch
+    from paceline.predictor.target_efficiency import BandwidthNeeded
+    from paceline.predictor.training_run import TrainingRun
     from paceline.predictor.vectorised import SweepComparison
     from paceline.predictor.whatif import WhatIf
     from paceline.study import Study
@@ -55,10 +58,10 @@ def predict(
     ``framework``, ``overlap``, ``bucket`` (bytes, "25MiB"), ``compression``. Further keywords:
     ``batch`` (samples per replica), ``global_batch``, ``seq`` (tokens per sample),
     ``precision``, ``optimiser``, ``inputs``, ``trace``; ``device``, ``link``, ``intra_link``,
-    ``nodes``, ``processes`` (on each node); ``measured_step`` and ``input_time`` (seconds,
-    "253ms"), ``jitter``; ``tuning`` (plain, reference, tuned). ``evidence`` is what was measured
-    of the job, or a study of it. Without a cluster, device or trace the place is this machine
-    (`predict_here`).
+    ``cards``, ``scale``, ``nodes``, ``processes`` (on each node); ``measured_step`` and
+    ``input_time`` (seconds, "253ms"), ``jitter``; ``tuning`` (plain, reference, tuned).
+    ``evidence`` is what was measured of the job, or a study of it. Without a cluster, device or
+    trace the place is this machine (`predict_here`).
     """
     words = job_words(words)
     somewhere = cluster is not None or words.get("device") or words.get("trace") is not None
@@ -109,6 +112,26 @@ def whatif(
 
     prepared = _prepared(model, cluster, plan, job_words(words), evidence)
     return WhatIfs(predictor.prediction_of(prepared), tuple(what_if(prepared)))
+
+
+def bandwidth_for(
+    model: Model | None,
+    cluster: str | Path | Cluster | None = None,
+    plan: Plan | None = None,
+    *,
+    target_efficiency: float,
+    evidence: "Evidence | Study | None" = None,
+    **words: Unpack[JobWords],
+) -> "list[BandwidthNeeded]":
+    """The bandwidth of each link (bytes/s) with which a plan reaches an efficiency (0 to 1).
+
+    Takes what `predict` takes. Each link is changed alone; None where no bandwidth of it is
+    enough.
+    """
+    from paceline.predictor.target_efficiency import bandwidth_needed
+
+    prepared = _prepared(model, cluster, plan, job_words(words), evidence)
+    return bandwidth_needed(prepared, target_efficiency)
 
 
 def sweep(
@@ -184,9 +207,55 @@ def advise(
     keywords are those of `predict` for a workload and a place, ``framework`` and
     ``fused_attention``.
     """
+    from paceline.predictor.search import advise as search_plans
+
+    search = _search(model, cluster, global_batch, nodes, price, precision, words)
+    return Advised(search, search_plans(search, top))
+
+
+def advise_within(
+    model: Model,
+    cluster: str | Path | Cluster | None = None,
+    *,
+    global_batch: int | None,
+    nodes: int | Sequence[int] | None = None,
+    budget: float | None = None,
+    deadline: str | float | None = None,
+    precision: str | None = None,
+    training: "TrainingWords",
+    **words: Any,
+) -> "tuple[TrainingRun, ...]":
+    """The best plan of each number of nodes that trains all within a budget and a deadline.
+
+    ``training`` says how much is trained and what is known of running it (`Prediction.training`),
+    ``budget`` is in the currency of the price, ``deadline`` seconds or text such as "30d". With a
+    budget the fastest comes first, else the cheapest.
+    """
+    from paceline.api.training import asks_for_training, training_of
+    from paceline.predictor.search.limits import Limits, within_limits
+
+    if not asks_for_training(training):
+        raise InputError(
+            "a budget or a deadline is about a whole training",
+            "say how much: --tokens 15T or --epochs 90",
+        )
+    limits = Limits(budget, None if deadline is None else parse_seconds(deadline))
+    search = _search(model, cluster, global_batch, nodes, training.get("price"), precision, words)
+    return within_limits(search, lambda found: training_of(found, training), limits)
+
+
+def _search(
+    model: Model,
+    cluster: str | Path | Cluster | None,
+    global_batch: int | None,
+    nodes: int | Sequence[int] | None,
+    price: float | None,
+    precision: str | None,
+    words: dict[str, Any],
+) -> "PlanSearch":
+    """What `advise` searches: everything named is resolved here."""
     from paceline.plan.tensor_parallel import is_transformer
     from paceline.predictor.search import PlanSearch
-    from paceline.predictor.search import advise as search_plans
 
     job = job_words(words)
     counts = tuple(sorted([nodes] if isinstance(nodes, int) else nodes or ()))
@@ -197,8 +266,7 @@ def advise(
     like = Plan(
         framework=job.get("framework") or usual, fused_attention=job.get("fused_attention", True)
     )
-    search = PlanSearch(workload, place, workload.batch, counts, like)
-    return Advised(search, search_plans(search, top))
+    return PlanSearch(workload, place, workload.batch, counts, like)
 
 
 def advise_per_layer(

@@ -1,5 +1,6 @@
 """A workload, a place and a plan in the words of a person: the keywords that predictions take."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from paceline.api.models import batch_of, graph_of
 from paceline.errors import InputError
 from paceline.hardware import Cluster, catalogue
+from paceline.hardware.faster import SCALES, scaled_cluster
 from paceline.naming import look_up
 from paceline.plan.compression import NO_COMPRESSION, Compression, CompressionKind
 from paceline.plan.plan import PipelineSchedule, Plan, Recompute, plan_for
@@ -15,7 +17,7 @@ from paceline.plan.synchronisation import Synchronisation, synchronisation
 from paceline.predictor.corrections.covariates import Program, Tuning
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
-from paceline.units import parse_bytes
+from paceline.units import parse_bandwidth, parse_bytes
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
 
@@ -52,13 +54,17 @@ class PlaceWords(TypedDict, total=False):
     """Where it is trained.
 
     ``device`` stands for a cluster of devices of one kind; ``link`` is the network between
-    nodes and ``intra_link`` that inside a node, in place of the cluster's; ``nodes`` is how many
-    [the cluster's], ``processes`` how many on each, one per device [all devices of a node].
+    nodes (a name, or a rate such as "400gbit" of each card) and ``intra_link`` that inside a node,
+    in place of the cluster's; ``cards`` is network cards per node; ``nodes`` is how many [the
+    cluster's], ``processes`` how many on each, one per device [all devices of a node]. ``scale``
+    makes flops, memory or link so many times as fast: "flops=2,memory=1.5".
     """
 
     device: str | None
     link: str | None
     intra_link: str | None
+    cards: int | None
+    scale: str | Mapping[str, float] | None
     nodes: int | None
     processes: int | None
 
@@ -100,6 +106,7 @@ class MeasuredWords(TypedDict, total=False):
 
 
 MOST_MICRO_BATCHES = 20_000
+LARGEST_FACTOR = 1e6
 
 
 class ProgramWords(TypedDict, total=False):
@@ -152,7 +159,7 @@ def workload_of(model: Model | None, replicas: int, words: JobWords) -> Workload
 def cluster_of(cluster: str | Path | Cluster | None, words: JobWords) -> Cluster:
     """The part of a cluster that is asked for, with other links where they are."""
     nodes, processes = words.get("nodes"), words.get("processes")
-    base = _whole_cluster(cluster, processes, words)
+    base = _scaled(_whole_cluster(cluster, processes, words), words)
     if nodes is None and processes is None:
         return base
     return base.shaped(
@@ -235,7 +242,7 @@ def _whole_cluster(
     cluster: str | Path | Cluster | None, processes: int | None, words: JobWords
 ) -> Cluster:
     link, intra_link, device = words.get("link"), words.get("intra_link"), words.get("device")
-    inter = catalogue.link(link) if link else None
+    inter = catalogue.link(link) if link and not _is_rate(link) else None
     intra = catalogue.link(intra_link) if intra_link else None
     for named, option, scope in ((inter, "--link", "inter"), (intra, "--intra-link", "intra")):
         if named is not None and named.scope != scope:
@@ -264,6 +271,47 @@ def _whole_cluster(
 
     found = catalogue.device(device)
     return with_usual_links(found, words.get("nodes") or 1, processes or 1, intra, inter)
+
+
+def _is_rate(link: str) -> bool:
+    """Whether a link is named by its rate, as in ``400gbit`` or ``12.5GB/s``."""
+    return re.match(r"[\d.]+\s*[a-zA-Z]+(/s)?$", link) is not None
+
+
+def _scaled(cluster: Cluster, words: JobWords) -> Cluster:
+    """The cluster with other cards, another rate of its network, and faster parts."""
+    link, cards = words.get("link"), words.get("cards")
+    if link and _is_rate(link):
+        own = cluster.require_network()
+        cluster = replace(
+            cluster,
+            inter=replace(
+                own, name=link, bandwidth=parse_bandwidth(link), collective_bandwidth=None
+            ),
+        )
+    if cards is not None:
+        cluster = replace(cluster, nics_per_node=cards)
+    factors = _factors(words.get("scale"))
+    return scaled_cluster(cluster, factors) if factors else cluster
+
+
+def _factors(given: str | Mapping[str, float] | None) -> dict[str, float]:
+    """``flops=2,link=0.5`` as factors by name; each above zero."""
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})
+    found = {}
+    for part in given.split(","):
+        name, _, text = part.partition("=")
+        try:
+            factor = float(text)
+        except ValueError:
+            factor = 0.0
+        if not 0 < factor < LARGEST_FACTOR:
+            raise InputError(
+                f"'{part}' is not a scale", f"write --scale flops=2,link=0.5 ({', '.join(SCALES)})"
+            )
+        found[name.strip()] = factor
+    return found
 
 
 def _global_share(words: JobWords, replicas: int) -> int | None:

@@ -39,7 +39,11 @@ _WORKLOAD = (
 _PLACE = (
     click.option("--cluster", help="A name of 'paceline hardware clusters', or FILE.toml."),
     click.option("--device", help="Instead of a cluster: devices of one kind."),
-    click.option("--link", help="Network between nodes, in place of the cluster's."),
+    click.option(
+        "--link", help="Network between nodes, in place of the cluster's: a name, or 400gbit."
+    ),
+    click.option("--cards", type=_COUNT, help="Network cards of a node [default: the cluster's]."),
+    click.option("--scale", help="Parts so many times as fast, as in flops=2,memory=1.5,link=0.5."),
     click.option("--intra-link", help="Links inside a node, in place of the cluster's."),
     click.option("-j", "places", help="NODESxPROCESSES, several by commas [default: all]."),
     click.option("--nodes", help="Instead of -j: whole nodes, as in 4,8 or 1..16."),
@@ -103,6 +107,26 @@ _MEASURED = (
         help="Coefficient of variation of workers' times, as in 0.02.",
     ),
 )
+_TRAINING = (
+    click.option("--tokens", help="A whole training on so many tokens, as in 15T."),
+    click.option("--epochs", help="Or of so many epochs, as in 90."),
+    click.option(
+        "--samples-per-epoch", help="Samples of an epoch, as in 1.28M [default: ImageNet-1k's]."
+    ),
+    click.option(
+        "--price", type=float, help="Price of a device and hour, in place of the cluster's."
+    ),
+    click.option("--mtbf", help="Device-time between failures, as in 30000h [default: assumed]."),
+    click.option("--checkpoint-time", help="Of one checkpoint, as in 60s [default: assumed]."),
+    click.option("--restart-time", help="After a failure, as in 10min [default: assumed]."),
+    click.option("--checkpoint-every", help="Training between checkpoints [default: the best]."),
+    click.option("--no-failures", is_flag=True, help="Count no failures and no checkpoints."),
+)
+
+
+def training_options(function: F) -> F:
+    """How much is trained, and what is known of running it."""
+    return applied(_TRAINING, function)
 
 
 def workload_options(function: F) -> F:

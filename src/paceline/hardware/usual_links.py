@@ -15,7 +15,10 @@ from paceline.hardware.link import Link
 
 _INNER_SPREAD = 0.3
 _OUTER_SPREAD = 0.7
-_SOCKETED = ("sxm", "gb200", "gb300", "gh200", "mi250", "mi300", "mi325", "mi355", "gaudi", "tpu")
+_SOCKETED = (
+    *("sxm", "gb200", "gb300", "gh200", "mi250", "mi300", "mi325", "mi355"),
+    *("gaudi", "tpu", "trainium"),
+)
 _INNER_OF_SOCKETED = (
     (2024, "nvlink5"),
     (2022, "nvlink4"),
@@ -23,6 +26,22 @@ _INNER_OF_SOCKETED = (
     (2017, "nvlink2_mesh"),
     (0, "nvlink1"),
 )
+_INNER_OF_FAMILIES = {
+    "mi355": "xgmi_mi355x",
+    "mi3": "xgmi_mi300x",
+    "mi2": "xgmi_mi300x",
+    "h800": "nvlink4_h800",
+    "a800": "nvlink3_a800",
+    "gaudi3": "gaudi3_mesh",
+    "gaudi2": "gaudi2_mesh",
+    "tpu_v6e": "ici_tpu_v6e",
+    "tpu_v5p": "ici_tpu_v5p",
+    "tpu_v5e": "ici_tpu_v5e",
+    "tpu_v4": "ici_tpu_v4",
+    "trainium1": "neuronlink2",
+    "trainium2": "neuronlink3",
+    "trainium3": "neuronlink4",
+}
 _INNER_OF_CARDS = ((2024, "pcie5_x16"), (2020, "pcie4_x16"), (0, "pcie3_x16"))
 _OUTER_OF_SOCKETED = (
     (2022, "ib_ndr_400g", 1.0),
@@ -48,8 +67,9 @@ class UsualLink:
 
 def usual_inner_link(device: Device) -> UsualLink:
     """What joins the devices of one node."""
-    if "mi3" in device.name or "mi2" in device.name:
-        return UsualLink(catalogue.link("xgmi_mi300x"), 1, _INNER_SPREAD)
+    for mark, own in _INNER_OF_FAMILIES.items():
+        if mark in device.name:
+            return UsualLink(catalogue.link(own), 1, _INNER_SPREAD)
     table = _INNER_OF_SOCKETED if _is_socketed(device) else _INNER_OF_CARDS
     name = next(name for since, name in table if _year(device) >= since)
     return UsualLink(catalogue.link(name), 1, _INNER_SPREAD)

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from paceline.plan.blocks import part_of
 from paceline.plan.plan import Recompute
 from paceline.plan.sharding import ShardedLayer, Sharding
 from paceline.workload.cost import Affine, Number, total
+from paceline.workload.graph import Graph
 from paceline.workload.ops import CrossEntropy
 
 _WIDE_BYTES = 4
@@ -27,8 +29,9 @@ def kept_activations(
     recompute: Recompute,
     tp: Number = 1,
     sequence_parallel: bool = False,
+    positions: Sequence[int] | None = None,
 ) -> KeptActivations:
-    """What one device keeps of one micro-batch.
+    """What one device keeps of one micro-batch, for all layers or those at some positions.
 
     ``selective`` keeps the inputs of attention instead of its scores, which fused attention
     never writes; ``full`` keeps the input of each numbered block (divided by tokens with
@@ -36,19 +39,21 @@ def kept_activations(
     """
     sizes = [layer.profile.activation_bytes for layer in layers]
     again = [False] * len(layers)
+    nodes = sharding.graph.nodes
+    places = range(len(nodes)) if positions is None else positions
     if recompute is Recompute.SELECTIVE:
-        for index, node in enumerate(sharding.graph.nodes):
-            if node.op.kind in _ATTENTIONS and not getattr(node.op, "fused", False):
+        for index, place in enumerate(places):
+            op = nodes[place].op
+            if op.kind in _ATTENTIONS and not getattr(op, "fused", False):
                 again[index] = True
-                inputs = _input_bytes(sharding, index)
+                inputs = _input_bytes(sharding, place)
                 sizes[index] = _smaller(sizes[index], Affine(0, inputs / tp))
     if recompute is Recompute.FULL:
         share = tp if sequence_parallel else 1
-        parts = [part_of(node.name) for node in sharding.graph.nodes]
-        for index, part in enumerate(parts):
-            if part:
+        for index, place in enumerate(places):
+            if part_of(nodes[place].name):
                 again[index] = True
-                sizes[index] = Affine(0, _entering_bytes(sharding, parts, index) / share)
+                sizes[index] = Affine(0, _entering_bytes(sharding, place) / share)
     return KeptActivations(tuple(sizes), tuple(again))
 
 
@@ -74,10 +79,15 @@ def loss_working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Af
     passed_on = width if width < _WIDE_BYTES else 0
     share = (width + _WIDE_BYTES + passed_on) / _WIDE_BYTES
     return total(
-        Affine(0, share * layer.profile.activation_bytes.per_sample)
-        for node, layer in zip(sharding.graph.nodes, layers, strict=True)
-        if isinstance(node.op, CrossEntropy)
+        Affine(0, share * layers[place].profile.activation_bytes.per_sample)
+        for place in _losses(sharding.graph)
     )
+
+
+@lru_cache(maxsize=64)
+def _losses(graph: Graph) -> tuple[int, ...]:
+    """Positions of the losses."""
+    return tuple(i for i, node in enumerate(graph.nodes) if isinstance(node.op, CrossEntropy))
 
 
 def _input_bytes(sharding: Sharding, index: int) -> Number:
@@ -85,11 +95,11 @@ def _input_bytes(sharding: Sharding, index: int) -> Number:
     return sum((sharding.output_bytes(name).per_sample for name in names), 0)
 
 
-def _entering_bytes(sharding: Sharding, parts: Sequence[str], index: int) -> Number:
+def _entering_bytes(sharding: Sharding, index: int) -> Number:
     """Bytes of tensors that enter a block at this node and at no earlier node of it."""
     nodes = sharding.graph.nodes
-    first = index
-    while first > 0 and parts[first - 1] == parts[index]:
+    first, part = index, part_of(nodes[index].name)
+    while first > 0 and part_of(nodes[first - 1].name) == part:
         first -= 1
     inside = {node.name for node in nodes[first:index]}
     seen = {name for node in nodes[first:index] for name in node.inputs} | inside

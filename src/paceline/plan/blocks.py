@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from paceline.errors import InputError
 from paceline.workload.graph import Graph
@@ -20,6 +20,7 @@ class Block:
     last: int
 
 
+@lru_cache(maxsize=64)
 def blocks(graph: Graph) -> tuple[Block, ...]:
     """Numbered parts of a graph (``block.0``, ``layer1.2``, ``h.11``), in order.
 

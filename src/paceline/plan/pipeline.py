@@ -1,18 +1,63 @@
 """Pipeline schedules: the order of work on each stage."""
 
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from paceline.errors import InputError
 from paceline.plan.plan import PipelineSchedule
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(NamedTuple):
     """Forward or backward of one micro-batch through one chunk of a stage."""
 
     is_forward: bool
     micro_batch: int
     chunk: int
+
+
+class PlacedPass(NamedTuple):
+    """A pass in the list of all of them: ``place`` is the number of its chunk in the network.
+
+    ``source`` is the position in the list of the pass that it waits for, -1 of the first one.
+    """
+
+    stage: int
+    place: int
+    is_forward: bool
+    micro_batch: int
+    source: int
+
+
+@lru_cache(maxsize=64)
+def listed_passes(
+    schedule: PipelineSchedule, pp: int, micro_batches: int, interleave: int = 1
+) -> tuple[PlacedPass, ...]:
+    """Everything that all stages do in one step, each pass behind the one that it waits for."""
+    orders = [
+        iter(stage_order(schedule, stage, pp, micro_batches, interleave)) for stage in range(pp)
+    ]
+    last = pp * interleave - 1
+    sources = {(True, number, 0): -1 for number in range(micro_batches)}
+    listed: list[PlacedPass] = []
+    waiting = [next(order, None) for order in orders]
+    moved = True
+    while moved:
+        moved = False
+        for stage, order in enumerate(orders):
+            work = waiting[stage]
+            while work is not None:
+                place, forward = work.chunk * pp + stage, work.is_forward
+                source = sources.pop((forward, work.micro_batch, place), None)
+                if source is None:
+                    break
+                target = (forward, place + 1 if forward else place - 1)
+                if forward and place == last:
+                    target = (False, place)
+                sources[target[0], work.micro_batch, target[1]] = len(listed)
+                listed.append(PlacedPass(stage, place, forward, work.micro_batch, source))
+                work, moved = next(order, None), True
+            waiting[stage] = work
+    return tuple(listed)
 
 
 def stage_order(

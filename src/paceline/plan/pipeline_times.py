@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.plan.pipeline import stage_order
+from paceline.plan.pipeline import listed_passes
 from paceline.plan.plan import PipelineSchedule
 
 Array = NDArray[np.float64]
@@ -23,6 +23,10 @@ _PERIOD = 4
 """Rounds over which what a further one adds is averaged where stages have one chunk each."""
 _CERTAIN = 1.02
 """Upper over lower bound up to which their mean is taken: it is then off by at most 1 %."""
+_LONG_HOP = 0.95
+"""Message over the quickest pass, up to which the closed form is used."""
+_SLOW_FIRST = 1.5
+"""First chunk over the last, up to which it is used for no more micro-batches than stages."""
 _FEW_PASSES = 150
 """Forwards of a round, up to which the recurrence is affordable; the closed form is used beyond."""
 
@@ -92,7 +96,11 @@ class EqualBlocks:
             ),
         )
         small = self.pp * self.pp * self.interleave <= _FEW_PASSES
-        unsure = small & ((self.hop > quickest) | (chunked & (high > _CERTAIN * low)))
+        few_through_a_slow_first = (self.micro_batches <= self.pp) & (
+            self.first.both > _SLOW_FIRST * self.last.both
+        )
+        unsure = (self.hop > _LONG_HOP * quickest) | few_through_a_slow_first
+        unsure = small & (unsure | (chunked & (high > _CERTAIN * low)))
         is_plan = (self.pp > 1) & (self.micro_batches % 1.0 == 0.0)
         is_plan &= ~chunked | (self.micro_batches % self.pp == 0.0)
         return found, np.broadcast_to(unsure & is_plan, found.shape)
@@ -223,32 +231,18 @@ def _recurrence(
 ) -> Array:
     """Ends of all passes in the order in which stages do them; messages leave in that order too."""
     last = len(forward) - 1
-    orders = [
-        iter(stage_order(schedule, stage, pp, micro_batches, (last + 1) // pp))
-        for stage in range(pp)
-    ]
     nothing = np.zeros_like(hop)
-    arrived = {(True, number, 0): nothing for number in range(micro_batches)}
     computed, sent = [nothing] * pp, [nothing] * pp
-    waiting = [next(order, None) for order in orders]
-    moved = True
-    while moved:
-        moved = False
-        for stage in range(pp):
-            work = waiting[stage]
-            while work is not None:
-                place = work.chunk * pp + stage
-                arrival = arrived.pop((work.is_forward, work.micro_batch, place), None)
-                if arrival is None:
-                    break
-                seconds = (forward if work.is_forward else backward)[place]
-                done = computed[stage] = np.maximum(arrival, computed[stage]) + seconds
-                target = place + 1 if work.is_forward else place - 1
-                if work.is_forward and place == last:
-                    arrived[False, work.micro_batch, place] = done
-                elif target >= 0:
-                    sent[stage] = np.maximum(done, sent[stage]) + hop
-                    arrived[work.is_forward, work.micro_batch, target] = sent[stage]
-                work, moved = next(orders[stage], None), True
-            waiting[stage] = work
+    arrived: list[Array] = []
+    for stage, place, is_forward, _, source in listed_passes(
+        schedule, pp, micro_batches, (last + 1) // pp
+    ):
+        seconds = (forward if is_forward else backward)[place]
+        arrival = nothing
+        if source >= 0:
+            arrival, arrived[source] = arrived[source], nothing
+        done = computed[stage] = np.maximum(arrival, computed[stage]) + seconds
+        if place != (last if is_forward else 0):
+            done = sent[stage] = np.maximum(done, sent[stage]) + hop
+        arrived.append(done)
     return computed[0]

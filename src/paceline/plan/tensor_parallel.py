@@ -7,9 +7,9 @@ map by its outputs, whose parts are gathered before the next one.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from paceline.errors import InputError
 from paceline.workload.graph import Graph, Node
@@ -72,6 +72,7 @@ def is_transformer(graph: Graph) -> bool:
     return any(node.op.kind in _ATTENTIONS for node in graph.nodes)
 
 
+@lru_cache(maxsize=64)
 def divide(graph: Graph, sequence_parallel: bool = False) -> tuple[Division, ...]:
     """One `Division` per node, whatever the degree (above 1)."""
     return _Divider(graph, sequence_parallel and is_transformer(graph)).run()
@@ -94,12 +95,14 @@ def common_size(graph: Graph) -> int:
     return math.gcd(*(size for _, size, _ in _divided_sizes(graph)))
 
 
-def _divided_sizes(graph: Graph) -> Iterator[tuple[str, int, str]]:
+@lru_cache(maxsize=64)
+def _divided_sizes(graph: Graph) -> tuple[tuple[str, int, str], ...]:
     """Name of each node whose heads or features are divided, how many and what they are."""
-    for node, division in zip(graph.nodes, divide(graph), strict=True):
-        size, what = _divided_size(node, division.role)
-        if size:
-            yield node.name, size, what
+    found = (
+        (node.name, *_divided_size(node, division.role))
+        for node, division in zip(graph.nodes, divide(graph), strict=True)
+    )
+    return tuple((name, size, what) for name, size, what in found if size)
 
 
 def _divided_size(node: Node, role: Role) -> tuple[int, str]:

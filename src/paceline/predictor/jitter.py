@@ -14,22 +14,13 @@ FloatArray = npt.NDArray[np.float64]
 Numbers = float | FloatArray
 
 
-def expected_maximum_normal(
-    mean: Numbers, standard_deviation: Numbers, workers: int | npt.NDArray[np.int_]
-) -> FloatArray:
-    """Expected largest of ``workers`` independent normal times, in the unit of ``mean``."""
-    grid, weights = _order_statistic(workers)
-    score = (weights * grid).sum(axis=-1)
-    return np.asarray(mean + np.asarray(standard_deviation) * score, dtype=float)
-
-
 def expected_maximum_lognormal(
     mean: Numbers, coefficient_of_variation: Numbers, workers: int | npt.NDArray[np.int_]
 ) -> FloatArray:
     """Expected largest of ``workers`` independent lognormal times with arithmetic ``mean``.
 
     ``coefficient_of_variation`` is standard deviation over mean. Times have a long right tail,
-    so this grows faster with N than the normal form and never falls below zero.
+    so this grows faster with N than a normal spread would, and never falls below zero.
     """
     variance = np.log1p(np.square(np.asarray(coefficient_of_variation, dtype=float)))
     grid, weights = _order_statistic(workers)

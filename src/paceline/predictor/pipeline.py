@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.plan.pipeline import Pass, stage_order
+from paceline.plan.pipeline import PlacedPass, listed_passes
 from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.step_builder import REPLICA_LINK, StepBuilder
 from paceline.step import Phase
@@ -96,53 +96,33 @@ class _Lister:
         self.chunks = chunks
         self.pp = pp
         self.micro_batches = micro_batches
-        interleave = len(chunks) // pp
-        self.orders = [
-            stage_order(schedule, stage, pp, micro_batches, interleave) for stage in range(pp)
-        ]
-        self.arrived: dict[tuple[bool, int, int], int] = {}
-        self.backwards = [0] * len(chunks)
+        self.listed = listed_passes(schedule, pp, micro_batches, len(chunks) // pp)
+        self.arrived: list[tuple[int, ...]] = []
         self.exchanged: list[tuple[int, ...]] = [()] * pp
         self.last_pass: list[tuple[int, ...]] = [()] * pp
         self.finished: list[list[int]] = [[] for _ in range(pp)]
 
     def run(self) -> list[tuple[int, ...]]:
-        position = [0] * self.pp
-        listed = True
-        while listed:
-            listed = False
-            for stage, order in enumerate(self.orders):
-                while position[stage] < len(order) and self._list(stage, order[position[stage]]):
-                    position[stage] += 1
-                    listed = True
+        for work in self.listed:
+            stage = work.stage
+            arrival = self.arrived[work.source] if work.source >= 0 else ()
+            run = self._forward if work.is_forward else self._backward
+            done = run(work, (*self.exchanged[stage], *arrival))
+            self.last_pass[stage] = (done,)
+            self.arrived.append(self._pass_on(work, done))
         return [tuple(tasks) for tasks in self.finished]
 
-    def _list(self, stage: int, work: Pass) -> bool:
-        """Append a pass with its message if what it waits for is there."""
-        place = work.chunk * self.pp + stage
-        is_source = work.is_forward and place == 0
-        arrival = self.arrived.get((work.is_forward, work.micro_batch, place))
-        if arrival is None and not is_source:
-            return False
-        waits = self.exchanged[stage] if arrival is None else (*self.exchanged[stage], arrival)
-        run = self._forward if work.is_forward else self._backward
-        done = run(place, stage, work, waits)
-        self.last_pass[stage] = (done,)
-        self._pass_on(place, stage, work, done)
-        return True
-
-    def _forward(self, place: int, stage: int, work: Pass, waits: tuple[int, ...]) -> int:
-        chunk = self.chunks[place]
+    def _forward(self, work: PlacedPass, waits: tuple[int, ...]) -> int:
+        chunk, stage = self.chunks[work.place], work.stage
         waits = self._gather(chunk, stage, chunk.forward_sharding, waits)
         name = f"forward {work.micro_batch} {chunk.name}"
         done = self._compute(name, Phase.FORWARD, chunk, stage, chunk.forward_seconds, waits)
         return self._exchange(chunk, stage, chunk.forward_exchange_seconds, done)
 
-    def _backward(self, place: int, stage: int, work: Pass, waits: tuple[int, ...]) -> int:
-        chunk = self.chunks[place]
+    def _backward(self, work: PlacedPass, waits: tuple[int, ...]) -> int:
+        chunk, stage = self.chunks[work.place], work.stage
         waits = self._gather(chunk, stage, chunk.backward_sharding, waits)
-        self.backwards[place] += 1
-        is_last = self.backwards[place] == self.micro_batches
+        is_last = work.micro_batch == self.micro_batches - 1
         segments = chunk.segments if is_last else ()
         name = f"backward {work.micro_batch} {chunk.name}"
         done = -1
@@ -198,22 +178,22 @@ class _Lister:
         self.exchanged[stage] = (done,)
         return done
 
-    def _pass_on(self, place: int, stage: int, work: Pass, done: int) -> None:
+    def _pass_on(self, work: PlacedPass, done: int) -> tuple[int, ...]:
         """To the next chunk, or at the end of the network from forward to backward."""
-        last = len(self.chunks) - 1
+        place, last = work.place, len(self.chunks) - 1
         if work.is_forward and place == last:
-            self.arrived[False, work.micro_batch, place] = done
-            return
+            return (done,)
         target = place + 1 if work.is_forward else place - 1
         if target < 0:
-            return
+            return ()
         message = self.chunks[min(place, target)]
-        self.arrived[work.is_forward, work.micro_batch, target] = self.builder.send(
+        sent = self.builder.send(
             f"send {work.micro_batch} to {self.chunks[target].name}",
             message.send_seconds,
             message.send_bytes,
             (done,),
             self.chunks[place].name,
             PIPELINE,
-            stage,
+            work.stage,
         )
+        return (sent,)

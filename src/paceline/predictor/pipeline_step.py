@@ -1,12 +1,14 @@
 """The step of a replica with a pipeline, as tasks of one representative rank per stage."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from paceline.plan.blocks import blocks
 from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
 from paceline.predictor.collectives import Group
 from paceline.predictor.gradient_messages import gradient_messages, leaves_after_backward
 from paceline.predictor.pipeline import ChunkTime, PipelineSegment, PipelineSharding, pipeline_tasks
+from paceline.predictor.pipeline_clocks import pipeline_clocks
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, tied_bytes
 from paceline.predictor.step_builder import StepBuilder
@@ -23,21 +25,22 @@ def pipeline_step(
     update_seconds: Sequence[float],
     label: str = "",
     bandwidth_factor: float = 1.0,
+    *,
+    timeline: bool = True,
 ) -> Step:
     """All micro-batches through all stages, gradients exchanged, weights updated.
 
     ``layers`` are those of one micro-batch; ``update_seconds`` are those of each stage. Policies
     that overlap send gradients under the last backward of each chunk, others after it.
-    ``bandwidth_factor`` is the speed of messages between stages over the modelled one.
+    ``bandwidth_factor`` is the speed of messages between stages over the modelled one. Without a
+    ``timeline`` the passes of a stage are one task.
     """
     plan = replica.plan
     launch = 0.0 if exchange is None else costs.message_overhead_seconds * exchange.share
-    times = [
-        _chunk_time(number, chunk, replica, layers, exchange, launch, bandwidth_factor)
-        for number, chunk in enumerate(chunks)
-    ]
+    times = _chunk_times(chunks, replica, layers, exchange, launch, bandwidth_factor)
     builder = StepBuilder(costs.interference)
-    waits = pipeline_tasks(builder, times, plan.pp, replica.micro_batches, plan.pipeline)
+    passes = pipeline_tasks if timeline else pipeline_clocks
+    waits = passes(builder, times, plan.pp, replica.micro_batches, plan.pipeline)
     _input(builder, costs)
     tied = _tied(builder, replica, chunks, waits, bandwidth_factor)
     for stage, finished in enumerate(waits):
@@ -50,8 +53,28 @@ def pipeline_step(
     return builder.build(label)
 
 
+def _chunk_times(
+    chunks: Sequence[Chunk],
+    replica: Replica,
+    layers: Sequence[LayerTime],
+    exchange: GradientExchange | None,
+    launch_seconds: float,
+    bandwidth_factor: float,
+) -> list[ChunkTime]:
+    """Chunks of the same kinds of layer are costed once."""
+    known: dict[object, ChunkTime] = {}
+    times = []
+    for number, chunk in enumerate(chunks):
+        key = (replica.alike.place[chunk.first : chunk.last].tobytes(), chunk.sent_bytes)
+        if key not in known:
+            known[key] = _chunk_time(
+                chunk, replica, layers, exchange, launch_seconds, bandwidth_factor
+            )
+        times.append(replace(known[key], name=f"chunk {number}"))
+    return times
+
+
 def _chunk_time(
-    number: int,
     chunk: Chunk,
     replica: Replica,
     layers: Sequence[LayerTime],
@@ -69,7 +92,7 @@ def _chunk_time(
         sending = [unit for unit in units if any(layers[i].gradient_bytes > 0 for i in unit)]
         launches = len(sending) * launch_seconds
     return ChunkTime(
-        name=f"chunk {number}",
+        name="",
         forward_seconds=sum(x.forward_seconds for x in own),
         backward_seconds=sum(x.recompute_seconds + x.backward_seconds for x in own),
         forward_exchange_seconds=sum(x.forward_exchange_seconds for x in own),

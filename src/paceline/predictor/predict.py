@@ -123,7 +123,6 @@ def _with_cluster(taught: Taught, cluster: str) -> StepCorrections:
 
 def prediction_of(prepared: PreparedStep) -> Prediction:
     """The prediction of a prepared step."""
-    step, ideal = prepared.step(), prepared.ideal_seconds()
     where = (prepared.cluster.device.name, prepared.framework.name, prepared.plan.devices)
     known_here = prepared.evidence.launches > 0
     return Prediction(
@@ -131,9 +130,10 @@ def prediction_of(prepared: PreparedStep) -> Prediction:
         cluster=prepared.cluster,
         plan=prepared.plan,
         framework=prepared.framework.name,
-        step=step,
+        step_seconds=prepared.seconds(),
+        schedule=prepared.step,
         memory=plan_memory(prepared.replica, prepared.chunks, prepared.synchronisation),
-        ideal_seconds=ideal,
+        ideal_seconds=prepared.ideal_seconds(),
         ideal_input_seconds=prepared.shown_input_seconds,
         sharing_seconds=prepared.sharing_seconds(),
         waiting_seconds=prepared.waiting_seconds(),

@@ -1,7 +1,7 @@
 """Prediction: what a step under a plan takes, what bounds it, and whether it fits."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from paceline.hardware import Cluster
@@ -9,6 +9,7 @@ from paceline.plan.memory import Memory
 from paceline.plan.plan import Plan
 from paceline.predictor.ranks import RankSchedule, with_slowdowns
 from paceline.predictor.render import as_html, as_text, bound_by, losses_seconds
+from paceline.predictor.training_run import RunConditions, TrainingRun, samples_of
 from paceline.predictor.uncertainty import ThroughputInterval
 from paceline.step import Breakdown, Phase, Step, breakdown
 from paceline.workload.precision import precision
@@ -33,7 +34,8 @@ class Prediction:
     cluster: Cluster
     plan: Plan
     framework: str
-    step: Step
+    step_seconds: float
+    schedule: Callable[[], Step]
     memory: Memory
     ideal_seconds: float
     ideal_input_seconds: float
@@ -48,10 +50,10 @@ class Prediction:
         """Devices that the plan uses."""
         return self.plan.devices
 
-    @property
-    def step_seconds(self) -> float:
-        """Seconds per step."""
-        return self.step.seconds
+    @cached_property
+    def step(self) -> Step:
+        """The tasks of the step, placed in time."""
+        return self.schedule()
 
     @property
     def step_interval_seconds(self) -> tuple[float, float]:
@@ -148,6 +150,27 @@ class Prediction:
         if rate is None:
             return None
         return rate * self.devices / 3600.0 * 1e6 / self.samples_per_second
+
+    def with_price(self, price: float) -> "Prediction":
+        """The same with so much to pay for a device and hour."""
+        return replace(self, cluster=replace(self.cluster, price_per_device_hour=price))
+
+    def training(
+        self,
+        *,
+        tokens: float | None = None,
+        epochs: float | None = None,
+        samples_per_epoch: float | None = None,
+        conditions: RunConditions | None = None,
+    ) -> TrainingRun:
+        """Days, device-hours, price and energy of so many tokens or epochs, with intervals.
+
+        Networks that tell images into a thousand classes have epochs of ImageNet-1k unless
+        ``samples_per_epoch`` says another size. ``conditions`` are what is known of failures,
+        checkpoints and prices; the rest is assumed, and said.
+        """
+        samples = samples_of(self, tokens, epochs, samples_per_epoch)
+        return TrainingRun(self, samples, conditions or RunConditions())
 
     @property
     def bound_by(self) -> str:

@@ -104,9 +104,13 @@ class PreparedStep:
         evidence = replace(self.evidence, alone_seconds=None, baseline=None)
         return replace(self, evidence=evidence, scale=self.work_scale * self.modelled_factor)
 
+    @cached_property
+    def _seconds(self) -> float:
+        return (self._pipelined(timeline=False) if self.plan.pp > 1 else self.step()).seconds
+
     def seconds(self) -> float:
-        """Seconds of the scheduled step."""
-        return self.step().seconds
+        """Seconds of the step; the passes of a pipeline are not listed for that."""
+        return self._seconds
 
     # What does not depend on corrections.
 
@@ -114,7 +118,7 @@ class PreparedStep:
     def chunks(self) -> tuple[Chunk, ...]:
         """Parts of the network that the pipeline cuts it into; one without a pipeline."""
         if self.plan.pp == 1:
-            return (Chunk(0, len(self.replica.parts), 0.0),)
+            return (Chunk(0, len(self.workload.graph.nodes), 0.0),)
         return chunks_of(self.replica)
 
     @cached_property
@@ -275,8 +279,8 @@ class PreparedStep:
     @property
     def _tensors(self) -> int:
         """Gradient tensors of one device."""
-        count = sum(len(part.profile.tensors) for part in self.replica.parts)
-        return count // self.plan.pp
+        count = self.replica.total([len(part.profile.tensors) for part in self.replica.kinds])
+        return int(count) // self.plan.pp
 
     # The step, and what it is made of.
 
@@ -288,16 +292,7 @@ class PreparedStep:
     def _scheduled(self) -> Step:
         replica, plan, label = self.replica, self.plan, self.plan.label
         if plan.pp > 1:
-            return pipeline_step(
-                replica,
-                self.layers,
-                self.chunks,
-                self.exchange,
-                self.costs,
-                self.updates,
-                label,
-                self.applied.bandwidth_factor,
-            )
+            return self._pipelined(timeline=True)
         if self.exchange is None or plan.zero == 0:
             return replica_step(
                 self.layers,
@@ -326,6 +321,19 @@ class PreparedStep:
             label=label,
         )
 
+    def _pipelined(self, *, timeline: bool) -> Step:
+        return pipeline_step(
+            self.replica,
+            self.layers,
+            self.chunks,
+            self.exchange,
+            self.costs,
+            self.updates,
+            self.plan.label,
+            self.applied.bandwidth_factor,
+            timeline=timeline,
+        )
+
     @property
     def shown_input_seconds(self) -> float:
         """What of the input shows in a step of one device alone, where that was measured."""
@@ -340,10 +348,9 @@ class PreparedStep:
         if plan.tp > 1 or plan.ep > 1 or plan.cp > 1:
             undivided = replace(plan, tp=1, ep=1, cp=1, sequence_parallel=False)
             replica = replace(replica, plan=undivided)
-        layers = replica.layers_at(self.work_scale, self.modelled_factor)
-        work = self.replica.micro_batches * sum(
-            x.forward_seconds + x.backward_seconds for x in layers
-        )
+        kinds = replica.kinds_at(self.work_scale, self.modelled_factor)
+        each = [x.forward_seconds + x.backward_seconds for x in kinds]
+        work = self.replica.micro_batches * replica.total(each)
         update = sum(self.modelled_updates) / len(self.modelled_updates)
         shares = plan.tp * plan.cp * plan.pp
         alone = self._own_overhead_seconds + self.shown_input_seconds
@@ -364,9 +371,9 @@ class PreparedStep:
 
     def _work_seconds(self) -> float:
         """Layers of a device's share of the network in a step, the device alone and as the mean."""
-        layers = self.replica.layers_at(self.work_scale, self.modelled_factor)
-        work = sum(x.forward_seconds + x.backward_seconds + x.recompute_seconds for x in layers)
-        return self.replica.micro_batches * work / self.plan.pp
+        kinds = self.replica.kinds_at(self.work_scale, self.modelled_factor)
+        each = [x.forward_seconds + x.backward_seconds + x.recompute_seconds for x in kinds]
+        return self.replica.micro_batches * self.replica.total(each) / self.plan.pp
 
     def notes(self) -> tuple[str, ...]:
         """Where the numbers come from, what is not known, and what the plan cannot do."""

@@ -1,5 +1,6 @@
 """A prediction in words: for the terminal, for a notebook, and what bounds it in one line."""
 
+import math
 import textwrap
 from html import escape
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from paceline.step import Phase
 from paceline.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
+    from paceline.hardware import Cluster
     from paceline.predictor.prediction import Prediction
 
 _NEAR_IDEAL = 0.9
@@ -92,9 +94,11 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
         ("step", f"{format_seconds(prediction.step_seconds)} {interval}, 90 %"),
         (
             "throughput",
-            f"{prediction.samples_per_second:,.1f} samples/s [{slow:,.1f}, {fast:,.1f}], "
-            f"efficiency {prediction.efficiency:.0%}, MFU {_utilisation(prediction)}",
+            f"{_rate(prediction.samples_per_second)} samples/s [{_rate(slow)}, {_rate(fast)}]"
+            f"{_tokens(prediction)}, efficiency {prediction.efficiency:.0%}",
         ),
+        ("per device", _per_device(prediction)),
+        *_links(prediction.cluster),
         ("time", _phases(prediction)),
         ("memory", _memory(prediction)),
         ("bound by", prediction.bound_by),
@@ -105,9 +109,33 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     return facts + [("note", note) for note in prediction.notes]
 
 
-def _utilisation(prediction: "Prediction") -> str:
+def _rate(value: float) -> str:
+    """A rate with at least three digits that mean something."""
+    decimals = max(1, 2 - math.floor(math.log10(value))) if 0 < value < math.inf else 1
+    return f"{value:,.{decimals}f}"
+
+
+def _tokens(prediction: "Prediction") -> str:
+    rate = prediction.tokens_per_second
+    return "" if rate is None else f", {rate:,.0f} tokens/s"
+
+
+def _per_device(prediction: "Prediction") -> str:
+    rate = prediction.training_flops / prediction.step_seconds / prediction.devices
     utilisation = prediction.utilisation
-    return "unknown" if utilisation is None else f"{utilisation:.0%}"
+    known = "unknown" if utilisation is None else f"{utilisation:.0%}"
+    return f"{_rate(rate / 1e12)} TFLOP/s, MFU {known}"
+
+
+def _links(cluster: "Cluster") -> list[tuple[str, str]]:
+    """What joins devices and nodes, as far as any of it is used."""
+    words = []
+    if cluster.devices_per_node > 1 and cluster.intra is not None:
+        words.append(f"{cluster.intra.name} in a node")
+    if cluster.nodes > 1 and cluster.inter is not None:
+        cards = cluster.nics_per_node
+        words.append(f"{cards} card{'s' if cards > 1 else ''} of {cluster.inter.name} per node")
+    return [("links", ", ".join(words))] if words else []
 
 
 def _phases(prediction: "Prediction") -> str:

@@ -1,13 +1,15 @@
 """One replica of a workload under a plan: times of its layers and messages on a cluster."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import TypeVar
 
 import numpy as np
 
 from paceline.hardware import Cluster
 from paceline.plan.activations import KeptActivations, kept_activations
+from paceline.plan.alike import Alike, alike_layers, all_apart
 from paceline.plan.plan import Plan
 from paceline.plan.sharding import ShardedLayer, Sharding, ShardMessage
 from paceline.plan.written_attention import with_written_scores
@@ -18,8 +20,11 @@ from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.layout import Layout, layout_of
 from paceline.predictor.step_costs import LayerTime
 from paceline.workload.cost import GraphCost, GraphProfile
+from paceline.workload.graph import Graph
 from paceline.workload.precision import Precision
 from paceline.workload.workload import Workload
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -45,15 +50,35 @@ class Replica:
     @cached_property
     def sharding(self) -> Sharding:
         """The graph at its sequence and precision."""
-        graph = self.workload.graph
-        if not self.plan.fused_attention:
-            graph = with_written_scores(graph)
-        return Sharding(graph, self.workload.sequence, self.precision)
+        fused = self.plan.fused_attention
+        return _sharding(self.workload.graph, self.workload.sequence, self.precision, fused)
+
+    @cached_property
+    def alike(self) -> Alike:
+        """Which layers cost the same; those that were measured all differ."""
+        if self.measured:
+            return all_apart(len(self.workload.graph.nodes))
+        return alike_layers(self.sharding, self.plan.sequence_parallel)
+
+    @cached_property
+    def kinds(self) -> tuple[ShardedLayer, ...]:
+        """One device's part of each kind of layer, named after the first of it."""
+        plan = self.plan
+        return self.sharding.layers(plan.tp, plan.ep, plan.sequence_parallel, self.alike.first)
 
     @cached_property
     def parts(self) -> tuple[ShardedLayer, ...]:
-        """One device's part of each layer."""
-        return self.sharding.layers(self.plan.tp, self.plan.ep, self.plan.sequence_parallel)
+        """One device's part of each layer: one object for all that are alike."""
+        return tuple(self.each(self.kinds))
+
+    def each(self, of_kinds: Sequence[Item]) -> list[Item]:
+        """What holds for each kind, for each layer."""
+        return [of_kinds[number] for number in self.alike.place.tolist()]
+
+    def total(self, of_kinds: Sequence[float], *runs: range) -> float:
+        """Sum over the layers of some runs, or over all, of what holds for each kind."""
+        everything = (range(len(self.alike.place)),)
+        return float(self.alike.counts(*(runs or everything)) @ np.asarray(of_kinds))
 
     @cached_property
     def layout(self) -> Layout:
@@ -77,20 +102,21 @@ class Replica:
 
     @cached_property
     def kept(self) -> KeptActivations:
-        """What is kept for backward and what is computed again."""
+        """What each kind keeps for backward and whether it is computed again."""
         return kept_activations(
             self.sharding,
-            self.parts,
+            self.kinds,
             self.plan.recompute,
             self.plan.tp,
             self.plan.sequence_parallel,
+            self.alike.first,
         )
 
     @cached_property
     def weight_bytes(self) -> list[float]:
         """Bytes of each layer's weights as they are gathered."""
         width = self.precision.operand_bytes
-        return [float(part.profile.parameters * width) for part in self.parts]
+        return self.each([float(part.profile.parameters * width) for part in self.kinds])
 
     @cached_property
     def layers(self) -> list[LayerTime]:
@@ -102,8 +128,19 @@ class Replica:
     ) -> list[LayerTime]:
         """The layers with computing ``scale`` times as long and messages so much faster.
 
-        ``modelled`` multiplies the layers that were not measured once more.
+        ``modelled`` multiplies the layers that were not measured once more. Layers of a pipeline
+        that are alike are one object, named after the first of them.
         """
+        layers = self.each(self.kinds_at(scale, modelled, bandwidth))
+        if self.plan.pp > 1:
+            return layers
+        nodes = self.workload.graph.nodes
+        return [replace(own, name=node.name) for own, node in zip(layers, nodes, strict=True)]
+
+    def kinds_at(
+        self, scale: float = 1.0, modelled: float = 1.0, bandwidth: float = 1.0
+    ) -> list[LayerTime]:
+        """One layer of each kind, as `layers_at` has them."""
         measured = {layer.name for layer in self.measured}
         result = []
         for layer, size, again, (forward, backward, ring) in zip(
@@ -135,8 +172,8 @@ class Replica:
 
     @cached_property
     def _computed(self) -> list[LayerTime]:
-        """Computing of each layer: measured, else as the device model says."""
-        profile = GraphProfile(tuple(part.profile for part in self.parts))
+        """Computing of each kind of layer: measured, else as the device model says."""
+        profile = GraphProfile(tuple(part.profile for part in self.kinds))
         if {layer.name for layer in self.measured} == {part.name for part in profile.layers}:
             known = {layer.name: layer for layer in self.measured}
             return [known[part.name] for part in profile.layers]
@@ -153,13 +190,13 @@ class Replica:
 
     @cached_property
     def _exchanges(self) -> list[tuple[float, float, float]]:
-        """Seconds of each layer's forward and backward messages with its own devices.
+        """Seconds of each kind's forward and backward messages with its own devices.
 
         The third is once round the devices that share a sample's tokens, under computing.
         """
         tensor, experts = self.layout.tensor, self.layout.experts
         result = []
-        for part in self.parts:
+        for part in self.kinds:
             forward = self._seconds(part.tensor_forward, tensor)
             backward = self._seconds(part.tensor_backward, tensor)
             if self.plan.ep > 1:
@@ -186,8 +223,8 @@ class Replica:
 
     @cached_property
     def _gradient_bytes(self) -> list[float]:
-        """Bytes of each layer to sum among replicas."""
-        return [self._summed_bytes(part) for part in self.parts]
+        """Bytes of each kind of layer to sum among replicas."""
+        return [self._summed_bytes(part) for part in self.kinds]
 
     def _summed_bytes(self, part: ShardedLayer) -> float:
         """Experts have fewer replicas: as many fewer bytes.
@@ -200,3 +237,11 @@ class Replica:
         everyone = self.plan.shard_degree
         holders = everyone // self.plan.ep
         return size * ((holders - 1) / holders) / ((everyone - 1) / everyone)
+
+
+@lru_cache(maxsize=32)
+def _sharding(
+    graph: Graph, sequence: int | None, number_format: Precision, fused_attention: bool
+) -> Sharding:
+    written = graph if fused_attention else with_written_scores(graph)
+    return Sharding(written, sequence, number_format)

@@ -1,7 +1,12 @@
 """Cutting a replica into pipeline chunks: which layers each has and what crosses the cuts."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from paceline.plan.blocks import (
     Block,
@@ -14,8 +19,8 @@ from paceline.plan.blocks import (
 )
 from paceline.plan.sharding import Sharding
 from paceline.predictor.replica import Replica
-from paceline.predictor.step_costs import LayerTime
 from paceline.workload.cost import Affine, total
+from paceline.workload.graph import Graph
 
 _EQUAL = 0.01
 
@@ -46,7 +51,6 @@ def chunks_of(replica: Replica) -> tuple[Chunk, ...]:
     """
     plan, graph = replica.plan, replica.workload.graph
     parts = blocks(graph)
-    seconds = [_seconds(replica.layers, part) for part in parts]
     if plan.stage_layers:
         runs = chunks_of_equal_blocks(parts, plan.chunks, plan.stage_layers)
     elif replica.framework.stages_by_cost:
@@ -55,32 +59,42 @@ def chunks_of(replica: Replica) -> tuple[Chunk, ...]:
     elif _are_equal(replica, parts):
         runs = chunks_of_equal_blocks(parts, plan.chunks)
     else:
-        runs = balanced_chunks(parts, seconds, plan.chunks)
+        runs = balanced_chunks(parts, _seconds(replica, parts), plan.chunks)
     return tuple(Chunk(run.first, run.last, _sent_bytes(replica, run.last)) for run in runs)
+
+
+def stage_counts(replica: Replica, chunks: Sequence[Chunk]) -> NDArray[np.float64]:
+    """How many layers of each kind each pipeline stage has: stage, kind."""
+    pp = replica.plan.pp
+    runs = ([chunk.positions for chunk in chunks[stage::pp]] for stage in range(pp))
+    return np.stack([replica.alike.counts(*own) for own in runs])
 
 
 def tied_bytes(replica: Replica, chunks: Sequence[Chunk]) -> float:
     """Gradient bytes of weights that layers of two chunks share (tied embeddings)."""
-    graph = replica.workload.graph
-    place = {
-        graph.nodes[position].name: (number, position)
-        for number, chunk in enumerate(chunks)
-        for position in chunk.positions
-    }
-    shared = 0.0
-    for node in graph.nodes:
-        owner = node.shares_weights_with
-        if owner is not None and place[owner][0] != place[node.name][0]:
-            size = replica.parts[place[owner][1]].profile.gradient_bytes
-            shared += float(size.at(replica.workload.batch))
-    return shared
-
-
-def _seconds(layers: Sequence[LayerTime], part: Block) -> float:
+    starts = [chunk.first for chunk in chunks]
     return sum(
-        layer.forward_seconds + layer.backward_seconds + layer.recompute_seconds
-        for layer in layers[part.first : part.last]
+        float(replica.parts[owner].profile.gradient_bytes.at(replica.workload.batch))
+        for owner, user in _sharing(replica.workload.graph)
+        if bisect_right(starts, owner) != bisect_right(starts, user)
     )
+
+
+@lru_cache(maxsize=64)
+def _sharing(graph: Graph) -> tuple[tuple[int, int], ...]:
+    """Positions of layers that own weights, each with that of one that uses them too."""
+    place = {node.name: position for position, node in enumerate(graph.nodes)}
+    return tuple(
+        (place[node.shares_weights_with], position)
+        for position, node in enumerate(graph.nodes)
+        if node.shares_weights_with is not None
+    )
+
+
+def _seconds(replica: Replica, parts: Sequence[Block]) -> list[float]:
+    """Computing of each block."""
+    own = [x.forward_seconds + x.backward_seconds + x.recompute_seconds for x in replica.layers]
+    return [sum(own[part.first : part.last]) for part in parts]
 
 
 def _product_flops(replica: Replica, part: Block) -> float:
@@ -95,14 +109,23 @@ def _product_flops(replica: Replica, part: Block) -> float:
 
 def _are_equal(replica: Replica, parts: Sequence[Block]) -> bool:
     """Whether the numbered layers of all blocks take the same time."""
-    nodes, layers = replica.workload.graph.nodes, replica.layers
-    seconds = [
-        sum(layers[i].forward_seconds for i in range(p.first, p.last) if part_of(nodes[i].name))
-        for p in parts
-    ]
+    layers, place = replica.layers, replica.alike.place
+    numbered = _numbered(replica.workload.graph, tuple(parts))
+    distinct = {place[list(own)].tobytes(): own for own in numbered}
+    seconds = [sum(layers[i].forward_seconds for i in own) for own in distinct.values()]
     return min(seconds) > 0 and max(seconds) <= (1 + _EQUAL) * min(seconds)
 
 
+@lru_cache(maxsize=64)
+def _numbered(graph: Graph, parts: tuple[Block, ...]) -> tuple[tuple[int, ...], ...]:
+    """Positions of the numbered layers of each block."""
+    return tuple(
+        tuple(i for i in range(part.first, part.last) if part_of(graph.nodes[i].name))
+        for part in parts
+    )
+
+
+@lru_cache(maxsize=4096)
 def crossing_bytes(sharding: Sharding, position: int) -> Affine:
     """Bytes of the tensors made before ``position`` and read at or after it, undivided."""
     nodes = sharding.graph.nodes

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from paceline.errors import PacelineError
 from paceline.hardware import Cluster, Device, Link
+from paceline.hardware.faster import faster_arithmetic, faster_link, faster_memory, wider_link
 from paceline.plan.compression import Compression, CompressionKind
 from paceline.plan.plan import Plan, Recompute
 from paceline.plan.synchronisation import MIB, Policy, Synchronisation
@@ -70,16 +71,18 @@ def _resources(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
     device = cluster.device
     changes: dict[str, Callable[[float], PreparedStep]] = {}
     if device.peak_flops:
-        changes["arithmetic"] = lambda k: _on(case, device=_faster_arithmetic(device, k))
+        changes["arithmetic"] = lambda k: _on(case, device=faster_arithmetic(device, k))
     if device.memory_bandwidth is not None:
-        changes["device memory"] = lambda k: _on(case, device=_faster_memory(device, k))
+        changes["device memory"] = lambda k: _on(case, device=faster_memory(device, k))
     changes["issuing operations"] = lambda k: _issuing(case, k)
     if cluster.intra is not None and cluster.devices_per_node > 1:
         inside = cluster.intra
-        changes[f"links in a node ({inside.name})"] = lambda k: _on(case, intra=_faster(inside, k))
+        changes[f"links in a node ({inside.name})"] = lambda k: _on(
+            case, intra=faster_link(inside, k)
+        )
     if cluster.inter is not None and cluster.nodes > 1:
         across = cluster.inter
-        changes[f"network ({across.name})"] = lambda k: _on(case, inter=_faster(across, k))
+        changes[f"network ({across.name})"] = lambda k: _on(case, inter=faster_link(across, k))
     if case.input_seconds > 0:
         changes["input"] = lambda k: replace(case, input_seconds=case.input_seconds / k)
     for name, change in changes.items():
@@ -142,6 +145,14 @@ def _with_plan(case: PreparedStep, plan: Plan) -> PreparedStep:
     return replace(case, replica=replace(case.replica, plan=plan))
 
 
+def on_links(case: PreparedStep, factor: float, *, between: bool) -> PreparedStep:
+    """The same job with links so many times as fast, those between nodes or those in one."""
+    link = case.cluster.inter if between else case.cluster.intra
+    assert link is not None
+    quicker = wider_link(link, factor)
+    return _on(case, inter=quicker) if between else _on(case, intra=quicker)
+
+
 def _on(
     case: PreparedStep,
     device: Device | None = None,
@@ -158,18 +169,6 @@ def _on(
     return replace(case, replica=replace(case.replica, cluster=changed))
 
 
-def _faster_arithmetic(device: Device, factor: float) -> Device:
-    return replace(
-        device,
-        peak_flops={name: rate * factor for name, rate in device.peak_flops.items()},
-        attainable_flops={name: rate * factor for name, rate in device.attainable_flops.items()},
-    )
-
-
-def _faster_memory(device: Device, factor: float) -> Device:
-    return replace(device, memory_bandwidth=device.known_memory_bandwidth * factor)
-
-
 def _issuing(case: PreparedStep, factor: float) -> PreparedStep:
     framework = case.framework
     quicker = replace(
@@ -181,13 +180,3 @@ def _issuing(case: PreparedStep, factor: float) -> PreparedStep:
         tensor_overhead_seconds=framework.tensor_overhead_seconds / factor,
     )
     return replace(case, replica=replace(case.replica, framework=quicker))
-
-
-def _faster(link: Link, factor: float) -> Link:
-    measured = link.collective_bandwidth
-    return replace(
-        link,
-        bandwidth=link.known_bandwidth * factor,
-        collective_bandwidth=None if measured is None else measured * factor,
-        latency_seconds=None if link.latency_seconds is None else link.latency_seconds / factor,
-    )

@@ -34,18 +34,19 @@ class _Occurrence:
 def peer_groups(steps: Sequence[Step], places: Mapping[int, Place]) -> list[list[Members]]:
     """For each step, the tasks that are one operation of several ranks (indices of tasks).
 
-    Tasks are matched by name and by their order on each rank. Ranks that share a place (the same
-    stage, say) are tried as a group after all ranks together; the largest group that leaves
+    Tasks are matched by name, group and their order on each rank. Ranks that share a place (the
+    same stage, say) are tried as a group after all ranks together; the largest group that leaves
     together is taken.
     """
     by_name = [_occurrences(step) for step in steps]
     names = dict.fromkeys(name for own in by_name for name in own)
     found: list[list[Members]] = [[] for _ in steps]
     length = statistics.fmean(step.seconds for step in steps) if steps else 0.0
-    for phase, name in names:
-        own = [step.get((phase, name), {}) for step in by_name]
+    for phase, name, group in names:
+        own = [step.get((phase, name, group), {}) for step in by_name]
         if _SEND in name:
-            others = [step.get((phase, name.replace(_SEND, _RECEIVE)), {}) for step in by_name]
+            received = (phase, name.replace(_SEND, _RECEIVE), group)
+            others = [step.get(received, {}) for step in by_name]
             groups = _pairs(own, others)
         elif _RECEIVE in name:
             continue
@@ -56,12 +57,14 @@ def peer_groups(steps: Sequence[Step], places: Mapping[int, Place]) -> list[list
     return found
 
 
-def _occurrences(step: Step) -> dict[tuple[Phase, str], dict[int, list[_Occurrence]]]:
-    """Tasks by phase and name, then by rank in the order of their starts."""
-    found: dict[tuple[Phase, str], dict[int, list[_Occurrence]]] = {}
+def _occurrences(step: Step) -> dict[tuple[Phase, str, str], dict[int, list[_Occurrence]]]:
+    """Tasks by phase, name and group, then by rank in the order of their starts."""
+    found: dict[tuple[Phase, str, str], dict[int, list[_Occurrence]]] = {}
     for index, (task, start) in enumerate(zip(step.tasks, step.starts, strict=True)):
         one = _Occurrence(index, task.rank, start, start + task.seconds)
-        found.setdefault((task.phase, task.name), {}).setdefault(task.rank, []).append(one)
+        found.setdefault((task.phase, task.name, task.group), {}).setdefault(task.rank, []).append(
+            one
+        )
     for ranks in found.values():
         for own in ranks.values():
             own.sort(key=lambda one: (one.start, one.end))

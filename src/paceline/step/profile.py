@@ -218,7 +218,7 @@ def _mean_phases(parts: Sequence[Breakdown]) -> dict[Phase, float]:
 def _messages(step: Step) -> list[MessageProfile]:
     """Messages of one step, matched by their order on each rank; none where ranks differ.
 
-    Nor where they are so many that no table of them would help.
+    Nor where they are exchanged in unlike groups, or so many that no table of them would help.
 
     A collective ends on all ranks together, so the rank for which it was shortest came last.
     """
@@ -227,6 +227,11 @@ def _messages(step: Step) -> list[MessageProfile]:
         if task.phase is Phase.COMMUNICATE:
             by_rank[task.rank].append((start, start + task.seconds, task.size_bytes))
     lanes = [sorted(own) for own in by_rank.values()]
+    groups: dict[int, set[str]] = {rank: set() for rank in by_rank}
+    for task in step.tasks:
+        groups[task.rank].add(task.group)
+    if any(own != groups[min(groups)] for own in groups.values()):
+        return []
     if len({len(own) for own in lanes}) != 1 or len(lanes[0]) > MOST_MESSAGES:
         return []
     found = []

@@ -31,6 +31,10 @@ class Timetable:
         self._free[lane] = end
         return len(self.tasks) - 1
 
+    def occupy(self, lane: tuple[int, str], until: float) -> None:
+        """Let a lane be busy with what is not listed, seconds from the beginning of the step."""
+        self._free[lane] = until
+
     def start_on(self, lane: tuple[int, str], after: tuple[int, ...]) -> float:
         """When a further task of a lane could start behind the tasks ``after``, seconds."""
         start = self._free.get(lane, 0.0)

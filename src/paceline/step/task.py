@@ -32,7 +32,8 @@ class Task:
     ``seconds`` is its duration, ``after`` the indices of earlier tasks it waits for,
     ``resource`` the lane it occupies (``compute``, ``network``, ``input``, ...). Tasks of one
     lane run in the order in which they are listed. ``size_bytes`` and ``flops`` are what it
-    moves and computes, for rates; ``layer`` names the layer or bucket it belongs to.
+    moves and computes, for rates; ``layer`` names the layer or bucket it belongs to, ``group`` the
+    ranks that exchange a message (``mesh_tp 0,1``) where they are not all.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Task:
     layer: str = ""
     size_bytes: float = 0.0
     flops: float = 0.0
+    group: str = ""
 
 
 @dataclass(frozen=True)

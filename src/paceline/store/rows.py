@@ -81,7 +81,13 @@ _TASK = with_fields(
         "seconds": is_number,
         "after": list_of(is_count),
     },
-    {"rank": is_count, "layer": is_text, "size_bytes": is_number, "flops": is_number},
+    {
+        "rank": is_count,
+        "layer": is_text,
+        "size_bytes": is_number,
+        "flops": is_number,
+        "group": is_text,
+    },
 )
 _TIMELINE = with_fields(
     {"tasks": list_of(_TASK), "origin": is_text, "label": is_text, "metadata": is_object}

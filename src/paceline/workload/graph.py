@@ -80,7 +80,7 @@ class Graph:
     sequence: int | None = None
     dimensions: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    _profiles: dict[tuple[int | None, str], GraphProfile] = field(
+    _profiles: dict[tuple[int | None, Precision], GraphProfile] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -139,7 +139,7 @@ class Graph:
         shapes = {name: _input_shape(spec, length) for name, spec in self.inputs.items()}
         if isinstance(length, np.ndarray):
             return graph_profile(self, shapes, width)
-        key = (None if length is None else int(length), width.name)
+        key = (None if length is None else int(length), width)
         if key not in self._profiles:
             self._profiles[key] = graph_profile(self, shapes, width)
         return self._profiles[key]

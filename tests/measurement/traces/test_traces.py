@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from paceline.analyse.trace_analysis import analyse_trace
 from paceline.errors import InputError, UnknownNameError
 from paceline.measurement.traces import ParsedTrace, read_trace, trace_format
 from paceline.step import Origin, Phase, Step, Task, breakdown, chrome_trace, schedule
+from paceline.step.exchanges import exchanges_by_group
 
 TRACES = Path(__file__).parents[2] / "fixtures" / "traces"
 
@@ -206,3 +208,70 @@ def test_unknown_files_and_formats_are_said_so(tmp_path: Path):
         read_trace([path], "kinetto")
     with pytest.raises(InputError, match="no trace file"):
         read_trace([])
+
+
+class TestKinetoWithGroupsOfRanks:
+    """Two ranks in each of two tensor-parallel groups, data parallel across them."""
+
+    TENSOR = {0: "[0, 1]", 1: "[0, 1]", 2: "[2, 3]", 3: "[2, 3]"}
+    DATA = {0: "[0, 2]", 1: "[1, 3]", 2: "[0, 2]", 3: "[1, 3]"}
+
+    @pytest.fixture
+    def files(self, tmp_path):
+        paths = []
+        for rank in range(4):
+            clock = 1_000_000.0 * rank
+            late = 2_000.0 if rank in (2, 3) else 0.0
+            events = [
+                self.event("user_annotation", "ProfilerStep#3", clock, 20_000, 1),
+                self.kernel("gemm", clock, 4_000 + late, 7),
+                self.message("mesh_tp", self.TENSOR[rank], clock + 4_000 + late, 1_000),
+                self.kernel("gemm_backward", clock + 5_000 + late, 4_000, 7),
+                self.message("mesh_dp", self.DATA[rank], clock + 9_000 + late, 4_000 - late),
+            ]
+            document = {
+                "schemaVersion": 1,
+                "deviceProperties": [],
+                "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 4},
+                "traceEvents": events,
+            }
+            path = tmp_path / f"rank{rank}.json"
+            path.write_text(json.dumps(document))
+            paths.append(path)
+        return paths
+
+    @staticmethod
+    def event(category, name, start, duration, thread, **arguments):
+        place = {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": thread}
+        return {**place, "ts": start, "dur": duration, "args": arguments}
+
+    def kernel(self, name, start, duration, stream, **arguments):
+        return self.event("kernel", name, start, duration, stream, stream=stream, **arguments)
+
+    def message(self, group, ranks, start, duration):
+        arguments = {
+            "Collective name": "allreduce",
+            "Process Group Description": group,
+            "Process Group Ranks": ranks,
+            "In msg nelems": 1000,
+            "dtype": "BFloat16",
+        }
+        name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
+        return self.kernel(name, start, duration, 20 if group == "mesh_tp" else 21, **arguments)
+
+    def test_messages_of_each_group_are_told_apart(self, files):
+        step = analyse_trace(files).typical
+        found = {one.group: one for one in exchanges_by_group(step)}
+        assert set(found) == {"mesh_tp", "mesh_dp"}
+        assert found["mesh_dp"].exposed_seconds == pytest.approx(3e-3)
+        assert found["mesh_tp"].size_bytes == 2000
+
+    def test_clocks_are_aligned_from_group_to_group(self, files):
+        step = analyse_trace(files).typical
+        ends = {
+            task.rank: start + task.seconds
+            for task, start in zip(step.tasks, step.starts, strict=True)
+            if task.resource == "network mesh_dp"
+        }
+        assert len(ends) == 4
+        assert max(ends.values()) - min(ends.values()) < 1e-6

@@ -9,13 +9,16 @@ from click.core import ParameterSource
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import places_given
 from paceline.cli.output import emit_json, json_option, show
-from paceline.cli.plan_options import place_options, workload_options
+from paceline.cli.plan_options import place_options, training_options, workload_options
 from paceline.cli.say import say
 from paceline.errors import InputError
 from paceline.places import parse_counts, place_words
+from paceline.units import parse_count, parse_seconds
 
 if TYPE_CHECKING:
     from paceline.predictor.prediction import Prediction
+    from paceline.predictor.search.limits import Limits
+    from paceline.predictor.training_run import TrainingRun
 
 EXAMPLE = """
 \b
@@ -23,6 +26,8 @@ Examples:
   paceline advise --model gpt3_175b --cluster dgx-a100 --nodes 64 --global-batch 1536
   paceline advise --model llama2_7b --seq 4096 --cluster dgx-h100 --nodes 1..8 \\
       --global-batch 256 --price 2.5
+  paceline advise --model llama2_7b --seq 4096 --cluster p5.48xlarge --nodes 2,4,8,16 \\
+      --global-batch 1024 --tokens 300B --deadline 30d
   paceline advise --model resnet50 --cluster hkbu-v100-pcie --nodes 8 --global-batch 1024
   paceline advise --per-layer --model alexnet --cluster hkbu-v100-pcie -j 8x1 --global-batch 256
 """
@@ -43,7 +48,9 @@ Examples:
 @click.option(
     "--top", type=click.IntRange(1, 50), default=5, show_default=True, help="Plans to show."
 )
-@click.option("--price", type=float, help="Price of a device and hour, in place of the cluster's.")
+@training_options
+@click.option("--budget", help="Most to pay for a whole training, as in 2M; needs a price.")
+@click.option("--deadline", help="Most time for a whole training, as in 30d.")
 @click.option(
     "--per-layer", is_flag=True, help="Data or model parallel for each layer of a CNN instead."
 )
@@ -54,7 +61,8 @@ def command(
     /,
     per_layer: bool,
     top: int,
-    price: float | None,
+    budget: str | None,
+    deadline: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -67,14 +75,19 @@ def command(
 
     --per-layer chooses data or model parallelism (by filter) for each layer of a network that
     is no transformer, with what changing over between them costs; memory is not checked.
+
+    --budget and --deadline ask which number of nodes trains --tokens or --epochs within them.
     """
-    from paceline.api.predictions import advise
+    from paceline.api.predictions import advise, advise_within
+    from paceline.api.training import asks_for_training, split_training_words
+    from paceline.predictor.search.limits import Limits
 
     began = time.monotonic()
     if ctx.get_parameter_source("precision") is ParameterSource.DEFAULT:
         options["precision"] = None
     places, nodes = options.pop("places"), options.pop("nodes")
     place = places_given(places, nodes)[0]
+    training, options = split_training_words(options)
     if per_layer:
         _per_layer({**options, **place}, nodes, as_json)
         return
@@ -82,7 +95,19 @@ def command(
     if counts is None and place:
         options["processes"], counts = place["processes"], [place["nodes"]]
     say("searching plans ...", err=True)
-    found = advise(nodes=counts, top=top, price=price, **options)
+    if budget is not None or deadline is not None:
+        most = None if budget is None else parse_count(budget)
+        runs = advise_within(
+            nodes=counts, budget=most, deadline=deadline, training=training, **options
+        )
+        _limited(runs, Limits(most, None if deadline is None else parse_seconds(deadline)), as_json)
+        return
+    if asks_for_training(training):
+        raise InputError(
+            "how long may the whole training take, or cost?",
+            "give --deadline 30d or --budget 2M, or ask 'paceline predict' about one plan",
+        )
+    found = advise(nodes=counts, top=top, price=training.get("price"), **options)
     seconds = time.monotonic() - began
     from paceline.report.tables.advice import advice_json, advice_parts, searched_words
 
@@ -92,6 +117,22 @@ def command(
     say(searched_words(found.search, found.advice, seconds))
     show(advice_parts(found.search, found.advice))
     next_line(same_job("predict", drop=("price",), **_plan_of(found.best[0])))
+
+
+def _limited(runs: "tuple[TrainingRun, ...]", limits: "Limits", as_json: bool) -> None:
+    """Numbers of nodes that meet limits, the best first."""
+    from paceline.report.tables.training import limits_words, training_json, training_parts
+
+    if as_json:
+        surely = [limits.are_met(run, surely=True) for run in runs]
+        fields = [
+            {**training_json(run), "surely": sure} for run, sure in zip(runs, surely, strict=True)
+        ]
+        emit_json("limited_advice", 1, {"within_limits": fields})
+        return
+    show(training_parts(runs))
+    say(limits_words(runs[0], limits))
+    next_line(same_job("predict", **_plan_of(runs[0].prediction)))
 
 
 def _plan_of(best: "Prediction") -> dict[str, Any]:
@@ -107,7 +148,7 @@ def _plan_of(best: "Prediction") -> dict[str, Any]:
         "recompute": str(plan.recompute),
         "sequence_parallel": plan.sequence_parallel,
     }
-    degrees = {name: getattr(plan, name) for name in ("tp", "pp", "interleave", "zero")}
+    degrees = {name: getattr(plan, name) for name in ("tp", "pp", "cp", "ep", "interleave", "zero")}
     return {**chosen, **degrees}
 
 

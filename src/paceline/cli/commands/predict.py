@@ -8,8 +8,10 @@ import click
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import out_option, places_given, store_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
-from paceline.cli.plan_options import job_options
+from paceline.cli.plan_options import job_options, training_options
 from paceline.cli.say import say
+from paceline.errors import InputError
+from paceline.units import parse_share
 
 if TYPE_CHECKING:
     from paceline.predictor.prediction import Prediction
@@ -25,6 +27,10 @@ Examples:
   paceline predict --model net.py:make_model --input 32x3x224x224 --device a100_sxm_80gb
   paceline predict --model vgg16 --batch 32 --cluster hkbu-v100-pcie -j 4x4 --explain
   paceline predict --trace googlenet_k80 --nodes 2,8 --link eth_10g --overlap merged
+  paceline predict --model llama3_70b --cluster p5.48xlarge -j 128x8 --tp 8 --pp 4 --zero 1 \\
+      --global-batch 1024 --micro-batch 1 --precision bf16 --framework megatron-lm --tokens 15T
+  paceline predict --model resnet50 --batch 64 --cluster hkbu-v100-pcie -j 8x4 \\
+      --target-efficiency 85%
 """
 
 
@@ -32,6 +38,8 @@ Examples:
 @job_options
 @out_option("--chrome-trace", "Write the step as JSON for ui.perfetto.dev.")
 @out_option("--timeline", "Write the step as SVG.")
+@training_options
+@click.option("--target-efficiency", help="Say which bandwidth an efficiency needs, as in 90%.")
 @click.option("--explain", "explained", is_flag=True, help="Say what each cause adds to the step.")
 @store_option
 @json_option
@@ -39,6 +47,7 @@ def command(
     chrome_trace: Path | None,
     timeline: Path | None,
     explained: bool,
+    target_efficiency: str | None,
     store_path: Path | None,
     as_json: bool,
     **options: Any,
@@ -49,10 +58,23 @@ def command(
     last. Without --cluster or --device the place is this machine: launches of the same job in
     the store are the evidence, else the machine's profile ('paceline probe', 'calibrate'). A
     trace without a cluster is replayed on nodes of the traced device joined by --link.
-    """
-    from paceline.api.predictions import predict
-    from paceline.report.tables.predictions import notes_of, prediction_parts
 
+    --tokens or --epochs give days, device-hours, price and energy of a whole training, with
+    failures and checkpoints. --target-efficiency says which bandwidth would be needed.
+    """
+    from paceline.api.predictions import bandwidth_for, predict
+    from paceline.api.training import asks_for_training, split_training_words, training_of
+    from paceline.report.tables.predictions import notes_of, prediction_parts
+    from paceline.report.tables.training import (
+        bandwidth_json,
+        bandwidth_words,
+        training_json,
+        training_parts,
+    )
+
+    training, options = split_training_words(options)
+    asks_training = asks_for_training(training)
+    target = None if target_efficiency is None else parse_share(target_efficiency)
     places = places_given(options.pop("places"), options.pop("nodes"))
     here = None
     if options["cluster"] or options["device"] or options["trace"] is not None:
@@ -64,6 +86,15 @@ def command(
 
         here = predict_here(places=asked, store=store_path, **named)
         predictions = [one.prediction for one in here.comparisons]
+    priced = training.get("price")
+    if priced is not None:
+        predictions = [one.with_price(priced) for one in predictions]
+    runs = [training_of(one, training) for one in predictions] if asks_training else []
+    needed = None
+    if target is not None:
+        if here is not None:
+            raise InputError("--target-efficiency is about a cluster", "name one with --cluster")
+        needed = bandwidth_for(target_efficiency=target, **{**options, **places[-1]})
     _write(predictions[-1], chrome_trace, timeline)
     if as_json:
         from paceline.predictor.prediction_json import prediction_json
@@ -73,6 +104,10 @@ def command(
             from paceline.analyse.comparison import comparisons_json
 
             fields["comparisons"] = comparisons_json(here.comparisons)
+        if runs:
+            fields["training"] = [training_json(run) for run in runs]
+        if target is not None and needed is not None:
+            fields["bandwidth"] = bandwidth_json(target, needed)
         emit_json("prediction", 2, fields)
         return
     alone = None if here is None else here.alone
@@ -82,6 +117,10 @@ def command(
         from paceline.report.tables.comparisons import comparison_table
 
         show([comparison_table(alone, here.comparisons), *notes_of(predictions)])
+    if runs:
+        show(training_parts(runs))
+    if target is not None and needed is not None:
+        say("\n".join(bandwidth_words(target, needed)))
     if explained:
         _explain(predictions[-1])
     for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):

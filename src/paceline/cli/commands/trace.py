@@ -74,7 +74,8 @@ def command(
     show(tables.trace_lines(found))
     repairs = tables.repairs_table(found)
     show([ranks_table(found.profile), *tables.messages_lines(found.profile)])
-    show([repairs] if repairs is not None else [])
+    groups = tables.groups_table(found)
+    show([table for table in (groups, repairs) if table is not None])
     if against:
         other = analyse_trace(against, program)
         changes = step_difference(other.typical, found.typical)

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +20,7 @@ from paceline.measurement.traces.kineto_events import (
 )
 from paceline.measurement.traces.spans import MOST_SPANS, Span, host_gaps, outermost
 from paceline.step import Phase
+from paceline.step.exchanges import group_name
 
 Started = TypeVar("Started", Interval, Span)
 
@@ -189,6 +190,7 @@ def _device_steps(
                 activity.start,
                 activity.end,
                 size_bytes=activity.size_bytes,
+                group=activity.group,
             )
         )
     steps: list[tuple[int, float, list[Span]]] = []
@@ -202,8 +204,8 @@ def _device_steps(
 
 
 def _device_place(activity: DeviceActivity, main_stream: str) -> tuple[Phase | None, str]:
-    if "nccl" in activity.name.lower():
-        return Phase.COMMUNICATE, "network"
+    if activity.is_message:
+        return Phase.COMMUNICATE, f"network {group_name(activity.group)}".strip()
     if activity.category == "gpu_memcpy":
         return Phase.COPY, "copy"
     if activity.stream == main_stream:
@@ -234,7 +236,7 @@ def _begun_in(items: Sequence[Started], start: float, end: float) -> Sequence[St
 def _numbered(messages: Sequence[Span]) -> list[Span]:
     """Messages in order, each called a bucket."""
     return [
-        Span(m.name[:200], m.phase, m.resource, m.start, m.end, f"bucket {number}", m.size_bytes)
+        replace(m, name=m.name[:200], layer=f"bucket {number}")
         for number, m in enumerate(sorted(messages, key=lambda span: span.start))
     ]
 
@@ -242,7 +244,7 @@ def _numbered(messages: Sequence[Span]) -> list[Span]:
 def _busiest_stream(device: Sequence[DeviceActivity]) -> str:
     seconds: dict[str, float] = {}
     for activity in device:
-        if activity.category == "kernel" and "nccl" not in activity.name.lower():
+        if activity.category == "kernel" and not activity.is_message:
             busy = seconds.get(activity.stream, 0.0)
             seconds[activity.stream] = busy + activity.end - activity.start
     return max(seconds, key=lambda stream: seconds[stream], default="")

@@ -1,6 +1,7 @@
 """Events of a PyTorch trace sorted into what the host did and what the device did."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from paceline.measurement.traces.events import ChromeEvent
@@ -12,6 +13,9 @@ MICROSECOND = 1e-6
 BACKWARD_PREFIX = "autograd::engine::evaluate_function"
 DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 
+LONGEST_NAME = 60
+LONGEST_RANKS = 2000
+_UNNAMED_GROUPS = frozenset({"", "undefined", "default_pg"})
 _STEP = re.compile(r"ProfilerStep#(\d+)")
 
 
@@ -51,7 +55,10 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class DeviceActivity:
-    """One kernel or copy on a GPU stream; ``correlation`` leads to the call that launched it."""
+    """One kernel or copy on a GPU stream; ``correlation`` leads to the call that launched it.
+
+    Messages have the ``group`` of ranks that exchanges them, where the trace names it.
+    """
 
     name: str
     category: str
@@ -60,6 +67,8 @@ class DeviceActivity:
     end: float
     correlation: int
     size_bytes: float
+    is_message: bool = False
+    group: str = ""
 
 
 def add_host_event(host: Host, event: ChromeEvent) -> None:
@@ -100,13 +109,25 @@ def device_activity(event: ChromeEvent) -> DeviceActivity:
     """One complete event of a GPU stream."""
     correlation = event.arguments.get("correlation", -1)
     start = event.start * MICROSECOND
-    size = message_bytes(event.arguments) if "nccl" in event.name.lower() else 0.0
+    is_message = "nccl" in event.name.lower()
+    collective = event.arguments.get("Collective name") if is_message else None
     return DeviceActivity(
-        event.name,
+        collective if isinstance(collective, str) and collective else event.name,
         event.category,
         str(event.arguments.get("stream", event.thread)),
         start,
         start + event.duration * MICROSECOND,
         correlation if isinstance(correlation, int) else -1,
-        size,
+        message_bytes(event.arguments) if is_message else 0.0,
+        is_message,
+        _group(event.arguments) if is_message else "",
     )
+
+
+def _group(arguments: Mapping[str, object]) -> str:
+    """Name and members of a group of ranks; empty for the group of all."""
+    name = arguments.get("Process Group Description")
+    if not isinstance(name, str) or name in _UNNAMED_GROUPS:
+        return ""
+    members = re.findall(r"\d{1,7}", str(arguments.get("Process Group Ranks", ""))[:LONGEST_RANKS])
+    return f"{' '.join(name.split())[:LONGEST_NAME]} {','.join(members)}".strip()

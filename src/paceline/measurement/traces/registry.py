@@ -8,6 +8,7 @@ from pathlib import Path
 from paceline.errors import InputError
 from paceline.measurement.readers.lines import read_chunks
 from paceline.measurement.readers.registry import read_log, sniff_log
+from paceline.measurement.traces.chakra import looks_like_chakra, read_chakra
 from paceline.measurement.traces.chrome_trace import read_chrome_trace
 from paceline.measurement.traces.cntk_profile import read_cntk_profile
 from paceline.measurement.traces.horovod_timeline import read_horovod_timeline
@@ -27,7 +28,9 @@ from paceline.step.layer_trace import LayerTrace
 
 HEAD_BYTES = 1 << 16
 
-_RANK_IN_NAME = re.compile(r"(?:rank|worker)[-_.]?(\d{1,6})|[._-](\d{1,6})(?:\.pt\.trace)?\.json")
+_RANK_IN_NAME = re.compile(
+    r"(?:rank|worker)[-_.]?(\d{1,6})|[._-](\d{1,6})(?:\.pt\.trace)?\.(?:json|et)"
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,12 @@ def _read_kineto_rank(path: Path, rank: int) -> ParsedTrace:
 
 
 FORMATS = (
+    TraceFormat(
+        "chakra",
+        "Chakra execution trace",
+        lambda _, path: path.suffix == ".et" and path.is_file() and looks_like_chakra(_start(path)),
+        read_chakra,
+    ),
     TraceFormat(
         "operations",
         "table of operations, one row each",
@@ -174,7 +183,7 @@ def _expanded(path: Path) -> list[Path]:
     if not path.is_dir() or (path / "traces.otf2").is_file():
         return [path]
     return sorted(
-        (file for file in path.iterdir() if file.suffix in (".txt", ".json", ".csv", ".gz")),
+        (file for file in path.iterdir() if file.suffix in (".txt", ".json", ".csv", ".gz", ".et")),
         key=lambda file: (_rank(file, 0), file.name),
     )
 
@@ -189,4 +198,8 @@ def _rank(path: Path, place: int) -> int:
 
 
 def _head(path: Path) -> str:
-    return next(read_chunks(path), b"")[:HEAD_BYTES].decode("utf-8", errors="replace")
+    return _start(path).decode("utf-8", errors="replace")
+
+
+def _start(path: Path) -> bytes:
+    return next(read_chunks(path), b"")[:HEAD_BYTES]

@@ -25,6 +25,7 @@ class Span:
     end: float
     layer: str = ""
     size_bytes: float = 0.0
+    group: str = ""
 
     @property
     def seconds(self) -> float:
@@ -138,6 +139,7 @@ def measured_step(
                     rank=rank,
                     layer=span.layer,
                     size_bytes=span.size_bytes,
+                    group=span.group,
                 )
             )
             starts.append(span.start - begin)

@@ -5,7 +5,6 @@ from paceline.predictor.collectives.fabric import Fabric, fabric_of
 from paceline.predictor.collectives.group import Group, Numbers
 from paceline.predictor.collectives.library import (
     Library,
-    default_library,
     library,
     library_names,
 )
@@ -25,7 +24,6 @@ __all__ = [
     "ParameterServerCost",
     "collective_cost",
     "cost_on_fabric",
-    "default_library",
     "fabric_of",
     "library",
     "library_names",

@@ -12,7 +12,6 @@ from typing import Any
 from paceline import units
 from paceline.constants import built_from_constants, numbers_of
 from paceline.errors import PacelineError
-from paceline.hardware import Device
 from paceline.located_toml import TomlTable, read_toml
 from paceline.naming import look_up
 from paceline.plugins import Plugin, PluginError, PluginKind, plugins
@@ -126,11 +125,6 @@ def library(name: str | Library) -> Library:
 def library_names() -> list[str]:
     """Every profile."""
     return list(libraries())
-
-
-def default_library(device: Device) -> Library:
-    """What frameworks use when nothing is said: NCCL between accelerators, else gloo."""
-    return library("gloo" if device.is_processor else "nccl")
 
 
 @built_from_constants

@@ -2,7 +2,7 @@
 
 An effect travels only where physics lets it: what a program lost on machines joined by PCIe says
 nothing of machines joined by NVLink, so effects of programs go with the family of the slowest link
-(``reach``); a machine's own effect goes with its device and link.
+(``reach``), and how much its workers vary with the link itself.
 """
 
 import math
@@ -17,13 +17,11 @@ COMPUTING = Quantity(
     0.0,
     0.3,
     (
-        Factor("kind+width", 0.15),
         Factor("base+kind", 0.1),
         Factor("tuning+kind", 0.2, expected=_TUNING),
         Factor("compiler+kind+width", 0.2, optional=True),
         Factor("model", 0.2),
         Factor("generation+kind+width", 0.1),
-        Factor("script", 0.15),
         Factor("work", 0.15),
         Factor("site", 0.1),
     ),
@@ -37,7 +35,7 @@ BANDWIDTH = Quantity(
     "bandwidth",
     0.0,
     0.2,
-    (Factor("reach", 0.2), Factor("link", 0.2), Factor("framework", 0.2), Factor("site+link", 0.2)),
+    (Factor("reach", 0.2), Factor("link", 0.2), Factor("framework", 0.2)),
 )
 """Speed of the exchange over the predicted one, as a logarithm."""
 
@@ -45,12 +43,7 @@ VARIATION = Quantity(
     "variation",
     math.log(0.01),
     1.0,
-    (
-        Factor("reach+kind", 0.5),
-        Factor("framework+width", 0.5),
-        Factor("script+reach", 0.7),
-        Factor("site", 0.4),
-    ),
+    (Factor("reach+kind", 0.5), Factor("script+link", 0.7)),
 )
 """Coefficient of variation of workers' times, as a logarithm."""
 

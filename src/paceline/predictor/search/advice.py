@@ -1,6 +1,5 @@
 """Advice: the best plans for a workload on a cluster, and why the others are not."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,12 +11,16 @@ from paceline.plan.plan import Plan
 from paceline.predictor.predict import predict
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.render import losses_seconds
-from paceline.predictor.search.layer_table import MODES
 from paceline.predictor.search.plans import Candidates, PlanSearch
+from paceline.predictor.search.ranking import are_alike, simplest_first
+from paceline.predictor.search.remedies import network_remedies
+from paceline.predictor.search.variations import varied_plans
 from paceline.units import format_bytes, format_seconds
 
 _FURTHER = 2
 """Plans beyond those asked for that the scheduler looks at, should the order change."""
+_SEEDS = 4
+"""Plans whose variations are looked at."""
 _NAMED_LOSSES = 2
 
 
@@ -41,58 +44,68 @@ class Infeasible:
 
 @dataclass(frozen=True)
 class Advice:
-    """What was tried and found. ``close`` plans differ by less than the prediction's interval."""
+    """What was tried and found, the plan to take first.
+
+    ``close`` plans differ by less than what can be told apart; of these the simplest comes first
+    and ``fastest`` is the number (from 0) of the quickest. ``remedies`` say what would remove what
+    the first loses to networks.
+    """
 
     tried: int
     fitting: int
     best: tuple[Ranked, ...]
     infeasible: tuple[Infeasible, ...]
     close: int
+    fastest: int
+    remedies: tuple[str, ...]
 
 
 def advise(search: PlanSearch, top: int = 5) -> Advice:
     """Search every plan and let the scheduler predict the ``top`` ones.
 
-    Plans are listed once for each layout of tp, pp and dp, with the micro-batch, chunks,
-    recomputation and sharding that are fastest there.
+    Plans are listed once for each layout of degrees, with the micro-batch, chunks, recomputation
+    and sharding that are simplest of those as fast as the fastest there.
     """
     found = search.run()
     available = search.cluster.device.known_memory_bytes
     fits = found.memory_bytes <= available
-    if not fits.any():
+    listed = _shortlist(search, found, fits, top + _FURTHER)
+    seeds = [found.plan(index, search.like) for index in listed[:_SEEDS]]
+    seeds += [found.plan(index, search.like) for index in found.best_by_layout(~fits, _SEEDS)]
+    varied = varied_plans(search, seeds, top)
+    if not listed and not varied:
         raise _nothing_fits(search, found, available)
-    predictions = sorted(
-        (_prediction(search, found, index) for index in _shortlist(found, fits, top + _FURTHER)),
-        key=_rank,
-    )
-    best = _distinct(predictions)[:top]
-    slowest_close = best[0].step_interval_seconds[1]
+    predictions = [predicted(search, found, index) for index in listed]
+    predictions += [prediction_of_plan(search, plan) for plan in varied]
+    best = _distinct(simplest_first(predictions))[:top]
+    fastest = min(range(len(best)), key=lambda number: best[number].step_seconds)
     return Advice(
-        tried=found.size,
-        fitting=int(fits.sum()),
+        tried=found.size + len(varied),
+        fitting=int(fits.sum()) + len(varied),
         best=tuple(Ranked(own, _why(own, best[0])) for own in best),
         infeasible=_infeasible(search, found, fits, best[0].step_seconds),
-        close=sum(own.step_seconds <= slowest_close for own in best),
+        close=sum(are_alike(own, best[fastest]) for own in best),
+        fastest=fastest,
+        remedies=network_remedies(search, best[0]),
     )
 
 
-def _shortlist(found: Candidates, fits: NDArray[np.bool_], most: int) -> list[int]:
-    """The best of each layout, and the best few whatever their layout."""
-    fitting = np.flatnonzero(fits)
-    few = min(_FURTHER, fitting.size)
-    overall = fitting[np.argpartition(found.seconds[fitting], few - 1)[:few]]
-    return list(dict.fromkeys([*found.best_by_layout(fits, most), *map(int, overall)]))
+def _shortlist(
+    search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], most: int
+) -> list[int]:
+    """The best of each layout, of those that shard least and those that keep tp in a node too."""
+    inside = fits & (found.tp <= search.cluster.devices_per_node)
+    kept = [fits, fits & (found.zero <= 1), inside & (found.zero <= 1), inside]
+    return list(dict.fromkeys(i for chosen in kept for i in found.best_by_layout(chosen, most)))
 
 
-def _rank(prediction: Prediction) -> tuple[float, ...]:
-    """By time; of plans within 0.01 % the one that does less comes first."""
-    plan = prediction.plan
-    effort = (MODES.index(plan.recompute), plan.zero, plan.interleave)
-    return (round(math.log(prediction.step_seconds), 4), *effort)
+def predicted(search: PlanSearch, found: Candidates, index: int) -> Prediction:
+    """A plan of a search as the scheduler predicts it."""
+    return prediction_of_plan(search, found.plan(index, search.like))
 
 
-def _prediction(search: PlanSearch, found: Candidates, index: int) -> Prediction:
-    plan = found.plan(index, search.like)
+def prediction_of_plan(search: PlanSearch, plan: Plan) -> Prediction:
+    """A plan for the job of a search as the scheduler predicts it."""
     workload = search.workload.with_batch(search.global_batch // plan.dp)
     cluster = search.cluster.with_devices(plan.devices)
     return predict(workload, cluster, plan, efficiency=search.efficiency)
@@ -100,9 +113,10 @@ def _prediction(search: PlanSearch, found: Candidates, index: int) -> Prediction
 
 def _distinct(predictions: Sequence[Prediction]) -> list[Prediction]:
     """The first prediction of each layout."""
-    seen: dict[tuple[int, int, int], Prediction] = {}
+    seen: dict[tuple[int, ...], Prediction] = {}
     for own in predictions:
-        seen.setdefault((own.plan.tp, own.plan.pp, own.plan.dp), own)
+        plan = own.plan
+        seen.setdefault((plan.tp, plan.pp, plan.dp, plan.cp, plan.ep), own)
     return list(seen.values())
 
 
@@ -120,6 +134,9 @@ def _why(own: Prediction, best: Prediction) -> str:
         for name, seconds in _largest(more)
         if seconds >= 0.002 * best.step_seconds
     ]
+    if own.step_seconds < best.step_seconds:
+        gain = 1.0 - own.step_seconds / best.step_seconds
+        return f"faster by {gain:.1%}, which only a measurement can show"
     return ", ".join(words) or "as fast within 0.2 %"
 
 
@@ -132,7 +149,7 @@ def _infeasible(
 ) -> tuple[Infeasible, ...]:
     """The fastest plans that do not fit, if they are predicted to beat the best that does."""
     indices = found.best_by_layout(~fits, _FURTHER)
-    predicted = [(index, _prediction(search, found, index).step_seconds) for index in indices]
+    steps = [(index, predicted(search, found, index).step_seconds) for index in indices]
     return tuple(
         Infeasible(
             found.plan(index, search.like),
@@ -140,7 +157,7 @@ def _infeasible(
             float(found.memory_bytes[index]),
             _remedy(search, found, fits, index),
         )
-        for index, seconds in predicted
+        for index, seconds in steps
         if seconds < best_seconds
     )
 
@@ -153,7 +170,7 @@ def _remedy(search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], inde
         return f"needs {format_bytes(float(missing))} more per device; take larger tp or pp"
     nearest = int(same[found.seconds[same].argmin()])
     changes = plan_changes(found.plan(index, search.like), found.plan(nearest, search.like))
-    seconds = _prediction(search, found, nearest).step_seconds
+    seconds = predicted(search, found, nearest).step_seconds
     return f"fits with {changes}: {format_seconds(seconds)}"
 
 

@@ -1,7 +1,7 @@
 """Layers of a network divided by one tensor-parallel degree, for many micro-batches at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from paceline.plan.activations import (
     loss_working_bytes,
     working_bytes,
 )
+from paceline.plan.alike import Alike
 from paceline.plan.plan import Recompute
 from paceline.plan.sharding import ShardedLayer, ShardMessage
 from paceline.predictor.collectives import collective_cost
@@ -50,31 +51,6 @@ class Sums:
     weight_bytes: float
 
 
-@dataclass(frozen=True)
-class Alike:
-    """Which layers cost the same: the number of each layer's kind, the first of each kind."""
-
-    place: NDArray[np.intp]
-    first: tuple[int, ...]
-
-
-def alike_layers(replica: Replica, sequence_parallel: bool) -> Alike:
-    """Layers that are alike when divided are so whatever the degree."""
-    parts = replica.sharding.layers(2, 1, sequence_parallel)
-    kept = _kept(replica, parts, 2, sequence_parallel)
-    known: dict[object, int] = {}
-    place = np.empty(len(parts), dtype=np.intp)
-    first: list[int] = []
-    for index, part in enumerate(parts):
-        unnamed = replace(part, profile=replace(part.profile, name=""))
-        again = tuple((own.sizes[index], own.again[index]) for own in kept)
-        number = known.setdefault((unnamed, again), len(first))
-        if number == len(first):
-            first.append(index)
-        place[index] = number
-    return Alike(place, tuple(first))
-
-
 class LayerTable:
     """Times and sizes of every layer; layers that are alike are computed once.
 
@@ -85,7 +61,7 @@ class LayerTable:
     def __init__(
         self,
         replica: Replica,
-        alike: "Alike",
+        alike: Alike,
         tp: int,
         sequence_parallel: bool,
         micro_batches: Array,
@@ -97,7 +73,6 @@ class LayerTable:
         self.place, self._first = alike.place, alike.first
         kinds = replica.sharding.layers(tp, 1, sequence_parallel, self._first)
         self.parts = tuple(kinds[number] for number in self.place)
-        self._kept = _kept(replica, self.parts, tp, sequence_parallel)
         self._known: dict[bytes, Sums] = {}
         self._evaluate(kinds)
 
@@ -175,12 +150,13 @@ class LayerTable:
         self._forward, backward = seconds[FORWARD], seconds[BACKWARD]
         self._forward_exchange = self._exchanges([part.tensor_forward for part in kinds])
         self._backward_exchange = self._exchanges([part.tensor_backward for part in kinds])
-        again = np.array([[kept.again[i] for kept in self._kept] for i in self._first], dtype=float)
+        modes = self._kept(kinds)
+        again = np.array([kept.again for kept in modes], dtype=float).T
         forward_again = (self._forward + self._forward_exchange)[:, :, None] * again[:, None, :]
         self.backward_by_layer = backward[:, :, None] + forward_again
         self._kept_bytes = np.array(
-            [[_at(kept.sizes[i], self.micro_batches) for kept in self._kept] for i in self._first]
-        ).swapaxes(1, 2)
+            [[_at(size, self.micro_batches) for size in kept.sizes] for kept in modes]
+        ).transpose(1, 2, 0)
         width = self.replica.precision.operand_bytes
         self._parameters = np.array([float(part.profile.parameters) for part in kinds])
         self._trainable_parameters = np.array(
@@ -213,6 +189,13 @@ class LayerTable:
             framework.dispatch_seconds,
         )
 
+    def _kept(self, kinds: Sequence[ShardedLayer]) -> list[KeptActivations]:
+        """What each kind keeps and whether it is computed again, by recomputation."""
+        sharding, tokens = self.replica.sharding, self.sequence_parallel
+        return [
+            kept_activations(sharding, kinds, mode, self.tp, tokens, self._first) for mode in MODES
+        ]
+
     def _exchanges(self, messages: Sequence[Sequence[ShardMessage]]) -> Array:
         """Seconds of each kind's messages among tensor-parallel devices, by micro-batch."""
         result = np.zeros((len(messages), self.micro_batches.size))
@@ -230,12 +213,3 @@ class LayerTable:
 
 def _at(size: Affine, micro_batches: Array) -> Array:
     return np.broadcast_to(np.asarray(size.at(micro_batches), dtype=float), micro_batches.shape)
-
-
-def _kept(
-    replica: Replica, parts: Sequence[ShardedLayer], tp: int, sequence_parallel: bool
-) -> list[KeptActivations]:
-    """What is kept and computed again, by recomputation."""
-    return [
-        kept_activations(replica.sharding, parts, mode, tp, sequence_parallel) for mode in MODES
-    ]

@@ -1,6 +1,6 @@
 """Searching every plan: step time and memory of all of them, the best that fit."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster
+from paceline.plan.alike import alike_layers
 from paceline.plan.blocks import Block, blocks, part_of
 from paceline.plan.compression import NO_COMPRESSION
 from paceline.plan.plan import PipelineSchedule, Plan
@@ -17,7 +18,7 @@ from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
-from paceline.predictor.search.layer_table import MODES, Alike, Array, LayerTable, alike_layers
+from paceline.predictor.search.layer_table import MODES, Array, LayerTable
 from paceline.predictor.search.memory import memory_bytes
 from paceline.predictor.search.setting import Setting
 from paceline.predictor.search.space import ZERO_STAGES, Degrees, Space, device_counts
@@ -42,15 +43,34 @@ class Candidates:
         return int(self.seconds.size)
 
     @cached_property
+    def devices(self) -> NDArray[np.int64]:
+        """Devices that each plan uses."""
+        return self._by_degrees(lambda degrees: degrees.devices)
+
+    @cached_property
+    def tp(self) -> NDArray[np.int64]:
+        """Tensor-parallel degree of each plan."""
+        return self._by_degrees(lambda degrees: np.full_like(degrees.pp, degrees.tp))
+
+    @property
+    def zero(self) -> NDArray[np.int32]:
+        """Shard stage of each plan."""
+        return self.place % len(ZERO_STAGES)
+
+    @cached_property
     def layout(self) -> NDArray[np.int64]:
         """A number for each plan that those with the same tp, pp and dp share."""
+        return self._by_degrees(
+            lambda degrees: (np.int64(degrees.tp) << 40) + (degrees.pp << 20) + degrees.dp
+        )
+
+    def _by_degrees(self, of: Callable[[Degrees], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """What holds for combinations of degrees, for each plan."""
         result = np.empty(self.size, dtype=np.int64)
         for number, (degrees, _, micro_batches) in enumerate(self.settings):
             own = self.setting == number
             inner = micro_batches.size * len(MODES) * len(ZERO_STAGES)
-            combination = self.place[own] // inner
-            pp, dp = degrees.pp[combination], degrees.dp[combination]
-            result[own] = (np.int64(degrees.tp) << 40) + (pp << 20) + dp
+            result[own] = of(degrees)[self.place[own] // inner]
         return result
 
     def best_by_layout(self, chosen: NDArray[np.bool_], most: int) -> list[int]:
@@ -142,7 +162,7 @@ class PlanSearch:
         for degrees in self.space.degrees():
             micro_batches = self.space.micro_batches(degrees)
             for sequence_parallel in self.space.sequence_parallel(degrees.tp):
-                alike = self._alike[sequence_parallel]
+                alike = alike_layers(self._replica.sharding, sequence_parallel)
                 yield (
                     degrees,
                     LayerTable(self._replica, alike, degrees.tp, sequence_parallel, micro_batches),
@@ -161,11 +181,6 @@ class PlanSearch:
         plan = replace(self.like, dp=1, tp=1, pp=1, interleave=1, micro_batch=None)
         profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
         return Replica(self.workload, self.cluster, plan, profile, self.efficiency)
-
-    @cached_property
-    def _alike(self) -> dict[bool, Alike]:
-        """Kinds of layer, without and with tokens divided."""
-        return {division: alike_layers(self._replica, division) for division in (False, True)}
 
     @cached_property
     def _case(self) -> PreparedStep:

@@ -27,6 +27,7 @@ def advice_parts(search: PlanSearch, advice: Advice) -> list[str | Table]:
         "Why not better: what the first loses, what the others lose more",
         *(f"  {number}  {own.why}" for number, own in enumerate(advice.best, 1)),
         *too_large,
+        *advice.remedies,
         closing_line(advice),
     ]
 
@@ -36,6 +37,9 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
     priced = search.cluster.price_per_device_hour is not None
     slowest = max(own.prediction.step_seconds for own in advice.best)
     scale, unit = seconds_unit(slowest)
+    plans = [own.prediction.plan for own in advice.best]
+    degrees = ["tp", "pp", "dp"]
+    degrees += [name for name in ("cp", "ep") if any(getattr(p, name) > 1 for p in plans)]
     rows = []
     for number, own in enumerate(advice.best, 1):
         p, plan = own.prediction, own.prediction.plan
@@ -43,7 +47,7 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
         rows.append(
             (
                 float(number),
-                *(float(degree) for degree in (plan.tp, plan.pp, plan.dp)),
+                *(float(getattr(plan, name)) for name in degrees),
                 float(plan.interleave),
                 float(plan.micro_batch or 1),
                 _kept_words(plan),
@@ -56,7 +60,7 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
     return Table(
         columns=(
             Column("#", decimals=0),
-            *(Column(name, decimals=0) for name in ("tp", "pp", "dp", "chunks", "micro")),
+            *(Column(name, decimals=0) for name in (*degrees, "chunks", "micro")),
             Column("recompute"),
             Column("zero", decimals=0),
             Column("step", unit, scale=scale),
@@ -67,7 +71,7 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
         title=f"{search.workload.graph.name}, global batch {search.global_batch}, "
         f"{search.workload.precision} on {search.cluster.name}, "
         f"{advice.best[0].prediction.framework}",
-        note="Steps with 90 % intervals. Each layout of tp, pp and dp once, with the fastest rest. "
+        note="Steps with 90 % intervals. Each layout of degrees once. "
         "chunks: pipeline chunks per stage; +sp: sequence parallel.",
     )
 
@@ -92,9 +96,13 @@ def infeasible_table(advice: Advice) -> Table:
 
 def closing_line(advice: Advice) -> str:
     """Whether the best plan is known, or must be measured."""
-    if advice.close > 1:
-        return f"Top {advice.close} differ by less than the interval: measure them."
-    return "The best plan is ahead of the others by more than the interval."
+    if advice.close == 1:
+        return "The best plan is ahead of the others by more than what can be told apart."
+    line = f"{advice.close} plans are as fast as far as can be told: the simplest comes first"
+    if advice.fastest == 0:
+        return f"{line}, measure them."
+    first, fastest = (advice.best[place].prediction.step_seconds for place in (0, advice.fastest))
+    return f"{line}, number {advice.fastest + 1} may be {1 - fastest / first:.1%} faster: measure."
 
 
 def advice_json(search: PlanSearch, advice: Advice, seconds: float) -> dict[str, Any]:
@@ -108,6 +116,8 @@ def advice_json(search: PlanSearch, advice: Advice, seconds: float) -> dict[str,
         "plans_fitting": advice.fitting,
         "search_seconds": seconds,
         "within_interval_of_best": advice.close,
+        "fastest": advice.fastest,
+        "remedies": list(advice.remedies),
         "best": [
             {**prediction_json(own.prediction), "why_not_better": own.why} for own in advice.best
         ],

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from paceline.analyse.diagnosis import WORTH_A_WORD, Diagnosis
+from paceline.analyse.diagnosis import Diagnosis, least_share_saved
 from paceline.analyse.explain import Explanation
 from paceline.analyse.waterfall import Waterfall
 from paceline.report.table import Column, Table
@@ -34,7 +34,7 @@ def finding_lines(explanation: Explanation, width: int = MOST_COLUMNS) -> list[s
             lines += [f"{head}{first}", *(" " * len(head) + line for line in rest)]
     if not lines and explanation.profile is not None:
         lines.append(
-            f"Nothing to gain above {WORTH_A_WORD:.0%}: no remedy that is known saves more."
+            f"Nothing to gain above {least_share_saved():.0%}: no remedy that is known saves more."
         )
     return lines
 
@@ -57,7 +57,7 @@ def findings_table(explanation: Explanation) -> Table | None:
         ),
         title="What to do",
         note="Per step. What a remedy saves is computed from the measured step; "
-        f"nothing is told that saves less than {WORTH_A_WORD:.0%} of it.",
+        f"nothing is told that saves less than {least_share_saved():.0%} of it.",
     )
 
 

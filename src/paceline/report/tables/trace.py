@@ -1,11 +1,13 @@
 """A trace as lines, tables and JSON."""
 
+from dataclasses import asdict
 from typing import Any
 
 from paceline.analyse.repairs import Repair
 from paceline.analyse.trace_analysis import TraceAnalysis
 from paceline.report.table import Column, Table
 from paceline.step import StepProfile
+from paceline.step.exchanges import exchanges_by_group
 from paceline.units import format_bandwidth, format_bytes, format_seconds
 
 SHOWN_REPAIRS = 4
@@ -85,6 +87,28 @@ def messages_lines(profile: StepProfile) -> list[str]:
     ]
 
 
+def groups_table(found: TraceAnalysis) -> Table | None:
+    """Messages of the typical step by the group that exchanges them; None where none is named."""
+    rows = exchanges_by_group(found.typical)
+    if not rows:
+        return None
+    return Table(
+        (
+            Column("group"),
+            Column("messages", decimals=0),
+            Column("size", "MB", scale=1e-6, decimals=1),
+            Column("under way", "ms", scale=1e3, decimals=1),
+            Column("exposed", "ms", scale=1e3, decimals=1),
+        ),
+        tuple(
+            (one.group, one.messages, one.size_bytes, one.busy_seconds, one.exposed_seconds)
+            for one in rows
+        ),
+        title="Messages by group of ranks",
+        note="Mean over the ranks of the typical step; exposed: while the rank computes nothing.",
+    )
+
+
 def trace_json(found: TraceAnalysis) -> dict[str, Any]:
     """The same facts for programs."""
     trace, repairs, profile = found.trace, found.repairs, found.profile
@@ -105,6 +129,7 @@ def trace_json(found: TraceAnalysis) -> dict[str, Any]:
         "cause": None if cause is None else cause.what,
         "repairs": [_repair_json(one) for one in repairs.repairs],
         "messages": [{"size_bytes": m.size_bytes, "seconds": m.seconds} for m in profile.messages],
+        "groups": [asdict(one) for one in exchanges_by_group(found.typical)],
         "ranks_phases": [
             {
                 "rank": rank.rank,

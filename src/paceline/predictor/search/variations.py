@@ -1,0 +1,94 @@
+"""Plans that the arrays do not hold: context and expert parallelism, stages of unequal size."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from paceline.errors import PacelineError
+from paceline.plan.blocks import blocks
+from paceline.plan.plan import Plan, Recompute
+from paceline.plan.tensor_parallel import is_transformer
+from paceline.predictor.plan_memory import plan_memory
+from paceline.predictor.predict import prepare
+from paceline.predictor.search.plans import PlanSearch
+from paceline.workload.ops import MixtureOfExperts
+
+_DEGREES = (2, 4, 8, 16)
+_LONG_SAMPLES = 16_384
+"""Tokens of a sample from which on its tokens may be shared out among devices."""
+_MOST_STAGES = 64
+
+
+def varied_plans(search: PlanSearch, plans: Sequence[Plan], most: int) -> list[Plan]:
+    """The fastest variations that fit: of ``plans``, and with stages of unequal size."""
+    timed: list[tuple[float, Plan]] = []
+    for plan in dict.fromkeys([*_shared_out(search, plans), *_uneven(search)]):
+        try:
+            seconds = _seconds_if_fits(search, plan)
+        except PacelineError:
+            continue
+        if seconds is not None:
+            timed.append((seconds, plan))
+    return [plan for _, plan in sorted(timed, key=lambda pair: pair[0])[:most]]
+
+
+def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
+    """Replicas that share out the tokens of a sample, or experts."""
+    sequence = search.workload.sequence or 0
+    experts = max(
+        (node.op.experts for node in search.workload.graph.nodes if _has_experts(node.op)),
+        default=1,
+    )
+    for plan in plans:
+        for degree in _DEGREES:
+            if sequence >= _LONG_SAMPLES and plan.dp % degree == 0:
+                shared = replace(plan, cp=degree, dp=plan.dp // degree)
+                for zero in sorted({plan.zero, 1}):
+                    for recompute in Recompute:
+                        yield replace(shared, zero=zero, recompute=recompute, micro_batch=1)
+            if degree <= experts and plan.shard_degree % degree == 0 and experts % degree == 0:
+                for zero in sorted({plan.zero, 1}):
+                    yield replace(plan, ep=degree, zero=zero)
+
+
+def _has_experts(op: object) -> bool:
+    return isinstance(op, MixtureOfExperts)
+
+
+def _uneven(search: PlanSearch) -> Iterator[Plan]:
+    """Pipelines whose stages do not all have the same number of blocks."""
+    graph, devices, node = (
+        search.workload.graph,
+        search.cluster.devices,
+        (search.cluster.devices_per_node),
+    )
+    count = len(blocks(graph))
+    if not is_transformer(graph) or (search.nodes and len(search.nodes) > 1):
+        return
+    for tp in sorted({node, max(1, node // 2)}):
+        for pp in (*_DEGREES, 32, 64):
+            if count % pp == 0 or pp > min(count, _MOST_STAGES) or devices % (tp * pp):
+                continue
+            dp = devices // (tp * pp)
+            if search.global_batch % dp:
+                continue
+            for recompute in Recompute:
+                yield replace(
+                    search.like,
+                    tp=tp,
+                    pp=pp,
+                    dp=dp,
+                    micro_batch=1,
+                    zero=1 if dp > 1 else 0,
+                    recompute=recompute,
+                    sequence_parallel=tp > 1,
+                )
+
+
+def _seconds_if_fits(search: PlanSearch, plan: Plan) -> float | None:
+    """Seconds per step, without an interval; None if memory has no room."""
+    workload = search.workload.with_batch(search.global_batch // plan.dp)
+    cluster = search.cluster.with_devices(plan.devices)
+    prepared = prepare(workload, cluster, plan, efficiency=search.efficiency)
+    memory = plan_memory(prepared.replica, prepared.chunks, prepared.synchronisation)
+    fits = float(memory.total_bytes) <= cluster.device.known_memory_bytes
+    return prepared.seconds() if fits else None

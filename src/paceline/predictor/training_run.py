@@ -1,0 +1,248 @@
+"""A whole training: how long so many tokens or epochs take, what they cost, with intervals."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from paceline.constants import number
+from paceline.errors import InputError
+from paceline.plan.memory import optimiser_bytes_per_parameter
+from paceline.predictor.goodput import Interruptions
+from paceline.predictor.uncertainty import NORMAL_QUANTILE
+from paceline.units import format_seconds
+from paceline.workload.precision import precision
+
+if TYPE_CHECKING:
+    from paceline.predictor.prediction import Prediction
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+IMAGENET_SAMPLES = 1_281_167
+"""Training images of ImageNet-1k (ILSVRC 2012)."""
+_IMAGENET_CLASSES = 1000
+_LEAST_GOODPUT = 0.01
+"""Share of the time that trains, below which no job gets anywhere."""
+
+
+@dataclass(frozen=True)
+class RangedValue:
+    """A number with its 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def times(self, factor: float) -> "RangedValue":
+        """In another unit, or of so many."""
+        return RangedValue(factor * self.value, factor * self.low, factor * self.high)
+
+
+@dataclass(frozen=True)
+class RunConditions:
+    """What is known of running the job; None is assumed, and said.
+
+    Seconds: ``device_time_between_failures`` of one device, ``checkpoint`` (training stands
+    still), ``restart``, ``checkpoint_every`` (else the best interval). ``price`` is per device
+    and hour. ``without_failures`` leaves all of that out.
+    """
+
+    device_time_between_failures: float | None = None
+    checkpoint: float | None = None
+    restart: float | None = None
+    checkpoint_every: float | None = None
+    price: float | None = None
+    without_failures: bool = False
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """``samples`` samples trained by predicted steps, stops and checkpoints included."""
+
+    prediction: "Prediction"
+    samples: float
+    conditions: RunConditions = RunConditions()
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.samples) and self.samples > 0):
+            raise InputError(f"{self.samples:g} samples to train on", "give a number above zero")
+        every = self.conditions.checkpoint_every
+        if every is not None and not (math.isfinite(every) and every > 0):
+            raise InputError(f"a checkpoint after every {every:g} s", "give a time above zero")
+        if self.goodput.value < _LEAST_GOODPUT:
+            raise InputError(
+                "such a job fails before it gets anywhere",
+                "give a longer --mtbf, or a shorter --restart-time or --checkpoint-time",
+            )
+
+    @property
+    def steps(self) -> int:
+        """Steps, the last one perhaps not full."""
+        return math.ceil(self.samples / self.prediction.samples_per_step)
+
+    @property
+    def tokens(self) -> float | None:
+        """Tokens, where samples are sequences."""
+        sequence = self.prediction.workload.sequence
+        return None if sequence is None else self.samples * sequence
+
+    @cached_property
+    def checkpoint_bytes(self) -> float:
+        """Weights and what the optimiser keeps, once for all replicas."""
+        workload = self.prediction.workload
+        numbers = precision(workload.precision)
+        state = optimiser_bytes_per_parameter(workload.optimiser, numbers)
+        held, trained = workload.profile.parameters, workload.profile.trainable_parameters
+        return float(held * numbers.weight_bytes + trained * state)
+
+    @cached_property
+    def interruptions(self) -> Interruptions:
+        """How often the job stops, and what it costs: as stated, else as assumed."""
+        given, nodes = self.conditions, self.prediction.cluster.nodes
+        alone = given.device_time_between_failures
+        between = number("operation.failures.device_time") if alone is None else alone
+        rate = nodes * number("operation.checkpoint.bandwidth_of_a_node")
+        written = number("operation.checkpoint.least") + self.checkpoint_bytes / rate
+        return Interruptions(
+            between / self.prediction.devices,
+            written if given.checkpoint is None else given.checkpoint,
+            number("operation.failures.restart") if given.restart is None else given.restart,
+        )
+
+    @cached_property
+    def goodput(self) -> RangedValue:
+        """Share of the time that trains."""
+        if self.conditions.without_failures:
+            return RangedValue(1.0, 1.0, 1.0)
+        assumed = self.conditions.device_time_between_failures is None
+        spread = number("operation.failures.spread") if assumed else 0.0
+        every = self.conditions.checkpoint_every or self.interruptions.best_interval
+        found = [
+            Interruptions(
+                self.interruptions.between_failures * math.exp(shift * spread),
+                self.interruptions.checkpoint,
+                self.interruptions.restart,
+            ).goodput(every)
+            for shift in (0.0, -NORMAL_QUANTILE, NORMAL_QUANTILE)
+        ]
+        return RangedValue(*found)
+
+    @property
+    def checkpoint_every_seconds(self) -> float | None:
+        """Training between two checkpoints: as stated, else the best; None without failures."""
+        if self.conditions.without_failures:
+            return None
+        return self.conditions.checkpoint_every or self.interruptions.best_interval
+
+    @cached_property
+    def seconds(self) -> RangedValue:
+        """From the first step to the last; steps and goodput are independent."""
+        found = self.prediction
+        value = self.steps * found.step_seconds / self.goodput.value
+        shortest, longest = found.step_interval_seconds
+        better = math.log(self.goodput.high / self.goodput.value)
+        worse = math.log(self.goodput.value / max(self.goodput.low, 1e-9))
+        return RangedValue(
+            value,
+            value / math.exp(math.hypot(math.log(found.step_seconds / shortest), better)),
+            value * math.exp(math.hypot(math.log(longest / found.step_seconds), worse)),
+        )
+
+    @property
+    def failures(self) -> float:
+        """Failures to expect."""
+        if self.conditions.without_failures:
+            return 0.0
+        return self.seconds.value / self.interruptions.between_failures
+
+    @property
+    def device_hours(self) -> RangedValue:
+        """Hours of all devices together."""
+        return self.seconds.times(self.prediction.devices / HOUR)
+
+    @property
+    def price(self) -> RangedValue | None:
+        """What it costs, in the currency of the price per device and hour; None without one."""
+        rate = self.conditions.price
+        rate = self.prediction.cluster.price_per_device_hour if rate is None else rate
+        return None if rate is None else self.device_hours.times(rate)
+
+    @property
+    def energy_joules(self) -> RangedValue | None:
+        """Of devices at their rated power and what runs beside them; None if it is not known."""
+        power = self.prediction.cluster.device.power_watts
+        if power is None:
+            return None
+        watts = power * number("operation.power.beside_devices")
+        used, spread = self.device_hours.times(watts * HOUR), number("operation.power.spread")
+        wide = NORMAL_QUANTILE * spread
+        return RangedValue(
+            used.value,
+            used.value / math.exp(math.hypot(math.log(used.value / used.low), wide)),
+            used.value * math.exp(math.hypot(math.log(used.high / used.value), wide)),
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed."""
+        given, found = self.conditions, []
+        if given.without_failures:
+            found.append("failures and checkpoints are not counted")
+        else:
+            stops = self.interruptions
+            hours = stops.between_failures * self.prediction.devices / HOUR
+            assumed = (
+                (
+                    given.device_time_between_failures,
+                    f"one failure in {hours:,.0f} device-hours (--mtbf)",
+                ),
+                (
+                    given.checkpoint,
+                    f"{format_seconds(stops.checkpoint)} for a checkpoint (--checkpoint-time)",
+                ),
+                (
+                    given.restart,
+                    f"{format_seconds(stops.restart)} for a restart (--restart-time)",
+                ),
+            )
+            missing = [words for stated, words in assumed if stated is None]
+            if missing:
+                found.append(f"assumed: {', '.join(missing)}")
+        if self.price is None:
+            found.append("no price is known here: --price states one per device and hour")
+        return tuple(found)
+
+
+def samples_of(
+    prediction: "Prediction",
+    tokens: float | None,
+    epochs: float | None,
+    samples_per_epoch: float | None,
+) -> float:
+    """Samples that so many tokens, or epochs of so many samples, are."""
+    if (tokens is None) == (epochs is None):
+        raise InputError("how much is trained?", "give tokens or epochs, one of them")
+    if tokens is not None:
+        sequence = prediction.workload.sequence
+        if sequence is None:
+            raise InputError(
+                f"samples of {prediction.workload.graph.name} are no sequences of tokens",
+                "give --epochs and --samples-per-epoch",
+            )
+        return tokens / sequence
+    assert epochs is not None
+    if samples_per_epoch is None:
+        if not _is_imagenet(prediction):
+            raise InputError(
+                "how many samples has an epoch?", "give --samples-per-epoch, as in 1.28M"
+            )
+        samples_per_epoch = float(IMAGENET_SAMPLES)
+    return epochs * samples_per_epoch
+
+
+def _is_imagenet(prediction: "Prediction") -> bool:
+    """Whether a network tells images into a thousand classes."""
+    specs = prediction.workload.graph.inputs.values()
+    return any(spec.limit == _IMAGENET_CLASSES for spec in specs) and any(
+        spec.dtype == "float" and len(spec.shape) == 3 for spec in specs
+    )
