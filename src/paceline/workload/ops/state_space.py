@@ -15,6 +15,11 @@ from paceline.workload.ops.sizes import (
 )
 from paceline.workload.ops.work import Kept, Traffic, Work
 
+# FLOP for each number of the state and token (decay, input, sum, product) over the two of the
+# product that is counted; backward computes the states again.
+_SCAN_EXECUTED = 4.5
+_SCAN_EXECUTED_BACKWARD = 1.5 * _SCAN_EXECUTED
+
 
 @operation("causal_conv")
 class CausalConvolution(Op):
@@ -81,10 +86,10 @@ class SelectiveScan(Op):
         weights = count_parameters(self.parameters(inputs))
         moved = _read(inputs) + elements(inputs[0])
         return Work(
-            forward=(Gemm(width, 1, state, tokens, "count"),),
+            forward=(Gemm(width, 1, state, tokens, "count", executed=_SCAN_EXECUTED),),
             input_gradient=(
-                Gemm(width, state, 1, tokens, "count"),
-                Gemm(state, 1, width, tokens, "count"),
+                Gemm(width, state, 1, tokens, "count", executed=_SCAN_EXECUTED_BACKWARD),
+                Gemm(state, 1, width, tokens, "count", executed=_SCAN_EXECUTED_BACKWARD),
             ),
             forward_traffic=Traffic(moved, weights),
             backward_traffic=Traffic(2 * moved, weights, weights),
