@@ -137,6 +137,17 @@ def olmo2(config: Config) -> TransformerShape:
     return llama(config).replaced(norm_at="after", norm_of_heads="whole")
 
 
+def olmo3(config: Config) -> TransformerShape:
+    """OLMo 3: a window in all layers but every fourth."""
+    return windowed(config, olmo2(config), _but_every(config, 4))
+
+
+def seed_oss(config: Config) -> TransformerShape:
+    """Seed-OSS."""
+    out_bias = config.flag("attention_out_bias", False)
+    return llama(config).replaced(query_bias=config.flag("attention_bias", True), out_bias=out_bias)
+
+
 def starcoder2(config: Config) -> TransformerShape:
     """StarCoder 2: biases and layer norms, no gate."""
     bias = config.flag("use_bias", True)

@@ -92,6 +92,11 @@ def glm4_moe(config: Config) -> TransformerShape:
     return _behind_dense_layers(config, shape)
 
 
+def dots1(config: Config) -> TransformerShape:
+    """dots.llm1."""
+    return _behind_dense_layers(config, decoders.llama(config).replaced(norm_of_heads="head"))
+
+
 def _behind_dense_layers(config: Config, shape: TransformerShape) -> TransformerShape:
     inner = config.size("moe_intermediate_size")
     shared = config.size("n_shared_experts", default=0, least=0)
