@@ -18,7 +18,8 @@ from paceline.predictor.compute import (
 from paceline.predictor.efficiency import load_efficiency
 from paceline.predictor.products import BACKWARD, FORWARD
 from paceline.predictor.step_costs import LayerTime
-from paceline.workload import zoo
+from paceline.workload import ops, zoo
+from paceline.workload.zoo.builder import NetworkBuilder
 
 # Microseconds on an H100 at batch 128, TF32 convolutions, summed over layers of a kind
 # (per-operator trace of sarchlab/triosim@3fb3c06): forward, backward. The backward of
@@ -290,3 +291,20 @@ def test_fused_attention_skips_what_the_mask_hides_and_computes_scores_again():
     )
     ratio = times(whole).backward_seconds / times(whole).forward_seconds
     assert ratio == pytest.approx(5 / 2, rel=0.1), "five products in backward, two in forward"
+
+
+def test_filters_and_scans_of_state_spaces_are_no_matrix_products():
+    """A filter takes the time of what it moves; a scan computes a state, an order less than a
+    product of as many rows with one column would take."""
+    net = NetworkBuilder("one")
+    x = net.image(2048, 1536)
+    y = net.add_node("filter", ops.CausalConvolution(4), x)
+    state = net.image(2048, 16, name="state")
+    graph = net.build(net.add_node("scan", ops.SelectiveScan(), y, y, state, state))
+    cost, h100 = graph.cost(8, precision="bf16"), device("h100_sxm_80gb")
+    filtered, scanned = layer_times(cost, h100, "bf16")
+    assert h100.memory_bandwidth is not None
+    moving = [layer.forward_bytes / h100.memory_bandwidth for layer in cost.layers]
+    assert moving[0] <= filtered.forward_seconds < 2 * moving[0]
+    assert moving[1] <= scanned.forward_seconds < 20 * moving[1]
+    assert scanned.backward_seconds > 2 * scanned.forward_seconds

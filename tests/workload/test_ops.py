@@ -62,6 +62,25 @@ def test_experts_compute_for_the_chosen_and_store_all():
     assert flops(moe.work(shapes, True).forward) == chosen + 2 * 16 * 8 * 4
 
 
+def test_biases_of_experts_are_one_number_for_each_row():
+    shapes = ops.MixtureOfExperts(experts=3, top_k=1, hidden=5, bias=True).parameters(((4, 2),))
+    assert shapes["router_bias"] == (3,)
+    assert shapes["gate_bias"] == shapes["up_bias"] == (3, 5)
+    assert shapes["down_bias"] == (3, 2)
+
+
+def test_chunks_of_a_state_space_are_counted_as_their_four_products():
+    dual = ops.StateSpaceDual(heads=4, groups=2, state=3, chunk=8)
+    shapes = ((32, 20), (32, 4), (32, 6), (32, 6))
+    work = dual.work(shapes, True)
+    within = 2 * 8 * 8 * (3 * 2 + 5 * 4)
+    states = 2 * 2 * 8 * 3 * 5 * 4
+    assert flops(work.forward) == 4 * (within + states)
+    assert flops(work.input_gradient) == 2 * flops(work.forward)
+    alone = dual.work(tuple((5, width) for _, width in shapes), True)
+    assert {gemm.m for gemm in alone.forward} == {5, 3}
+
+
 def test_experts_whose_load_is_not_whole_still_add_up():
     moe = ops.MixtureOfExperts(experts=3, top_k=1, hidden=2, gated=False)
     assert flops(moe.work(((4, 5),), True).forward) == pytest.approx(2 * 4 * (3 * 5 + 2 * 2 * 5))
@@ -100,6 +119,11 @@ def test_a_projection_of_positions_does_not_grow_with_the_batch():
         (ops.Multiply(), ((8, 3, 3), (8,)), (8, 3, 3)),
         (ops.Embedding(10, 4), ((7,),), (7, 4)),
         (ops.Rotary(4), ((7, 8),), (7, 8)),
+        (ops.Expand(1, 5), ((7, 1, 3),), (7, 5, 3)),
+        (ops.Attention(2, 2, 6, value_dim=4), ((7, 12), (7, 12), (7, 8)), (7, 8)),
+        (ops.CausalConvolution(4), ((7, 8),), (7, 8)),
+        (ops.SelectiveScan(), ((7, 8), (7, 8), (7, 3), (7, 3)), (7, 8)),
+        (ops.StateSpaceDual(4, 2, 3, 4), ((7, 8), (7, 4), (7, 6), (7, 6)), (7, 8)),
         (ops.WeightedSum((1.0, 0.3)), ((), ()), ()),
     ],
 )
@@ -119,6 +143,12 @@ def test_shapes_follow(op, shapes, output):
         (ops.CrossEntropy(), ((10, 5), (9,))),
         (ops.GroupNorm(3), ((8, 2, 2),)),
         (ops.Rotary(3), ((7, 8),)),
+        (ops.Expand(0, 5), ((7, 1, 3),)),
+        (ops.CausalConvolution(4), ((7, 8, 2),)),
+        (ops.SelectiveScan(), ((7, 8), (7, 9), (7, 3), (7, 3))),
+        (ops.SelectiveScan(), ((7, 8), (6, 8), (7, 3), (7, 3))),
+        (ops.StateSpaceDual(4, 2, 3, 4), ((7, 8), (7, 4), (7, 6), (7, 5))),
+        (ops.StateSpaceDual(3, 1, 3, 4), ((7, 8), (7, 3), (7, 3), (7, 3))),
         (ops.Lstm(4), ((8,),)),
         (ops.ElementwiseLoss("smooth_l1"), ((8,), (9,))),
         (ops.WeightedSum((1.0,)), ((3,),)),
@@ -141,6 +171,9 @@ def test_shapes_that_do_not_fit_are_refused(op, shapes):
         ("reshape", {"shape": [-1, -1]}),
         ("slice", {"axis": 0, "start": 3, "stop": 3}),
         ("moe", {"experts": 2, "top_k": 3, "hidden": 4}),
+        ("attention", {"heads": 2, "kv_heads": 2, "head_dim": 4, "window": 3}),
+        ("attention", {"heads": 2, "kv_heads": 2, "head_dim": 4, "value_dim": -1}),
+        ("state_space_dual", {"heads": 3, "groups": 2, "state": 4, "chunk": 8}),
         ("adaptive_embedding", {"vocabulary": 10, "width": 4, "cutoffs": [5, 3]}),
         ("elementwise_loss", {"function": "hinge"}),
         ("max_pool", {"kernel": [2, 2], "stride": [2, 2], "padding": [-1, 0]}),

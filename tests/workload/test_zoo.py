@@ -122,6 +122,14 @@ PARAMETERS = {
     "llama3_405b": 405_853_388_800,
     "mixtral_8x7b": 46_702_792_704,
     "llama2_70b_lora": 68_976_648_192 + 44_564_480,
+    "deepseek_v3": 671_026_404_352,
+    "kimi_k2": 1_026_408_209_408,
+    "qwen3_30b_a3b": 30_532_122_624,
+    "qwen3_235b_a22b": 235_093_634_560,
+    "gpt_oss_20b": 20_914_757_184,
+    "gpt_oss_120b": 116_829_156_672,
+    "llama4_scout": 107_769_861_120,
+    "llama4_maverick": 400_711_848_960,
 }
 
 
@@ -205,6 +213,29 @@ def test_what_is_trained_of_a_network_is_what_its_recipe_trains(name, trained):
     assert cost.gradient_bytes == 4 * trained
 
 
+@pytest.mark.parametrize(
+    ("name", "active"),
+    [
+        ("deepseek_v3", 37.5e9),
+        ("kimi_k2", 32.9e9),
+        ("qwen3_30b_a3b", 3.35e9),
+        ("qwen3_235b_a22b", 22.2e9),
+        ("gpt_oss_20b", 3.6e9),
+        ("gpt_oss_120b", 5.1e9),
+        ("llama4_scout", 17.2e9),
+        ("llama4_maverick", 17.2e9),
+    ],
+)
+def test_a_token_uses_as_many_weights_as_its_publishers_say(name, active):
+    """The publishers round, and some leave out the table of words or the head."""
+    cost = zoo.build(name).cost(1, 8)
+    attention = sum(x.forward_flops for x in cost.layers if x.kind == "attention")
+    table = next(x.parameters for x in cost.layers if x.kind == "embedding")
+    used = (cost.forward_flops - attention) / 2 / 8
+    assert used < active * 1.05
+    assert used + table > active * 0.95
+
+
 def test_frozen_weights_cost_no_products_of_their_gradient():
     whole, adapted = (zoo.build(name).cost(1, 512) for name in ("llama2_7b", "llama2_7b_lora"))
     assert whole.backward_flops == 2 * whole.forward_flops
@@ -259,6 +290,12 @@ def test_googlenet_has_the_64_layers_with_weights_of_its_published_trace():
         ("llama3_8b_lora_r8", "llama3_8b_lora_r8"),
         ("facebook/bart-large", "bart_large"),
         ("GPT-H512-L4", "gpt_h512_l4"),
+        ("deepseek-ai/DeepSeek-V3", "deepseek_v3"),
+        ("Kimi-K2", "kimi_k2"),
+        ("Qwen/Qwen3-30B-A3B", "qwen3_30b_a3b"),
+        ("openai/gpt-oss-120b", "gpt_oss_120b"),
+        ("Llama 4 Scout", "llama4_scout"),
+        ("Llama-4-Maverick", "llama4_maverick"),
     ],
 )
 def test_common_spellings_are_understood(spelling, name):

@@ -31,7 +31,8 @@ def missing_operations(graph: Mapping[str, Any], operations: Container[str]) -> 
 
     Of some operations only common forms are built: convolutions and pools of images, not both
     strided and dilated, norms of an odd number of channels, the functions that all frameworks
-    have, LSTMs that start from nothing, weights that are trained, gradients that are dense.
+    have, LSTMs that start from nothing, attention without a window, weights of its own or values of
+    another width than its keys, weights that are trained, gradients that are dense.
     """
     return sorted(
         {
@@ -53,6 +54,10 @@ def _has_common_form(node: Mapping[str, Any]) -> bool:
         return False
     if node["op"] == "local_response_norm":
         return bool(node["size"] % 2)
+    if node["op"] == "attention":
+        return not any(
+            node.get(name) for name in ("window", "sinks", "relative_buckets", "value_dim")
+        )
     if node["op"] == "lstm":
         return len(node["inputs"]) == 1
     if node["op"] == "activation":

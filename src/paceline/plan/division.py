@@ -63,7 +63,7 @@ def shared_out_experts(profile: LayerProfile, op: MixtureOfExperts, ep: Number) 
     if isinstance(ep, int) and ep == 1:
         return profile
     held = (*profile.tensors, *profile.frozen_tensors)
-    router = sum(size for name, size in held if name == "router")
+    router = sum(size for name, size in held if _stays(name))
     share = (router + (profile.parameters - router) / ep) / profile.parameters
     return replace(
         profile,
@@ -116,7 +116,12 @@ def _regrouped(gemms: Sequence[Gemm], ep: Number) -> tuple[Gemm, ...]:
 
 
 def _experts_of(tensors: tuple[tuple[str, int], ...], ep: Number) -> Any:
-    return tuple((name, size if name == "router" else _count(size / ep)) for name, size in tensors)
+    return tuple((name, size if _stays(name) else _count(size / ep)) for name, size in tensors)
+
+
+def _stays(tensor: str) -> bool:
+    """Whether every device has all of a tensor of a mixture of experts: the router's."""
+    return tensor.startswith("router")
 
 
 def _shared_tensors(tensors: tuple[tuple[str, int], ...], share: Number) -> Any:

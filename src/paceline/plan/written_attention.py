@@ -1,6 +1,6 @@
 """Attention without a fused kernel, as transformers were trained before there was one."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from paceline.workload.cost import Number
 from paceline.workload.graph import Graph
@@ -44,4 +44,5 @@ def with_written_scores(graph: Graph) -> Graph:
 
 
 def _written(op: Attention) -> WrittenAttention:
-    return WrittenAttention(op.heads, op.kv_heads, op.head_dim, op.causal, fused=False)
+    settings = {setting.name: getattr(op, setting.name) for setting in fields(op)}
+    return WrittenAttention(**settings | {"fused": False})

@@ -16,6 +16,8 @@ FORWARD, BACKWARD = 0, 1
 # A convolution with at most so many filters per group runs as a direct kernel on plain units.
 _DEPTHWISE_FILTERS = 4
 _CONVOLUTIONS = ("conv", "stem")
+_BY_ELEMENT = ("causal_conv", "selective_scan")
+"""Kinds of layer whose products are so thin that kernels compute them number by number."""
 _CONVERTED = frozenset({"linear", "moe"})
 """Kinds of layer whose operands are converted to a short format, the output layer aside."""
 
@@ -105,7 +107,9 @@ class Products:
         )
         direct = np.array([kind in _CONVOLUTIONS for kind in self._kinds], dtype=bool)
         small = (np.minimum(self.m, self.k) <= _DEPTHWISE_FILTERS) & (self.count > 1)
-        return np.where(direct.reshape(shape) & small, depthwise, fraction * factors.reshape(shape))
+        thin = np.array([kind in _BY_ELEMENT for kind in self._kinds], dtype=bool).reshape(shape)
+        by_element = (direct.reshape(shape) & small) | thin
+        return np.where(by_element, depthwise, fraction * factors.reshape(shape))
 
     def unfolded_elements(self) -> Array:
         """K x P elements that im2col or col2im moves for each product of a convolution."""

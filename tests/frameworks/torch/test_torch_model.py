@@ -77,6 +77,21 @@ OPERATIONS = {
     "attention": (ops.Attention(4, 4, 8, causal=True), [(6, 32)] * 3),
     "grouped_attention": (ops.Attention(4, 2, 8), [(6, 32), (7, 16), (7, 16)]),
     "unfused_attention": (ops.Attention(4, 2, 8, fused=False), [(6, 32), (7, 16), (7, 16)]),
+    "attention_in_a_window": (ops.Attention(4, 2, 8, True, window=3), [(6, 32), (6, 16), (6, 16)]),
+    "attention_with_sinks": (
+        ops.Attention(4, 2, 8, True, window=3, sinks=True),
+        [(6, 32), (6, 16), (6, 16)],
+    ),
+    "attention_with_narrow_values": (
+        ops.Attention(4, 4, 8, value_dim=5),
+        [(6, 32)] * 2 + [(6, 20)],
+    ),
+    "attention_by_distance": (ops.Attention(4, 4, 8, relative_buckets=8), [(6, 32)] * 3),
+    "expand": (ops.Expand(0, 4), [(1, 8)]),
+    "causal_conv": (ops.CausalConvolution(4), [(6, 8)]),
+    "selective_scan": (ops.SelectiveScan(), [(6, 8), (6, 8), (6, 3), (6, 3)]),
+    "state_space_dual": (ops.StateSpaceDual(4, 2, 3, 4), [(6, 8), (6, 4), (6, 6), (6, 6)]),
+    "moe_with_biases": (ops.MixtureOfExperts(4, 2, 16, bias=True), [(6, 8)]),
     "relative_attention": (ops.RelativeAttention(2, 6), [(5, 12), (9, 12), (9, 12)]),
     "additive_attention": (ops.AdditiveAttention(6), [(4, 6), (5, 6)]),
     "lstm": (ops.Lstm(5, 2, bidirectional=True), [(4, 3)]),
@@ -115,6 +130,47 @@ def test_fused_and_written_out_attention_give_the_same_result():
         graph = one_of(ops.Attention(4, 2, 8, True, fused), *[x.shape[1:] for x in tokens])
         results.append(built(graph)[0](*tokens))
     assert torch.allclose(*results, atol=1e-6)
+
+
+def test_a_window_hides_what_lies_before_it():
+    tokens = [torch.randn(1, 6, 8) for _ in range(3)]
+    results = {}
+    for fused in (True, False):
+        graph = one_of(ops.Attention(1, 1, 8, True, fused, window=2), *[(6, 8)] * 3)
+        results[fused] = built(graph)[0](*tokens)
+    assert torch.allclose(results[True], results[False], atol=1e-6)
+    last_two = [x[:, -2:] for x in tokens]
+    alone = built(one_of(ops.Attention(1, 1, 8, True), *[(2, 8)] * 3))[0](*last_two)
+    assert torch.allclose(results[True][:, -1], alone[:, -1], atol=1e-6)
+
+
+def test_distances_share_rows_as_t5_has_them():
+    from torch_sequence_layers import distance_buckets
+
+    apart = torch.tensor([-40, -1, 0, 1, 7, 8, 40, 500])
+    assert distance_buckets(apart, 32, causal=False).tolist() == [28, 17, 0, 1, 7, 8, 12, 15]
+    assert distance_buckets(apart, 32, causal=True).tolist() == [0, 0, 0, 1, 7, 8, 23, 31]
+
+
+def test_states_by_chunks_are_those_of_the_recurrence():
+    torch.manual_seed(0)
+    heads, groups, state, length = 4, 2, 3, 10
+    op = ops.StateSpaceDual(heads, groups, state, chunk=4)
+    shapes = [(length, 8), (length, heads), (length, groups * state), (length, groups * state)]
+    network = built(one_of(op, *shapes))[0]
+    values, steps, into, out = inputs = [torch.randn(2, *shape) for shape in shapes]
+    (_, decay), (_, direct), _ = network.node_parameters("node")
+    steps = torch.nn.functional.softplus(steps)
+    values = values.unflatten(-1, (heads, -1))
+    into, out = (x.unflatten(-1, (groups, -1)).repeat_interleave(2, 2) for x in (into, out))
+    kept, expected = torch.zeros(2, heads, 2, state), []
+    for token in range(length):
+        left = torch.exp(-steps[:, token] * decay.exp())[..., None, None]
+        added = values[:, token, :, :, None] * into[:, token, :, None]
+        kept = left * kept + steps[:, token, :, None, None] * added
+        read = (kept * out[:, token, :, None]).sum(-1)
+        expected.append((read + direct[:, None] * values[:, token]).flatten(1))
+    assert torch.allclose(network(*inputs), torch.stack(expected, 1), atol=1e-5)
 
 
 def test_a_box_round_the_whole_image_sees_all_of_it():

@@ -1,5 +1,6 @@
 """Unchanged scripts, watched on one and two processes."""
 
+import json
 import subprocess
 import sys
 import time
@@ -88,6 +89,24 @@ class TestUnlikeScripts:
         assert timeline is not None
         sizes = [task.size_bytes for task, _ in timeline.on("network", rank=0)]
         assert sizes == ([40_000.0, 400.0] if processes > 1 else [])
+
+
+def test_fsdp2_gathers_weights_and_scatters_gradients(tmp_path: Path):
+    own = tmp_path / "own.json"
+    launch = run(tmp_path, *TORCHRUN, "2", str(SCRIPTS / "fsdp2.py"), str(own))
+    assert (launch.status, launch.world_size) == (Status.FINISHED, 2)
+    found = phases(launch)
+    assert {Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE, Phase.COMMUNICATE} <= found.keys()
+    timeline = launch.outcome.timeline
+    sent = [t for t in timeline.tasks if t.phase is Phase.COMMUNICATE and t.rank == 0]
+    names = [task.name for task in sent]
+    # three blocks are gathered forward, and (the last is still there or not) backward
+    assert 5 <= sum("all_gather" in name for name in names) <= 6
+    assert sum("reduce_scatter" in name for name in names) == 3
+    assert {task.size_bytes for task in sent} == {4.0 * (64 * 64 + 64)}
+    ends = json.loads(own.read_text())
+    recorded = launch.outcome.ranks[0].wall_seconds[1:]
+    assert sum(recorded) == pytest.approx(ends[-1] - ends[0], rel=0.02)
 
 
 def test_buckets_of_ddp_have_sizes_and_times(tmp_path: Path):

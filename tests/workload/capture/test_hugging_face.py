@@ -44,6 +44,22 @@ PYTHIA = {
     "max_position_embeddings": 2048,
 }
 
+SMALL_LLAMA4 = LLAMA | {
+    "model_type": "llama4_text",
+    "intermediate_size_mlp": 112,
+    "num_local_experts": 4,
+    "num_experts_per_tok": 1,
+}
+T5 = {
+    "model_type": "t5",
+    "d_model": 64,
+    "d_kv": 16,
+    "d_ff": 96,
+    "num_layers": 2,
+    "num_heads": 4,
+    "vocab_size": 320,
+}
+
 PUBLISHED = {
     "gpt2": (
         {
@@ -268,6 +284,17 @@ def test_llama_is_the_zoos(tmp_path):
         (LLAMA | {"hidden_size": "wide"}, InputError, "hidden_size is wide"),
         (LLAMA | {"num_key_value_heads": 5}, InputError, "32 heads do not divide by 5"),
         (LLAMA | {"hidden_act": "swoosh"}, UnknownNameError, "activation named 'swoosh'"),
+        (SMALL_LLAMA4 | {"moe_layers": "all"}, InputError, "moe_layers is all, not a list"),
+        (SMALL_LLAMA4 | {"model_type": "llama4"}, InputError, "has no text_config"),
+        (
+            MISTRAL | {"sliding_window": 9, "layer_types": ["x"]},
+            InputError,
+            "not one word for each",
+        ),
+        (MISTRAL | {"model_type": "nemotron_h"}, InputError, "cannot be nothing"),
+        (T5 | {"feed_forward_proj": 3}, InputError, "feed_forward_proj is 3, not a word"),
+        (T5 | {"feed_forward_proj": "odd-relu"}, InputError, "cannot be odd relu"),
+        (T5 | {"architectures": ["T5ForSequenceClassification"]}, InputError, "usual head"),
     ],
 )
 def test_a_configuration_that_cannot_be_meant_says_why(tmp_path, config, error, message):
@@ -324,10 +351,44 @@ def test_later_decoders(tmp_path, kind, further, parameters):
     assert graph.cost(1).parameters == parameters
 
 
-def test_layers_of_experts_between_dense_ones_are_refused(tmp_path):
+def test_layers_of_experts_stand_between_dense_ones(tmp_path):
     config = SMALL_DECODER | EXPERTS | {"model_type": "qwen3_moe", "decoder_sparse_step": 2}
-    with pytest.raises(InputError, match="between dense ones"):
-        load(tmp_path, config)
+    kinds = {node.name: node.op.kind for node in load(tmp_path, config).nodes}
+    assert kinds["blocks.1.experts"] == "moe"
+    assert "blocks.0.mlp.down" in kinds
+    assert "blocks.0.experts" not in kinds
+
+
+def test_a_window_computes_less_and_is_not_the_whole_sequence(tmp_path):
+    config = SMALL_DECODER | {"model_type": "mistral", "max_position_embeddings": 8192}
+    whole, cut = (load(tmp_path, config | {"sliding_window": w}) for w in (None, 1024))
+    attention = [
+        next(x for x in graph.cost(1, sequence=8192).layers if x.kind == "attention")
+        for graph in (whole, cut)
+    ]
+    assert attention[0].forward_flops == attention[1].forward_flops
+    executed = [layer.forward_gemms[0].executed for layer in attention]
+    assert executed[0] == pytest.approx(0.5, abs=0.01)
+    assert executed[1] == pytest.approx(1024 / 8192 - 1024**2 / 2 / 8192**2 + 128 / 8192)
+
+
+def test_every_other_layer_has_the_window_of_gpt_oss(tmp_path):
+    further = {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 16}
+    graph = load(tmp_path, SMALL_DECODER | further | {"model_type": "gpt_oss"})
+    assert [node.op.window for node in graph.nodes if node.op.kind == "attention"] == [16, 0]
+    types = {"layer_types": ["full_attention", "sliding_attention"]}
+    graph = load(tmp_path, SMALL_DECODER | further | types | {"model_type": "gpt_oss"})
+    assert [node.op.window for node in graph.nodes if node.op.kind == "attention"] == [0, 16]
+
+
+def test_the_text_part_of_a_network_with_images_is_said_to_be_that(tmp_path):
+    text = SMALL_DECODER | {"num_local_experts": 4, "num_experts_per_tok": 1}
+    text |= {"intermediate_size_mlp": 112, "model_type": "llama4_text"}
+    whole = {"model_type": "llama4", "text_config": text, "vision_config": {}}
+    whole |= {"architectures": ["Llama4ForConditionalGeneration"]}
+    graph = load(tmp_path, whole)
+    assert graph.cost(1).parameters == load(tmp_path, text).cost(1).parameters
+    assert "what reads images is left out" in graph.notes[0]
 
 
 def test_long_contexts_are_not_the_default_and_are_said(tmp_path):

@@ -253,6 +253,13 @@ def _slice(node: Fields, shapes: Shapes) -> nn.Module:
     return Apply(lambda x: x.narrow(axis, start, length), f"{start}:{node['stop']} of {axis}")
 
 
+@builds("expand")
+def _expand(node: Fields, shapes: Shapes) -> nn.Module:
+    axis, count = 1 + node["axis"] % len(shapes[0]), node["count"]
+    sizes = [count if place == axis else -1 for place in range(1 + len(shapes[0]))]
+    return Apply(lambda x: x.expand(*sizes), f"{count} along {axis}")
+
+
 @builds("concat")
 def _concat(node: Fields, shapes: Shapes) -> nn.Module:
     axis = 1 + node.get("axis", 0) % len(shapes[0])

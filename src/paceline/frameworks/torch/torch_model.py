@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 import torch_sequence_layers  # noqa: F401  (registers its builders)
+import torch_state_spaces  # noqa: F401  (registers its builders)
 from layer_graph import split_loss, weighted_sum
 from torch import Tensor, nn
 from torch_layers import BUILDERS, Fields, Shapes, has_no_data

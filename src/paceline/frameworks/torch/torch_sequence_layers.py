@@ -68,7 +68,10 @@ class Attention(nn.Module):
 
     def __init__(self, node: Fields, _: Shapes) -> None:
         super().__init__()
-        self._node = node
+        self._node, heads = node, node["heads"]
+        self.sinks = new_weight(heads) if node.get("sinks") else None
+        buckets = node.get("relative_buckets", 0)
+        self.distances = new_weight(buckets, heads) if buckets else None
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Tokens of shape (batch, positions, heads * head_dim)."""
@@ -77,17 +80,49 @@ class Attention(nn.Module):
             tokens.unflatten(-1, (count, -1)).transpose(1, 2)
             for tokens, count in ((query, heads), (key, kv_heads), (value, kv_heads))
         )
-        causal = self._node["causal"]
-        if self._node["fused"]:
+        if self._node["fused"] and self.sinks is None:
+            mask = self._mask(query, key)
             result = F.scaled_dot_product_attention(
-                query, key, value, is_causal=causal, enable_gqa=heads != kv_heads
+                *(query, key, value),
+                attn_mask=mask,
+                is_causal=self._node["causal"] and mask is None,
+                enable_gqa=heads != kv_heads,
             )
         else:
-            if heads != kv_heads:
-                key, value = (x.repeat_interleave(heads // kv_heads, 1) for x in (key, value))
-            scores = query @ key.transpose(-2, -1) / math.sqrt(self._node["head_dim"])
-            result = (masked(scores) if causal else scores).softmax(-1) @ value
+            result = self._written_out(query, key, value)
         return result.transpose(1, 2).flatten(-2)
+
+    def _written_out(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        heads, kv_heads = self._node["heads"], self._node["kv_heads"]
+        if heads != kv_heads:
+            key, value = (x.repeat_interleave(heads // kv_heads, 1) for x in (key, value))
+        scores = query @ key.transpose(-2, -1) / math.sqrt(self._node["head_dim"])
+        mask = self._mask(query, key)
+        if mask is not None:
+            scores = scores + mask
+        elif self._node["causal"]:
+            scores = masked(scores)
+        if self.sinks is None:
+            return scores.softmax(-1) @ value
+        sinks = self.sinks[:, None, None].expand(*scores.shape[:-1], 1)
+        return torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1] @ value
+
+    def _mask(self, query: Tensor, key: Tensor) -> "Tensor | None":
+        """What is added to the scores, where it is more than hiding later keys."""
+        window, causal = self._node.get("window", 0), self._node["causal"]
+        if self.distances is None and not window:
+            return None
+        queries, keys = query.shape[-2], key.shape[-2]
+        places = torch.arange(keys, device=query.device)
+        apart = (places[keys - queries :, None] if queries <= keys else places[:, None]) - places
+        hidden = apart < 0 if causal else torch.zeros_like(apart, dtype=torch.bool)
+        if window:
+            hidden = hidden | (apart >= window)
+        mask = query.new_zeros(queries, keys).masked_fill(hidden, -math.inf)
+        if self.distances is None:
+            return mask
+        added = F.embedding(distance_buckets(apart, len(self.distances), causal), self.distances)
+        return mask + added.permute(2, 0, 1).to(query.dtype)
 
 
 @builds("relative_attention")
@@ -174,26 +209,46 @@ class MixtureOfExperts(nn.Module):
             new_weight(experts, hidden, width),
             new_weight(experts, width, hidden),
         )
+        for name in ("router", "gate", "up", "down"):
+            weight = getattr(self, name)
+            has_bias = node.get("bias", False) and weight is not None
+            bias = nn.Parameter(torch.zeros(weight.shape[:-1])) if has_bias else None
+            self.register_parameter(f"{name}_bias", bias)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens of shape (batch, positions, width)."""
         flat = tokens.flatten(0, -2)
-        weights, chosen = F.linear(flat, self.router).topk(self._top_k, dim=-1)
+        weights, chosen = F.linear(flat, self.router, self.router_bias).topk(self._top_k, dim=-1)
         weights = weights.softmax(-1).flatten()
         experts = self.router.shape[0]
+        if has_no_data(flat):
+            return self._evenly(flat, weights).view_as(tokens)
         result = torch.zeros_like(flat)
         for expert in range(experts):
             places = members(chosen.flatten() == expert, 1 / experts)
-            made = self._expert(expert, flat[places // self._top_k])
+            made = self._network(flat[places // self._top_k], expert)
             result = result.index_add(0, places // self._top_k, made * weights[places, None])
         return result.view_as(tokens)
 
-    def _expert(self, expert: int, tokens: Tensor) -> Tensor:
-        up = F.linear(tokens, self.up[expert])
+    def _evenly(self, flat: Tensor, weights: Tensor) -> Tensor:
+        """All experts at once, each on an even share of the tokens: there is no data to route."""
+        experts = self.router.shape[0]
+        load = max(1, round(weights.shape[0] / experts))
+        places = torch.arange(experts * load, device=flat.device) % weights.shape[0]
+        given = flat[places // self._top_k].unflatten(0, (experts, load))
+        made = self._network(given, slice(None)).flatten(0, 1) * weights[places, None]
+        return torch.zeros_like(flat).index_add(0, places // self._top_k, made)
+
+    def _network(self, tokens: Tensor, which: "int | slice") -> Tensor:
+        up = self._product("up", tokens, which)
         if self.gate is None:
-            return F.linear(F.gelu(up), self.down[expert])
-        gate = F.silu(F.linear(tokens, self.gate[expert]))
-        return F.linear(gate * up, self.down[expert])
+            return self._product("down", F.gelu(up), which)
+        return self._product("down", F.silu(self._product("gate", tokens, which)) * up, which)
+
+    def _product(self, name: str, tokens: Tensor, which: "int | slice") -> Tensor:
+        made = tokens @ getattr(self, name)[which].transpose(-2, -1)
+        bias = getattr(self, f"{name}_bias")
+        return made if bias is None else made + bias[which][..., None, :]
 
 
 class Clusters(nn.Module):
@@ -310,6 +365,21 @@ def masked(scores: Tensor) -> Tensor:
     queries, keys = scores.shape[-2:]
     seen = torch.ones(queries, keys, dtype=torch.bool, device=scores.device)
     return scores.masked_fill(~seen.tril(keys - queries), -math.inf)
+
+
+def distance_buckets(apart: Tensor, buckets: int, causal: bool, farthest: int = 128) -> Tensor:
+    """Row of the table of distances for each: single near by, then ever wider ones (T5)."""
+    found = torch.zeros_like(apart)
+    if causal:
+        apart = apart.clamp(min=0)
+    else:
+        buckets //= 2
+        found = (apart < 0).long() * buckets
+        apart = apart.abs()
+    single = max(1, buckets // 2)
+    wide = torch.log(apart.clamp(min=1) / single) / math.log(farthest / single) * (buckets - single)
+    wide = (single + wide.long()).clamp(max=buckets - 1)
+    return found + torch.where(apart < single, apart, wide)
 
 
 def shifted(scores: Tensor) -> Tensor:

@@ -30,6 +30,24 @@ def disagreements(log: ParsedLog, printed: Sequence[Rate]) -> list[str]:
     return messages
 
 
+def outside_all_steps(log: ParsedLog) -> str | None:
+    """A sentence if the throughput that a log prints is slower or faster than any of its steps.
+
+    Printed totals may leave steps out that are timed, so a mean of the steps would not do.
+    """
+    printed = log.throughput
+    said = None if printed is None else _samples_per_second(log, printed)
+    records = [one for one in log.steps if not one.warm_up] or log.steps
+    if printed is None or said is None or not log.global_batch or not records:
+        return None
+    rates = [(one.samples or log.global_batch) / one.seconds for one in records]
+    slowest, fastest = min(rates), max(rates)
+    if slowest <= said <= fastest or agree(said, slowest) or agree(said, fastest):
+        return None
+    span = f"{slowest:,.4g}" if agree(slowest, fastest) else f"{slowest:,.4g} to {fastest:,.4g}"
+    return f"{printed.source}: {said:,.4g} samples/s, but the steps give {span}"
+
+
 def _samples_per_second(log: ParsedLog, rate: Rate) -> float | None:
     """The whole job's samples per second that a rate means; None where the log lacks a number."""
     value = rate.per_second

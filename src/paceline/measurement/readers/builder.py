@@ -3,7 +3,7 @@
 from collections.abc import Sized
 from dataclasses import dataclass, field
 
-from paceline.measurement.readers.agreement import disagreements
+from paceline.measurement.readers.agreement import disagreements, outside_all_steps
 from paceline.measurement.readers.parsed_log import (
     OperationTime,
     ParsedLog,
@@ -148,7 +148,11 @@ class LogBuilder:
                 self.rate(self.global_batch / seconds, "global batch over the mean step")
             elif seconds:
                 self.rate(1 / seconds, "one over the mean step", RateUnit.STEPS)
-        for message in disagreements(self._parsed(), self.printed):
+        outside = outside_all_steps(self._parsed())
+        for message in (
+            *disagreements(self._parsed(), self.printed),
+            *([outside] if outside else []),
+        ):
             self.contradict(message)
         return self._parsed()
 

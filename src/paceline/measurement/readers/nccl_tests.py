@@ -2,6 +2,7 @@
 
 import re
 
+from paceline.measurement.readers.agreement import agree
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration, positive
 from paceline.measurement.readers.parsed_log import TimedCollective
@@ -46,8 +47,18 @@ class NcclTestsParser(LineParser):
         log = self.log
         log.ranks, log.nodes = len(self._ranks) or None, len(self._hosts) or None
         operation = self._operation or self._inferred()
+        self._check_bandwidth()
         for size, seconds, _, bus, in_place in self._rows:
             log.collective(TimedCollective(operation, size, seconds, bus, in_place))
+
+    def _check_bandwidth(self) -> None:
+        """The largest message over its time must be the bandwidth beside it."""
+        size, seconds, algorithm, _, _ = max(self._rows, default=(0.0, 1.0, 0.0, 0.0, False))
+        if algorithm and not agree(size / seconds, algorithm):
+            self.log.contradict(
+                f"{size:,.0f} bytes in {seconds * 1e6:,.4g} us are {size / seconds / GIGABYTE:.4g} "
+                f"GB/s, but the log prints {algorithm / GIGABYTE:.4g}"
+            )
 
     def _inferred(self) -> str:
         """The collective whose bus factor the largest message shows."""

@@ -13,7 +13,6 @@ from paceline.measurement.readers import (
     cntk_profiler,
     deepspeed,
     horovod_benchmark,
-    language_logs,
     lbann,
     metric_logs,
     mlperf,
@@ -22,10 +21,10 @@ from paceline.measurement.readers import (
     progress_bars,
     pydtnn,
     singa,
+    step_logs,
     tarantella,
     tf_cnn_benchmarks,
     torchtitan,
-    vision_logs,
 )
 from paceline.measurement.readers.event_files import is_event_file, read_event_file
 from paceline.measurement.readers.lines import read_lines
@@ -55,7 +54,7 @@ _MODULES = (
     tf_cnn_benchmarks,
     torchtitan,
 )
-_TABLES = (language_logs, vision_logs, metric_logs, progress_bars)
+_TABLES = (step_logs, metric_logs, progress_bars)
 """Modules with several readers; bars last, since other programs show them too."""
 
 

@@ -22,7 +22,7 @@ from paceline.measurement.readers.builder import MOST_RECORDS
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import count, duration, finite, positive
 from paceline.measurement.readers.parsed_log import RateScope, RateUnit
-from paceline.measurement.readers.reader import LineParser, LineRule
+from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 Apply: TypeAlias = Callable[[re.Match[str], LogLine], None]
 RATES: Mapping[str, tuple[RateUnit, RateScope]] = {
@@ -58,17 +58,20 @@ class SettingLine:
 
 @dataclass(frozen=True)
 class StepLog:
-    """A program's lines: its steps, its settings and how it ends."""
+    """A program's lines: its steps, its settings and how it ends; and the marks it is known by."""
 
     program: str
+    title: str
+    marks: tuple[tuple[str, float], ...]
     steps: tuple[StepLine, ...]
     settings: tuple[SettingLine, ...] = ()
     finished: re.Pattern[str] | None = None
     ignored: re.Pattern[str] = field(default=re.compile(r".*"))
 
-    def __call__(self) -> "StepLineParser":
-        """A parser of these lines."""
-        return StepLineParser(self)
+    @property
+    def reader(self) -> ProgramReader:
+        """The reader of these lines."""
+        return ProgramReader(self.program, self.title, self.marks, lambda: StepLineParser(self))
 
 
 _NUMBERS = ("ranks", "nodes", "global_batch", "batch_per_rank", "sequence_length")

@@ -37,12 +37,14 @@ from paceline.workload.ops.recurrent import Lstm
 from paceline.workload.ops.resampling import RoiAlign, Upsample
 from paceline.workload.ops.shaping import (
     Concatenate,
+    Expand,
     Flatten,
     PadShortcut,
     Reshape,
     Slice,
     Transpose,
 )
+from paceline.workload.ops.state_space import CausalConvolution, SelectiveScan, StateSpaceDual
 from paceline.workload.ops.work import Kept, Traffic, Work
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "Attention",
     "AveragePool",
     "BatchNorm",
+    "CausalConvolution",
     "ClassToken",
     "Concatenate",
     "Convolution",
@@ -65,6 +68,7 @@ __all__ = [
     "Dropout",
     "ElementwiseLoss",
     "Embedding",
+    "Expand",
     "Flatten",
     "FocalLoss",
     "FrozenBatchNorm",
@@ -91,7 +95,9 @@ __all__ = [
     "RmsNorm",
     "RoiAlign",
     "Rotary",
+    "SelectiveScan",
     "Slice",
+    "StateSpaceDual",
     "Traffic",
     "Transpose",
     "UnknownOperation",

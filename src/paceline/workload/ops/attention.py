@@ -29,10 +29,14 @@ _TILE = 128
 class Attention(Op):
     """Softmax attention of queries over keys and values, each tokens x (heads * head_dim).
 
-    ``kv_heads`` below ``heads`` is grouped-query attention. The whole square of scores is
-    counted even if ``causal`` hides half of it, and backward counts the four products of the
-    gradient (as PyTorch's counter does for unfused attention). ``fused`` kernels never write the
-    scores to memory: they skip tiles that the mask hides, and compute scores again in backward.
+    ``kv_heads`` below ``heads`` is grouped-query attention; values may be ``value_dim`` wide
+    (0: as the keys). A query sees the last ``window`` keys up to its own (0: all of them);
+    ``sinks`` are a learned score per head that every query also sees, of no value;
+    ``relative_buckets`` are rows of a table that adds a score per head by distance (T5). The whole
+    square of scores is counted even if ``causal`` or a window hides some of it, and backward
+    counts the four products of the gradient (as PyTorch's counter does for unfused attention).
+    ``fused`` kernels never write the scores to memory: they skip tiles that the mask hides, and
+    compute scores again in backward.
     """
 
     heads: int
@@ -40,47 +44,75 @@ class Attention(Op):
     head_dim: int
     causal: bool = False
     fused: bool = True
+    value_dim: int = 0
+    window: int = 0
+    sinks: bool = False
+    relative_buckets: int = 0
 
     def __post_init__(self) -> None:
         require_positive(heads=self.heads, kv_heads=self.kv_heads, head_dim=self.head_dim)
         if self.heads % self.kv_heads:
             raise InputError(f"{self.heads} heads do not divide by {self.kv_heads} key-value heads")
+        if min(self.value_dim, self.window, self.relative_buckets) < 0:
+            raise InputError("value_dim, window and relative_buckets are above zero, or 0 for none")
+        if self.window and not self.causal:
+            raise InputError("a window needs causal attention: it looks back")
 
     def output(self, inputs: Shapes) -> Shape:
-        """As the queries."""
+        """The values of every head for each query."""
         query, key, value = inputs
+        width = self.value_dim or self.head_dim
         _require_tokens(query, self.heads * self.head_dim, "queries")
         _require_tokens(key, self.kv_heads * self.head_dim, "keys")
-        _require_tokens(value, self.kv_heads * self.head_dim, "values")
+        _require_tokens(value, self.kv_heads * width, "values")
         if differs(key[0], value[0]):
             raise InputError(f"keys {describe(key)} and values {describe(value)} differ")
-        return query
+        return (query[0], self.heads * width)
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """Scores of the sinks and of distances, where there are any."""
+        shapes: dict[str, tuple[int, ...]] = {"sinks": (self.heads,)} if self.sinks else {}
+        if self.relative_buckets:
+            shapes["distances"] = (self.relative_buckets, self.heads)
+        return shapes
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Two products per head forward, four backward; keeps queries, keys and values."""
         query, key, value = inputs
         queries, keys = query[0], key[0]
         moved = elements(query) + elements(key) + elements(value)
-        result = elements(query)
+        result = elements(self.output(inputs))
         scores = self.heads * queries * keys
+        weights = count_parameters(self.parameters(inputs))
         written = 0 if self.fused else scores
         if self.fused:
             kept = Kept((0, 1, 2), True, other_bytes=self.heads * queries * FLOAT32_BYTES)
         else:
             kept = Kept((0, 1, 2), elements=scores)
-        forward, backward = dot_products(queries, keys, self.head_dim, self.heads)
+        forward, backward = dot_products(queries, keys, self.head_dim, self.heads, self.value_dim)
         if self.fused:
-            seen = np.minimum(1.0, (keys + _TILE) / (2.0 * keys)) if self.causal else 1.0
+            seen = self._computed_share(keys)
             forward = tuple(replace(product, executed=seen) for product in forward)
             again = seen * (1.0 + 1.0 / len(backward))
             backward = tuple(replace(product, executed=again) for product in backward)
         return Work(
             forward=forward,
             input_gradient=backward if needs_input_gradient else (),
-            forward_traffic=Traffic(moved + result + _SCORE_PASSES_FORWARD * written),
-            backward_traffic=Traffic(2 * (moved + result) + _SCORE_PASSES_BACKWARD * written),
+            forward_traffic=Traffic(moved + result + _SCORE_PASSES_FORWARD * written, weights),
+            backward_traffic=Traffic(
+                2 * (moved + result) + _SCORE_PASSES_BACKWARD * written, weights, weights
+            ),
             kept=kept,
         )
+
+    def _computed_share(self, keys: Number) -> Number:
+        """Share of the square that tiles with anything to see cover."""
+        if not self.causal:
+            return 1.0
+        looked_back = np.minimum(self.window or np.inf, keys)
+        edges = np.where(looked_back < keys, 2.0, 1.0)  # the diagonal, and where windows begin
+        seen = looked_back * (keys - looked_back / 2.0) + edges * _TILE * keys / 2.0
+        return np.minimum(1.0, np.minimum(seen, keys * (keys + _TILE) / 2.0) / (keys * 1.0 * keys))
 
 
 @operation("relative_attention", inputs=3)
@@ -217,13 +249,17 @@ class Rotary(Op):
 
 
 def dot_products(
-    queries: Number, keys: Number, head_dim: int, heads: int
+    queries: Number, keys: Number, head_dim: int, heads: int, value_dim: int = 0
 ) -> tuple[tuple[Gemm, ...], tuple[Gemm, ...]]:
     """Matrix products of dot-product attention of one sample, forward and backward."""
-    square = Gemm(queries, keys, head_dim, heads, "count")
+    width = value_dim or head_dim
+    scores = Gemm(queries, keys, head_dim, heads, "count")
+    result = Gemm(queries, width, keys, heads, "count")
+    to_scores = Gemm(queries, keys, width, heads, "count")
     to_queries = Gemm(queries, head_dim, keys, heads, "count")
     to_keys = Gemm(keys, head_dim, queries, heads, "count")
-    return (square, to_queries), (square, to_queries, to_keys, to_keys)
+    to_values = Gemm(keys, width, queries, heads, "count")
+    return (scores, result), (to_scores, to_queries, to_keys, to_values)
 
 
 def _require_tokens(shape: Shape, width: int, what: str) -> None:

@@ -1,9 +1,15 @@
 """Mixtures of experts: many feed-forward networks of which each token uses a few."""
 
 from paceline.errors import InputError
-from paceline.workload.cost import Gemm, Number, Shape
+from paceline.workload.cost import Gemm, Shape
 from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
-from paceline.workload.ops.sizes import describe, elements, fixed_dimension, require_positive
+from paceline.workload.ops.sizes import (
+    describe,
+    elements,
+    even_share,
+    fixed_dimension,
+    require_positive,
+)
 from paceline.workload.ops.work import Kept, Traffic, Work
 
 
@@ -11,14 +17,16 @@ from paceline.workload.ops.work import Kept, Traffic, Work
 class MixtureOfExperts(Op):
     """A router that sends each token to ``top_k`` of ``experts`` networks of width ``hidden``.
 
-    Gated experts compute down(silu(gate(x)) * up(x)), others down(gelu(up(x))), without
-    biases. Tokens are taken to spread evenly; every expert's weights are read in every step.
+    Gated experts compute down(silu(gate(x)) * up(x)), others down(gelu(up(x))); ``bias`` gives
+    the router and every matrix one. Tokens are taken to spread evenly; every expert's weights
+    are read in every step.
     """
 
     experts: int
     top_k: int
     hidden: int
     gated: bool = True
+    bias: bool = False
 
     def __post_init__(self) -> None:
         require_positive(experts=self.experts, top_k=self.top_k, hidden=self.hidden)
@@ -38,13 +46,16 @@ class MixtureOfExperts(Op):
         shapes: dict[str, tuple[int, ...]] = {"router": (self.experts, width)}
         if self.gated:
             shapes["gate"] = into
-        return shapes | {"up": into, "down": out}
+        shapes |= {"up": into, "down": out}
+        if self.bias:
+            shapes |= {f"{name}_bias": shape[:-1] for name, shape in shapes.items()}
+        return shapes
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
         """Keeps the routed tokens and what is between the matrices of their experts."""
         tokens, width = inputs[0][0], fixed_dimension(inputs[0], -1)
         routed = tokens * self.top_k
-        load = _share(routed, self.experts)
+        load = even_share(routed, self.experts)
         matrices_in = 2 if self.gated else 1
         into = Gemm(self.hidden, load, width, self.experts * matrices_in)
         out = Gemm(width, load, self.hidden, self.experts)
@@ -64,10 +75,3 @@ class MixtureOfExperts(Op):
             backward_traffic=Traffic(2 * moved, weights, weights),
             kept=Kept((0,), elements=routed * (2 * width + inner) + tokens * 2 * self.experts),
         )
-
-
-def _share(total: Number, parts: int) -> Number:
-    """An even share, exact where it is whole."""
-    if isinstance(total, int) and total % parts == 0:
-        return total // parts
-    return total / parts

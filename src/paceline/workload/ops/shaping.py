@@ -101,6 +101,30 @@ class Slice(_View):
         return (*shape[:axis], self.stop - self.start, *shape[axis + 1 :])
 
 
+@operation("expand")
+class Expand(_View):
+    """A dimension of one position seen ``count`` times: one key for all heads."""
+
+    axis: int
+    count: int
+
+    def __post_init__(self) -> None:
+        require_positive(count=self.count)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """The input's shape with that dimension widened."""
+        (shape,) = inputs
+        axis = _axis(self.axis, shape)
+        if differs(shape[axis], 1):
+            raise InputError(f"axis {axis} of {describe(shape)} is not of one position")
+        return (*shape[:axis], self.count, *shape[axis + 1 :])
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Moves nothing forward; backward sums the gradients of what was seen."""
+        size = elements(inputs[0])
+        return Work(backward_traffic=Traffic((self.count + 1) * size))
+
+
 @operation("concat", inputs=(1, None))
 class Concatenate(Op):
     """Inputs joined along ``axis`` (0 is the channels)."""

@@ -16,6 +16,13 @@ def elements(shape: Shape) -> Number:
     return count
 
 
+def even_share(total: Number, parts: Number) -> Number:
+    """An even share, exact where it is whole."""
+    if isinstance(total, int) and isinstance(parts, int) and total % parts == 0:
+        return total // parts
+    return total / parts
+
+
 def fixed_dimension(shape: Shape, axis: int) -> int:
     """A dimension that parameters depend on, and that therefore may not vary in a sweep."""
     if not -len(shape) <= axis < len(shape):

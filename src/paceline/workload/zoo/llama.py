@@ -6,10 +6,10 @@ MLPerf's benchmark of fine-tuning has them.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.transformers import Experts, TransformerShape, transformer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,39 @@ class LlamaSize:
     top_k: int = 0
     adapter_rank: int = 0
 
+    @property
+    def shape(self) -> TransformerShape:
+        """The architecture in the words that all transformers are described by."""
+        experts = Experts(self.experts, self.top_k, self.feed_forward) if self.experts else None
+        return TransformerShape(
+            self.hidden,
+            self.layers,
+            self.vocabulary,
+            self.sequence,
+            self.heads,
+            self.kv_heads,
+            self.hidden // self.heads,
+            self.feed_forward,
+            tied=self.tied,
+            experts=experts,
+            adapter_rank=self.adapter_rank,
+            **LLAMA_STYLE,
+        )
+
+
+LLAMA_STYLE: dict[str, Any] = {
+    "rotary": True,
+    "norm": "rms",
+    "activation": "silu",
+    "gated": True,
+    "query_bias": False,
+    "out_bias": False,
+    "mlp_bias": False,
+}
+"""What Llama chose and most decoders after it."""
 
 ADAPTER_RANK = 16
 """Inner width of the adapters of MLPerf's benchmark."""
-
-_ADAPTER_DROPOUT = 0.1
 
 LLAMA = {
     "llama2_7b": LlamaSize(4096, 32, 32, 32, 11_008, 32_000, 4096),
@@ -53,80 +81,4 @@ LLAMA = {
 
 def llama(name: str, size: LlamaSize) -> Graph:
     """The decoder of a size, with its loss over every token."""
-    net = NetworkBuilder(name)
-    tokens = net.integers("tokens", size.vocabulary, "sequence")
-    with net.frozen(size.adapter_rank > 0):
-        x = net.embedding("embedding", tokens, size.vocabulary, size.hidden)
-        for layer in range(size.layers):
-            with net.scope(f"blocks.{layer}"):
-                x = _block(net, x, size)
-        x = net.add_node("norm", ops.RmsNorm(), x)
-        shares = "embedding" if size.tied else None
-        scores = net.linear("head", x, size.vocabulary, bias=False, shares=shares)
-    target = net.integers("target", size.vocabulary, "sequence")
-    dimensions = {
-        "hidden": size.hidden,
-        "layers": size.layers,
-        "heads": size.heads,
-        "kv_heads": size.kv_heads,
-        "feed_forward": size.feed_forward,
-        "vocabulary": size.vocabulary,
-    }
-    if size.experts:
-        dimensions |= {"experts": size.experts, "top_k": size.top_k}
-    return net.build(net.cross_entropy("loss", scores, target), size.sequence, dimensions)
-
-
-def _block(net: NetworkBuilder, x: str, size: LlamaSize) -> str:
-    y = _attention(net, net.add_node("norm1", ops.RmsNorm(), x), size)
-    x = net.add("add1", x, y)
-    y = net.add_node("norm2", ops.RmsNorm(), x)
-    if size.experts:
-        moe = ops.MixtureOfExperts(size.experts, size.top_k, size.feed_forward, gated=True)
-        y = net.add_node("experts", moe, y)
-    else:
-        y = _gated_feed_forward(net, y, size)
-    return net.add("add2", x, y)
-
-
-def _attention(net: NetworkBuilder, x: str, size: LlamaSize) -> str:
-    head_dim = size.hidden // size.heads
-    narrow = head_dim * size.kv_heads
-    with net.scope("attention"):
-        query, key, value = _adapted(
-            net, x, size, {"query": size.hidden, "key": narrow, "value": narrow}
-        )
-        y = net.attention(
-            "scores",
-            net.add_node("rotary_query", ops.Rotary(head_dim), query),
-            net.add_node("rotary_key", ops.Rotary(head_dim), key),
-            value,
-            heads=size.heads,
-            kv_heads=size.kv_heads,
-            head_dim=head_dim,
-            causal=True,
-        )
-        return _adapted(net, y, size, {"out": size.hidden})[0]
-
-
-def _adapted(net: NetworkBuilder, x: str, size: LlamaSize, widths: dict[str, int]) -> list[str]:
-    """Linear maps of one input by name and width, with an adapter beside them if there are any."""
-    made = [net.linear(name, x, width, bias=False) for name, width in widths.items()]
-    if not size.adapter_rank:
-        return made
-    first = next(iter(widths))
-    with net.frozen(False):
-        narrow = net.dropout(f"{first}_adapter_dropout", x, _ADAPTER_DROPOUT)
-        narrow = net.linear(f"{first}_down", narrow, size.adapter_rank, bias=False)
-        return [
-            net.add(f"{name}_sum", y, net.linear(f"{name}_up", narrow, width, bias=False))
-            for y, (name, width) in zip(made, widths.items(), strict=True)
-        ]
-
-
-def _gated_feed_forward(net: NetworkBuilder, x: str, size: LlamaSize) -> str:
-    with net.scope("mlp"):
-        gate = net.activation("silu", net.linear("gate", x, size.feed_forward, bias=False), "silu")
-        up = net.linear("up", x, size.feed_forward, bias=False)
-        y = net.add_node("product", ops.Multiply(), gate, up)
-        return net.linear("down", y, size.hidden, bias=False)
+    return transformer(name, size.shape)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from typing import Any, Callable
 
 from paceline_watch import Recorder, clock
@@ -15,12 +16,15 @@ from paceline_watch import Recorder, clock
 COLLECTIVES = (
     "all_gather",
     "all_gather_into_tensor",
+    "all_gather_single",
     "all_reduce",
     "all_to_all_single",
     "broadcast",
     "reduce",
+    "reduce_scatter_single",
     "reduce_scatter_tensor",
 )
+"""By their names of all versions: one may call another, which is then not a message of its own."""
 
 
 def patches(recorder: Recorder) -> dict[str, Callable[[Any], None]]:
@@ -130,21 +134,30 @@ def samples_in(batch: Any) -> int:
 
 
 def watch_collectives(module: Any, recorder: Recorder) -> None:
-    """Collectives that the script calls itself; those of DDP do not pass through here."""
+    """Collectives of the script and of FSDP2; those of DDP do not pass through here."""
+    calling = threading.local()
     for name in COLLECTIVES:
         original = getattr(module, name, None)
         if original is not None:
-            setattr(module, name, timed_collective(name, original, recorder))
+            setattr(module, name, timed_collective(name, original, recorder, calling))
 
 
-def timed_collective(name: str, original: Any, recorder: Recorder) -> Any:
-    """``original`` with its messages recorded: until it returns, or until it has arrived."""
+def timed_collective(name: str, original: Any, recorder: Recorder, calling: Any) -> Any:
+    """``original`` with its messages recorded: until it returns, or until it has arrived.
+
+    ``calling`` says of each thread whether it is in a collective already.
+    """
 
     @functools.wraps(original)
     def collective(*args: Any, **kwargs: Any) -> Any:
-        start = clock()
-        work = original(*args, **kwargs)
-        message = recorder.message(name, bytes_of(args), start)
+        if getattr(calling, "now", False):
+            return original(*args, **kwargs)
+        start, calling.now = clock(), True
+        try:
+            work = original(*args, **kwargs)
+        finally:
+            calling.now = False
+        message = recorder.message(name, bytes_of((*args, *kwargs.values())), start)
         if work is None:
             message[3] = clock()
             recorder.segment("wait", start, message[3])
@@ -163,14 +176,14 @@ def mark_arrival(work: Any, message: list[Any]) -> None:
         message[3] = clock()
 
 
-def bytes_of(args: tuple[Any, ...]) -> float:
-    """Bytes of the first tensor, or list of tensors, among the arguments."""
-    for argument in args[:2]:
+def bytes_of(arguments: tuple[Any, ...]) -> float:
+    """Bytes of the largest tensor, or list of tensors, among the arguments: the whole message."""
+    largest = 0
+    for argument in arguments:
         tensors = argument if isinstance(argument, (list, tuple)) else [argument]
         sizes = [t.numel() * t.element_size() for t in tensors if hasattr(t, "element_size")]
-        if sizes:
-            return float(sum(sizes))
-    return 0.0
+        largest = max(largest, sum(sizes))
+    return float(largest)
 
 
 def watch_ddp(module: Any, recorder: Recorder) -> None:

@@ -1,0 +1,40 @@
+"""What configurations of all families have."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.workload.capture.hugging_face.fields import DEFAULT_SEQUENCE, Config
+
+
+def common_sizes(config: Config) -> dict[str, Any]:
+    """Sizes under the names of `TransformerShape`."""
+    hidden = config.size("hidden_size", "n_embd", "d_model", "dim")
+    heads = config.size("num_attention_heads", "n_head", "n_heads", "num_heads")
+    return {
+        "hidden": hidden,
+        "layers": config.size("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        "heads": heads,
+        "kv_heads": config.size("num_key_value_heads", default=heads),
+        "head_dim": config.size("head_dim", default=max(1, hidden // heads)),
+        "vocabulary": config.size("vocab_size"),
+        "sequence": sequence_of(config),
+        "head": config.head("tokens"),
+        "labels": config.labels(),
+    }
+
+
+def position_rows(config: Config, common: Mapping[str, Any]) -> int:
+    """Rows of a table of positions: every one that the configuration allows."""
+    return config.positions() or int(common["sequence"])
+
+
+def sequence_of(config: Config) -> int:
+    """Tokens per sample: 4,096, or as many as the configuration allows; said if it allows more."""
+    longest = config.positions()
+    if longest is None or longest == DEFAULT_SEQUENCE:
+        return DEFAULT_SEQUENCE
+    if longest > DEFAULT_SEQUENCE:
+        config.notes.append(
+            f"{DEFAULT_SEQUENCE:,} tokens per sample unless --seq says more; up to {longest:,}"
+        )
+    return min(longest, DEFAULT_SEQUENCE)

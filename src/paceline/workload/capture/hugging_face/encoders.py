@@ -1,0 +1,34 @@
+"""Encoders of text: BERT and its kind."""
+
+from paceline.workload.capture.hugging_face.common import common_sizes, position_rows
+from paceline.workload.capture.hugging_face.fields import Config
+from paceline.workload.zoo.transformers import TransformerShape
+
+
+def bert(config: Config) -> TransformerShape:
+    """BERT."""
+    common = common_sizes(config)
+    return TransformerShape(
+        **common | {"head": config.head("masked")},
+        inner=config.size("intermediate_size", "hidden_dim"),
+        learned_positions=position_rows(config, common),
+        segments=config.size("type_vocab_size", default=2),
+        activation=config.activation("hidden_act", "activation", default="gelu"),
+        causal=False,
+        norm_at="after_sum",
+        embedding_norm=True,
+        tied=config.flag("tie_word_embeddings", True),
+        head_bias=True,
+    )
+
+
+def roberta(config: Config) -> TransformerShape:
+    """RoBERTa and XLM-RoBERTa."""
+    shape = bert(config)
+    # Two positions are kept for padding, so sequences are two shorter than the table.
+    return shape.replaced(sequence=max(1, min(shape.sequence, shape.learned_positions - 2)))
+
+
+def distilbert(config: Config) -> TransformerShape:
+    """DistilBERT."""
+    return bert(config).replaced(segments=0)

@@ -1,0 +1,178 @@
+"""State spaces: sequences that are folded into a state of fixed size (Mamba, Mamba-2)."""
+
+import numpy as np
+
+from paceline.errors import InputError
+from paceline.workload.cost import Gemm, Number, Shape
+from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
+from paceline.workload.ops.sizes import (
+    describe,
+    differs,
+    elements,
+    even_share,
+    fixed_dimension,
+    require_positive,
+)
+from paceline.workload.ops.work import Kept, Traffic, Work
+
+# FLOP for each number of the state and token (decay, input, sum, product) over the two of the
+# product that is counted; backward computes the states again.
+_SCAN_EXECUTED = 4.5
+_SCAN_EXECUTED_BACKWARD = 1.5 * _SCAN_EXECUTED
+
+
+@operation("causal_conv")
+class CausalConvolution(Op):
+    """A filter of ``kernel`` tokens, up to the present one, for each channel of tokens x width."""
+
+    kernel: int
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        require_positive(kernel=self.kernel)
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the input."""
+        _require_tokens(inputs)
+        return inputs[0]
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """A filter for each channel, and a bias where there is one."""
+        width = fixed_dimension(inputs[0], -1)
+        return {"weight": (width, self.kernel)} | ({"bias": (width,)} if self.bias else {})
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """A product per channel in each direction; keeps the input."""
+        tokens, width = inputs[0]
+        weights = count_parameters(self.parameters(inputs))
+        moved = 2 * elements(inputs[0])
+        slid = Gemm(1, tokens, self.kernel, width)
+        return Work(
+            forward=(slid,),
+            weight_gradient=(Gemm(1, self.kernel, tokens, width, "k"),),
+            input_gradient=(slid,) if needs_input_gradient else (),
+            forward_traffic=Traffic(moved, weights),
+            backward_traffic=Traffic(moved, weights),
+            weight_gradient_traffic=Traffic(moved, weight_gradients=weights),
+            kept_for_weights=Kept(inputs=(0,)),
+        )
+
+
+@operation("selective_scan", inputs=4)
+class SelectiveScan(Op):
+    """Mamba's recurrence: a state of some numbers per channel that each token changes.
+
+    Reads values and step sizes (tokens x channels), what goes into the state and what is read
+    out of it (tokens x numbers). Only the product that reads the state out is counted as FLOP,
+    as PyTorch's counter does; the state itself stays on chip and is computed again in backward.
+    """
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the values."""
+        _require_tokens(inputs)
+        values, steps, into, out = inputs
+        if differs(values[1], steps[1]) or differs(into[1], out[1]):
+            raise InputError(f"{describe(steps)} steps for {describe(values)} values")
+        return values
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """How fast each number of the state decays, and what passes by the state."""
+        width, state = fixed_dimension(inputs[0], -1), fixed_dimension(inputs[2], -1)
+        return {"decay": (width, state), "direct": (width,)}
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """A product per token to read the state out, two in backward; keeps what it reads."""
+        (tokens, width), state = inputs[0], inputs[2][1]
+        weights = count_parameters(self.parameters(inputs))
+        moved = _read(inputs) + elements(inputs[0])
+        return Work(
+            forward=(Gemm(width, 1, state, tokens, "count", executed=_SCAN_EXECUTED),),
+            input_gradient=(
+                Gemm(width, state, 1, tokens, "count", executed=_SCAN_EXECUTED_BACKWARD),
+                Gemm(state, 1, width, tokens, "count", executed=_SCAN_EXECUTED_BACKWARD),
+            ),
+            forward_traffic=Traffic(moved, weights),
+            backward_traffic=Traffic(2 * moved, weights, weights),
+            kept=Kept(inputs=(0, 1, 2, 3)),
+        )
+
+
+@operation("state_space_dual", inputs=4)
+class StateSpaceDual(Op):
+    """Mamba-2's recurrence by chunks: products within each, one state per head between them.
+
+    Reads values (tokens x width), a step size per head, and what goes into the state and comes
+    out of it: ``state`` numbers for each of ``groups`` groups of heads. Counted are the four
+    products of every chunk (Dao and Gu 2024) and their gradients.
+    """
+
+    heads: int
+    groups: int
+    state: int
+    chunk: int
+
+    def __post_init__(self) -> None:
+        require_positive(heads=self.heads, groups=self.groups, state=self.state, chunk=self.chunk)
+        if self.heads % self.groups:
+            raise InputError(f"{self.heads} heads do not divide by {self.groups} groups")
+
+    def output(self, inputs: Shapes) -> Shape:
+        """As the values."""
+        _require_tokens(inputs)
+        wanted = (None, self.heads, self.groups * self.state, self.groups * self.state)
+        for shape, width in zip(inputs, wanted, strict=True):
+            if width is not None and differs(shape[1], width):
+                raise InputError(f"needs tokens x {width}, got {describe(shape)}")
+        if fixed_dimension(inputs[0], -1) % self.heads:
+            raise InputError(f"{describe(inputs[0])} does not divide by {self.heads} heads")
+        return inputs[0]
+
+    def parameters(self, inputs: Shapes) -> Parameters:
+        """Of each head: its decay, what passes by the state, and the bias of its steps."""
+        return dict.fromkeys(("decay", "direct", "step_bias"), (self.heads,))
+
+    def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
+        """Keeps what it reads and the state at the end of every chunk."""
+        tokens, width = inputs[0]
+        head_dim = fixed_dimension(inputs[0], -1) // self.heads
+        length = _smaller(self.chunk, tokens)
+        chunks = even_share(tokens, length)
+        heads, groups = self.heads * chunks, self.groups * chunks
+        forward = (
+            Gemm(length, length, self.state, groups, "count"),
+            Gemm(length, head_dim, length, heads, "count"),
+            Gemm(self.state, head_dim, length, heads, "count"),
+            Gemm(length, head_dim, self.state, heads, "count"),
+        )
+        backward = tuple(
+            back
+            for g in forward
+            for back in (
+                Gemm(g.m, g.k, g.n, g.count, "count"),
+                Gemm(g.k, g.n, g.m, g.count, "count"),
+            )
+        )
+        weights = count_parameters(self.parameters(inputs))
+        states = chunks * self.state * width
+        moved = _read(inputs) + elements(inputs[0]) + 2 * states
+        return Work(
+            forward=forward,
+            input_gradient=backward,
+            forward_traffic=Traffic(moved, weights),
+            backward_traffic=Traffic(2 * moved, weights, weights),
+            kept=Kept(inputs=(0, 1, 2, 3), elements=states),
+        )
+
+
+def _require_tokens(inputs: Shapes) -> None:
+    for shape in inputs:
+        if len(shape) != 2 or differs(shape[0], inputs[0][0]):
+            raise InputError(f"needs tokens x width, got {describe(shape)}")
+
+
+def _read(inputs: Shapes) -> Number:
+    return sum((elements(shape) for shape in inputs), 0)
+
+
+def _smaller(size: int, tokens: Number) -> Number:
+    return min(size, tokens) if isinstance(tokens, int) else np.minimum(size, tokens)

@@ -1,0 +1,22 @@
+"""Transformers of every kind, from one description of what an architecture chose."""
+
+from paceline.workload.zoo.transformers.shape import (
+    Experts,
+    LatentAttention,
+    LayerKind,
+    StateSpace,
+    TransformerShape,
+    layer_kinds,
+)
+from paceline.workload.zoo.transformers.stack import stack, transformer
+
+__all__ = [
+    "Experts",
+    "LatentAttention",
+    "LayerKind",
+    "StateSpace",
+    "TransformerShape",
+    "layer_kinds",
+    "stack",
+    "transformer",
+]

@@ -1,0 +1,119 @@
+"""Attention of a layer: projections of its input, rotary positions, scores, the last matrix."""
+
+from paceline.workload import ops
+from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.transformers.norms import norm_of_heads
+from paceline.workload.zoo.transformers.shape import LatentAttention, TransformerShape
+
+_ADAPTER_DROPOUT = 0.1
+
+
+def attention(
+    net: NetworkBuilder,
+    x: str,
+    shape: TransformerShape,
+    window: int = 0,
+    *,
+    memory: str | None = None,
+    first: str | None = None,
+) -> str:
+    """Attention of tokens to each other, or to those of a ``memory``.
+
+    ``first`` is the attention of the first layer, whose table of distances all layers share.
+    """
+    with net.scope("attention" if memory is None else "cross"):
+        if shape.latent is not None:
+            query, key, value = _from_latent(net, x, shape, shape.latent)
+        else:
+            query, key, value = _projected(net, x, memory or x, shape)
+        distances = shape.relative_buckets if memory is None else 0
+        op = ops.Attention(
+            shape.heads,
+            shape.heads if shape.latent else shape.kv_heads,
+            shape.latent.plain_dim + shape.latent.rotary_dim if shape.latent else shape.head_dim,
+            causal=shape.causal and memory is None,
+            value_dim=shape.latent.value_dim if shape.latent else 0,
+            window=window,
+            sinks=shape.sinks,
+            relative_buckets=distances,
+        )
+        y = net.add_node("scores", op, query, key, value, shares=first if distances else None)
+        return _linears(net, y, shape, {"out": shape.hidden}, shape.out_bias)[0]
+
+
+def _projected(
+    net: NetworkBuilder, x: str, memory: str, shape: TransformerShape
+) -> tuple[str, str, str]:
+    wide, narrow = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    bias = shape.query_bias
+    if shape.joint_projection:
+        joint = net.linear("qkv", x, wide + 2 * narrow, bias)
+        query = net.part("query", joint, 1, 0, wide)
+        key = net.part("key", joint, 1, wide, wide + narrow)
+        value = net.part("value", joint, 1, wide + narrow, wide + 2 * narrow)
+    elif memory == x and shape.key_bias is None:
+        widths = {"query": wide, "key": narrow, "value": narrow}
+        query, key, value = _linears(net, x, shape, widths, bias)
+    else:
+        query = net.linear("query", x, wide, bias)
+        key = net.linear("key", memory, narrow, bias if shape.key_bias is None else shape.key_bias)
+        value = net.linear("value", memory, narrow, bias)
+    query = norm_of_heads(net, "query_norm", query, wide, shape)
+    key = norm_of_heads(net, "key_norm", key, narrow, shape)
+    if shape.rotary:
+        query = net.add_node("rotary_query", ops.Rotary(shape.head_dim), query)
+        key = net.add_node("rotary_key", ops.Rotary(shape.head_dim), key)
+    return query, key, value
+
+
+def _linears(
+    net: NetworkBuilder, x: str, shape: TransformerShape, widths: dict[str, int], bias: bool
+) -> list[str]:
+    """Linear maps of one input by name and width, with an adapter beside them if there are any."""
+    made = [net.linear(name, x, width, bias) for name, width in widths.items()]
+    if not shape.adapter_rank:
+        return made
+    first = next(iter(widths))
+    with net.frozen(False):
+        narrow = net.dropout(f"{first}_adapter_dropout", x, _ADAPTER_DROPOUT)
+        narrow = net.linear(f"{first}_down", narrow, shape.adapter_rank, bias=False)
+        return [
+            net.add(f"{name}_sum", y, net.linear(f"{name}_up", narrow, width, bias=False))
+            for y, (name, width) in zip(made, widths.items(), strict=True)
+        ]
+
+
+def _from_latent(
+    net: NetworkBuilder, x: str, shape: TransformerShape, latent: LatentAttention
+) -> tuple[str, str, str]:
+    """Queries through a narrow layer, keys and values from a latent, one rotary key for all."""
+    heads, plain, rotary = shape.heads, latent.plain_dim, latent.rotary_dim
+    narrow = x
+    if latent.query_rank:
+        narrow = net.linear("query_down", x, latent.query_rank, shape.query_bias)
+        narrow = net.add_node("query_norm", ops.RmsNorm(), narrow)
+    query = net.linear("query", narrow, heads * (plain + rotary), bias=False)
+    apart = net.reshape("query_heads", query, -1, heads, plain + rotary)
+    turned = net.part("query_rotary", apart, 2, plain, plain + rotary)
+    turned = net.reshape("query_rotary_joined", turned, -1, heads * rotary)
+    turned = net.add_node("rotary_query", ops.Rotary(rotary), turned)
+    turned = net.reshape("query_turned", turned, -1, heads, rotary)
+    query = net.concat("query_both", [net.part("query_plain", apart, 2, 0, plain), turned], 2)
+
+    down = net.linear("latent_down", x, latent.key_rank + rotary, shape.query_bias)
+    inner = net.add_node(
+        "latent_norm", ops.RmsNorm(), net.part("latent", down, 1, 0, latent.key_rank)
+    )
+    up = net.linear("latent_up", inner, heads * (plain + latent.value_dim), bias=False)
+    both = net.reshape("latent_heads", up, -1, heads, plain + latent.value_dim)
+    common = net.part("key_rotary", down, 1, latent.key_rank, latent.key_rank + rotary)
+    common = net.add_node("rotary_key", ops.Rotary(rotary), common)
+    common = net.reshape("key_turned", common, -1, 1, rotary)
+    common = net.add_node("key_common", ops.Expand(1, heads), common)
+    key = net.concat("key_both", [net.part("key_plain", both, 2, 0, plain), common], 2)
+    value = net.part("value_heads", both, 2, plain, plain + latent.value_dim)
+    return (
+        net.reshape("query_joined", query, -1, heads * (plain + rotary)),
+        net.reshape("key_joined", key, -1, heads * (plain + rotary)),
+        net.reshape("value", value, -1, heads * latent.value_dim),
+    )
