@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from paceline.api.model_notes import with_model_notes
 from paceline.api.requests import (
     JobWords,
     Model,
@@ -72,9 +71,7 @@ def predict(
         place = (words.get("nodes") or 1, words.get("processes") or 1)
         store = None if evidence is None else evidence.path
         return predict_here(model, [place], store=store, **words).comparisons[0].prediction
-    found = with_model_notes(
-        predictor.prediction_of(_prepared(model, cluster, plan, words, evidence))
-    )
+    found = predictor.prediction_of(_prepared(model, cluster, plan, words, evidence))
     if evidence is None or isinstance(evidence, Evidence):
         return found
     return _with_note(found, evidence)
@@ -315,7 +312,7 @@ def _prepared(
 
         known = with_curve(known, curve, chosen.shard_degree)
     preparing = words.get("input_time")
-    prepared = predictor.prepare(
+    return predictor.prepare(
         workload,
         place,
         chosen,
@@ -323,10 +320,6 @@ def _prepared(
         program=program_of(words),
         input_seconds=0.0 if preparing is None else parse_seconds(preparing),
     )
-    if curve is None:
-        return prepared
-    # what was measured of these links is not corrected by what was published of others
-    return prepared.with_corrections(replace(prepared.applied, bandwidth_factor=1.0))
 
 
 def _evidence(words: JobWords, evidence: "Evidence | Study | None") -> Evidence:

@@ -1,13 +1,11 @@
 """Predictions for this machine: from the launches and the profile that a store has."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 from paceline.analyse import this_machine
 from paceline.analyse.this_machine import HerePredictions
-from paceline.api.model_notes import with_model_notes
 from paceline.api.requests import JobWords, Model, job_words, workload_of
 from paceline.errors import InputError
 from paceline.hardware import catalogue
@@ -44,7 +42,7 @@ def predict_here(
     if path.exists():
         with Store(path, create=False) as opened:
             launches, profile = opened.launches(), current_profile(opened)
-    found = this_machine.predict_here(
+    return this_machine.predict_here(
         launches,
         profile,
         lambda: workload_of(model, 1, words),
@@ -56,5 +54,3 @@ def predict_here(
         precision=words.get("precision"),
         sequence=words.get("seq"),
     )
-    noted = [replace(one, prediction=with_model_notes(one.prediction)) for one in found.comparisons]
-    return replace(found, comparisons=tuple(noted))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 from paceline.errors import InputError
@@ -97,11 +98,9 @@ def _checks(uploads: Mapping[str, Any]) -> dict[str, Callable[[Any], Any]]:
     for each in fields(ExplorerState):
         if each.type in (int, "int") and each.name not in found:
             lowest = 0 if each.name in ("seq", "processes") else 1
-            found[each.name] = lambda value, name=each.name, low=lowest: _whole(
-                name, value, low, LARGEST_COUNT
-            )
+            found[each.name] = partial(_whole, each.name, low=lowest, high=LARGEST_COUNT)
         elif each.type in (float, "float"):
-            found[each.name] = lambda value, name=each.name: _factor(name, value)
+            found[each.name] = partial(_factor, each.name)
     return found
 
 

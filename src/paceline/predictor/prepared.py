@@ -27,6 +27,7 @@ from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.predictor.update import stage_update_seconds
 from paceline.predictor.work_scale import scale_alone, scale_of_baseline
 from paceline.step import Step
+from paceline.workload.capture_notes import capture_notes
 from paceline.workload.workload import Workload
 
 _UNCORRECTED = ("chunks", "modelled_exchange", "modelled_updates", "units", "alone")
@@ -236,9 +237,10 @@ class PreparedStep:
 
     @cached_property
     def exchange(self) -> GradientExchange | None:
-        """Messages among replicas; None when there is only one."""
+        """Messages among replicas; None when there is only one. No correction of measured ones."""
         exchange, factor = self.modelled_exchange, self.applied.bandwidth_factor
-        if exchange is None or factor == 1.0:
+        measured = self.plan.shard_degree in self.evidence.all_reduce
+        if exchange is None or factor == 1.0 or measured:
             return exchange
         return replace(exchange, bandwidth_factor=factor)
 
@@ -390,7 +392,7 @@ class PreparedStep:
             notes.append("what the layers compute and keep is not known: memory is a lower bound")
         if self.plan.tp > 1 and not self.replica.sharding.divides:
             notes.append("no layer of this model can be divided by tp: every device does it all")
-        return (*notes, *self.applied.notes)
+        return (*notes, *self.applied.notes, *capture_notes(self.workload.graph))
 
 
 @lru_cache(maxsize=4096)

@@ -100,12 +100,13 @@ def taught_variance(prepared: PreparedStep, taught: Taught) -> float:
     variance = 0.0 if known else taught.variance(COMPUTING.name)
     if prepared.plan.pp > 1 or prepared.plan.devices == 1:
         return variance
-    return variance + scaling_variance(
+    scaling = scaling_variance(
         taught,
         prepared.applied,
         lambda corrections: prepared.with_corrections(corrections).seconds(),
         lambda corrections: prepared.with_corrections(corrections).slowest_factor,
     )
+    return variance + float(scaling)
 
 
 def scaling_variance(

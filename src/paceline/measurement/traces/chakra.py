@@ -122,7 +122,8 @@ def _node(message: bytes) -> _Node | None:
 
 def _attribute(message: bytes) -> dict[str, int | str]:
     """Name and value of an attribute that is a number, a flag or a text."""
-    name, found = "", None
+    name = ""
+    found: int | str | None = None
     for number, _, value in fields(message):
         if number == 1 and isinstance(value, bytes):
             name = value.decode("utf-8", "replace")[:100]

@@ -34,8 +34,9 @@ def varied_plans(search: PlanSearch, plans: Sequence[Plan], most: int) -> list[P
 def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
     """Replicas that share out the tokens of a sample, or experts."""
     sequence = search.workload.sequence or 0
+    nodes = search.workload.graph.nodes
     experts = max(
-        (node.op.experts for node in search.workload.graph.nodes if _has_experts(node.op)),
+        (op.experts for node in nodes if isinstance(op := node.op, MixtureOfExperts)),
         default=1,
     )
     for plan in plans:
@@ -48,10 +49,6 @@ def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
             if degree <= experts and plan.shard_degree % degree == 0 and experts % degree == 0:
                 for zero in sorted({plan.zero, 1}):
                     yield replace(plan, ep=degree, zero=zero)
-
-
-def _has_experts(op: object) -> bool:
-    return isinstance(op, MixtureOfExperts)
 
 
 def _uneven(search: PlanSearch) -> Iterator[Plan]:
