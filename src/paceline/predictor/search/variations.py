@@ -11,6 +11,7 @@ from paceline.predictor.plan_memory import plan_memory
 from paceline.predictor.predict import prepare
 from paceline.predictor.search.plans import PlanSearch
 from paceline.workload.ops import MixtureOfExperts
+from paceline.workload.ops.base import Op
 
 _DEGREES = (2, 4, 8, 16)
 _LONG_SAMPLES = 16_384
@@ -42,8 +43,7 @@ def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
     """Replicas that share out the tokens of a sample, or experts."""
     sequence = search.workload.sequence or 0
     experts = max(
-        (node.op.experts for node in search.workload.graph.nodes if _has_experts(node.op)),
-        default=1,
+        (op.experts for op in _operations(search) if isinstance(op, MixtureOfExperts)), default=1
     )
     for plan in plans:
         for degree in _DEGREES:
@@ -57,8 +57,8 @@ def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
                     yield replace(plan, ep=degree, zero=1, micro_batch=micro_batch)
 
 
-def _has_experts(op: object) -> bool:
-    return isinstance(op, MixtureOfExperts)
+def _operations(search: PlanSearch) -> Iterator[Op]:
+    return (node.op for node in search.workload.graph.nodes)
 
 
 def _uneven(search: PlanSearch) -> Iterator[Plan]:
