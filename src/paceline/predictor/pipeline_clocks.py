@@ -16,7 +16,7 @@ from paceline.predictor.pipeline import ChunkTime, PipelineSegment
 from paceline.predictor.step_builder import COMPUTE, NETWORK, StepBuilder, interfered_seconds
 from paceline.step import Phase, Task
 
-_ROUNDS = 6
+_ROUNDS = 5
 """Rounds of ``pp`` micro-batches that show whether further ones repeat."""
 _REPEATS = 1e-10
 """Relative difference up to which rounds take the same time."""

@@ -1,7 +1,7 @@
 """One replica of a workload under a plan: times of its layers and messages on a cluster."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
@@ -134,8 +134,18 @@ class Replica:
         layers = self.each(self.kinds_at(scale, modelled, bandwidth))
         if self.plan.pp > 1:
             return layers
-        nodes = self.workload.graph.nodes
-        return [replace(own, name=node.name) for own, node in zip(layers, nodes, strict=True)]
+        return [
+            LayerTime(
+                node.name,
+                own.forward_seconds,
+                own.backward_seconds,
+                own.gradient_bytes,
+                own.recompute_seconds,
+                own.forward_exchange_seconds,
+                own.backward_exchange_seconds,
+            )
+            for own, node in zip(layers, self.workload.graph.nodes, strict=True)
+        ]
 
     def kinds_at(
         self, scale: float = 1.0, modelled: float = 1.0, bandwidth: float = 1.0

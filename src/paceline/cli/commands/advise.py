@@ -28,6 +28,8 @@ Examples:
       --global-batch 256 --price 2.5
   paceline advise --model llama2_7b --seq 4096 --cluster p5.48xlarge --nodes 2,4,8,16 \\
       --global-batch 1024 --tokens 300B --deadline 30d
+  paceline advise --model llama2_7b --seq 4096 --cluster dgx-h100 --nodes 2 --global-batch 256 \\
+      --top 2 --emit torchtitan
   paceline advise --model resnet50 --cluster hkbu-v100-pcie --nodes 8 --global-batch 1024
   paceline advise --per-layer --model alexnet --cluster hkbu-v100-pcie -j 8x1 --global-batch 256
 """
@@ -49,6 +51,11 @@ Examples:
     "--top", type=click.IntRange(1, 50), default=5, show_default=True, help="Plans to show."
 )
 @training_options
+@click.option(
+    "--emit",
+    type=click.Choice(["torchtitan", "megatron", "deepspeed", "fsdp"]),
+    help="Write each plan in the flags or settings of a program.",
+)
 @click.option("--budget", help="Most to pay for a whole training, as in 2M; needs a price.")
 @click.option("--deadline", help="Most time for a whole training, as in 30d.")
 @click.option(
@@ -61,6 +68,7 @@ def command(
     /,
     per_layer: bool,
     top: int,
+    emit: str | None,
     budget: str | None,
     deadline: str | None,
     as_json: bool,
@@ -70,7 +78,9 @@ def command(
 
     Every combination of tensor, pipeline and data parallel degrees, micro-batch, pipeline
     chunks, recomputation, shard stage and sequence parallelism is evaluated; the scheduler
-    predicts the best of each layout. --nodes 1..64 searches every number of nodes too.
+    predicts the best of each layout, and variations with context or expert parallelism and
+    uneven stages. Of plans that cannot be told apart the simplest comes first. --nodes 1..64
+    searches every number of nodes too.
     Precision is 16 bits for transformers unless given.
 
     --per-layer chooses data or model parallelism (by filter) for each layer of a network that
@@ -109,13 +119,20 @@ def command(
         )
     found = advise(nodes=counts, top=top, price=training.get("price"), **options)
     seconds = time.monotonic() - began
-    from paceline.report.tables.advice import advice_json, advice_parts, searched_words
+    from paceline.report.tables.advice import (
+        advice_json,
+        advice_parts,
+        flags_lines,
+        searched_words,
+    )
 
     if as_json:
-        emit_json("advice", 1, advice_json(found.search, found.advice, seconds))
+        emit_json("advice", 1, advice_json(found.search, found.advice, seconds, emit))
         return
     say(searched_words(found.search, found.advice, seconds))
     show(advice_parts(found.search, found.advice))
+    if emit is not None:
+        say("\n".join(flags_lines(found.advice, emit)))
     next_line(same_job("predict", drop=("price",), **_plan_of(found.best[0])))
 
 

@@ -1,6 +1,6 @@
 """Advice: the best plans for a workload on a cluster, and why the others are not."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from paceline.predictor.render import losses_seconds
 from paceline.predictor.search.plans import Candidates, PlanSearch
 from paceline.predictor.search.ranking import are_alike, simplest_first
 from paceline.predictor.search.remedies import network_remedies
-from paceline.predictor.search.variations import varied_plans
+from paceline.predictor.search.variations import Variation, variations
 from paceline.units import format_bytes, format_seconds
 
 _FURTHER = 2
@@ -70,20 +70,25 @@ def advise(search: PlanSearch, top: int = 5) -> Advice:
     available = search.cluster.device.known_memory_bytes
     fits = found.memory_bytes <= available
     listed = _shortlist(search, found, fits, top + _FURTHER)
-    seeds = [found.plan(index, search.like) for index in listed[:_SEEDS]]
-    seeds += [found.plan(index, search.like) for index in found.best_by_layout(~fits, _SEEDS)]
-    varied = varied_plans(search, seeds, top)
-    if not listed and not varied:
+    inside = ~fits & (found.tp <= search.cluster.devices_per_node)
+    seeds = [*listed[:_SEEDS], *found.best_by_layout(inside, _SEEDS)]
+    seeds += found.best_by_layout(inside & (found.zero == 1), 2 * _SEEDS)
+    varied = variations(search, [found.plan(index, search.like) for index in seeds])
+    roomy = [own for own in varied if own.memory_bytes <= available]
+    if not listed and not roomy:
         raise _nothing_fits(search, found, available)
     predictions = [predicted(search, found, index) for index in listed]
-    predictions += [prediction_of_plan(search, plan) for plan in varied]
+    predictions += [prediction_of_plan(search, own.plan) for own in roomy[:top]]
     best = _distinct(simplest_first(predictions))[:top]
     fastest = min(range(len(best)), key=lambda number: best[number].step_seconds)
     return Advice(
         tried=found.size + len(varied),
-        fitting=int(fits.sum()) + len(varied),
+        fitting=int(fits.sum()) + len(roomy),
         best=tuple(Ranked(own, _why(own, best[0])) for own in best),
-        infeasible=_infeasible(search, found, fits, best[0].step_seconds),
+        infeasible=(
+            *_infeasible(search, found, fits, best[0].step_seconds),
+            *_infeasible_variation(search, varied, best[0].step_seconds),
+        ),
         close=sum(are_alike(own, best[fastest]) for own in best),
         fastest=fastest,
         remedies=network_remedies(search, best[0]),
@@ -160,6 +165,25 @@ def _infeasible(
         for index, seconds in steps
         if seconds < best_seconds
     )
+
+
+def _infeasible_variation(
+    search: PlanSearch, varied: Sequence[Variation], best_seconds: float
+) -> Iterator[Infeasible]:
+    """The fastest variation that does not fit, if it beats the best that does."""
+    available = search.cluster.device.known_memory_bytes
+    for own in varied:
+        if own.memory_bytes > available and own.seconds < best_seconds:
+            missing = format_bytes(own.memory_bytes - available)
+            words = f"needs {missing} more per device; {_beside(own.plan)}"
+            yield Infeasible(own.plan, own.seconds, own.memory_bytes, words)
+            return
+
+
+def _beside(plan: Plan) -> str:
+    """What of a variation the degrees of a table do not say."""
+    shared = [f"{name} {getattr(plan, name)}" for name in ("cp", "ep") if getattr(plan, name) > 1]
+    return ", ".join(shared) or f"uneven stages, {plan.interleave} chunks each"
 
 
 def _remedy(search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], index: int) -> str:

@@ -1,7 +1,7 @@
 """Plans that the arrays do not hold: context and expert parallelism, stages of unequal size."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from paceline.errors import PacelineError
 from paceline.plan.blocks import blocks
@@ -11,6 +11,7 @@ from paceline.predictor.plan_memory import plan_memory
 from paceline.predictor.predict import prepare
 from paceline.predictor.search.plans import PlanSearch
 from paceline.workload.ops import MixtureOfExperts
+from paceline.workload.ops.base import Op
 
 _DEGREES = (2, 4, 8, 16)
 _LONG_SAMPLES = 16_384
@@ -18,26 +19,31 @@ _LONG_SAMPLES = 16_384
 _MOST_STAGES = 64
 
 
-def varied_plans(search: PlanSearch, plans: Sequence[Plan], most: int) -> list[Plan]:
-    """The fastest variations that fit: of ``plans``, and with stages of unequal size."""
-    timed: list[tuple[float, Plan]] = []
+@dataclass(frozen=True)
+class Variation:
+    """A plan with its seconds per step and the bytes of its fullest device."""
+
+    plan: Plan
+    seconds: float
+    memory_bytes: float
+
+
+def variations(search: PlanSearch, plans: Sequence[Plan]) -> list[Variation]:
+    """Variations of ``plans``, and stages of unequal size, that are possible; fast ones first."""
+    found = []
     for plan in dict.fromkeys([*_shared_out(search, plans), *_uneven(search)]):
         try:
-            seconds = _seconds_if_fits(search, plan)
+            found.append(_evaluated(search, plan))
         except PacelineError:
             continue
-        if seconds is not None:
-            timed.append((seconds, plan))
-    return [plan for _, plan in sorted(timed, key=lambda pair: pair[0])[:most]]
+    return sorted(found, key=lambda own: own.seconds)
 
 
 def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
     """Replicas that share out the tokens of a sample, or experts."""
     sequence = search.workload.sequence or 0
-    nodes = search.workload.graph.nodes
     experts = max(
-        (op.experts for node in nodes if isinstance(op := node.op, MixtureOfExperts)),
-        default=1,
+        (op.experts for op in _operations(search) if isinstance(op, MixtureOfExperts)), default=1
     )
     for plan in plans:
         for degree in _DEGREES:
@@ -47,8 +53,12 @@ def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
                     for recompute in Recompute:
                         yield replace(shared, zero=zero, recompute=recompute, micro_batch=1)
             if degree <= experts and plan.shard_degree % degree == 0 and experts % degree == 0:
-                for zero in sorted({plan.zero, 1}):
-                    yield replace(plan, ep=degree, zero=zero)
+                for micro_batch in sorted({plan.micro_batch or 1, 1}):
+                    yield replace(plan, ep=degree, zero=1, micro_batch=micro_batch)
+
+
+def _operations(search: PlanSearch) -> Iterator[Op]:
+    return (node.op for node in search.workload.graph.nodes)
 
 
 def _uneven(search: PlanSearch) -> Iterator[Plan]:
@@ -68,24 +78,24 @@ def _uneven(search: PlanSearch) -> Iterator[Plan]:
             dp = devices // (tp * pp)
             if search.global_batch % dp:
                 continue
-            for recompute in Recompute:
-                yield replace(
-                    search.like,
-                    tp=tp,
-                    pp=pp,
-                    dp=dp,
-                    micro_batch=1,
-                    zero=1 if dp > 1 else 0,
-                    recompute=recompute,
-                    sequence_parallel=tp > 1,
-                )
+            plan = replace(
+                search.like, tp=tp, pp=pp, dp=dp, micro_batch=1, sequence_parallel=tp > 1
+            )
+            rounds = search.global_batch // dp % pp == 0 and search.space.interleaves
+            for interleave in (1, 2, 4) if rounds else (1,):
+                for recompute in Recompute:
+                    yield replace(
+                        plan,
+                        interleave=interleave,
+                        recompute=recompute,
+                        zero=1 if dp > 1 else 0,
+                    )
 
 
-def _seconds_if_fits(search: PlanSearch, plan: Plan) -> float | None:
-    """Seconds per step, without an interval; None if memory has no room."""
+def _evaluated(search: PlanSearch, plan: Plan) -> Variation:
+    """A plan without an interval."""
     workload = search.workload.with_batch(search.global_batch // plan.dp)
     cluster = search.cluster.with_devices(plan.devices)
     prepared = prepare(workload, cluster, plan, efficiency=search.efficiency)
     memory = plan_memory(prepared.replica, prepared.chunks, prepared.synchronisation)
-    fits = float(memory.total_bytes) <= cluster.device.known_memory_bytes
-    return prepared.seconds() if fits else None
+    return Variation(plan, prepared.seconds(), float(memory.total_bytes))

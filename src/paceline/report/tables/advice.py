@@ -3,6 +3,8 @@
 from typing import Any
 
 from paceline.plan.plan import Plan
+from paceline.plan.program_flags import program_flags
+from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_json import prediction_json
 from paceline.predictor.search import Advice, PlanSearch
 from paceline.report.numbers import Ranged
@@ -105,8 +107,28 @@ def closing_line(advice: Advice) -> str:
     return f"{line}, number {advice.fastest + 1} may be {1 - fastest / first:.1%} faster: measure."
 
 
-def advice_json(search: PlanSearch, advice: Advice, seconds: float) -> dict[str, Any]:
-    """The same facts for programs."""
+def flags_lines(advice: Advice, program: str) -> list[str]:
+    """Each plan in the words of a program."""
+    lines = []
+    for number, own in enumerate(advice.best, 1):
+        found = program_flags(program, own.prediction.plan, own.prediction.workload)
+        lines += [f"# plan {number} for {program}: {own.prediction.plan.label}", found.text]
+        lines += [f"# {words}" for words in found.missing]
+    return lines
+
+
+def _flags_json(prediction: Prediction, program: str | None) -> dict[str, Any]:
+    if program is None:
+        return {}
+    found = program_flags(program, prediction.plan, prediction.workload)
+    flags = {"program": program, "text": found.text, "missing": list(found.missing)}
+    return {"flags": flags}
+
+
+def advice_json(
+    search: PlanSearch, advice: Advice, seconds: float, program: str | None = None
+) -> dict[str, Any]:
+    """The same facts for programs, with the flags of one where it is named."""
     return {
         "model": search.workload.graph.name,
         "cluster": search.cluster.name,
@@ -119,7 +141,12 @@ def advice_json(search: PlanSearch, advice: Advice, seconds: float) -> dict[str,
         "fastest": advice.fastest,
         "remedies": list(advice.remedies),
         "best": [
-            {**prediction_json(own.prediction), "why_not_better": own.why} for own in advice.best
+            {
+                **prediction_json(own.prediction),
+                "why_not_better": own.why,
+                **_flags_json(own.prediction, program),
+            }
+            for own in advice.best
         ],
         "faster_but_too_large": [
             {

@@ -1,0 +1,80 @@
+"""A plan in the words of the programs that people train with."""
+
+import json
+
+import pytest
+
+from paceline.errors import UnknownNameError
+from paceline.plan.plan import Plan, Recompute
+from paceline.plan.program_flags import PROGRAMS, program_flags
+from paceline.workload.workload import Workload
+
+WORKLOAD = Workload.of("gpt3_175b", 96, 2048, "bf16", "adam")
+PLAN = Plan(
+    dp=16,
+    tp=8,
+    pp=4,
+    zero=1,
+    micro_batch=4,
+    interleave=6,
+    recompute=Recompute.FULL,
+    sequence_parallel=True,
+)
+
+
+def test_megatron_is_told_every_degree():
+    text = program_flags("megatron", PLAN, WORKLOAD).text
+    for flag in (
+        *("--tensor-model-parallel-size 8", "--pipeline-model-parallel-size 4", "--bf16"),
+        *("--num-virtual-stages-per-pipeline-rank 6", "--micro-batch-size 4", "--seq-length 2048"),
+        *("--global-batch-size 1536", "--use-distributed-optimizer", "--sequence-parallel"),
+        "--recompute-granularity full",
+    ):
+        assert flag in text
+    assert "fsdp" not in text
+
+
+def test_torchtitan_multiplies_to_the_devices():
+    text = program_flags("torchtitan", PLAN, WORKLOAD).text
+    words = dict(line.rstrip(" \\").removeprefix("--").split(" ") for line in text.splitlines())
+    degrees = [
+        int(words[f"parallelism.{name}_degree"])
+        for name in (
+            *("data_parallel_replicate", "data_parallel_shard", "tensor_parallel"),
+            *("pipeline_parallel", "context_parallel"),
+        )
+    ]
+    assert degrees[0] * degrees[1] * degrees[2] * degrees[3] * degrees[4] == PLAN.devices
+    assert words["parallelism.pipeline_parallel_schedule"] == "Interleaved1F1B"
+    assert words["parallelism.pipeline_parallel_layers_per_stage"] == "4"
+    assert words["activation_checkpoint.mode"] == "full"
+
+
+def test_deepspeed_batches_multiply():
+    plan = Plan(dp=16, zero=3, micro_batch=2)
+    found = json.loads(program_flags("deepspeed", plan, WORKLOAD).text)
+    assert found["zero_optimization"]["stage"] == 3
+    assert found["train_batch_size"] == (
+        found["train_micro_batch_size_per_gpu"] * found["gradient_accumulation_steps"] * 16
+    )
+    assert found["bf16"] == {"enabled": True}
+
+
+@pytest.mark.parametrize(("zero", "words"), [(0, "replicate("), (2, "=False"), (3, "=True")])
+def test_fsdp_shards_as_the_stage_says(zero, words):
+    assert words in program_flags("fsdp", Plan(dp=16, zero=zero), WORKLOAD).text
+
+
+def test_what_a_program_cannot_be_told_is_said():
+    found = program_flags("deepspeed", PLAN, WORKLOAD)
+    assert any("PipelineModule" in words for words in found.missing)
+    assert any("interleaved" in words for words in found.missing)
+    assert any("pipelining" in words for words in program_flags("fsdp", PLAN, WORKLOAD).missing)
+    uneven = Plan(dp=1, pp=5, micro_batch=1)
+    assert program_flags("megatron", uneven, WORKLOAD).missing
+
+
+def test_an_unknown_program_is_refused():
+    with pytest.raises(UnknownNameError):
+        program_flags("mesh-tensorflow", PLAN, WORKLOAD)
+    assert set(PROGRAMS) == {"torchtitan", "megatron", "deepspeed", "fsdp"}
