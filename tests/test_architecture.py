@@ -14,6 +14,7 @@ from paceline.frameworks.command import search_path
 ROOT = Path(paceline.__file__).parent
 ALLOWED = {
     "constants": set(),
+    "statistics": set(),
     "workload": set(),
     "hardware": set(),
     "step": set(),
@@ -22,7 +23,9 @@ ALLOWED = {
     "predictor": {"constants", "workload", "hardware", "plan", "step", "frameworks"},
     "store": {"step"},
     "launch": set(),
-    "measurement": {"workload", "hardware", "plan", "step", "store", "launch", "frameworks"},
+    "measurement": {
+        *("workload", "hardware", "plan", "step", "store", "launch", "frameworks", "statistics"),
+    },
 }
 ALLOWED["testing"] = {"workload", "step", "launch", "measurement", "store", "frameworks"}
 ALLOWED["analyse"] = (

@@ -5,14 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from paceline.analyse.statistics import (
-    Doubt,
-    Estimate,
-    doubts,
-    estimate,
-    mean_step_seconds,
-    throughput,
-)
+from paceline.analyse.statistics import Doubt, doubts, mean_step_seconds
+from paceline.statistics.estimate import Estimate, estimate
 from paceline.store import Launch, Status
 
 
@@ -85,15 +79,15 @@ def grouped(launches: Sequence[Launch]) -> list[LaunchGroup]:
     for launch in launches:
         if launch.status is Status.FINISHED:
             by_configuration.setdefault(_configuration(launch), []).append(launch)
-    groups = [
-        LaunchGroup(
-            tuple(members),
-            estimate([throughput(launch) for launch in members]),
-            estimate([mean_step_seconds(launch) for launch in members]),
-        )
-        for members in by_configuration.values()
-    ]
+    groups = [_group(members) for members in by_configuration.values()]
     return sorted(groups, key=lambda group: _order(group.first))
+
+
+def _group(members: Sequence[Launch]) -> LaunchGroup:
+    """Seconds are averaged over launches and then inverted: rates have a harmonic mean."""
+    sequential = any(launch.job.get("stopping") for launch in members)
+    step = estimate([mean_step_seconds(launch) for launch in members], sequential)
+    return LaunchGroup(tuple(members), step.rate_of(members[0].samples_per_step), step)
 
 
 class JobKey(NamedTuple):
