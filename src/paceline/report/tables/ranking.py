@@ -50,8 +50,8 @@ def ranking_table(processes: int, ranking: Ranking) -> Table:
         (Column("tied with"), lambda one: ", ".join(ranking.tied_with(one[0])) or "none"),
         title=_processes(processes),
         note="± or [ ] is the 95 % interval over launches. Tied: no difference by t tests over "
-        "launches (Holm's correction, 5 %); the rank counts those that are surely faster. Cores used: "
-        "CPU over wall time of the busiest process.",
+        "launches (Holm's correction, 5 %); the rank counts those that are surely faster. Cores "
+        "used: CPU over wall time of the busiest process.",
     )
 
 
