@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from paceline.cli.main import cli
 from paceline.cli.next_steps import SEPARATOR
 
-TRAINING = {"measure", "compare", "demo", "probe", "run", "frameworks"}
+TRAINING = {"measure", "compare", "demo", "probe", "run", "frameworks", "study"}
 """Commands that start processes; tests check that their lines are well formed."""
 
 

@@ -37,6 +37,9 @@ class LaunchGroup:
             words += f", {launch.framework}"
         if not launch.synchronised and launch.world_size > 1:
             words += ", co-located"
+        told = {"framework", "model", "batch", "processes", "precision", "instrument", "scaling"}
+        for name, level in launch.job.get("factors", {}).items():
+            words += "" if name in told else f", {name.replace('_', ' ')} {level}"
         return words if launch.instrument == "none" else f"{words} ({launch.instrument} timed)"
 
     @property
@@ -77,7 +80,7 @@ def grouped(launches: Sequence[Launch]) -> list[LaunchGroup]:
     """Groups of the finished launches, in order of model, processes and kind."""
     by_configuration: dict[tuple[object, ...], list[Launch]] = {}
     for launch in launches:
-        if launch.status is Status.FINISHED:
+        if launch.status is Status.FINISHED and launch.is_steady:
             by_configuration.setdefault(_configuration(launch), []).append(launch)
     groups = [_group(members) for members in by_configuration.values()]
     return sorted(groups, key=lambda group: _order(group.first))
@@ -132,6 +135,7 @@ def _configuration(launch: Launch) -> tuple[object, ...]:
         launch.instrument,
         launch.synchronised or launch.world_size == 1,
         launch.job.get("bucket_bytes"),
+        tuple(sorted(map(repr, launch.job.get("factors", {}).items()))),
     )
 
 
@@ -143,4 +147,5 @@ def _order(launch: Launch) -> tuple[object, ...]:
         launch.synchronised,
         launch.framework,
         launch.batch_per_rank,
+        launch.job.get("threads") or 1,
     )

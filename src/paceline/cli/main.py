@@ -40,6 +40,7 @@ COMMANDS = {
     "report": "Write one self-contained HTML page about what was measured.",
     "run": "Run a training command of your own, unchanged, and record its steps.",
     "show": "Show one launch with everything that was recorded about it.",
+    "study": "Check or run a study that a file describes: factors, design, stopping rule.",
     "sweep": "Compare data and model parallelism along five axes, crossovers solved.",
     "trace": "Say where the time of a trace goes, who is slow, and what repairs are worth.",
     "validate": "Score predictions on published measurements, beside null models.",
@@ -52,7 +53,7 @@ The module of a command whose name is a keyword of Python has an underscore afte
 
 
 PURPOSES = {
-    "Measure": ("demo", "measure", "compare", "run", "probe"),
+    "Measure": ("demo", "measure", "compare", "study", "run", "probe"),
     "Predict": ("predict", "advise", "sweep", "whatif", "inspect"),
     "Explain": ("explain", "trace", "report", "calibrate", "validate"),
     "Data": ("list", "show", "export", "import", "recipes", "published"),

@@ -31,6 +31,7 @@ class Job:
     without what communicating costs. ``bucket_bytes`` is DDP's bucket size, the framework's own
     when None. ``count_flops`` asks a framework that can to count the forward pass's operations.
     ``launcher`` names what starts the ranks; empty, what the framework needs, else local.
+    ``factors`` are the levels that a study chose for this job, by name.
     """
 
     model: str
@@ -55,6 +56,7 @@ class Job:
     count_flops: bool = False
     data: dict[str, Any] = field(default_factory=lambda: {"kind": "synthetic"})
     launcher: str = ""
+    factors: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, least in (

@@ -3,8 +3,10 @@
 import json
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from paceline.errors import InputError
@@ -24,6 +26,7 @@ from paceline.measurement.events import (
 )
 from paceline.measurement.failures import failure_reason, memory_kills, with_memory_kill
 from paceline.measurement.job import Job
+from paceline.measurement.steady import with_found_warmup
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
 
@@ -36,12 +39,14 @@ def run_job(
     study: str,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     port: int | None = None,
-    position: int = 0,
+    marks: Mapping[str, Any] = MappingProxyType({"position": 0}),
+    detect_warmup: bool = False,
 ) -> Launch:
     """Run ``job`` and record the launch; a failure is recorded, not raised.
 
     What the ranks print and the events they write stay in ``launches/<id>`` beside the store.
-    ``position`` is the launch's place in its study's order.
+    ``marks`` are kept with the job: the launch's ``position`` in its study's order. With
+    ``detect_warmup`` the steps before it is steady are not counted, at least those of the job.
     """
     chosen = framework(job.framework)
     check_instrument(chosen, job.instrument)
@@ -67,7 +72,7 @@ def run_job(
         instrument=job.instrument,
         synchronised=job.synchronise,
         warmup_steps=job.warmup_steps,
-        job={**job.to_json(), "position": position},
+        job={**job.to_json(), **marks},
         environment={
             **describe_environment(),
             "launcher": starter.name,
@@ -101,8 +106,13 @@ def run_job(
         outcome = interrupted(error)
         raise
     finally:
-        store.finish(launch_id, outcome)
-    return replace(launch, outcome=outcome)
+        ended = replace(launch, outcome=outcome)
+        if detect_warmup and job.instrument == "none":
+            ended = with_found_warmup(ended)
+            store.complete(ended)
+        else:
+            store.finish(launch_id, outcome)
+    return ended
 
 
 def launcher_for(chosen: FrameworkAdapter, name: str, world_size: int) -> Launcher:

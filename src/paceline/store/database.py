@@ -259,11 +259,15 @@ class Store:
         hint = f"the newest studies here: {', '.join(known)}" if known else "studies here: none yet"
         return InputError(f"there is no study named '{name}'", hint)
 
-    def save_design(self, study: str, design: dict[str, Any]) -> None:
-        """Keep what a study set out to do, so that it can be continued."""
+    def save_design(self, study: str, design: dict[str, Any], anew: bool = False) -> None:
+        """Keep what a study set out to do, so that it can be continued.
+
+        ``anew`` replaces what was kept: the study grew, or came to its end.
+        """
+        again = "ON CONFLICT (study) DO UPDATE SET design = excluded.design" if anew else ""
         with self._explained():
             self._connection.execute(
-                "INSERT INTO designs VALUES (?,?,?)", (study, now(), json.dumps(design))
+                f"INSERT INTO designs VALUES (?,?,?) {again}", (study, now(), json.dumps(design))
             )
 
     def design(self, study: str) -> dict[str, Any] | None:

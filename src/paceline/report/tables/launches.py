@@ -74,6 +74,11 @@ def launch_kind(launch: Launch) -> str:
 def warnings_of(launches: Sequence[Launch]) -> list[str]:
     """Every reason to doubt the figures, and every launch that has none."""
     lines = [f"warning: {line}" for line in doubt_lines(grouped(launches))]
+    lines += [
+        f"left out: {launch.id}: unstable, the time of a step changed late"
+        for launch in launches
+        if launch.status is Status.FINISHED and not launch.is_steady
+    ]
     return lines + [
         f"{launch.status}: {launch.id}: {launch.outcome.reason}"
         for launch in launches
