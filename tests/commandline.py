@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from paceline.cli.main import cli
 from paceline.cli.next_steps import SEPARATOR
 
-TRAINING = {"measure", "compare", "demo", "probe", "run", "frameworks", "study"}
+TRAINING = {"measure", "compare", "demo", "probe", "run", "frameworks", "study", "rerun"}
+TRAINING |= {"selfcheck"}
 """Commands that start processes; tests check that their lines are well formed."""
 
 

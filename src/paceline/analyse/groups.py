@@ -81,7 +81,7 @@ def grouped(launches: Sequence[Launch]) -> list[LaunchGroup]:
     by_configuration: dict[tuple[object, ...], list[Launch]] = {}
     for launch in launches:
         if launch.status is Status.FINISHED and launch.is_steady:
-            by_configuration.setdefault(_configuration(launch), []).append(launch)
+            by_configuration.setdefault(configuration(launch), []).append(launch)
     groups = [_group(members) for members in by_configuration.values()]
     return sorted(groups, key=lambda group: _order(group.first))
 
@@ -127,7 +127,8 @@ def job_key(launch: Launch) -> JobKey:
     )
 
 
-def _configuration(launch: Launch) -> tuple[object, ...]:
+def configuration(launch: Launch) -> tuple[object, ...]:
+    """What repetitions of one measurement have in common, the job first."""
     return (
         job_key(launch),
         launch.world_size,

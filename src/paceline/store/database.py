@@ -134,19 +134,30 @@ class Store:
 
     def complete(self, launch: Launch) -> None:
         """Record a launch that is known in full only now, begun by `start` or not."""
+        with self.transaction() as connection:
+            connection.execute(
+                f"INSERT INTO launches VALUES ({_PLACES}) "
+                f"ON CONFLICT (id) DO UPDATE SET {_RENEWED}",
+                row_of(launch, self._mark()),
+            )
+            self._insert_outcome(launch.id, launch.outcome)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Several changes that are made together or not at all."""
         with self._explained():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                self._connection.execute(
-                    f"INSERT INTO launches VALUES ({_PLACES}) "
-                    f"ON CONFLICT (id) DO UPDATE SET {_RENEWED}",
-                    row_of(launch, self._mark()),
-                )
-                self._insert_outcome(launch.id, launch.outcome)
+                yield self._connection
             except BaseException:
                 self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
+
+    def rows(self, query: str, values: Iterable[Any] = ()) -> list[Row]:
+        """What a query reads."""
+        with self._explained():
+            return self._connection.execute(query, tuple(values)).fetchall()
 
     def _insert_outcome(self, launch_id: str, outcome: Outcome) -> None:
         self._connection.execute(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paceline.cli.next_steps import next_line, with_store
+from paceline.cli.next_steps import command_line, next_line
 from paceline.cli.options import store_option, study_name
 from paceline.cli.output import emit_json, json_option, show, show_launches
 from paceline.cli.say import say
@@ -66,7 +66,7 @@ def check(file: Path, name: str | None, store_path: Path | None, as_json: bool) 
         emit_json("study-check", 1, document)
         return
     show([factor_table(study.settings), *alias_lines(study.settings), _words(study, ahead)])
-    next_line(with_store(f"paceline study run {file}"))
+    next_line(command_line("study", "run", str(file)))
 
 
 @command.command(epilog="\b\nExample:\n  paceline study run study.toml")
@@ -113,8 +113,8 @@ def run(
         for one in ended.get("configurations", ()) if study.settings.stopping else ():
             say(f"{one['configuration']}: {one['launches']} launches, {one['stopped_by']}")
         next_line(
-            with_store(f"paceline report {study.name}"),
-            with_store(f"paceline export launches.csv --study {study.name}"),
+            command_line("report", study.name),
+            command_line("export", "launches.csv", "--study", study.name),
         )
     if all(launch.status is not Status.FINISHED for launch in launches):
         raise SystemExit(1)
