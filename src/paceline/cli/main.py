@@ -112,7 +112,13 @@ _OBJECTS_BETWEEN_COLLECTIONS = 200_000
     epilog="Start with: paceline demo",
 )
 @click.version_option(__version__, prog_name="paceline")
-def cli() -> None:
+@click.option(
+    "--tables",
+    type=click.Choice(["text", "markdown", "latex"]),
+    default="text",
+    help="How tables are printed, before the command: paceline --tables latex studies.",
+)
+def cli(tables: str) -> None:
     """Measure, model and explain distributed deep-learning training."""
 
 

@@ -1,7 +1,7 @@
 """Tables as Markdown and LaTeX: the texts of the terminal, in the words of a paper."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from paceline.report.table import FIGURE_SPACE, Align, Table
 
@@ -48,8 +48,8 @@ def latex_text(text: str) -> str:
     return escaped
 
 
-MARKUPS: dict[str, Callable[[Table], str]] = {".md": to_markdown, ".tex": to_latex}
-"""Writers of tables by the ending of a file."""
+MARKUPS: dict[str, Callable[[Table], str]] = {"markdown": to_markdown, "latex": to_latex}
+"""Writers of tables by name."""
 
 
 def _range(table: Table) -> range:
@@ -65,9 +65,8 @@ def _plain(text: str) -> str:
     return " ".join(text.replace(FIGURE_SPACE, " ").split())
 
 
-def _row(cells: object, escape: bool = True) -> str:
-    assert hasattr(cells, "__iter__")
-    texts = [_plain(str(cell)) for cell in cells]
+def _row(cells: Iterable[str], escape: bool = True) -> str:
+    texts = [_plain(cell) for cell in cells]
     if escape:
         texts = [re.sub(r"([\\|`*_<])", r"\\\1", text) for text in texts]
     return "| " + " | ".join(texts) + " |"

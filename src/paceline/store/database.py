@@ -257,6 +257,16 @@ class Store:
             )
             return [row[0] for row in rows]
 
+    def factors(self, study: str | None = None) -> list[str]:
+        """Names of the factors that launches were given levels of, in alphabetical order."""
+        where, values = _of_study(study)
+        found = self.rows(
+            "SELECT DISTINCT each.key FROM (SELECT job FROM launches "
+            f"{where or 'WHERE 1'} AND json_valid(job)), json_each(job, '$.factors') AS each",
+            values,
+        )
+        return sorted(str(name) for (name,) in found)
+
     def study(self, name: str) -> list[Launch]:
         """The launches of a study, in the order in which they began; an error if it has none."""
         launches = self.launches(name)
