@@ -5,11 +5,14 @@ import math
 
 import numpy as np
 import pytest
-from builders import a_launch
+from builders import a_launch, keep
 
 from paceline.analyse.effects import study_effects
+from paceline.report.page import render
+from paceline.report.study import study_page
 from paceline.report.tables.effects import effects_tables
-from paceline.store import Outcome, RankSteps, Status
+from paceline.store import Outcome, RankSteps, Status, Store
+from paceline.study import Study
 
 
 def launches(replicates=3, noise=0.01, levels=((16, 32), (1, 2)), drop=0):
@@ -58,3 +61,17 @@ def test_unequal_numbers_and_more_levels_have_an_analysis_of_variance():
 def test_a_study_that_varies_nothing_has_no_effects():
     assert study_effects(launches(levels=((16,), (1,)))) is None
     assert study_effects([]) is None
+
+
+def test_the_page_has_effects_interactions_and_the_spread_of_steps(tmp_path):
+    with Store(tmp_path / "own.db") as store:
+        keep(store, launches())
+    page = render(study_page(Study.load(tmp_path / "own.db", "s").analyse()))
+    for words in (
+        "Effects on seconds per sample",
+        "Analysis of variance",
+        "batch and threads",
+        "Left to chance",
+        "slowest 1 %",
+    ):
+        assert words in page, words

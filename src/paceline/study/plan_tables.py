@@ -3,19 +3,12 @@
 from dataclasses import fields
 from typing import Any
 
+from paceline.report.factors import UNCONTROLLED
 from paceline.report.table import Column, Table
 from paceline.statistics.designs import KINDS, aliases, resolution
 from paceline.study.factors import FACTORS
 from paceline.study.file import ROOT_KEYS
 from paceline.study.settings import StudySettings
-
-UNCONTROLLED = (
-    "other programs on the machine",
-    "clock frequency and temperature of the processor",
-    "placement of memory",
-    "files in the cache",
-)
-"""What is left to chance; each launch keeps what is known of it."""
 
 
 def factor_table(settings: StudySettings) -> Table:
