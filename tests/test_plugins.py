@@ -10,9 +10,11 @@ import pytest
 from plugin_packages import PACKAGES, install
 
 from paceline import plugins
+from paceline.launch.registry import BUILT_IN
 from paceline.measurement.readers import LogReader
 from paceline.plugins import PluginError, PluginKind, with_plugins
 from paceline.store import Status, Store, default_store_path
+from paceline.testing.launcher_suite import CHECKS
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_a_package_s_launcher_keeps_the_contract(command):
     )
     answer = command(["nice_launcher"], code=code)
     results = [line.split("|") for line in answer.stdout.splitlines()]
-    assert len(results) == 9, answer.stderr
+    assert len(results) == len(CHECKS), answer.stderr
     assert [result for result in results if result[1] != "True"] == []
 
 
@@ -202,4 +204,4 @@ def test_doctor_claims_no_launcher_that_does_not_exist(tmp_path):
     answer = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
     names = {finding["name"] for finding in json.loads(answer.stdout)["findings"]}
     launching = {name for name in names if name.startswith("launch with")}
-    assert launching == {"launch with local", "launch with mpiexec"}
+    assert launching == {f"launch with {name}" for name in BUILT_IN}

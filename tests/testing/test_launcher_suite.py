@@ -106,7 +106,7 @@ def test_mpiexec_that_is_missing_is_said_with_what_to_do(tmp_path, monkeypatch):
 
 
 def test_mpiexec_beside_the_interpreter_goes_first(tmp_path):
-    (tmp_path / "mpiexec").touch()
+    (tmp_path / "mpiexec").touch(mode=0o755)
     command = (str(tmp_path / "python"), "worker.py")
     request = LaunchRequest(lambda rank: command, Path(), 1.0, processes=2)
-    assert MpiexecLauncher().engine(request) == (str(tmp_path / "mpiexec"), "-n", "2")
+    assert MpiexecLauncher().engine(request) == [str(tmp_path / "mpiexec"), "-n", "2"]

@@ -50,6 +50,7 @@ COMMANDS = {
     "trace": "Say where the time of a trace goes, who is slow, and what repairs are worth.",
     "validate": "Score predictions on published measurements, beside null models.",
     "whatif": "Say what faster resources or another plan would gain.",
+    "worker": "Run ranks of a prepared launch under srun, mpirun or torchrun.",
 }
 """Name and one-line help of each command; ``paceline.cli.commands.<name>`` holds ``command``.
 
@@ -58,7 +59,9 @@ The module of a command whose name is a keyword of Python has an underscore afte
 
 
 PURPOSES = {
-    "Measure": ("demo", "measure", "compare", "study", "rerun", "run", "probe", "selfcheck"),
+    "Measure": (
+        *("demo", "measure", "compare", "study", "rerun", "run", "worker", "probe", "selfcheck"),
+    ),
     "Predict": ("predict", "advise", "sweep", "whatif", "inspect"),
     "Explain": ("explain", "trace", "report", "check", "diff", "calibrate", "validate"),
     "Data": ("studies", "list", "show", "export", "import", "recipes", "published"),

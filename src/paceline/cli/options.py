@@ -159,6 +159,35 @@ def study_settings(options: dict[str, Any]) -> dict[str, Any]:
     return {**chosen, "processes": options["places"], "store": options["store_path"]}
 
 
+_LAUNCHER = (
+    click.option(
+        "--launcher",
+        default="",
+        help="What starts the processes [default: local, or what the framework needs].",
+    ),
+    click.option("--hosts", default="", help="Machines of the nodes by name, by commas."),
+    click.option(
+        "--launcher-option",
+        "launcher_options",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="An option of the launcher, such as partition=debug; may be repeated.",
+    ),
+)
+LAUNCHER_OPTIONS = ("launcher", "hosts", "launcher_options")
+
+
+def launcher_options(function: F) -> F:
+    """What starts processes, and where."""
+    return applied(_LAUNCHER, function)
+
+
+def launcher_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Those of the `launcher_options` that were given, as keywords of `paceline.Study`."""
+    given = {**options, "launcher_options": list(options["launcher_options"])}
+    return {name: given[name] for name in LAUNCHER_OPTIONS if given[name]}
+
+
 def places_given(places: str | None, nodes: str | None) -> list[dict[str, int]]:
     """Each place of ``-j`` or ``--nodes`` as keywords; one of none for the whole cluster."""
     if places is not None and nodes is not None:

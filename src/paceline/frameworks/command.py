@@ -28,6 +28,7 @@ PASSED = (
     "RANK",
     "LOCAL_RANK",
     "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
     "MASTER_ADDR",
     "MASTER_PORT",
     "PACELINE_WATCH_STDIN",
@@ -35,6 +36,8 @@ PASSED = (
     "MKL_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "GLOO_SOCKET_IFNAME",
+    "NCCL_SOCKET_IFNAME",
+    "HOROVOD_GLOO_IFACE",
 )
 """Variables of a rank that its container must see."""
 

@@ -6,6 +6,7 @@ from paceline.launch.launcher import (
     LaunchExit,
     LaunchHost,
     LaunchRequest,
+    LaunchSettings,
     RankEvent,
     RankExit,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "LaunchExit",
     "LaunchHost",
     "LaunchRequest",
+    "LaunchSettings",
     "Launcher",
     "LocalLauncher",
     "RankEvent",

@@ -6,10 +6,16 @@ import signal
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paceline.errors import InputError
+from paceline.naming import look_up
+
+if TYPE_CHECKING:
+    from paceline.launch.prepared import PreparedLaunch
 
 PEER_GRACE_SECONDS = 10.0
 
@@ -25,10 +31,18 @@ class Detection:
 
 @dataclass(frozen=True)
 class LaunchHost:
-    """A machine that ranks can be started on."""
+    """A machine that ranks can be started on; its ``cores`` are None where nobody told."""
 
     name: str
-    cores: int
+    cores: int | None = None
+
+
+@dataclass(frozen=True)
+class LaunchSettings:
+    """What a user chose of a launcher: machines by name, and options of that launcher."""
+
+    hosts: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -78,6 +92,7 @@ class LaunchRequest:
             "RANK": str(rank),
             "LOCAL_RANK": str(rank % self.processes),
             "WORLD_SIZE": str(self.world_size),
+            "LOCAL_WORLD_SIZE": str(self.processes),
             "MASTER_ADDR": address,
             "MASTER_PORT": str(port),
         }
@@ -85,24 +100,33 @@ class LaunchRequest:
 
 @dataclass(frozen=True)
 class RankExit:
-    """How one rank's process ended: its code (negative: the signal), and where its log is."""
+    """How one rank's process ended: its code (negative: the signal), and where its log is.
+
+    ``host`` is where it ran, empty where that is not known. Adding ``clock_offset_seconds`` to the
+    clock there gives that of rank 0's machine, give or take ``clock_error_seconds``.
+    """
 
     rank: int
     code: int | None
     log: Path
+    host: str = ""
+    clock_offset_seconds: float = 0.0
+    clock_error_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class LaunchExit:
     """How a whole launch ended; ``reason`` is empty when every rank ended well.
 
-    ``first_failed`` is the rank that ended badly before any other did, if one did.
+    ``first_failed`` is the rank that ended badly before any other did, if one did. ``restarts``
+    counts how often it was begun again, after the loss of a machine.
     """
 
     ranks: tuple[RankExit, ...]
     reason: str
     seconds: float
     first_failed: int | None = None
+    restarts: int = 0
 
 
 class Launcher(ABC):
@@ -110,6 +134,15 @@ class Launcher(ABC):
 
     Third parties register an instance under the entry point group ``paceline.launchers``.
     """
+
+    settings: LaunchSettings = LaunchSettings()
+    """What the user chose; `configured` gives a launcher with it."""
+
+    options: Mapping[str, str] = {}
+    """What ``--launcher-option NAME=VALUE`` may set, and what each means."""
+
+    takes_hosts: bool = True
+    """Whether the user names the machines, rather than the engine."""
 
     @property
     @abstractmethod
@@ -120,9 +153,24 @@ class Launcher(ABC):
     def detect(self) -> Detection:
         """Whether it can launch from here."""
 
+    def configured(self, settings: LaunchSettings) -> "Launcher":
+        """This launcher with what a user chose, checked to be what it has."""
+        for name in settings.options:
+            known = ", ".join(self.options) or "none"
+            look_up(f"option of the launcher '{self.name}'", name, self.options, f"it has {known}")
+        if settings.hosts and not self.takes_hosts:
+            raise InputError(
+                f"the launcher '{self.name}' chooses the hosts itself", "leave --hosts out"
+            )
+        chosen = copy(self)
+        chosen.settings = settings
+        return chosen
+
     def hosts(self) -> tuple[LaunchHost, ...]:
-        """The machines that ranks can be started on: this one, unless overridden."""
-        return (LaunchHost(platform.node(), len(usable_cores()) or os.cpu_count() or 1),)
+        """The machines that ranks can be started on: those named, else this one."""
+        if self.settings.hosts:
+            return tuple(LaunchHost(name) for name in self.settings.hosts)
+        return (LaunchHost(platform.node(), own_cores()),)
 
     def validate(self, nodes: int, processes: int) -> None:
         """Raise, with what to do, if so many ranks cannot be started; nothing starts before."""
@@ -131,9 +179,29 @@ class Launcher(ABC):
             raise InputError(
                 f"{nodes} nodes cannot be started from here: the launcher '{self.name}' "
                 f"knows {known}",
+                "name that many with --hosts a,b; or "
                 f"measure {known} node{'s' * (known > 1)} (-j {known}xN) and let "
                 "'paceline predict' say what more would give",
             )
+
+    def prepare(self, request: LaunchRequest) -> list[list[str]]:
+        """Write every file of a launch and start nothing; the commands that would start it."""
+        from paceline.launch.documents import MeetingPlace, write_launch
+
+        agent = write_launch(request, MeetingPlace(), self.settings.hosts[: request.nodes])
+        return [
+            ["env", f"RANK={node}", f"WORLD_SIZE={request.nodes}", *agent]
+            for node in range(request.nodes)
+        ]
+
+    def write_study(self, directory: Path, launches: "Sequence[PreparedLaunch]") -> list[Path]:
+        """Write the scripts that start prepared launches; by default one, with every command."""
+        from paceline.launch.prepared import start_lines
+
+        path = directory / "launches.sh"
+        path.write_text(start_lines(launches), encoding="utf-8")
+        path.chmod(0o755)
+        return [path]
 
     @abstractmethod
     def launch(self, request: LaunchRequest) -> LaunchExit:
@@ -150,8 +218,13 @@ def usable_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
 
 
+def own_cores() -> int:
+    """How many cores this process may use."""
+    return len(usable_cores()) or os.cpu_count() or 1
+
+
 def exit_path(directory: Path, rank: int) -> Path:
-    """Where a rank that an engine started leaves its code."""
+    """Where the agent of a rank leaves word of how it ended."""
     return directory / f"rank-{rank}.exit"
 
 

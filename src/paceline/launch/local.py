@@ -1,18 +1,24 @@
 """Ranks on this machine, started by Paceline itself."""
 
+import platform
+import socket
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 
+from paceline.errors import InputError
 from paceline.launch.launcher import (
     Detection,
     Launcher,
     LaunchExit,
+    LaunchHost,
     LaunchRequest,
+    own_cores,
     usable_cores,
 )
+from paceline.launch.onhost.addresses import interface_addresses, is_loopback
 from paceline.launch.ports import LOOPBACK, meeting_port
 from paceline.launch.processes import Process, run_to_end, start_process
 
@@ -30,8 +36,23 @@ class LocalLauncher(Launcher):
 
     def detect(self) -> Detection:
         """It always can."""
-        (host,) = self.hosts()
-        return Detection(True, f"{host.cores} cores")
+        return Detection(True, f"{own_cores()} cores")
+
+    def hosts(self) -> tuple[LaunchHost, ...]:
+        """This machine, as often as the user named it: nodes then share its cores."""
+        named = self.settings.hosts or (platform.node(),)
+        return tuple(LaunchHost(name, max(1, own_cores() // len(named))) for name in named)
+
+    def validate(self, nodes: int, processes: int) -> None:
+        """All nodes must be this machine."""
+        for name in self.settings.hosts[:nodes]:
+            if not is_this_machine(name):
+                raise InputError(
+                    f"host '{name}' is not this machine, where the launcher 'local' starts "
+                    "processes",
+                    "--launcher ssh starts them there; 'localhost,localhost' are two nodes here",
+                )
+        super().validate(nodes, processes)
 
     def launch(self, request: LaunchRequest) -> LaunchExit:
         """Run each rank in a session of its own."""
@@ -58,6 +79,17 @@ class LocalLauncher(Launcher):
             request.peer_grace_seconds,
             request.on_event,
         )
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a name or address of a host stands for the machine that we run on."""
+    if host in ("localhost", platform.node()):
+        return True
+    try:
+        address = socket.gethostbyname(host)
+    except OSError:
+        return False
+    return is_loopback(address) or address in interface_addresses().values()
 
 
 def start_logged(

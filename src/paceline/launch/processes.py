@@ -24,7 +24,7 @@ from paceline.launch.launcher import (
 
 POLL_SECONDS = 0.02
 TERM_GRACE_SECONDS = 3.0
-GUARD = Path(__file__).with_name("guard.py")
+GUARD = Path(__file__).parent / "onhost" / "guard.py"
 GUARD_SECONDS = 6.0
 """How long a guard may take beyond the grace of its command."""
 

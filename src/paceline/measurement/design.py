@@ -70,7 +70,7 @@ class Design:
     def to_json(self) -> dict[str, Any]:
         """The design as JSON values."""
         return {
-            "jobs": [asdict(job) for job in self.jobs],
+            "jobs": [_plain(job) for job in self.jobs],
             "order": list(self.order),
             "seed": self.seed,
             "parity": self.parity,
@@ -96,13 +96,20 @@ class Design:
         )
 
 
+_LISTS = ("hosts", "launcher_options")
 _JOB_FIELDS = frozenset(one.name for one in fields(Job))
 
 
 def job_from_json(document: dict[str, Any]) -> Job:
     """The job that a design or a launch recorded; what else is recorded with it is left out."""
     known = {key: value for key, value in document.items() if key in _JOB_FIELDS}
+    known |= {key: tuple(known[key]) for key in _LISTS if key in known}
     return Job(**{**known, "optimiser": Optimiser(**known.get("optimiser", {}))})
+
+
+def _plain(job: Job) -> dict[str, Any]:
+    """The fields of a job as JSON has them, which knows no tuples."""
+    return {**asdict(job), **{key: list(getattr(job, key)) for key in _LISTS}}
 
 
 class JobDigests:

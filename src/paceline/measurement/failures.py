@@ -101,5 +101,7 @@ def _last_line(exited: LaunchExit, rank: int) -> str:
 
 
 def _log(exited: LaunchExit, rank: int) -> str:
-    """Where that rank's output is."""
-    return f" (log: {exited.ranks[rank].log})"
+    """Where that rank's output is; of one that never began, that of its launcher."""
+    log = exited.ranks[rank].log
+    launchers = sorted(log.parent.glob("launcher-*.log")) if not log.exists() else []
+    return f" (log: {launchers[0] if launchers else log})"

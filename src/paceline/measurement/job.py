@@ -32,6 +32,7 @@ class Job:
     when None. ``count_flops`` asks a framework that can to count the forward pass's operations.
     ``launcher`` names what starts the ranks; empty, what the framework needs, else local.
     ``factors`` are the levels that a study chose for this job, by name.
+    ``hosts`` are machines by name, node by node, and ``launcher_options`` are ``name=value``.
     """
 
     model: str
@@ -57,6 +58,8 @@ class Job:
     data: dict[str, Any] = field(default_factory=lambda: {"kind": "synthetic"})
     launcher: str = ""
     factors: dict[str, Any] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
+    launcher_options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -88,7 +91,8 @@ class Job:
 
     def to_json(self) -> dict[str, Any]:
         """The job as it is recorded."""
-        return {"protocol": PROTOCOL_VERSION, **asdict(self)}
+        lists = {"hosts": list(self.hosts), "launcher_options": list(self.launcher_options)}
+        return {"protocol": PROTOCOL_VERSION, **asdict(self), **lists}
 
     def for_worker(self) -> dict[str, Any]:
         """The job as the worker reads it: its graph with the shapes of values and parameters."""

@@ -38,6 +38,8 @@ def check_room(
     no more), a framework in each process, and the activations of each rank.
     """
     processes, cores = job.world_size // job.nodes, starter.hosts()[0].cores
+    if cores is None:  # another machine, of which nothing is known here
+        return
     wanted = processes * job.threads
     if wanted > cores and not oversubscribe and job.device == "cpu":
         threads = f" of {job.threads} threads" if job.threads > 1 else ""

@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,14 @@ from paceline.errors import InputError
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.command import check_runnable, worker_command
 from paceline.frameworks.registry import framework
-from paceline.launch import DEFAULT_LAUNCHER, Launcher, LaunchExit, LaunchRequest, launcher
+from paceline.launch import (
+    DEFAULT_LAUNCHER,
+    Launcher,
+    LaunchExit,
+    LaunchRequest,
+    LaunchSettings,
+    launcher,
+)
 from paceline.measurement.environment import OtherPrograms, describe_environment, load_average
 from paceline.measurement.events import (
     layer_timings,
@@ -51,7 +58,7 @@ def run_job(
     chosen = framework(job.framework)
     check_instrument(chosen, job.instrument)
     check_runnable(chosen)
-    starter = launcher_for(chosen, job.launcher, job.world_size)
+    starter = launcher_for(chosen, job)
     processes = job.world_size // job.nodes
     starter.validate(job.nodes, processes)
     launch_id = new_launch_id()
@@ -59,27 +66,12 @@ def run_job(
     command = worker_command(chosen, directory)
     job_path = directory / "job.json"
     write_job(job_path, job.for_worker())
-    launch = Launch(
-        id=launch_id,
-        study=study,
-        created_at=now(),
-        framework=job.framework,
-        model=job.model,
-        world_size=job.world_size,
-        nodes=job.nodes,
-        batch_per_rank=job.batch_per_rank,
-        precision=job.precision,
-        instrument=job.instrument,
-        synchronised=job.synchronise,
-        warmup_steps=job.warmup_steps,
-        job={**job.to_json(), **marks},
-        environment={
-            **describe_environment(),
-            "launcher": starter.name,
-            "hosts": [host.name for host in starter.hosts()[: job.nodes]],
-        },
-        outcome=Outcome(Status.RUNNING, ""),
-    )
+    environment = {
+        **describe_environment(),
+        "launcher": starter.name,
+        "hosts": [host.name for host in starter.hosts()[: job.nodes]],
+    }
+    launch = new_launch(job, study, marks, launch_id, environment)
     store.start(launch)
     outcome, kills, others = launch.outcome, memory_kills(), OtherPrograms()
     try:
@@ -99,7 +91,9 @@ def run_job(
                 cores_per_rank=job.threads if job.device == "cpu" else None,
             )
         )
-        outcome = _outcome(job, directory, exited, launch.environment["load_average"])
+        outcome = outcome_of(job, directory, exited)
+        outcome.facts["load_before"] = launch.environment["load_average"]
+        outcome.facts["load_after"] = load_average()
         outcome = replace(outcome, reason=with_memory_kill(outcome.reason, kills))
         outcome.facts["other_busy_cores"] = others.busy_cores()
     except BaseException as error:
@@ -115,10 +109,47 @@ def run_job(
     return ended
 
 
-def launcher_for(chosen: FrameworkAdapter, name: str, world_size: int) -> Launcher:
-    """The launcher of that name; without one, what the framework needs for several ranks."""
-    needed = chosen.launcher if world_size > 1 else ""
-    return launcher(name or needed or DEFAULT_LAUNCHER)
+def launcher_for(chosen: FrameworkAdapter, job: Job) -> Launcher:
+    """The launcher of a job; one that names none has what the framework needs for several ranks."""
+    needed = chosen.launcher if job.world_size > 1 else ""
+    settings = LaunchSettings(tuple(job.hosts), named_options(job.launcher_options))
+    return launcher(job.launcher or needed or DEFAULT_LAUNCHER, settings)
+
+
+def named_options(texts: Sequence[str]) -> dict[str, str]:
+    """Names and values of ``name=value`` options of a launcher."""
+    options = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(
+                f"'{text}' is not NAME=VALUE", "write --launcher-option partition=debug"
+            )
+        options[name] = value
+    return options
+
+
+def new_launch(
+    job: Job, study: str, marks: Mapping[str, Any], launch_id: str, environment: dict[str, Any]
+) -> Launch:
+    """The record of a launch that begins now; ``marks`` are kept with its job."""
+    return Launch(
+        id=launch_id,
+        study=study,
+        created_at=now(),
+        framework=job.framework,
+        model=job.model,
+        world_size=job.world_size,
+        nodes=job.nodes,
+        batch_per_rank=job.batch_per_rank,
+        precision=job.precision,
+        instrument=job.instrument,
+        synchronised=job.synchronise,
+        warmup_steps=job.warmup_steps,
+        job={**job.to_json(), **marks},
+        environment=environment,
+        outcome=Outcome(Status.RUNNING, ""),
+    )
 
 
 def interrupted(error: BaseException) -> Outcome:
@@ -143,7 +174,7 @@ def new_launch_id() -> str:
 
 def launch_directory(store: Store, launch_id: str) -> Path:
     """A fresh directory for the files of one launch, beside the store."""
-    directory = store.path.parent / "launches" / launch_id
+    directory = store.path.parent.resolve() / "launches" / launch_id
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=0o700)
@@ -176,7 +207,20 @@ def thread_variables(threads: int) -> dict[str, str]:
     }
 
 
-def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) -> Outcome:
+def _where(exited: LaunchExit) -> dict[str, Any]:
+    """The host of each rank, its clock against rank 0's, and restarts, where agents told."""
+    if not any(rank.host for rank in exited.ranks):
+        return {}
+    return {
+        **({"restarts": exited.restarts} if exited.restarts else {}),
+        "rank_hosts": [rank.host for rank in exited.ranks],
+        "clock_offset_seconds": [rank.clock_offset_seconds for rank in exited.ranks],
+        "clock_error_seconds": [rank.clock_error_seconds for rank in exited.ranks],
+    }
+
+
+def outcome_of(job: Job, directory: Path, exited: LaunchExit) -> Outcome:
+    """What came of a launch, by the files that its ranks left and how they ended."""
     ranks = [read_events(events_path(directory, rank)) for rank in range(job.world_size)]
     steps = [rank_steps(events) for events in ranks]
     complete = [one for one in steps if one is not None]
@@ -187,9 +231,8 @@ def _outcome(job: Job, directory: Path, exited: LaunchExit, load_before: float) 
         "cores": [(only(events, "hello") or {}).get("cores", []) for events in ranks],
         "exit_codes": [rank.code for rank in exited.ranks],
         "seconds": exited.seconds,
-        "load_before": load_before,
-        "load_after": load_average(),
         "directory": directory.name,
+        **_where(exited),
     }
     if not (ended and len(complete) == job.world_size):
         reason = failure_reason(exited, ranks)

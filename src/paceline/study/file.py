@@ -32,8 +32,11 @@ CROSSED = ("order", "block_by")
 ROOT_KEYS = tuple(one.name for one in fields(StudySettings) if one.name not in _IN_SECTIONS)
 
 
-def read_study_file(path: Path) -> StudySettings:
-    """The settings of a study file; an error names file, line, key and the nearest valid one."""
+def read_study_file(path: Path, **others: Any) -> StudySettings:
+    """The settings of a study file; an error names file, line, key and the nearest valid one.
+
+    ``others`` stand in for settings of the file.
+    """
     root = read_toml(path)
     root.check_keys((*ROOT_KEYS, *SECTIONS))
     tables = {name: root.table(name) for name in SECTIONS}
@@ -50,6 +53,7 @@ def read_study_file(path: Path) -> StudySettings:
             check_levels(name, levels)
         if FACTORS[name].setting in values and name in factors.values:
             factors.fail(name, f"{name} is both a factor and a setting", "leave one of them out")
+    values |= others
     values |= _design(tables["design"]) | _stopping(tables["stopping"]) | _limits(tables["limits"])
     with root.locating(_culprit(values)):
         settings = StudySettings.of(str(path), factors=dict(factors.values), **values)

@@ -35,6 +35,7 @@ ORDERS = {
 }
 WARM_UPS = ("fixed", "detect")
 CHOICES = {"order": tuple(ORDERS), "warmup": WARM_UPS, "scaling": ("weak", "strong")}
+MAY_BE_EMPTY = ("hosts", "launcher_options")
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,9 @@ class StudySettings:
     co-located without communication. ``seq`` is tokens per sample, ``bucket_bytes`` DDP's bucket
     size. ``threads`` of each process are its cores too, one number or several to compare.
     ``seed`` is of the launch order, the initial weights and the data. ``launcher`` starts the
-    processes; unless named, the one that the framework needs, else this machine's own. With
-    ``oversubscribe`` they may be more than there are cores.
+    processes; unless named, the one that the framework needs, else this machine's own; on
+    ``hosts`` (one may be named more than once), with ``launcher_options`` such as
+    "partition=debug". With ``oversubscribe`` processes may be more than there are cores.
 
     ``factors`` are levels by name (`paceline.study.factors.FACTORS`) that a ``design`` combines
     (`paceline.statistics.designs.KINDS`); ``runs`` are the combinations of a design "list".
@@ -77,6 +79,8 @@ class StudySettings:
     no_sync: bool = False
     bucket_bytes: float | None = None
     launcher: str = ""
+    hosts: tuple[str, ...] = ()
+    launcher_options: tuple[str, ...] = ()
     oversubscribe: bool = False
     learning_rate: float = 0.01
     factors: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -121,7 +125,7 @@ class StudySettings:
             elif key in ("factors", "runs"):
                 continue
             elif isinstance(default, tuple):
-                values[key] = _names(key, value)
+                values[key] = _names(key, value, key != "hosts")
             elif not _is_like(value, EXAMPLES.get(key, default), key in EXAMPLES):
                 example = EXAMPLES.get(key, default)
                 raise InputError(
@@ -131,11 +135,11 @@ class StudySettings:
         return cls(**values)
 
     @classmethod
-    def read(cls, path: Path | str) -> "StudySettings":
-        """Settings of a TOML file; a mistake is told with its line."""
+    def read(cls, path: Path | str, **others: Any) -> "StudySettings":
+        """Settings of a TOML file, ``others`` first; a mistake is told with its line."""
         from paceline.study.file import read_study_file
 
-        return read_study_file(Path(path))
+        return read_study_file(Path(path), **others)
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
@@ -149,8 +153,11 @@ class StudySettings:
             return [dict(levels) for levels in self.runs]
         return design_points(self.design_kind, self.factors, self.generators, self.seed)
 
-    def jobs(self) -> "Iterator[Job]":
-        """Every configuration as a job; what cannot run is refused before anything starts."""
+    def jobs(self, run_here: bool = True) -> "Iterator[Job]":
+        """Every configuration as a job; what cannot run is refused before anything starts.
+
+        Of jobs that are not to ``run_here`` it is not asked whether launcher and room are there.
+        """
         for levels in self.points:
             single = replace(
                 self,
@@ -162,10 +169,10 @@ class StudySettings:
                 order="random",
                 block_by="",
             )
-            for job in single._jobs_of_settings():
+            for job in single._jobs_of_settings(run_here):
                 yield replace(job, factors=levels)
 
-    def _jobs_of_settings(self) -> "Iterator[Job]":
+    def _jobs_of_settings(self, run_here: bool) -> "Iterator[Job]":
         from paceline.frameworks.command import check_runnable
         from paceline.frameworks.registry import framework
         from paceline.measurement.job import Job, Optimiser, batch_per_rank
@@ -187,8 +194,6 @@ class StudySettings:
                 )
             for (nodes, each), threads, instrument, synchronise in self._kinds():
                 processes = nodes * each
-                starter = launcher_for(chosen, self.launcher, processes)
-                starter.validate(nodes, each)
                 job = Job(
                     model=graph.name,
                     graph=description,
@@ -197,6 +202,8 @@ class StudySettings:
                     world_size=processes,
                     nodes=nodes,
                     launcher=self.launcher,
+                    hosts=self.hosts,
+                    launcher_options=self.launcher_options,
                     precision=self.precision,
                     steps=self.steps,
                     warmup_steps=self.warmup_steps,
@@ -208,14 +215,17 @@ class StudySettings:
                     sequence=self.seq or graph.sequence,
                     optimiser=Optimiser(learning_rate=self.learning_rate),
                 )
-                check_room(job, graph, starter, self.oversubscribe, self.memory_bytes)
+                starter = launcher_for(chosen, job)
+                if run_here:
+                    starter.validate(nodes, each)
+                    check_room(job, graph, starter, self.oversubscribe, self.memory_bytes)
                 yield job
 
-    def design(self) -> "Design":
+    def design(self, run_here: bool = True) -> "Design":
         """The jobs, and the order in which their launches run."""
         from paceline.measurement.study import Design
 
-        jobs, stopping = list(self.jobs()), self.stopping
+        jobs, stopping = list(self.jobs(run_here)), self.stopping
         launches = self.launches if stopping is None else stopping.looks[0]
         design = Design.randomised(jobs, launches, self.seed, self.block_by)
         if self.order == "given":
@@ -273,12 +283,13 @@ def _thread_counts(value: Any) -> tuple[int, ...]:
     return tuple(dict.fromkeys(counts))
 
 
-def _names(key: str, value: Any) -> tuple[str, ...]:
-    """Names of ``"a,b"`` or ``["a", "b"]``, each once."""
+def _names(key: str, value: Any, each_once: bool = True) -> tuple[str, ...]:
+    """Names of ``"a,b"`` or ``["a", "b"]``."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
         raise InputError(f"{key} of {value!r} are no names", f'write {key} = ["a", "b"]')
-    names = tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
-    if not names:
+    names = tuple(part.strip() for part in parts if part.strip())
+    names = tuple(dict.fromkeys(names)) if each_once else names
+    if not names and key not in MAY_BE_EMPTY:
         raise InputError(f"no {key.removesuffix('s')} was named", f"write {key} by commas")
     return names

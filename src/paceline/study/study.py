@@ -56,10 +56,18 @@ class Study:
 
     @classmethod
     def read(
-        cls, path: Path | str, *, name: str | None = None, store: Path | str | None = None
+        cls,
+        path: Path | str,
+        *,
+        name: str | None = None,
+        store: Path | str | None = None,
+        **settings: Any,
     ) -> "Study":
-        """The study that a TOML file describes; it is named after the file unless ``name`` is."""
-        return cls(StudySettings.read(path), name=name or Path(path).stem, store=store)
+        """The study that a TOML file describes; it is named after the file unless ``name`` is.
+
+        ``settings`` stand in for those of the file, such as ``launcher``.
+        """
+        return cls(StudySettings.read(path, **settings), name=name or Path(path).stem, store=store)
 
     @classmethod
     def load(cls, store: Store | Path | str | None, name: str) -> "Study":
@@ -163,6 +171,31 @@ class Study:
 
         effects = study_effects(self.launches)
         return [] if effects is None else effects_tables(effects)
+
+    def prepare(
+        self, directory: Path | str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    ) -> tuple[list[Path], int]:
+        """Write every launch and the launcher's scripts to a new directory; start nothing.
+
+        Returns the scripts and the number of launches. `Study.collect` reads what came of them.
+        """
+        from paceline.measurement.prepared import prepare_study
+
+        assert self.settings is not None, "only a study that has not run can be prepared"
+        design = self.settings.design(run_here=False)
+        return prepare_study(design, self.name, Path(directory), timeout_seconds)
+
+    @classmethod
+    def collect(
+        cls, directory: Path | str, *, store: Path | str | None = None
+    ) -> "tuple[Study, int]":
+        """Record the launches of a prepared study that have run; how many have not."""
+        from paceline.measurement.prepared import collect_study
+
+        path = Path(store) if store is not None else default_store_path()
+        with Store(path) as opened:
+            name, _, waiting = collect_study(Path(directory).resolve(), opened)
+        return cls.load(path, name), waiting
 
     def analyse(
         self, nodes: Sequence[int] = PREDICTED_NODES, link: str = PREDICTED_LINK

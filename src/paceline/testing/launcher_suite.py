@@ -71,7 +71,9 @@ def _owe(kept: bool, otherwise: str) -> None:
 
 
 def _printed(exited: LaunchExit) -> list[str]:
-    return [rank.log.read_text(encoding="utf-8").strip() for rank in exited.ranks]
+    """What each rank printed, nothing where it did not begin."""
+    logs = [rank.log for rank in exited.ranks]
+    return [log.read_text(encoding="utf-8").strip() if log.exists() else "" for log in logs]
 
 
 def check_detection(stand: Stand) -> str:
@@ -106,6 +108,26 @@ def check_identity(stand: Stand) -> str:
         _owe(told[:3] == wanted, f"rank {rank} has {told[:3]}, not {wanted}")
         _owe(all(told[3:]), f"rank {rank} lacks one of {names[3:]}")
     return f"{RANKS} ranks"
+
+
+def check_nodes(stand: Stand) -> str:
+    """Ranks of two nodes meet at one place, and each knows its number on its node."""
+    if len(stand.launcher.hosts()) < 2:
+        return "it knows one host"
+    script = (
+        "import json, os; print(json.dumps([os.environ[name] for name in "
+        "('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT')]))"
+    )
+    exited = stand.launch(script, nodes=2, processes=RANKS // 2)
+    _owe(not exited.reason, f"ranks that end well: {exited.reason}")
+    told = [json.loads(text) for text in _printed(exited)]
+    for rank, one in enumerate(told):
+        wanted = [str(rank), str(rank % (RANKS // 2)), str(RANKS)]
+        _owe(one[:3] == wanted, f"rank {rank} has {one[:3]}, not {wanted}")
+        _owe(
+            one[3:] == told[0][3:], f"rank {rank} is to meet at {one[3:]}, rank 0 at {told[0][3:]}"
+        )
+    return ", ".join(sorted({rank.host for rank in exited.ranks if rank.host})) or "two nodes"
 
 
 def check_commands(stand: Stand) -> str:
@@ -196,6 +218,7 @@ CHECKS: dict[str, Callable[[Stand], str]] = {
     "detection": check_detection,
     "validation": check_validation,
     "identity": check_identity,
+    "nodes": check_nodes,
     "commands": check_commands,
     "exit codes": check_exit_codes,
     "peers": check_peers,

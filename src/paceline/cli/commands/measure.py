@@ -1,5 +1,6 @@
 """``paceline measure``: train for some steps, several times, and record it."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +8,16 @@ import click
 from click.core import ParameterSource
 
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import AliasedOption, store_option, study_options, study_settings
+from paceline.cli.options import (
+    LAUNCHER_OPTIONS,
+    AliasedOption,
+    launcher_options,
+    launcher_settings,
+    store_option,
+    study_options,
+    study_settings,
+    timeout_seconds,
+)
 from paceline.cli.output import emit_json, json_option, show_launches
 from paceline.cli.say import say
 from paceline.errors import InputError
@@ -21,6 +31,8 @@ Examples:
   paceline measure --model resnet44 --batch 64 -j 1x1,1x2
   paceline measure --model resnet20 --batch 128 --scaling strong -j 1x1,1x2 --launches 5
   paceline measure --from study.toml
+  paceline measure --from study.toml --launcher local --hosts localhost,localhost
+  paceline measure --from study.toml --launcher slurm --dry-run prepared
   paceline measure --resume resnet44-0147
 """
 
@@ -35,11 +47,7 @@ Examples:
     help="Whether --batch is per process (weak) or shared by all (strong).",
 )
 @click.option("--framework", default="torch-ddp", show_default=True, help="Who trains.")
-@click.option(
-    "--launcher",
-    default="",
-    help="What starts the processes [default: local, or what the framework needs].",
-)
+@launcher_options
 @click.option(
     "--instrument",
     default="none",
@@ -67,6 +75,19 @@ Examples:
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Take the study from this TOML file instead of from options.",
 )
+@click.option(
+    "--dry-run",
+    "prepared",
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="Start nothing: write every launch and the launcher's scripts to a new directory.",
+)
+@click.option(
+    "--collect",
+    "collected",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Record the launches of such a directory that have run.",
+)
 @store_option
 @json_option
 def command(as_json: bool, **options: Any) -> None:
@@ -78,7 +99,15 @@ def command(as_json: bool, **options: Any) -> None:
     from paceline.cli.progress import run_with_progress
     from paceline.store import Status
 
-    study = run_with_progress(_study(options), _timeout(options), options["port"], options["file"])
+    if options["prepared"]:
+        _prepare(_study(options), options["prepared"], options["timeout"], as_json)
+        return
+    if options["collected"]:
+        study = _collected(options["collected"], options["store_path"])
+    else:
+        study = run_with_progress(
+            _study(options), _timeout(options), options["port"], options["file"]
+        )
     launches = study.launches
     if as_json:
         from paceline.report.tables.launches import launches_json
@@ -100,6 +129,34 @@ def _timeout(options: dict[str, Any]) -> str | None:
     source = click.get_current_context().get_parameter_source("timeout")
     own = options["file"] or options["resumed"]
     return None if own and source is not ParameterSource.COMMANDLINE else options["timeout"]
+
+
+def _prepare(study: "Study", directory: Path, timeout: str, as_json: bool) -> None:
+    """Write the launches of a study, and say what starts them."""
+    seconds = timeout_seconds(timeout)
+    assert seconds is not None, "--timeout has a default"
+    scripts, count = study.prepare(directory, timeout_seconds=seconds)
+    if as_json:
+        files = [str(script) for script in scripts]
+        emit_json("measure", 1, {"study": study.name, "launches": [], "scripts": files})
+        return
+    say(f"Study {study.name}: {count} launches written to {directory}, none started")
+    for script in scripts:
+        say(f"  {script}")
+    next_line(f"paceline measure --collect {shlex.quote(str(directory))}")
+
+
+def _collected(directory: Path, store: Path | None) -> "Study":
+    from paceline.study import Study
+
+    _check_alone("--collect", "the directory has the study", ("collected",))
+    study, waiting = Study.collect(directory, store=store)
+    if waiting:
+        several = "launches have" if waiting > 1 else "launch has"
+        say(f"{waiting} {several} not run yet", err=True)
+    if not study.launches:
+        raise InputError(f"no launch of {directory} has run", "start its scripts first")
+    return study
 
 
 def _check_alone(option: str, reason: str, beside: tuple[str, ...]) -> None:
@@ -125,13 +182,17 @@ def _study(options: dict[str, Any]) -> "Study":
         _check_alone("--resume", "the study knows its settings", ("resumed",))
         return Study.load(store, options["resumed"])
     if options["file"]:
-        _check_alone("--from", "the file has the settings", ("file", "name"))
-        return Study.read(options["file"], name=options["name"], store=store)
+        _check_alone(
+            "--from", "the file has the settings", ("file", "name", "prepared", *LAUNCHER_OPTIONS)
+        )
+        return Study.read(
+            options["file"], name=options["name"], store=store, **launcher_settings(options)
+        )
     return Study(
         **study_settings(options),
         frameworks=[options["framework"]],
         scaling=options["scaling"],
-        launcher=options["launcher"],
+        **launcher_settings(options),
         instruments=options["instrument"],
         no_sync=options["no_sync"],
         bucket_bytes=parse_bytes(options["bucket"]) if options["bucket"] else None,

@@ -37,7 +37,7 @@ def command(
     The profile is kept with its date and used until it is a week old or the machine changes.
     """
     from paceline.cli.progress import study_progress
-    from paceline.launch import LocalLauncher
+    from paceline.launch.launcher import own_cores
     from paceline.measurement.probe import current_profile, probe_machine
     from paceline.places import parse_counts
     from paceline.report.tables.profile import profile_parts
@@ -46,10 +46,10 @@ def command(
     counts = parse_counts(ranks, "ranks", "--ranks")
     if min(counts) < 2 or threads < 1:
         raise InputError("all-reduce needs at least 2 ranks, each at least 1 thread", "--ranks 2")
-    (host,) = LocalLauncher().hosts()
-    if max(counts) * threads > host.cores and not oversubscribe:
+    cores = own_cores()
+    if max(counts) * threads > cores and not oversubscribe:
         raise InputError(
-            f"{max(counts)} ranks need {max(counts) * threads} cores, and there are {host.cores}",
+            f"{max(counts)} ranks need {max(counts) * threads} cores, and there are {cores}",
             "give fewer --ranks, or --oversubscribe to let them share cores",
         )
     with Store(store_path or default_store_path()) as store:

@@ -1,12 +1,12 @@
 """``paceline study``: a designed experiment in one file, checked, run, gone on with."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from paceline.cli.next_steps import command_line, next_line
-from paceline.cli.options import store_option, study_name
+from paceline.cli.options import launcher_options, launcher_settings, store_option, study_name
 from paceline.cli.output import emit_json, json_option, show, show_launches
 from paceline.cli.say import say
 
@@ -72,7 +72,7 @@ def check(file: Path, name: str | None, store_path: Path | None, as_json: bool) 
 @command.command(epilog="\b\nExample:\n  paceline study run study.toml")
 @_FILE
 @_NAME
-@click.option("--launcher", help="What starts the processes [default: as in FILE, else local].")
+@launcher_options
 @click.option("--timeout", help="Longest time a launch may take [default: as in FILE, else 10min].")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the rendezvous.")
 @store_option
@@ -80,24 +80,20 @@ def check(file: Path, name: str | None, store_path: Path | None, as_json: bool) 
 def run(
     file: Path,
     name: str | None,
-    launcher: str | None,
     timeout: str | None,
     port: int | None,
     store_path: Path | None,
     as_json: bool,
+    **launcher: Any,
 ) -> None:
     """Run what FILE describes, or what is left of it; Ctrl-C stops it and says how to go on."""
-    from dataclasses import replace
-
     from paceline.cli.progress import run_with_progress
     from paceline.report.tables.launches import launches_json
     from paceline.store import Status
     from paceline.study import Study
 
-    study = Study.read(file, name=name, store=store_path)
+    study = Study.read(file, name=name, store=store_path, **launcher_settings(launcher))
     assert study.settings is not None
-    if launcher is not None:
-        study.settings = replace(study.settings, launcher=launcher)
     run_with_progress(study, timeout, port, file)
     launches, ended = study.launches, study.ended
     if as_json:

@@ -13,7 +13,7 @@ import numpy as np
 import paddle
 import paddle.distributed as dist
 from layer_graph import whole_program
-from meeting import exchange, free_port
+from meeting import exchange, own_endpoint
 from numpy_data import INPUTS_FIRST, batches, initial_statistics, initial_weights
 from paddle.nn.initializer import Constant
 from paddle_layers import LAYERS
@@ -57,7 +57,7 @@ class Network(paddle.nn.Layer):
 
 def join_ranks(rank: int, world: int, device: str) -> None:
     """Paddle's own way to meet, told by environment variables."""
-    endpoints = exchange(f"{os.environ['MASTER_ADDR']}:{free_port()}")
+    endpoints = exchange(own_endpoint())
     os.environ.update(
         PADDLE_TRAINER_ID=str(rank),
         PADDLE_TRAINERS_NUM=str(world),

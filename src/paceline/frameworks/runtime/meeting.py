@@ -21,11 +21,14 @@ def exchange(value: object) -> list:
     return _collect(address, world, value) if rank == 0 else _send(address, rank, value)
 
 
-def free_port() -> int:
-    """A TCP port that nothing listens on now."""
+def own_endpoint() -> str:
+    """``address:port`` where this rank can listen: the address that rank 0 sees, a free port."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+        address = probe.getsockname()[0]
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        probe.bind((address, 0))
+        return f"{address}:{probe.getsockname()[1]}"
 
 
 def _collect(address: tuple[str, int], world: int, own: object) -> list:

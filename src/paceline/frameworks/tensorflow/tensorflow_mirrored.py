@@ -14,14 +14,14 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
-from meeting import exchange, free_port
+from meeting import exchange, own_endpoint
 from stepping import run_worker
 from tensorflow_training import TensorflowTraining, configure, versions
 
 
 def join_ranks(rank: int, device: str) -> tf.distribute.Strategy:
     """The strategy of all ranks: each tells the others where it listens."""
-    addresses = exchange(f"{os.environ['MASTER_ADDR']}:{free_port()}")
+    addresses = exchange(own_endpoint())
     os.environ["TF_CONFIG"] = json.dumps(
         {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}
     )

@@ -1,0 +1,196 @@
+"""Launchers whose ranks are run by agents on their machines, and watched by files they leave."""
+
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from paceline.launch.documents import (
+    MeetingPlace,
+    RankWord,
+    cut_off,
+    rank_host,
+    rank_word,
+    write_launch,
+)
+from paceline.launch.launcher import (
+    Launcher,
+    LaunchExit,
+    LaunchRequest,
+    RankExit,
+    describe_exit,
+    exit_path,
+)
+from paceline.launch.local import start_logged
+from paceline.launch.ports import meeting_port
+from paceline.launch.processes import POLL_SECONDS, Codes, Process, run_to_end
+
+SETTLING_SECONDS = 5.0
+
+
+class AgentLauncher(Launcher):
+    """A launcher that starts agents (`paceline.launch.onhost.agent`), which run the ranks.
+
+    Every engine so keeps the same logs, tells the same of each rank, and ends everything. The
+    directory of a launch must be one that all its machines see.
+    """
+
+    @abstractmethod
+    def commands(self, request: LaunchRequest, agent: Sequence[str]) -> list[list[str]]:
+        """Commands of this machine that together run ``agent`` once per rank or node.
+
+        Files that they need are written to the directory of the request, and nothing is started.
+        """
+
+    def meeting_place(self, request: LaunchRequest) -> MeetingPlace:
+        """Where ranks meet; all of it is left to rank 0 unless all are on this machine."""
+        if request.nodes == 1:
+            return MeetingPlace(port=meeting_port(request.port))
+        return MeetingPlace(port=request.port)
+
+    def host_names(self, request: LaunchRequest) -> tuple[str, ...]:
+        """The machines of the nodes in order, as far as they are known before the launch."""
+        return self.settings.hosts[: request.nodes]
+
+    def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
+        """What went wrong, by what the command of that number printed; empty if nothing known."""
+        return ""
+
+    def verdict(self, request: LaunchRequest) -> str:
+        """Why the launcher itself ended a launch that failed; empty if it did not."""
+        return ""
+
+    def restarts(self, request: LaunchRequest) -> int:
+        """How often the launch was begun again."""
+        return 0
+
+    def longest_seconds(self, request: LaunchRequest) -> float:
+        """How long the commands may take in all."""
+        return request.timeout_seconds
+
+    def is_settled(self) -> bool:
+        """Whether what ranks left counts while the commands still run."""
+        return True
+
+    def prepare(self, request: LaunchRequest) -> list[list[str]]:
+        """Write every file of the launch; the commands that would start it."""
+        place, hosts = self.meeting_place(request), self.host_names(request)
+        return self.commands(request, write_launch(request, place, hosts))
+
+    def launch(self, request: LaunchRequest) -> LaunchExit:
+        """Run the commands to their end, watching the ranks by what they leave in the directory."""
+        commands = self.prepare(request)
+        logs = [request.directory / f"launcher-{number}.log" for number in range(len(commands))]
+        try:
+            exited = run_to_end(
+                [
+                    partial(start_logged, words, {}, log)
+                    for words, log in zip(commands, logs, strict=True)
+                ],
+                request.logs,
+                self.longest_seconds(request),
+                request.peer_grace_seconds,
+                request.on_event,
+                partial(self._rank_codes, request),
+            )
+        finally:
+            _settle(request)
+        return self._collected(request, exited, logs)
+
+    def _rank_codes(self, request: LaunchRequest, processes: Sequence[Process]) -> Codes:
+        """How each rank ended; one that left no word ended as the command that runs it did."""
+        codes = [process.poll() for process in processes]
+        if None not in codes:
+            _settle(request)
+        elif not self.is_settled():
+            return [None] * request.world_size
+        return [
+            _code(request, rank, codes[_command_of(request, rank, len(codes))])
+            for rank in range(request.world_size)
+        ]
+
+    def _collected(
+        self, request: LaunchRequest, exited: LaunchExit, logs: Sequence[Path]
+    ) -> LaunchExit:
+        """The end of a launch with what ranks left: hosts, clocks, reasons, whole files."""
+        directory = request.directory
+        ranks = tuple(_with_host(directory, one) for one in exited.ranks)
+        ended = replace(exited, ranks=ranks, restarts=self.restarts(request))
+        words = {rank: rank_word(directory, rank) for rank in range(request.world_size)}
+        if not exited.reason:
+            for rank in words:
+                wrong = cut_off(directory, rank)
+                if wrong:
+                    return replace(
+                        ended, reason=f"{named(ranks[rank])}: {wrong}", first_failed=rank
+                    )
+            return ended
+        failed = _first_failed(directory, words) if exited.first_failed is not None else None
+        verdict = self.verdict(request)
+        if verdict:
+            return replace(ended, reason=verdict, first_failed=failed)
+        silent = [rank for rank, word in words.items() if word is None]
+        for rank in silent:
+            command = _command_of(request, rank, len(logs))
+            log = logs[command].read_text(encoding="utf-8", errors="replace")
+            trouble = self.trouble(request, command, log)
+            if trouble:
+                return replace(ended, reason=trouble, first_failed=rank)
+        if failed is None:
+            return ended
+        word = words[failed]
+        reason = exited.reason
+        if not reason.startswith("timed out"):
+            reason = describe_exit(failed, ranks[failed].code)
+        if word is not None and word.reason:
+            reason = f"{reason}: {word.reason}"
+        return replace(ended, reason=reason, first_failed=failed)
+
+
+def _first_failed(directory: Path, words: Mapping[int, RankWord | None]) -> int | None:
+    """The rank that was the first to end badly, by the clock of rank 0."""
+    bad = [
+        (word.time + rank_host(directory, rank).get("clock_offset_seconds", 0.0), rank)
+        for rank, word in words.items()
+        if word is not None and word.code != 0
+    ]
+    return min(bad)[1] if bad else None
+
+
+def named(rank: RankExit) -> str:
+    """A rank with its host, where that is known."""
+    return f"rank {rank.rank} on {rank.host}" if rank.host else f"rank {rank.rank}"
+
+
+def _with_host(directory: Path, exited: RankExit) -> RankExit:
+    told = rank_host(directory, exited.rank)
+    if not told:
+        return exited
+    return replace(
+        exited,
+        host=told["host"],
+        clock_offset_seconds=told["clock_offset_seconds"],
+        clock_error_seconds=told["clock_error_seconds"],
+    )
+
+
+def _command_of(request: LaunchRequest, rank: int, commands: int) -> int:
+    """The command that runs a rank: there is one for all, or one per node."""
+    return 0 if commands == 1 else rank // request.processes
+
+
+def _settle(request: LaunchRequest) -> None:
+    """Wait until every rank that began has ended: they end themselves when the engine is gone."""
+    end = time.monotonic() + SETTLING_SECONDS
+    while time.monotonic() < end and any(
+        log.exists() and not exit_path(request.directory, rank).exists()
+        for rank, log in enumerate(request.logs)
+    ):
+        time.sleep(POLL_SECONDS)
+
+
+def _code(request: LaunchRequest, rank: int, otherwise: int | None) -> int | None:
+    word = rank_word(request.directory, rank)
+    return otherwise if word is None else word.code

@@ -1,0 +1,71 @@
+"""Addresses of this machine: the one that others reach it by, and the interface that has it."""
+
+import fcntl
+import socket
+import struct
+from contextlib import suppress
+
+LOOPBACK = "127.0.0.1"
+SIOCGIFADDR = 0x8915
+ANYWHERE = "192.0.2.1"
+"""A documentation address: routes to it are looked up, nothing is sent."""
+
+
+def interface_addresses() -> dict[str, str]:
+    """The IPv4 address of each interface that has one, loopback last."""
+    found = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with suppress(OSError):
+                request = struct.pack("256s", name.encode()[:15])
+                answer = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, request)
+                found[name] = socket.inet_ntoa(answer[20:24])
+    return dict(sorted(found.items(), key=lambda one: is_loopback(one[1])))
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach an address."""
+    return address.startswith("127.") or address == "::1"
+
+
+def address_towards(peer: str) -> str:
+    """The address of ours that messages to ``peer`` leave from."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((peer, 9))
+        return str(probe.getsockname()[0])
+
+
+def own_address(interface: str = "") -> str:
+    """The address that other machines most likely reach this one by.
+
+    That of ``interface``; else the one that the name of the machine stands for, unless it is
+    loopback; else the one of the default route; else that of the first interface.
+    """
+    known = interface_addresses()
+    if interface:
+        if interface not in known:
+            there = ", ".join(f"{name} ({address})" for name, address in known.items())
+            raise OSError(f"there is no interface '{interface}' with an address here: {there}")
+        return known[interface]
+    with suppress(OSError):
+        named = socket.gethostbyname(socket.gethostname())
+        if named in known.values() and not is_loopback(named):
+            return named
+    with suppress(OSError):
+        return address_towards(ANYWHERE)
+    return next(iter(known.values()), LOOPBACK)
+
+
+def interface_of(address: str) -> str:
+    """The interface that has an address of ours; empty if none has."""
+    for name, own in interface_addresses().items():
+        if own == address:
+            return name
+    return "lo" if is_loopback(address) else ""
+
+
+def free_port(address: str) -> int:
+    """A TCP port of ``address``, one of ours, that nothing listens on now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])

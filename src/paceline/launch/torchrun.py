@@ -1,0 +1,96 @@
+"""Ranks that torchrun starts: one of it on each host, this machine or one that ssh reaches."""
+
+import secrets
+from collections.abc import Sequence
+
+from paceline.errors import InputError
+from paceline.launch.hosts import HostsLauncher
+from paceline.launch.launcher import Detection, LaunchRequest
+from paceline.launch.local import is_this_machine
+from paceline.launch.onhost.addresses import LOOPBACK
+from paceline.launch.ports import free_port
+from paceline.launch.remote_shell import OPTIONS, over_ssh, remote_trouble
+
+RENDEZVOUS = ("static", "c10d")
+REMOTE_PORTS = (20_000, 30_000)
+"""Where a port of another machine is taken from, below those that systems give away."""
+
+
+class TorchrunLauncher(HostsLauncher):
+    """Starts ``python -m torch.distributed.run`` of the framework's interpreter on each host.
+
+    With the rendezvous ``static`` nodes have the order of the hosts, with ``c10d`` the order in
+    which they come.
+    """
+
+    name = "torchrun"
+    options = {
+        **OPTIONS,
+        "interface": "network interface that ranks meet and talk over",
+        "rendezvous": "static or c10d [default: static]",
+    }
+
+    def detect(self) -> Detection:
+        """It needs PyTorch where ranks run, which the framework's interpreter has or not."""
+        return Detection(True, "in environments with PyTorch")
+
+    def validate(self, nodes: int, processes: int) -> None:
+        """The rendezvous must be one that torchrun has."""
+        if self._rendezvous() not in RENDEZVOUS:
+            raise InputError(
+                f"torchrun has no rendezvous '{self._rendezvous()}' here",
+                f"choose one of {', '.join(RENDEZVOUS)}",
+            )
+        super().validate(nodes, processes)
+
+    def on_host(self, host: str, command: Sequence[str]) -> list[str]:
+        """As it is on this machine, else over ssh."""
+        if is_this_machine(host) and "ssh_port" not in self.settings.options:
+            return list(command)
+        return over_ssh(host, self.settings.options, command)
+
+    def commands(self, request: LaunchRequest, agent: Sequence[str]) -> list[list[str]]:
+        """One torchrun per node, which meet at a port of the first host."""
+        hosts = self.host_names(request)
+        here = all(is_this_machine(host) for host in hosts)
+        first, last = REMOTE_PORTS
+        port = free_port() if here else first + secrets.randbelow(last - first)
+        self._endpoint = (LOOPBACK if here else hosts[0], port)
+        self._id = secrets.token_hex(4)
+        return super().commands(request, agent)
+
+    def node_command(self, request: LaunchRequest, node: int, agent: Sequence[str]) -> list[str]:
+        """An agent that ends when its input does, torchrun under it, an agent per rank."""
+        address, port = self._endpoint
+        where = (
+            [
+                "--rdzv-backend",
+                "c10d",
+                "--rdzv-endpoint",
+                f"{address}:{port}",
+                "--rdzv-id",
+                self._id,
+            ]
+            if self._rendezvous() == "c10d"
+            else ["--node-rank", str(node), "--master-addr", address, "--master-port", str(port)]
+        )
+        torchrun = [
+            *(request.command(0)[0], "-m", "torch.distributed.run"),
+            *("--nnodes", str(request.nodes), "--nproc-per-node", str(request.processes)),
+            *where,
+            "--no-python",
+        ]
+        named = ["env", f"PACELINE_HOST={self.host_names(request)[node]}"]
+        python = self.settings.options.get("python", agent[0])
+        rank = [python, *agent[1:]]
+        return [*rank, "--watch-input", *named, *torchrun, *rank]
+
+    def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
+        """A host that ssh cannot use, or an interpreter without torchrun."""
+        if "No module named" in log and "torch" in log:
+            program = request.command(0)[0]
+            return f"torchrun needs PyTorch, which {program} does not have (another launcher?)"
+        return remote_trouble(log, self.host_names(request)[command])
+
+    def _rendezvous(self) -> str:
+        return self.settings.options.get("rendezvous", RENDEZVOUS[0])

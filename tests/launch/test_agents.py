@@ -1,0 +1,92 @@
+"""Ranks of several nodes: the contract, hosts and clocks in the record, files checked."""
+
+import json
+import os
+import sys
+
+import pytest
+
+from launch.here import HereLauncher
+from paceline.launch import LaunchRequest, LaunchSettings
+from paceline.launch import documents as launch_documents
+from paceline.launch.documents import rank_word
+from paceline.testing.launcher_suite import CHECKS, Stand, run_check
+
+
+def request_of(directory, script, **options):
+    words = (sys.executable, "-c", script)
+    fields = {"timeout_seconds": 60.0, "nodes": 2, "processes": 1, **options}
+    return LaunchRequest(lambda rank: words, directory, **fields)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_launcher_of_hosts_keeps_the_contract(check, tmp_path):
+    result = run_check(check, CHECKS[check], Stand(HereLauncher(), tmp_path))
+    assert result.passed, result.words
+
+
+def test_each_rank_says_where_it_ran_and_how_its_clock_goes(tmp_path):
+    exited = HereLauncher().launch(request_of(tmp_path, "pass"))
+    assert not exited.reason
+    assert [rank.host for rank in exited.ranks] == ["one", "two"]
+    clock = exited.ranks[1]
+    assert abs(clock.clock_offset_seconds) <= clock.clock_error_seconds + 1e-6
+    assert clock.clock_error_seconds > 0
+
+
+def test_nodes_on_one_machine_do_not_share_cores_while_there_are_enough(tmp_path):
+    script = "import os; print(sorted(os.sched_getaffinity(0)))"
+    exited = HereLauncher().launch(request_of(tmp_path, script, cores_per_rank=1))
+    cores = [json.loads(rank.log.read_text()) for rank in exited.ranks]
+    enough = len(os.sched_getaffinity(0)) >= 2
+    assert [len(one) for one in cores] == [1, 1]
+    assert (cores[0] != cores[1]) is enough
+
+
+def test_results_that_were_cut_off_are_told_with_their_host(tmp_path, monkeypatch):
+    monkeypatch.setattr(launch_documents, "COLLECTING_SECONDS", 0.1)
+
+    class Cutting(HereLauncher):
+        def _collected(self, request, exited, logs):
+            (request.directory / "rank-1.out").write_text("half")
+            return super()._collected(request, exited, logs)
+
+    script = (
+        "import os, pathlib; rank = os.environ['RANK']\n"
+        f"pathlib.Path({str(tmp_path)!r}, f'rank-{{rank}}.out').write_text('whole and long')"
+    )
+    exited = Cutting().launch(request_of(tmp_path, script))
+    assert exited.reason == "rank 1 on two: its file rank-1.out was cut off: 4 of 14 bytes"
+    assert exited.first_failed == 1
+
+
+def test_a_host_whose_agent_never_comes_is_named_by_rank_0(tmp_path, monkeypatch):
+    monkeypatch.setattr(launch_documents, "PATIENCE_SECONDS", 1.0)
+
+    class Deaf(HereLauncher):
+        def on_host(self, host, command):
+            return list(command) if host == "one" else ["sh", "-c", "sleep 600"]
+
+    exited = Deaf().launch(request_of(tmp_path, "pass", peer_grace_seconds=0.5))
+    assert "host one: rank 1 did not reach 127.0.0.1:" in exited.reason
+    assert rank_word(tmp_path, 0).code == 114
+
+
+def test_a_word_of_an_agent_that_makes_no_sense_is_none(tmp_path):
+    for text in (
+        "",
+        "7",
+        "[]",
+        '{"code": "x"}',
+        '{"code": 0, "reason": 1, "time": 2, "files": []}',
+    ):
+        (tmp_path / "rank-0.exit").write_text(text)
+        assert rank_word(tmp_path, 0) is None
+
+
+def test_hosts_and_options_are_checked_when_they_are_chosen():
+    chosen = HereLauncher().configured(LaunchSettings(("a", "b", "c")))
+    assert [host.name for host in chosen.hosts()] == ["a", "b", "c"]
+    assert [host.name for host in HereLauncher().hosts()] == ["one", "two"]
+    with pytest.raises(Exception, match="no option of the launcher 'here' named 'color'"):
+        HereLauncher().configured(LaunchSettings((), {"color": "red"}))

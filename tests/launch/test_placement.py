@@ -1,0 +1,56 @@
+"""A process learns which ranks it runs from whatever engine started it."""
+
+import pytest
+
+from paceline.launch.onhost.placement import PlacementError, placement
+
+SLURM = {"SLURM_PROCID": "3", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "1"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "engine", "ranks"),
+    [
+        (SLURM, "Slurm", (3,)),
+        ({**SLURM, "SLURM_NTASKS": "2", "SLURM_PROCID": "1"}, "Slurm", (4, 5, 6, 7)),
+        ({"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "8"}, "Open MPI", (5,)),
+        ({"OMPI_COMM_WORLD_RANK": "5", "PMIX_RANK": "5", **SLURM}, "Open MPI", (5,)),
+        ({"PMI_RANK": "2", "PMI_SIZE": "8"}, "MPICH", (2,)),
+        ({"PMIX_RANK": "6"}, "PMIx", (6,)),
+        ({"RANK": "7", "WORLD_SIZE": "8"}, "the environment", (7,)),
+        ({"JOB_COMPLETION_INDEX": "1"}, "Kubernetes", (4, 5, 6, 7)),
+        (
+            {
+                "RANK": "1",
+                "WORLD_SIZE": "8",
+                "TORCHELASTIC_RUN_ID": "x",
+                "OMPI_COMM_WORLD_RANK": "0",
+            },
+            "torchrun",
+            (1,),
+        ),
+    ],
+)
+def test_ranks_come_from_the_innermost_engine(variables, engine, ranks):
+    found = placement(variables, nodes=2, processes=4)
+    assert (found.engine, found.ranks) == (engine, ranks)
+
+
+def test_a_requeued_job_is_another_attempt():
+    again = {**SLURM, "SLURM_RESTART_COUNT": "2"}
+    assert placement(SLURM, 2, 4).attempt != placement(again, 2, 4).attempt
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({}, "nothing says which rank this is"),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "3"}, "Slurm started 3 processes and the launch"),
+        ({"RANK": "8", "WORLD_SIZE": "8"}, "RANK is 8, and the launch has 2x4"),
+        ({"RANK": "-1", "WORLD_SIZE": "8"}, "RANK is -1"),
+        ({"RANK": "first", "WORLD_SIZE": "8"}, "which is no number"),
+        ({"JOB_COMPLETION_INDEX": "2"}, "JOB_COMPLETION_INDEX is 2"),
+    ],
+)
+def test_what_fits_no_rank_is_said(variables, words):
+    with pytest.raises(PlacementError, match=words):
+        placement(variables, nodes=2, processes=4)

@@ -1,0 +1,105 @@
+"""Scripts for Slurm as a site would write them, and what Slurm complains of in its own words."""
+
+import sys
+
+import pytest
+
+from paceline.errors import EnvironmentUnusableError, InputError
+from paceline.launch import LaunchRequest, LaunchSettings, launcher
+from paceline.launch.slurm_commands import slurm_trouble
+
+SINFO = """#!/bin/sh
+case "$*" in
+  *-N*) printf 'n1 8\\nn2 8\\n';;
+  *) printf 'debug*\\nlong\\n';;
+esac
+"""
+
+
+@pytest.fixture
+def _commands(tmp_path, monkeypatch):
+    """Slurm's commands, of which only sinfo says anything."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("sbatch", "srun", "squeue", "sinfo"):
+        (folder / name).write_text(SINFO)
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    for name in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def slurm(**options):
+    return launcher("slurm", LaunchSettings((), options))
+
+
+def request_in(directory):
+    words = (sys.executable, "-c", "pass")
+    return LaunchRequest(lambda rank: words, directory, 600.0, 2, 4, cores_per_rank=3)
+
+
+def test_a_script_has_what_a_site_asks_for(tmp_path):
+    chosen = slurm(
+        partition="long", account="lab", constraint="a100", qos="high", gpus="4",
+        container="image.sqsh", mounts="/data:/data", srun="--mpi=pmix",
+    )  # fmt: skip
+    chosen.prepare(request_in(tmp_path))
+    script = (tmp_path / "launch.sbatch").read_text()
+    for line in (
+        "nodes=2", "ntasks-per-node=4", "cpus-per-task=3", "time=11", "partition=long",
+        "account=lab", "constraint=a100", "qos=high", "gpus-per-node=4", "requeue",
+    ):  # fmt: skip
+        assert f"#SBATCH --{line}\n" in script
+    (step,) = [line for line in script.splitlines() if line.startswith("exec srun ")]
+    for word in ("--container-image=image.sqsh", "--container-mounts=/data:/data", "--mpi=pmix"):
+        assert f" {word} " in step
+    assert step.endswith(f"{tmp_path}/agent {tmp_path}")
+
+
+@pytest.mark.usefixtures("_commands")
+def test_a_launch_inside_an_allocation_is_a_step_of_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    ((program, *_),) = slurm().prepare(request_in(tmp_path))
+    assert program == "srun"
+    assert not (tmp_path / "launch.sbatch").exists()
+
+
+@pytest.mark.usefixtures("_commands")
+def test_a_partition_that_is_not_there_is_refused_before_anything_starts():
+    slurm(partition="long").validate(2, 4)
+    with pytest.raises(InputError, match="Slurm has no partition 'short'") as refused:
+        slurm(partition="short").validate(2, 4)
+    assert refused.value.hint == "it has debug, long"
+    with pytest.raises(InputError, match="3 nodes are wanted, and Slurm here has 2"):
+        slurm().validate(3, 1)
+    with pytest.raises(InputError, match="requeue is 'often'"):
+        slurm(requeue="often").validate(1, 1)
+    with pytest.raises(InputError, match="chooses the hosts itself"):
+        launcher("slurm", LaunchSettings(("n1",)))
+
+
+def test_no_slurm_is_said_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentUnusableError, match="'slurm' cannot be used") as refused:
+        slurm().validate(1, 1)
+    assert refused.value.hint.startswith("there is no sbatch here")
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("sbatch: error: invalid partition specified: x\nsbatch: error: Batch job "
+         "submission failed: Invalid partition name specified", "Slurm has no partition 'x'"),
+        ("sinfo: error: Unable to contact slurm controller (connect failure)",
+         "Slurm's controller does not answer"),
+        ("srun: error: Node failure on n2", "node n2 failed"),
+        ("sbatch: error: Batch job submission failed: Invalid account or account/partition "
+         "combination specified",
+         "Slurm does not know the account, or it may not use the partition"),
+        ("srun: error: something new", "something new"),
+        ("all is well", ""),
+    ],
+)  # fmt: skip
+def test_what_slurm_complains_of_is_read(log, words):
+    assert slurm_trouble(log) == words

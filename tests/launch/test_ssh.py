@@ -1,0 +1,98 @@
+"""Ranks over ssh, with a daemon of the test's own on loopback; what cannot be reached is named."""
+
+import socket
+import sys
+
+import pytest
+
+from launch.ssh_daemon import HOSTS, PROGRAM, running_daemon
+from paceline.launch import LaunchRequest, LaunchSettings, launcher, remote_shell
+from paceline.launch.ports import free_port
+from paceline.launch.remote_shell import remote_trouble
+from paceline.testing.launcher_suite import CHECKS, Stand, run_check
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no sshd: script/slurm-up install")
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    with running_daemon(tmp_path_factory.mktemp("sshd")) as started:
+        yield started
+
+
+def over(daemon, hosts=HOSTS, **options):
+    return launcher("ssh", LaunchSettings(hosts, {**daemon.options, **options}))
+
+
+def reason(starter, directory, **options):
+    words = (sys.executable, "-c", "pass")
+    fields = {"timeout_seconds": 60.0, "nodes": 2, "peer_grace_seconds": 0.5, **options}
+    ended = starter.launch(LaunchRequest(lambda rank: words, directory, **fields))
+    assert ended.seconds < 60.0
+    return ended.reason
+
+
+@pytest.mark.parametrize("check", [*(c for c in CHECKS if c in ("nodes", "exit codes"))])
+def test_ranks_over_ssh_keep_the_contract(check, daemon, tmp_path):
+    result = run_check(check, CHECKS[check], Stand(over(daemon), tmp_path))
+    assert result.passed, result.words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", CHECKS)
+def test_ranks_over_ssh_keep_the_whole_contract(check, daemon, tmp_path):
+    result = run_check(check, CHECKS[check], Stand(over(daemon), tmp_path))
+    assert result.passed, result.words
+
+
+def test_a_host_that_nobody_knows_is_named(daemon, tmp_path):
+    told = reason(over(daemon, ("127.0.0.1", "no-such-host.invalid")), tmp_path)
+    assert told.startswith("host no-such-host.invalid: its name does not resolve")
+
+
+def test_a_missing_key_is_told(daemon, tmp_path):
+    known = f"UserKnownHostsFile {daemon.directory}/known\n"
+    (tmp_path / "client").write_text(f"IdentityFile /none\nIdentitiesOnly yes\n{known}")
+    told = reason(over(daemon, ssh_config=str(tmp_path / "client")), tmp_path)
+    assert told.startswith("host 127.0.0.")
+    assert "it takes none of our keys (publickey)" in told
+
+
+def test_a_host_key_that_is_not_known_is_told(daemon, tmp_path):
+    client = (daemon.directory / "client").read_text().replace("/known", "/unknown")
+    (tmp_path / "client").write_text(client)
+    told = reason(over(daemon, ssh_config=str(tmp_path / "client")), tmp_path)
+    assert "host 127.0.0.1: its host key is not known here" in told
+
+
+def test_a_host_without_a_daemon_is_named_with_its_port(daemon, tmp_path):
+    port = free_port()
+    told = reason(over(daemon, ssh_port=str(port)), tmp_path)
+    assert told.startswith(f"host 127.0.0.1: nothing listens at its port {port}")
+
+
+def test_a_host_that_does_not_answer_is_named_within_the_time(daemon, tmp_path, monkeypatch):
+    monkeypatch.setattr(remote_shell, "CONNECT_SECONDS", 2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = str(silent.getsockname()[1])
+        told = reason(over(daemon, HOSTS[:1] * 2, ssh_port=port), tmp_path)
+    assert told.startswith("host 127.0.0.1: it does not answer")
+
+
+def test_a_python_that_a_host_does_not_have_is_told(daemon, tmp_path):
+    told = reason(over(daemon, python="/opt/none/python3"), tmp_path)
+    assert told.startswith("host 127.0.0.1: it has no /opt/none/python3")
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("python3: can't open file '/d/agent': [Errno 2]", "host h: it does not see the directory"),
+        ("Timeout, server b not responding.", "host b: it stopped answering"),
+        ("ssh: connect to host b port 22: No route to host\r\n", "host b: No route to host"),
+        ("something else", ""),
+    ],
+)
+def test_what_ssh_prints_is_read(log, words):
+    assert remote_trouble(log, "h").startswith(words)
+    assert bool(words) == bool(remote_trouble(log, "h"))
