@@ -19,6 +19,9 @@ Examples:
 Exit codes: 0 no regression, 1 a regression, 2 a mistake.
 """
 
+STUDIES_OF_HISTORY = 30
+"""The newest other studies that tell how sessions differ: more of them take long to read."""
+
 
 @click.command(epilog=EXAMPLE)
 @click.argument("base")
@@ -53,7 +56,8 @@ def command(
     with Store(store_path or default_store_path(), create=False) as store:
         before, after = store.study(base), store.study(new)
         others = [] if no_history else [one for one in store.studies() if one not in (base, new)]
-        history = [launch for name in others for launch in store.launches(name)]
+        earlier = others[-STUDIES_OF_HISTORY:]
+        history = [launch for name in earlier for launch in store.launches(name)]
     changes = time_changes(before, after, history, parse_percent(threshold))
     regressions = [one for one in changes if one.is_regression]
     table = changes_table(changes)
