@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from paceline.statistics.distributions import chi_squared_upper_tail, f_upper_tail
-from paceline.statistics.pairs import smallest_visible, welch
+from paceline.statistics.pairs import mean_difference, smallest_visible, welch
 from paceline.statistics.rank_tests import kruskal_wallis, mann_whitney
 from paceline.statistics.residuals import check_residuals, spearman_chance
 
@@ -61,6 +61,18 @@ def test_equal_launches_are_the_same_and_others_are_not():
     wide = welch([1.0, 2.0, 0.5], [1.1, 0.4, 2.0])
     assert wide.p_value > 0.05, "no difference is found"
     assert wide.equivalence_chance(0.05) > 0.05, "and none the less nothing is the same"
+
+
+def test_no_loss_of_accuracy_is_a_statement_of_its_own():
+    """Accuracies of runs with the same seeds; 0.01 less or more would matter."""
+    fast, exact = [0.971, 0.969, 0.970, 0.972, 0.968], [0.970, 0.971, 0.969, 0.970, 0.971]
+    assert mean_difference(fast, exact).within_chance(0.01) < 0.05
+    assert mean_difference(fast, [0.96, 0.99, 0.95, 0.98, 0.97]).within_chance(0.01) > 0.05
+    both_sides = [
+        stats.ttest_ind(fast, np.add(exact, shift), equal_var=False, alternative=side).pvalue
+        for shift, side in ((-0.01, "greater"), (0.01, "less"))
+    ]
+    assert mean_difference(fast, exact).within_chance(0.01) == pytest.approx(max(both_sides))
 
 
 def test_the_smallest_change_that_would_be_seen_is_seen_eight_times_in_ten():

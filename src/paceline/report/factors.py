@@ -8,11 +8,13 @@ from typing import Any
 from paceline.analyse.effects import StudyEffects
 from paceline.analyse.groups import LaunchGroup
 from paceline.analyse.statistics import step_seconds
+from paceline.analyse.variation import fitted_laws, variation_of
 from paceline.report.figures import BarSeries, BarsInfo, figure
 from paceline.report.numbers import Ranged
 from paceline.report.page import Figure, Section
 from paceline.report.table import Column, Table
 from paceline.report.tables.effects import effects_tables
+from paceline.report.tables.variation import law_table, variation_table
 from paceline.statistics.series import StepSpread, step_spread
 
 MOST_FIGURES = 3
@@ -65,6 +67,17 @@ def _interaction(effects: StudyEffects, first: str, second: str) -> Figure:
         "Geometric means over all other factors. Without interaction, the bars of each group "
         "stand in the same ratio.",
     )
+
+
+def statistics_tables(plain: Sequence[LaunchGroup]) -> list[Table]:
+    """Spread of steps, where variation arises, and laws of scaling, as far as launches tell."""
+    if not plain:
+        return []
+    tables = [spread_table(plain)]
+    variations = [found for group in plain if (found := variation_of(group)) is not None]
+    tables += [variation_table(variations)] if variations else []
+    laws = fitted_laws(plain)
+    return tables + ([law_table(laws)] if laws else [])
 
 
 def spread_table(groups: Sequence[LaunchGroup]) -> Table:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from paceline.analyse.explain import Explanation
 from paceline.analyse.groups import LaunchGroup, doubt_lines
 from paceline.analyse.study_analysis import StudyAnalysis
-from paceline.report.factors import factors_section, spread_table
+from paceline.report.factors import factors_section, statistics_tables
 from paceline.report.figures import (
     CollectiveInfo,
     CollectiveSeries,
@@ -247,8 +247,7 @@ def _machine_section(results: StudyAnalysis) -> Section | None:
 def _launches_section(results: StudyAnalysis) -> Section:
     table = launch_table(results.launches, "In the order in which they ran.", of_one_study=True)
     plain = [group for group in results.groups if group.first.instrument == "none"]
-    tables = [spread_table(plain), table] if plain else [table]
-    return Section("Launches", tables=tables)
+    return Section("Launches", tables=[*statistics_tables(plain), table])
 
 
 def _facts(results: StudyAnalysis) -> list[Fact]:

@@ -53,12 +53,18 @@ class LogDifference:
     def equivalence_chance(self, margin: float) -> float:
         """Chance of data like these if the ratio were ``1 + margin`` or further from one.
 
-        The larger of two one-sided tests (TOST): below 0.05, the two are the same to within the
-        ``margin``. That a difference was not found is no such statement.
+        Below 0.05, the two are the same to within the ``margin``. That a difference was not found
+        is no such statement.
+        """
+        return self.within_chance(math.log1p(margin))
+
+    def within_chance(self, bound: float) -> float:
+        """The same for a difference of ``bound`` or more, such as 0.01 of accuracy.
+
+        It is the larger chance of two one-sided tests (TOST).
         """
         if math.isnan(self.error):
             return math.nan
-        bound = math.log1p(margin)
         if self.error == 0.0:
             return 0.0 if abs(self.difference) < bound else 1.0
         return lower_tail((abs(self.difference) - bound) / self.error, self.degrees)
