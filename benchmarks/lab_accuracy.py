@@ -23,7 +23,7 @@ from typing import Any
 from common import arguments, finish, machine
 
 from paceline.analyse.emulation import EmulatedDevice, emulated_job, predict_emulated
-from paceline.analyse.statistics import step_seconds, variation
+from paceline.analyse.statistics import step_seconds
 from paceline.hardware.link import Link
 from paceline.hardware.machine import machine_cluster
 from paceline.lab import missing_for_lab
@@ -37,6 +37,7 @@ from paceline.predictor.collectives import MeasuredCurve
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.predict import predict
 from paceline.predictor.traces import layer_times, traced_graph
+from paceline.statistics.estimate import variation
 from paceline.step.layer_trace import LayerTrace, TracedLayer
 from paceline.store import Launch, Status, Store
 from paceline.units import parse_bandwidth

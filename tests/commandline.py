@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from paceline.cli.main import cli
 from paceline.cli.next_steps import SEPARATOR
 
-TRAINING = {"measure", "compare", "demo", "probe", "run", "frameworks", "lab"}
+TRAINING = {"measure", "compare", "demo", "probe", "run", "frameworks", "lab", "study", "rerun"}
+TRAINING |= {"selfcheck"}
 """Commands that start processes or networks; tests check that their lines are well formed."""
 
 

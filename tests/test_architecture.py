@@ -14,6 +14,7 @@ from paceline.frameworks.command import search_path
 ROOT = Path(paceline.__file__).parent
 ALLOWED = {
     "constants": set(),
+    "statistics": set(),
     "workload": set(),
     "hardware": set(),
     "step": set(),
@@ -23,7 +24,10 @@ ALLOWED = {
     "store": {"step"},
     "lab": set(),
     "launch": {"lab"},
-    "measurement": {"workload", "hardware", "plan", "step", "store", "launch", "lab", "frameworks"},
+    "measurement": {
+        *("workload", "hardware", "plan", "step", "store", "launch", "lab", "frameworks"),
+        "statistics",
+    },
 }
 ALLOWED["testing"] = {"workload", "step", "launch", "lab", "measurement", "store", "frameworks"}
 ALLOWED["analyse"] = (

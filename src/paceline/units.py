@@ -9,7 +9,7 @@ import re
 
 from paceline.errors import InputError
 
-_NUMBER = re.compile(r"^\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-zµ/]*)\s*$")
+_NUMBER = re.compile(r"^\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-zµ/%]*)\s*$")
 _DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
 _BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40, "pi": 2.0**50}
 _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
@@ -32,6 +32,14 @@ def parse_seconds(text: str | float) -> float:
     if scale is None:
         raise _bad(text, "duration", "200us")
     return _not_negative(number * scale, text, "duration")
+
+
+def parse_percent(text: str | float) -> float:
+    """A part of one from ``2 %``; a number that is no text is a part already."""
+    number, unit = _split(text, "percentage", "2 %")
+    if unit not in ("", "%"):
+        raise _bad(text, "percentage", "2 %")
+    return _not_negative(number / 100.0 if unit else number, text, "percentage")
 
 
 def parse_bandwidth(text: str | float) -> float:

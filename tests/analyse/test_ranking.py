@@ -8,9 +8,16 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
 from paceline.analyse.groups import grouped
-from paceline.analyse.ranking import SIGNIFICANCE, holm, pair_chances, rank
+from paceline.analyse.ranking import rank
 from paceline.errors import InputError
+from paceline.statistics.distributions import SIGNIFICANCE
+from paceline.statistics.pairs import holm, log_differences
 from paceline.store import Outcome, RankSteps, Status
+
+
+def pair_chances(groups):
+    return [one.p_value for one in log_differences(groups)]
+
 
 VALUES = st.lists(st.floats(1.0, 100.0), min_size=2, max_size=8)
 

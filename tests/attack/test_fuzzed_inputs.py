@@ -81,6 +81,26 @@ instruments = ["none"]
 no_sync = false
 bucket_bytes = 1e6
 """
+DESIGNED = """\
+model = "fcn5"
+launches = 2
+warmup = "detect"
+order = "blocked"
+block_by = "batch"
+[factors]
+batch = [4, 8]
+threads = [1]
+bucket = ["1MiB", 2000000]
+[design]
+kind = "full"
+[stopping]
+half_width = "3 %"
+launches = 9
+time = "2h"
+[limits]
+time = "90s"
+memory = "8GB"
+"""
 LAYERS = "id,name,forward_us,backward_us,comm_us,size\n" + "".join(
     f"{n},conv{n},{10 + n},{20 + n},{5 + n},{4000 * n}\n" for n in range(12)
 )
@@ -157,7 +177,7 @@ def cluster_file(rng, folder):
 
 def study_file(rng, folder):
     path = folder / "study.toml"
-    path.write_bytes(spoilt_toml(rng, STUDY))
+    path.write_bytes(spoilt_toml(rng, rng.choice((STUDY, DESIGNED))))
     StudySettings.read(path).design()
 
 
@@ -311,6 +331,8 @@ def test_the_samples_themselves_are_read(tmp_path):
     paceline.predict("fcn5", catalogue.cluster(f"{path}:lab"), batch=4)
     path.write_text(STUDY)
     assert len(StudySettings.read(path).design().order) == 4
+    path.write_text(DESIGNED)
+    assert len(StudySettings.read(path).design().order) == 20
     for config in CONFIGS:
         (tmp_path / "config.json").write_text(json.dumps(config))
         load_user_model(str(tmp_path / "config.json"), ())

@@ -78,6 +78,11 @@ def test_an_example_works(line, tmp_path):
         make_onnx(tmp_path / "model.onnx")
     if "mine.csv" in line:
         run("paceline published --family hkbu --limit 3 --export mine.csv")
+    for name in {"before.json", "after.json"} & set(line.split()):
+        prediction = run("paceline predict --model resnet50 --cluster dgx-1 --json")
+        (tmp_path / name).write_text(prediction)
+    if "other.db" in line:
+        Store(tmp_path / "other.db").close()
     if line.startswith("paceline show 19a3b"):
         line = line.replace("19a3b", "19a3b06")
     try_out(line.removesuffix(" ..."))

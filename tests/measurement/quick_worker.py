@@ -37,11 +37,14 @@ def main():
         total = job["warmup_steps"] + job["steps"]
         for _ in range(total):
             time.sleep(0.01)
+        seconds = [0.01 + 0.001 * rank] * total
+        if behaviour == "warming":
+            seconds[:6] = [0.02] * 6
         events.write(
             "steps",
             rank=rank,
             warmup_steps=job["warmup_steps"],
-            wall_seconds=[0.01 + 0.001 * rank] * total,
+            wall_seconds=seconds,
             cpu_seconds=[0.01] * total,
             losses=[1.0] * total,
         )

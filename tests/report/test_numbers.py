@@ -2,7 +2,6 @@ import math
 
 import pytest
 
-from paceline.analyse.statistics import estimate
 from paceline.report.numbers import (
     Ranged,
     common_decimals,
@@ -11,6 +10,7 @@ from paceline.report.numbers import (
     ranged_text,
     short_number,
 )
+from paceline.statistics.estimate import estimate
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_a_study_file_says_the_same_as_keywords(tmp_path):
         model="resnet20", batch=4, processes=[1, 2], no_sync=True
     )
     file.write_text('batch = "many"\n')
-    with pytest.raises(InputError, match=r"small\.toml: batch is 'many'"):
+    with pytest.raises(InputError, match=r"small\.toml, line 1: the study: batch is 'many'"):
         Study.read(file)
 
 

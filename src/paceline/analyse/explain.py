@@ -10,10 +10,11 @@ from paceline.analyse.losses import Losses, losses_of
 from paceline.analyse.measured_job import measured_job
 from paceline.analyse.message_causes import MeasuredExchange, measured_exchange
 from paceline.analyse.observed import Observed, observed
-from paceline.analyse.statistics import estimate, mean_rank_step_seconds
+from paceline.analyse.statistics import mean_rank_step_seconds
 from paceline.analyse.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.errors import InputError
 from paceline.hardware.profile import MachineProfile
+from paceline.statistics.estimate import estimate
 from paceline.step import Phase, StepProfile
 from paceline.store import Launch
 from paceline.units import format_bytes, format_seconds

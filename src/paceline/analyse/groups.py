@@ -5,14 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from paceline.analyse.statistics import (
-    Doubt,
-    Estimate,
-    doubts,
-    estimate,
-    mean_step_seconds,
-    throughput,
-)
+from paceline.analyse.statistics import Doubt, doubts, mean_step_seconds
+from paceline.statistics.estimate import Estimate, estimate
 from paceline.store import Launch, Status
 
 
@@ -46,6 +40,9 @@ class LaunchGroup:
         words += "".join(
             f", {told}" for told in (emulated_words(launch), lab_words(launch)) if told
         )
+        told = {"framework", "model", "batch", "processes", "precision", "instrument", "scaling"}
+        for name, level in launch.job.get("factors", {}).items():
+            words += "" if name in told else f", {name.replace('_', ' ')} {level}"
         return words if launch.instrument == "none" else f"{words} ({launch.instrument} timed)"
 
     @property
@@ -121,17 +118,17 @@ def grouped(launches: Sequence[Launch]) -> list[LaunchGroup]:
     """Groups of the finished launches, in order of model, processes and kind."""
     by_configuration: dict[tuple[object, ...], list[Launch]] = {}
     for launch in launches:
-        if launch.status is Status.FINISHED:
-            by_configuration.setdefault(_configuration(launch), []).append(launch)
-    groups = [
-        LaunchGroup(
-            tuple(members),
-            estimate([throughput(launch) for launch in members]),
-            estimate([mean_step_seconds(launch) for launch in members]),
-        )
-        for members in by_configuration.values()
-    ]
+        if launch.status is Status.FINISHED and launch.is_steady:
+            by_configuration.setdefault(configuration(launch), []).append(launch)
+    groups = [_group(members) for members in by_configuration.values()]
     return sorted(groups, key=lambda group: _order(group.first))
+
+
+def _group(members: Sequence[Launch]) -> LaunchGroup:
+    """Seconds are averaged over launches and then inverted: rates have a harmonic mean."""
+    sequential = any(launch.job.get("stopping") for launch in members)
+    step = estimate([mean_step_seconds(launch) for launch in members], sequential)
+    return LaunchGroup(tuple(members), step.rate_of(members[0].samples_per_step), step)
 
 
 class JobKey(NamedTuple):
@@ -177,7 +174,8 @@ def _machine(launch: Launch) -> str:
     return f"{launch.environment.get('cpu_model')} x{launch.environment.get('cores')}"
 
 
-def _configuration(launch: Launch) -> tuple[object, ...]:
+def configuration(launch: Launch) -> tuple[object, ...]:
+    """What repetitions of one measurement have in common, the job first."""
     return (
         job_key(launch),
         launch.world_size,
@@ -185,6 +183,7 @@ def _configuration(launch: Launch) -> tuple[object, ...]:
         launch.instrument,
         launch.synchronised or launch.world_size == 1,
         launch.job.get("bucket_bytes"),
+        tuple(sorted(map(repr, launch.job.get("factors", {}).items()))),
     )
 
 
@@ -196,4 +195,5 @@ def _order(launch: Launch) -> tuple[object, ...]:
         launch.synchronised,
         launch.framework,
         launch.batch_per_rank,
+        launch.job.get("threads") or 1,
     )

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from paceline.analyse.groups import LaunchGroup
 from paceline.analyse.observed import Observed, computing_seconds
-from paceline.analyse.statistics import estimate, mean_rank_step_seconds
+from paceline.analyse.statistics import mean_rank_step_seconds
+from paceline.statistics.estimate import estimate
 from paceline.step import Phase, StepProfile
 
 

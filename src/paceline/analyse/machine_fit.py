@@ -15,7 +15,7 @@ import numpy as np
 from paceline.analyse.comparison import compare_processes
 from paceline.analyse.groups import LaunchGroup, grouped, job_key, ran_as_it_is
 from paceline.analyse.measured_job import MeasuredJob, measured_job
-from paceline.analyse.statistics import step_seconds, variation
+from paceline.analyse.statistics import step_seconds
 from paceline.constants import number
 from paceline.errors import InputError
 from paceline.hardware.machine import machine_cluster
@@ -24,6 +24,7 @@ from paceline.plan.plan import Plan
 from paceline.predictor.collectives import MeasuredCurve
 from paceline.predictor.predict import predict
 from paceline.predictor.uncertainty import NORMAL_QUANTILE, combination_error
+from paceline.statistics.estimate import variation
 from paceline.step import Phase
 from paceline.store import Launch, Status
 

@@ -13,13 +13,10 @@ from dataclasses import dataclass, replace
 from paceline.analyse.groups import JobKey, job_key
 from paceline.analyse.machine_evidence import with_profile
 from paceline.analyse.statistics import (
-    Estimate,
     counted,
-    estimate,
     mean_rank_step_seconds,
     mean_step_seconds,
     step_seconds,
-    variation,
 )
 from paceline.errors import InputError, PacelineError
 from paceline.hardware.link import Link
@@ -34,6 +31,7 @@ from paceline.predictor.prediction import Prediction
 from paceline.predictor.step_costs import LayerTime
 from paceline.predictor.traces import traced_graph
 from paceline.predictor.uncertainty import launch_error
+from paceline.statistics.estimate import Estimate, estimate, variation
 from paceline.step import Phase, breakdown
 from paceline.step.layer_trace import LayerTrace, TracedLayer
 from paceline.store import Launch, Status

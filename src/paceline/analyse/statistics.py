@@ -1,39 +1,20 @@
-"""Throughput of launches with honest intervals: the launch is the unit, not the step."""
+"""Figures of launches and reasons to doubt them: the launch is the unit, not the step."""
 
-import itertools
 import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.analyse.student import upper_quantile
 from paceline.errors import InputError
+from paceline.statistics.normality import ENOUGH
+from paceline.statistics.series import lag_one_autocorrelation
 from paceline.store import Launch, Status
 
-CONFIDENCE = 0.95
 FEW_LAUNCHES = 3
 CONTENDED_WALL_OVER_CPU = 1.1
 AUTOCORRELATED = 0.5
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over launches with its interval; ``launches`` is how many it rests on.
-
-    ``low`` and ``high`` bound the mean with 95 % confidence (Student's t over launches); with a
-    single launch they are not known and are NaN.
-    """
-
-    mean: float
-    low: float
-    high: float
-    launches: int
-    standard_deviation: float
-
-    @property
-    def half_width(self) -> float:
-        """Half the interval's width: the number behind ±."""
-        return (self.high - self.low) / 2
+LOOKED_INTO = 20
+"""Launches of a group, the newest, whose single steps are looked at for warm-up."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +38,12 @@ def step_seconds(launch: Launch) -> list[float]:
     return [max(step) for step in zip(*ranks, strict=True)]
 
 
+def every_step_seconds(launch: Launch) -> list[float]:
+    """Seconds of each step on the slowest rank, warm-up included."""
+    ranks = [rank.wall_seconds for rank in launch.outcome.ranks]
+    return [max(step) for step in zip(*ranks, strict=False)]
+
+
 def mean_step_seconds(launch: Launch) -> float:
     """Mean seconds of a counted step on the slowest rank."""
     steps = step_seconds(launch)
@@ -77,28 +64,6 @@ def throughput(launch: Launch) -> float:
     return launch.samples_per_step / mean_step_seconds(launch)
 
 
-def estimate(values: Sequence[float]) -> Estimate:
-    """Mean of one value per launch, with Student's t interval over launches."""
-    if not values:
-        raise InputError("there is nothing to average", "no launch of this kind finished")
-    count, mean = len(values), math.fsum(values) / len(values)
-    if count == 1:
-        return Estimate(mean, math.nan, math.nan, 1, math.nan)
-    deviation = statistics.stdev(values)
-    half = student_t(count - 1) * deviation / math.sqrt(count)
-    return Estimate(mean, mean - half, mean + half, count, deviation)
-
-
-def student_t(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
-    """Two-sided quantile of Student's t distribution."""
-    return upper_quantile((1.0 - confidence) / 2.0, degrees_of_freedom)
-
-
-def variation(values: Sequence[float]) -> float:
-    """Coefficient of variation; 0 where there are too few values to tell."""
-    return statistics.stdev(values) / statistics.fmean(values) if len(values) > 1 else 0.0
-
-
 def wall_over_cpu(launch: Launch) -> float:
     """Wall time over CPU time of the counted steps, the worst rank; NaN where unknown.
 
@@ -110,19 +75,6 @@ def wall_over_cpu(launch: Launch) -> float:
         if cpu > 0:
             ratios.append(math.fsum(rank.wall_seconds[launch.warmup_steps :]) / cpu)
     return max(ratios, default=math.nan)
-
-
-def lag_one_autocorrelation(values: Sequence[float]) -> float:
-    """Correlation of each value with the next; 0 where there are too few to tell."""
-    count = len(values)
-    if count < 4:
-        return 0.0
-    mean = math.fsum(values) / count
-    spread = math.fsum((value - mean) ** 2 for value in values)
-    if spread <= 0:
-        return 0.0
-    together = math.fsum((a - mean) * (b - mean) for a, b in itertools.pairwise(values))
-    return together / spread
 
 
 def counted(number: int, singular: str, plural: str) -> str:
@@ -152,6 +104,7 @@ def doubts(launches: Sequence[Launch]) -> list[Doubt]:
                 "end other programs, or use fewer processes or threads",
             )
         )
+    found += _doubtful_distribution(finished) + _doubtful_warm_up(finished)
     correlations = [lag_one_autocorrelation(step_seconds(launch)) for launch in finished]
     if correlations and statistics.median(correlations) > AUTOCORRELATED:
         found.append(
@@ -162,3 +115,47 @@ def doubts(launches: Sequence[Launch]) -> list[Doubt]:
             )
         )
     return found
+
+
+def _doubtful_distribution(finished: Sequence[Launch]) -> list[Doubt]:
+    """Where the bootstrap's interval contradicts Student's: which to take, and why."""
+    if len(finished) < ENOUGH:
+        return []
+    from paceline.statistics.bootstrap import second_interval
+
+    other = second_interval([mean_step_seconds(launch) for launch in finished])
+    if other is None or not other.words:
+        return []
+    message = f"the bootstrap's interval is {other.low:.4g} to {other.high:.4g} s per step"
+    return [Doubt("another interval", message, other.words)]
+
+
+def _doubtful_warm_up(finished: Sequence[Launch]) -> list[Doubt]:
+    """Launches that were not steady yet when counting began, or never were."""
+    from paceline.statistics.warmup import Steadiness, steady_state
+
+    looked_at = [launch for launch in finished if launch.outcome.ranks][-LOOKED_INTO:]
+    states = [(one, steady_state(every_step_seconds(one))) for one in looked_at]
+    unstable = [one for one, state in states if state.kind is Steadiness.UNSTABLE]
+    if 2 * len(unstable) > len(looked_at):
+        return [
+            Doubt(
+                "unstable",
+                f"the time of a step changed late in {len(unstable)} of {len(looked_at)} launches",
+                "lengthen --steps, and end other programs",
+            )
+        ]
+    late = [
+        state.warmup_steps
+        for one, state in states
+        if state.kind is Steadiness.WARM_UP and state.warmup_steps > one.warmup_steps
+    ]
+    if 2 * len(late) <= len(looked_at):
+        return []
+    return [
+        Doubt(
+            "warm-up",
+            f"steps were slower up to step {max(late)}, and some of them are counted",
+            f"give --warmup-steps {max(late)}",
+        )
+    ]

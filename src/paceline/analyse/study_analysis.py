@@ -6,6 +6,7 @@ from functools import cached_property, partial
 from typing import TypeVar
 
 from paceline.analyse.comparison import Comparison, compare_processes
+from paceline.analyse.effects import StudyEffects, study_effects
 from paceline.analyse.explain import Explanation, explain
 from paceline.analyse.groups import LaunchGroup, doubt_lines, grouped
 from paceline.analyse.measured_job import MeasuredJob, measured_job
@@ -28,7 +29,7 @@ class StudyAnalysis:
     ``here`` compares predictions for processes of this machine with their measurement,
     ``elsewhere`` holds predictions for nodes like it. ``explanations`` has one per framework
     that ran on one and on several processes. ``rankings``, by number of processes, and
-    ``parity`` are of studies that compare frameworks.
+    ``parity`` are of studies that compare frameworks, ``effects`` of those that vary factors.
     """
 
     study: str
@@ -40,6 +41,7 @@ class StudyAnalysis:
     profile: MachineProfile | None = None
     rankings: Mapping[int, Ranking] = field(default_factory=dict)
     parity: ParityTable | None = None
+    effects: StudyEffects | None = None
 
     @cached_property
     def groups(self) -> list[LaunchGroup]:
@@ -112,6 +114,7 @@ def analyse_study(
         profile,
         rankings_of(launches) if len(by_framework) > 1 else {},
         ParityTable.from_json(design["parity"]) if design.get("parity") else None,
+        study_effects(launches),
     )
 
 

@@ -20,9 +20,11 @@ from paceline.naming import nearest
 COMMANDS = {
     "advise": "Find the best plans for a workload on a cluster, and why others are worse.",
     "calibrate": "Fit this machine from its own launches; suggest the most informative next run.",
+    "check": "Say whether one study is slower than another, or whether it is noise.",
     "compare": "Train one network under several frameworks and rank them.",
     "constants": "Show the numbers of the predictor, their source, and what they move.",
     "demo": "Measure, predict and compare on this machine, and write a report.",
+    "diff": "Say how two launches, studies or predictions differ: settings, then time.",
     "doctor": "Say what works on this machine and what to install for the rest.",
     "explain": "Say where the time of a measured step goes, from ideal to real.",
     "explore": "Serve a page on which predictions are turned over by hand and eye.",
@@ -40,8 +42,12 @@ COMMANDS = {
     "published": "Show the published measurements that predictions are validated on.",
     "recipes": "Say how to run another training program so that its log can be compared.",
     "report": "Write one self-contained HTML page about what was measured.",
+    "rerun": "Measure once more what a study or launch measured.",
     "run": "Run a training command of your own, unchanged, and record its steps.",
+    "selfcheck": "Measure one job twice, blind, and say how often equals are called different.",
     "show": "Show one launch with everything that was recorded about it.",
+    "studies": "List studies; rename, delete, annotate them, merge stores.",
+    "study": "Check or run a study that a file describes: factors, design, stopping rule.",
     "sweep": "Compare data and model parallelism along five axes, crossovers solved.",
     "trace": "Say where the time of a trace goes, who is slow, and what repairs are worth.",
     "validate": "Score predictions on published measurements, beside null models.",
@@ -55,10 +61,12 @@ The module of a command whose name is a keyword of Python has an underscore afte
 
 
 PURPOSES = {
-    "Measure": ("demo", "measure", "compare", "run", "worker", "probe"),
+    "Measure": (
+        *("demo", "measure", "compare", "study", "rerun", "run", "worker", "probe", "selfcheck"),
+    ),
     "Predict": ("predict", "explore", "advise", "sweep", "whatif", "inspect"),
-    "Explain": ("explain", "trace", "report", "calibrate", "validate"),
-    "Data": ("list", "show", "export", "import", "recipes", "published"),
+    "Explain": ("explain", "trace", "report", "check", "diff", "calibrate", "validate"),
+    "Data": ("studies", "list", "show", "export", "import", "recipes", "published"),
     "Set up": ("doctor", "lab", "frameworks", "models", "hardware", "constants"),
 }
 """What commands are for; one that is in no list comes last."""
@@ -109,7 +117,13 @@ _OBJECTS_BETWEEN_COLLECTIONS = 200_000
     epilog="Start with: paceline demo",
 )
 @click.version_option(__version__, prog_name="paceline")
-def cli() -> None:
+@click.option(
+    "--tables",
+    type=click.Choice(["text", "markdown", "latex"]),
+    default="text",
+    help="How tables are printed, before the command: paceline --tables latex studies.",
+)
+def cli(tables: str) -> None:
     """Measure, model and explain distributed deep-learning training."""
 
 

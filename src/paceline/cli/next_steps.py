@@ -73,6 +73,11 @@ def with_store(command: str) -> str:
     return command if path is None else f"{command} --store {shlex.quote(str(path))}"
 
 
+def command_line(*words: str) -> str:
+    """``paceline`` and these words, quoted for a shell, on the store that the user named."""
+    return with_store(shlex.join(["paceline", *words]))
+
+
 def _words(parameter: click.Parameter, value: Any) -> list[str]:
     """One parameter as words of a command line."""
     values = list(value) if isinstance(value, tuple | list) else [value]

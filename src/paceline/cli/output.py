@@ -47,11 +47,16 @@ def show(parts: "Iterable[str | Table]") -> None:
     """Print lines and tables, one below the other."""
     from paceline.report.terminal import print_table
 
+    markup = click.get_current_context().find_root().params.get("tables", "text")
     for part in parts:
         if isinstance(part, str):
             say(part)
-        else:
+        elif markup == "text":
             print_table(part)
+        else:
+            from paceline.report.markup import MARKUPS
+
+            say(MARKUPS[markup](part))
 
 
 def show_launches(launches: "Sequence[Launch]") -> None:

@@ -4,10 +4,12 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from paceline.cli.options import timeout_seconds
 from paceline.cli.say import say, shown
+from paceline.units import format_seconds
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -34,7 +36,7 @@ class _Lines:
         left = seconds_left(progress)
         estimate = f", about {left:.0f} s left" if left is not None else ""
         number = f"{progress.done + 1}/{progress.total}"
-        say(f"  launch {number}: {launch_words(progress)}{estimate}", err=True)
+        say(f"  launch {number}: {launch_words(progress)}{estimate}{so_far(progress)}", err=True)
 
     def stage(self, words: str) -> None:
         say(f"  {words}", err=True)
@@ -53,7 +55,7 @@ class _LiveBar:
             total=progress.total,
             completed=progress.done,
             description=launch_words(progress),
-            left="" if left is None else f"{left:.0f} s left",
+            left=("" if left is None else f"{left:.0f} s left") + so_far(progress),
         )
 
     def stage(self, words: str) -> None:
@@ -72,16 +74,31 @@ def study_progress(words: str) -> Iterator[ProgressView]:
         yield _LiveBar(bar, bar.add_task(words, total=None, left=""))
 
 
-def run_with_progress(study: "Study", timeout: str, port: int | None = None) -> "Study":
-    """Run a study to its end; one that is interrupted says how to go on."""
+def run_with_progress(
+    study: "Study",
+    timeout: str | None,
+    port: int | None = None,
+    file: Path | None = None,
+) -> "Study":
+    """Run a study to its end; one that is interrupted says how to go on.
+
+    One of a ``file`` goes on where it was, also with levels that were added.
+    """
     seconds = timeout_seconds(timeout)
-    assert seconds is not None
     try:
         with study_progress(study.name) as progress:
-            return study.run(timeout_seconds=seconds, port=port, on_launch=progress.before_launch)
+            return study.run(
+                timeout_seconds=seconds,
+                port=port,
+                on_launch=progress.before_launch,
+                extend=file is not None,
+            )
     except KeyboardInterrupt:
-        words = ["paceline", "measure", "--resume", study.name, "--store", str(study.path)]
-        say(f"\ncontinue with: {shlex.join(words)}", err=True)
+        words = ["measure", "--resume", study.name]
+        if file is not None:
+            words = ["study", "run", str(file), "--study", study.name]
+        again = shlex.join(["paceline", *words, "--store", str(study.path)])
+        say(f"\ncontinue with: {again}", err=True)
         raise
 
 
@@ -120,7 +137,20 @@ def launch_words(progress: "Progress") -> str:
     if job.world_size > 1 and not job.synchronise:
         kind = "co-located"
     processes = f"{job.world_size} process{'es' if job.world_size > 1 else ''}"
-    return shown(f"{job.model} under {job.framework}, {processes}, {kind}")
+    told = ("model", "framework", "processes", "instrument")
+    levels = "".join(f", {k} {v}" for k, v in job.factors.items() if k not in told)
+    return shown(f"{job.model} under {job.framework}, {processes}, {kind}{levels}")
+
+
+def so_far(progress: "Progress") -> str:
+    """Failures, and how well configurations are known: the least well of them."""
+    words = f", {progress.failed} failed" if progress.failed else ""
+    if progress.estimates:
+        name, (mean, part) = max(progress.estimates.items(), key=lambda one: one[1][1])
+        width = f"{100 * part:.1f} %" if part < 1 else "more than 100 %"
+        widest = f"{format_seconds(mean)} a step ± {width}"
+        words += shown(f"; least known: {name}, {widest}")
+    return words
 
 
 def seconds_left(progress: "Progress") -> float | None:

@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 
 from paceline import __version__
+from paceline.measurement.system_state import system_state
 
 KEPT_VARIABLES = frozenset(
     [
@@ -101,6 +102,7 @@ def describe_environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "git_commit": git_commit(),
         "load_average": load_average(),
+        **system_state(),
         "variables": {
             name: value for name, value in sorted(os.environ.items()) if name in KEPT_VARIABLES
         },

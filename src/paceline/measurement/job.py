@@ -32,6 +32,7 @@ class Job:
     when None. ``count_flops`` asks a framework that can to count the forward pass's operations.
     ``emulated`` has times of an emulated device, slept in place of computing (`emulation`).
     ``launcher`` names what starts the ranks; empty, what the framework needs, else local.
+    ``factors`` are the levels that a study chose for this job, by name.
     ``hosts`` are machines by name, node by node, and ``launcher_options`` are ``name=value``.
     """
 
@@ -57,6 +58,7 @@ class Job:
     count_flops: bool = False
     data: dict[str, Any] = field(default_factory=lambda: {"kind": "synthetic"})
     launcher: str = ""
+    factors: dict[str, Any] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     launcher_options: tuple[str, ...] = ()
     emulated: dict[str, Any] | None = None

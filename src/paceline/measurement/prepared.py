@@ -1,6 +1,7 @@
 """Studies that are written to a directory, run there by somebody else, and collected."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from paceline.launch import Launcher, LaunchExit, LaunchRequest
 from paceline.launch.documents import collected_exit
 from paceline.launch.onhost.agent import STUDY
 from paceline.launch.prepared import PreparedLaunch, launch_name
+from paceline.measurement.design import Design
 from paceline.measurement.environment import describe_environment
 from paceline.measurement.job import Job
 from paceline.measurement.run import (
@@ -24,7 +26,7 @@ from paceline.measurement.run import (
     thread_variables,
     write_job,
 )
-from paceline.measurement.study import Design, settled_positions
+from paceline.measurement.steady import with_found_warmup
 from paceline.store import Launch, Store
 
 SCHEMA = "paceline/prepared/1"
@@ -69,12 +71,12 @@ def collect_study(directory: Path, store: Store) -> tuple[str, list[Launch], int
     known = store.design(study)
     if known is None and not store.count(study):
         store.save_design(study, design.to_json())
-    elif known != design.to_json():
+    elif {**(known or {}), "ended": None} != {**design.to_json(), "ended": None}:
         raise InputError(
             f"there is another study named '{study}' already",
             "collect into another store: --store other.db",
         )
-    settled = settled_positions(store, study)
+    settled = {launch.job.get("position") for launch in store.launches(study)}
     recorded, waiting = [], 0
     for position, index in enumerate(design.order):
         if position in settled:
@@ -84,7 +86,11 @@ def collect_study(directory: Path, store: Store) -> tuple[str, list[Launch], int
         if exited is None:
             waiting += 1
             continue
-        recorded.append(_record(job, store, study, position, place, exited))
+        marks = {"position": position, "replicate": design.order[:position].count(index)}
+        launch = _record(job, store, study, marks, place, exited)
+        if design.detect_warmup:
+            store.complete(with_found_warmup(launch))
+        recorded.append(store.launch(launch.id))
     return study, recorded, waiting
 
 
@@ -140,7 +146,12 @@ def _read(directory: Path) -> tuple[str, Design]:
 
 
 def _record(
-    job: Job, store: Store, study: str, position: int, place: Path, exited: LaunchExit
+    job: Job,
+    store: Store,
+    study: str,
+    marks: Mapping[str, Any],
+    place: Path,
+    exited: LaunchExit,
 ) -> Launch:
     """Keep a launch and its files beside the store, as if it had been run from here."""
     launch_id = new_launch_id()
@@ -154,7 +165,7 @@ def _record(
         "launcher": job.launcher or "prepared",
         "hosts": list(dict.fromkeys(hosts)),
     }
-    launch = new_launch(job, study, position, launch_id, environment)
+    launch = new_launch(job, study, marks, launch_id, environment)
     store.start(launch)
     outcome = outcome_of(job, own, exited)
     store.finish(launch_id, outcome)

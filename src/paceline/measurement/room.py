@@ -1,5 +1,6 @@
 """Whether this machine has the cores and the memory that a job needs, before anything starts."""
 
+import math
 from pathlib import Path
 
 import psutil
@@ -25,8 +26,16 @@ CGROUP_LIMITS = (
 )
 
 
-def check_room(job: Job, graph: Graph, starter: Launcher, oversubscribe: bool = False) -> None:
+def check_room(
+    job: Job,
+    graph: Graph,
+    starter: Launcher,
+    oversubscribe: bool = False,
+    limit_bytes: float | None = None,
+) -> None:
     """Raise, with what to do, unless the ranks of ``job`` have cores and memory here.
+
+    ``limit_bytes`` is what a node may hold at the most, where that is less than it has.
 
     Memory is what cannot be done without: the network and its gradients once (sharded plans keep
     no more), a framework in each process, and the activations of each rank.
@@ -42,7 +51,7 @@ def check_room(job: Job, graph: Graph, starter: Launcher, oversubscribe: bool = 
             f"-j 1x{max(1, cores // job.threads)} has a core for each thread; --oversubscribe "
             "lets them share cores, which makes each slower",
         )
-    needed, there = least_bytes(job, graph), memory_bytes()
+    needed, there = least_bytes(job, graph), min(memory_bytes(), limit_bytes or math.inf)
     if job.emulated is not None:
         needed = asleep_bytes(job, graph)
     if needed > there and job.device == "cpu":

@@ -3,9 +3,10 @@
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from paceline.errors import InputError
@@ -32,6 +33,7 @@ from paceline.measurement.events import (
 )
 from paceline.measurement.failures import failure_reason, memory_kills, with_memory_kill
 from paceline.measurement.job import Job
+from paceline.measurement.steady import with_found_warmup
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
 
@@ -44,12 +46,14 @@ def run_job(
     study: str,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     port: int | None = None,
-    position: int = 0,
+    marks: Mapping[str, Any] = MappingProxyType({"position": 0}),
+    detect_warmup: bool = False,
 ) -> Launch:
     """Run ``job`` and record the launch; a failure is recorded, not raised.
 
     What the ranks print and the events they write stay in ``launches/<id>`` beside the store.
-    ``position`` is the launch's place in its study's order.
+    ``marks`` are kept with the job: the launch's ``position`` in its study's order. With
+    ``detect_warmup`` the steps before it is steady are not counted, at least those of the job.
     """
     chosen = framework(job.framework)
     check_instrument(chosen, job.instrument)
@@ -68,7 +72,7 @@ def run_job(
         "hosts": [host.name for host in starter.hosts()[: job.nodes]],
         **starter.facts(),
     }
-    launch = new_launch(job, study, position, launch_id, environment)
+    launch = new_launch(job, study, marks, launch_id, environment)
     store.start(launch)
     outcome, kills, others = launch.outcome, memory_kills(), OtherPrograms()
     try:
@@ -97,8 +101,13 @@ def run_job(
         outcome = interrupted(error)
         raise
     finally:
-        store.finish(launch_id, outcome)
-    return replace(launch, outcome=outcome)
+        ended = replace(launch, outcome=outcome)
+        if detect_warmup and job.instrument == "none":
+            ended = with_found_warmup(ended)
+            store.complete(ended)
+        else:
+            store.finish(launch_id, outcome)
+    return ended
 
 
 def launcher_for(chosen: FrameworkAdapter, job: Job) -> Launcher:
@@ -122,9 +131,9 @@ def named_options(texts: Sequence[str]) -> dict[str, str]:
 
 
 def new_launch(
-    job: Job, study: str, position: int, launch_id: str, environment: dict[str, Any]
+    job: Job, study: str, marks: Mapping[str, Any], launch_id: str, environment: dict[str, Any]
 ) -> Launch:
-    """The record of a launch that begins now."""
+    """The record of a launch that begins now; ``marks`` are kept with its job."""
     return Launch(
         id=launch_id,
         study=study,
@@ -138,7 +147,7 @@ def new_launch(
         instrument=job.instrument,
         synchronised=job.synchronise,
         warmup_steps=job.warmup_steps,
-        job={**job.to_json(), "position": position},
+        job={**job.to_json(), **marks},
         environment=environment,
         outcome=Outcome(Status.RUNNING, ""),
     )

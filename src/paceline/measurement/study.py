@@ -1,158 +1,124 @@
 """A study: which jobs, how often, in what random order; run now, or continued after a crash."""
 
-import random
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.errors import InputError
-from paceline.measurement.job import Job, Optimiser
+from paceline.measurement.design import Design
+from paceline.measurement.job import Job
 from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS, run_job
+from paceline.measurement.settled import Settled, Turn
 from paceline.measurement.watch.launches import close_abandoned
-from paceline.store import Launch, Status, Store
+from paceline.store import Launch, Store
 
-MOST_LAUNCHES = 100_000
-SETTLED = (Status.FINISHED, Status.FAILED)
-
-
-@dataclass(frozen=True)
-class Design:
-    """Jobs and the order in which their launches run.
-
-    ``order`` holds one index into ``jobs`` per launch: complete blocks, each with every job once,
-    shuffled within the block, so that a slow drift of the machine falls on all jobs alike.
-    ``parity`` says whether the frameworks of a comparison train the same, as JSON values.
-    """
-
-    jobs: tuple[Job, ...]
-    order: tuple[int, ...]
-    seed: int
-    parity: dict[str, Any] | None = None
-
-    @classmethod
-    def randomised(cls, jobs: Sequence[Job], launches: int | Sequence[int], seed: int) -> "Design":
-        """Each job ``launches`` times (or each its own number), in shuffled blocks."""
-        counts = [launches] * len(jobs) if isinstance(launches, int) else list(launches)
-        if not jobs or min(counts) < 1:
-            raise InputError("a study needs a job and a launch", "give --launches 1 or more")
-        if sum(counts) > MOST_LAUNCHES:
-            raise InputError(
-                f"a study of {sum(counts):,} launches never ends", f"at most {MOST_LAUNCHES:,}"
-            )
-        shuffle = random.Random(seed)
-        order: list[int] = []
-        for block in range(max(counts)):
-            members = [index for index, count in enumerate(counts) if block < count]
-            shuffle.shuffle(members)
-            order.extend(members)
-        return cls(tuple(jobs), tuple(order), seed)
-
-    def to_json(self) -> dict[str, Any]:
-        """The design as JSON values."""
-        return {
-            "jobs": [_plain(job) for job in self.jobs],
-            "order": list(self.order),
-            "seed": self.seed,
-            "parity": self.parity,
-        }
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> "Design":
-        """The design that `to_json` wrote."""
-        jobs = tuple(
-            Job(
-                **{
-                    **fields,
-                    "optimiser": Optimiser(**fields["optimiser"]),
-                    "hosts": tuple(fields.get("hosts", ())),
-                    "launcher_options": tuple(fields.get("launcher_options", ())),
-                }
-            )
-            for fields in document["jobs"]
-        )
-        return cls(jobs, tuple(document["order"]), document["seed"], document.get("parity"))
-
-
-def _plain(job: Job) -> dict[str, Any]:
-    """The fields of a job as JSON has them, which knows no tuples."""
-    return {
-        **asdict(job),
-        "hosts": list(job.hosts),
-        "launcher_options": list(job.launcher_options),
-    }
+__all__ = ["Design", "Progress", "run_study"]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a study stands: launches done of all, the one about to run, seconds each took."""
+    """Where a study stands: launches done of all, the one about to run, seconds each took.
+
+    ``total`` may grow where a stopping rule adds launches. ``failed`` are launches that failed,
+    retried ones too. ``estimates`` are mean seconds per step and their half width as a part, by
+    the words of a configuration, of those with three launches or more.
+    """
 
     done: int
     total: int
     job: Job
     seconds_so_far: tuple[float, ...]
+    failed: int = 0
+    estimates: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def run_study(
     store: Store,
     study: str,
     design: Design | None = None,
-    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    timeout_seconds: float | None = None,
     port: int | None = None,
     on_launch: Callable[[Progress], None] = lambda progress: None,
+    extend: bool = False,
 ) -> list[Launch]:
     """Run a new study, or, without a ``design``, what is left of one begun earlier.
 
-    A position of the order is settled once a launch of it finished or failed; one that was
-    interrupted runs again. Returns every launch of the study. Another process that runs the same
-    study is an error.
+    A launch that failed is tried once more, after the others; a configuration whose first two
+    launches failed is given up. One that was interrupted runs again. With ``extend`` the design
+    may be that of a study begun earlier with more or other levels: what is missing runs. Returns
+    every launch of the study. Another process that runs the same study is an error.
     """
     with store.held_study(study):
-        return _run_alone(store, study, design, timeout_seconds, port, on_launch)
+        close_abandoned(store)
+        design = _known_design(store, study, design, extend)
+        seconds = timeout_seconds or design.launch_seconds or DEFAULT_TIMEOUT_SECONDS
+        stopped = _run_all(store, study, design, seconds, port, on_launch)
+        store.save_design(study, {**design.to_json(), "ended": stopped}, anew=True)
+        return store.launches(study)
 
 
-def _run_alone(
-    store: Store,
-    study: str,
-    design: Design | None,
-    timeout_seconds: float,
-    port: int | None,
-    on_launch: Callable[[Progress], None],
-) -> list[Launch]:
-    close_abandoned(store)
+def _known_design(store: Store, study: str, design: Design | None, extend: bool) -> Design:
+    """The design to run, kept in the store."""
+    document = store.design(study)
     if design is None:
-        design = _stored_design(store, study)
-    elif store.design(study) is not None or store.count(study):
+        if document is None:
+            raise store.no_study(study)
+        return Design.from_json(document)
+    if not extend and (document is not None or store.count(study)):
         raise InputError(
             f"there is a study named '{study}' already",
             f"'paceline measure --resume {study}' continues one that was measured; "
             "or choose another name",
         )
-    else:
-        store.save_design(study, design.to_json())
-    settled = settled_positions(store, study)
-    seconds = [launch.outcome.facts.get("seconds", 0.0) for launch in settled.values()]
-    for position, index in enumerate(design.order):
-        if position in settled:
-            continue
-        job = design.jobs[index]
-        on_launch(Progress(len(settled), len(design.order), job, tuple(seconds)))
-        launch = run_job(job, store, study, timeout_seconds, port, position)
-        settled[position] = launch
-        seconds.append(launch.outcome.facts.get("seconds", 0.0))
-    return store.launches(study)
+    store.save_design(study, design.to_json(), anew=extend)
+    return design
 
 
-def _stored_design(store: Store, study: str) -> Design:
-    document = store.design(study)
-    if document is None:
-        raise store.no_study(study)
-    return Design.from_json(document)
+def _run_all(
+    store: Store,
+    study: str,
+    design: Design,
+    timeout_seconds: float,
+    port: int | None,
+    on_launch: Callable[[Progress], None],
+) -> dict[str, Any]:
+    """Run what is not settled, turn by turn; what ended the study, as JSON values."""
+    settled = Settled.of(design, store.launches(study))
+    begun, seconds = time.monotonic(), settled.seconds
+    while (turn := settled.next_turn()) is not None:
+        spent = math.fsum(seconds) if design.most_seconds is not None else 0.0
+        if design.most_seconds is not None and spent >= design.most_seconds:
+            return settled.ended("time")
+        job = design.jobs[turn.job]
+        on_launch(
+            Progress(
+                settled.done,
+                settled.total,
+                job,
+                tuple(seconds),
+                settled.failures,
+                settled.estimates(),
+            )
+        )
+        launch = run_job(
+            job,
+            store,
+            study,
+            timeout_seconds,
+            port,
+            marks=_marks(design, turn),
+            detect_warmup=design.detect_warmup,
+        )
+        settled.add(turn, launch)
+        seconds.append(launch.outcome.facts.get("seconds", time.monotonic() - begun))
+    return settled.ended("design")
 
 
-def settled_positions(store: Store, study: str) -> dict[int, Launch]:
-    """Launches by the position that they settled; those of ``run`` and ``import`` have none."""
-    return {
-        launch.job["position"]: launch
-        for launch in store.launches(study)
-        if launch.status in SETTLED and "position" in launch.job
-    }
+def _marks(design: Design, turn: Turn) -> dict[str, Any]:
+    """What a launch keeps of its place in the study."""
+    marks: dict[str, Any] = {"position": turn.position, "replicate": turn.replicate}
+    if design.stopping is not None:
+        marks["stopping"] = True
+    return marks

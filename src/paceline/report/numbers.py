@@ -9,7 +9,7 @@ from paceline.report.text import MISSING
 from paceline.units import format_count
 
 if TYPE_CHECKING:
-    from paceline.analyse.statistics import Estimate
+    from paceline.statistics.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Ranged:
 
     @classmethod
     def of(cls, estimate: "Estimate") -> "Ranged":
-        """What `paceline.analyse.statistics` estimated from launches."""
+        """What `paceline.statistics.estimate` estimated from launches."""
         return cls(estimate.mean, estimate.low, estimate.high)
 
     @property

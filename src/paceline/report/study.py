@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from paceline.analyse.explain import Explanation
 from paceline.analyse.groups import LaunchGroup, doubt_lines
 from paceline.analyse.study_analysis import StudyAnalysis
+from paceline.report.factors import factors_section, statistics_tables
 from paceline.report.figures import (
     CollectiveInfo,
     CollectiveSeries,
@@ -44,6 +45,7 @@ def study_page(results: StudyAnalysis) -> Page:
     sections = [
         _ranking_section(results) if results.rankings else _results_section(results),
         *(_explanation_section(results, one) for one in results.explanations),
+        factors_section(results.effects) if results.effects else None,
         _layers_section(results),
         _machine_section(results),
         _launches_section(results),
@@ -244,7 +246,8 @@ def _machine_section(results: StudyAnalysis) -> Section | None:
 
 def _launches_section(results: StudyAnalysis) -> Section:
     table = launch_table(results.launches, "In the order in which they ran.", of_one_study=True)
-    return Section("Launches", tables=[table])
+    plain = [group for group in results.groups if group.first.instrument == "none"]
+    return Section("Launches", tables=[*statistics_tables(plain), table])
 
 
 def _facts(results: StudyAnalysis) -> list[Fact]:

@@ -134,19 +134,30 @@ class Store:
 
     def complete(self, launch: Launch) -> None:
         """Record a launch that is known in full only now, begun by `start` or not."""
+        with self.transaction() as connection:
+            connection.execute(
+                f"INSERT INTO launches VALUES ({_PLACES}) "
+                f"ON CONFLICT (id) DO UPDATE SET {_RENEWED}",
+                row_of(launch, self._mark()),
+            )
+            self._insert_outcome(launch.id, launch.outcome)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Several changes that are made together or not at all."""
         with self._explained():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                self._connection.execute(
-                    f"INSERT INTO launches VALUES ({_PLACES}) "
-                    f"ON CONFLICT (id) DO UPDATE SET {_RENEWED}",
-                    row_of(launch, self._mark()),
-                )
-                self._insert_outcome(launch.id, launch.outcome)
+                yield self._connection
             except BaseException:
                 self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
+
+    def rows(self, query: str, values: Iterable[Any] = ()) -> list[Row]:
+        """What a query reads."""
+        with self._explained():
+            return self._connection.execute(query, tuple(values)).fetchall()
 
     def _insert_outcome(self, launch_id: str, outcome: Outcome) -> None:
         self._connection.execute(
@@ -246,6 +257,16 @@ class Store:
             )
             return [row[0] for row in rows]
 
+    def factors(self, study: str | None = None) -> list[str]:
+        """Names of the factors that launches were given levels of, in alphabetical order."""
+        where, values = _of_study(study)
+        found = self.rows(
+            "SELECT DISTINCT each.key FROM (SELECT job FROM launches "
+            f"{where or 'WHERE 1'} AND json_valid(job)), json_each(job, '$.factors') AS each",
+            values,
+        )
+        return sorted(str(name) for (name,) in found)
+
     def study(self, name: str) -> list[Launch]:
         """The launches of a study, in the order in which they began; an error if it has none."""
         launches = self.launches(name)
@@ -259,11 +280,15 @@ class Store:
         hint = f"the newest studies here: {', '.join(known)}" if known else "studies here: none yet"
         return InputError(f"there is no study named '{name}'", hint)
 
-    def save_design(self, study: str, design: dict[str, Any]) -> None:
-        """Keep what a study set out to do, so that it can be continued."""
+    def save_design(self, study: str, design: dict[str, Any], anew: bool = False) -> None:
+        """Keep what a study set out to do, so that it can be continued.
+
+        ``anew`` replaces what was kept: the study grew, or came to its end.
+        """
+        again = "ON CONFLICT (study) DO UPDATE SET design = excluded.design" if anew else ""
         with self._explained():
             self._connection.execute(
-                "INSERT INTO designs VALUES (?,?,?)", (study, now(), json.dumps(design))
+                f"INSERT INTO designs VALUES (?,?,?) {again}", (study, now(), json.dumps(design))
             )
 
     def design(self, study: str) -> dict[str, Any] | None:

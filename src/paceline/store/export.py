@@ -1,4 +1,7 @@
-"""Tidy tables out of the store: one row per launch, per step, or per layer."""
+"""Tidy tables out of the store: a row per launch, step, phase of a rank, or layer.
+
+``docs/tables.md`` says what each column is.
+"""
 
 import csv
 import io
@@ -14,14 +17,18 @@ ROWS_AT_ONCE = 10_000
 FORMULA_SIGNS = tuple("=+-@\t\n\uff1d\uff0b\uff0d\uff20")
 
 _TEXTS = "launch study created_at provenance framework model precision instrument status reason"
-_TEXTS += " cpu_model git_commit name"
-_WHOLE = "nodes processes batch_per_process counted_steps cores rank step layer"
+_TEXTS += " cpu_model git_commit name phase steadiness kernel governor"
+_WHOLE = "nodes processes batch_per_process counted_steps warmup_steps threads seed cores rank"
+_WHOLE += " step layer replicate"
 KINDS: dict[str, type] = {
     **dict.fromkeys(_TEXTS.split(), str),
     **dict.fromkeys(_WHOLE.split(), int),
     **dict.fromkeys(("synchronised", "warmup"), bool),
 }
 """What columns hold; numbers in floating point where nothing is said."""
+
+FACTOR = "factor_"
+"""What the names of columns begin with that hold levels of a study's factors, as text."""
 
 
 def launch_rows(launches: Iterable[Launch]) -> Iterator[Row]:
@@ -34,6 +41,12 @@ def launch_rows(launches: Iterable[Launch]) -> Iterator[Row]:
             **launch_keys(launch),
             "status": str(launch.status),
             "reason": launch.outcome.reason,
+            "replicate": launch.job.get("replicate"),
+            "threads": launch.job.get("threads"),
+            "seed": launch.job.get("seed"),
+            "warmup_steps": launch.warmup_steps,
+            "steadiness": launch.outcome.facts.get("steadiness"),
+            "launch_seconds": launch.outcome.facts.get("seconds"),
             "counted_steps": len(slowest),
             "counted_seconds": sum(slowest) if slowest else None,
             "throughput_samples_per_second": (
@@ -43,6 +56,8 @@ def launch_rows(launches: Iterable[Launch]) -> Iterator[Row]:
             "load_after": launch.outcome.facts.get("load_after"),
             "cpu_model": launch.environment.get("cpu_model"),
             "cores": launch.environment.get("cores"),
+            "kernel": launch.environment.get("system"),
+            "governor": launch.environment.get("governor"),
             "git_commit": launch.environment.get("git_commit"),
         }
 
@@ -63,6 +78,20 @@ def step_rows(launches: Iterable[Launch]) -> Iterator[Row]:
                 }
 
 
+def phase_rows(launches: Iterable[Launch]) -> Iterator[Row]:
+    """One row per launch, rank and phase: mean seconds of the phase in a step, where timed."""
+    for launch in launches:
+        profile = launch.outcome.facts.get("profile") or {}
+        for rank in profile.get("ranks", ()):
+            for phase, seconds in rank["phases"].items():
+                yield {
+                    **launch_keys(launch),
+                    "rank": rank["rank"],
+                    "phase": phase,
+                    "phase_seconds": seconds,
+                }
+
+
 def layer_rows(launches: Iterable[Launch]) -> Iterator[Row]:
     """One row per launch and layer: the layer-wise trace."""
     for launch in launches:
@@ -80,6 +109,7 @@ def layer_rows(launches: Iterable[Launch]) -> Iterator[Row]:
 TABLES: dict[str, Callable[[Iterable[Launch]], Iterator[Row]]] = {
     "launches": launch_rows,
     "steps": step_rows,
+    "phases": phase_rows,
     "layers": layer_rows,
 }
 
@@ -113,7 +143,7 @@ def to_parquet(rows: Iterable[Row], file: IO[bytes]) -> int:
         ) from None
     first, others = _begun(rows)
     kinds = {str: arrow.string(), bool: arrow.bool_(), int: arrow.int64(), float: arrow.float64()}
-    schema = arrow.schema([(name, kinds[KINDS.get(name, float)]) for name in first])
+    schema = arrow.schema([(name, kinds[kind_of(name)]) for name in first])
     count = 0
     with parquet.ParquetWriter(file, schema) as writer:
         every = chain((first,), others)
@@ -123,11 +153,29 @@ def to_parquet(rows: Iterable[Row], file: IO[bytes]) -> int:
     return count
 
 
+def kind_of(column: str) -> type:
+    """What a column holds."""
+    return str if column.startswith(FACTOR) else KINDS.get(column, float)
+
+
 FORMATS: dict[str, Callable[[Iterable[Row], IO[bytes]], int]] = {
     ".csv": to_csv,
     ".parquet": to_parquet,
 }
 """Writers by the ending of a file."""
+
+
+def tidy_rows(table: str, launches: Iterable[Launch], factors: Sequence[str] = ()) -> Iterator[Row]:
+    """Rows of a table, each with the level of every one of these ``factors``, as text."""
+    for launch in launches:
+        levels = launch.job.get("factors", {})
+        named = {f"{FACTOR}{name}": _level(levels.get(name)) for name in factors}
+        for row in TABLES[table]([launch]):
+            yield {**row, **named}
+
+
+def _level(level: Any) -> str | None:
+    return None if level is None else str(level)
 
 
 def _begun(rows: Iterable[Row]) -> tuple[Row, Iterator[Row]]:

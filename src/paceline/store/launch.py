@@ -7,6 +7,9 @@ from typing import Any
 
 from paceline.step import Step
 
+UNSTABLE = "unstable"
+"""What facts say of a launch whose steps never kept one level."""
+
 
 class Status(StrEnum):
     """How a launch stands; only a finished one has figures that count."""
@@ -84,6 +87,11 @@ class Launch:
     def status(self) -> Status:
         """How the launch stands."""
         return self.outcome.status
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether it may be averaged: not where its warm-up was looked for and has no end."""
+        return self.outcome.facts.get("steadiness") != UNSTABLE
 
     @property
     def cores_used(self) -> float:

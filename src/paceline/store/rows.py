@@ -70,6 +70,8 @@ _JOB_FIELDS = with_fields(
         "sequence": optional(is_count),
         "bucket_bytes": optional(is_amount),
         "optimiser": is_object,
+        "factors": is_object,
+        "replicate": is_count,
     },
 )
 _TASK = with_fields(
@@ -138,6 +140,7 @@ _FACTS = with_fields(
         "phases": object_of(is_amount),
         "cores": list_of(list_of(is_count)),
         "other_busy_cores": optional(is_number),
+        "steadiness": is_text,
         "profile": optional(_is_profile),
     },
 )
@@ -148,6 +151,9 @@ _ENVIRONMENT = with_fields(
         "cores": optional(is_count),
         "memory_bytes": is_amount,
         "cpu_model": is_text,
+        "governor": is_text,
+        "container": is_text,
+        "scheduling": is_text,
         "hosts": list_of(is_text),
         "variables": object_of(is_text),
     },

@@ -1,28 +1,42 @@
 """What a study varies and how often: the values that a person chooses, from Python or TOML."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paceline.errors import InputError
-from paceline.located_toml import read_toml
 from paceline.naming import look_up
 from paceline.places import Place, as_places, parse_counts
+from paceline.statistics.designs import design_points
+from paceline.statistics.stopping import StoppingRule
+from paceline.study.factors import FACTORS, level_value, settings_at
 
 if TYPE_CHECKING:
     from paceline.measurement.job import Job
     from paceline.measurement.study import Design
     from paceline.workload.graph import Graph
 
-EXAMPLES: dict[str, Any] = {"seq": 128, "bucket_bytes": 25e6}
+EXAMPLES: dict[str, Any] = {
+    "seq": 128,
+    "bucket_bytes": 25e6,
+    "half_width": 0.02,
+    "most_seconds": 3600.0,
+    "launch_seconds": 600.0,
+    "memory_bytes": 8e9,
+}
 """Values of the settings that may be left out."""
 
+ORDERS = {
+    "random": "blocks with every configuration once, shuffled",
+    "blocked": "the same, those of one level of block_by one after the other",
+    "given": "blocks in the order of the settings",
+}
+WARM_UPS = ("fixed", "detect")
+CHOICES = {"order": tuple(ORDERS), "warmup": WARM_UPS, "scaling": ("weak", "strong")}
 MAY_BE_EMPTY = ("hosts", "launcher_options", "labs")
-
-ORDERS = ("random", "given")
-"""Blocks with every configuration once: shuffled, or in the order of the settings."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,13 @@ class StudySettings:
     ``emulate`` names a device of the catalogue whose computing is slept, as long as predicted
     times ``time_scale``. ``labs`` are settings of labs such as
     "link=1gbit+delay=200us+speed=0.5", each with launches of its own.
+
+    ``factors`` are levels by name (`paceline.study.factors.FACTORS`) that a ``design`` combines
+    (`paceline.statistics.designs.KINDS`); ``runs`` are the combinations of a design "list".
+    ``warmup`` is "fixed", or "detect" for dropping what change points show, ``warmup_steps`` at
+    the least. With ``half_width``, a part of the mean, launches are added until the interval is
+    narrower, at most ``most_launches`` of a configuration and ``most_seconds`` in all. A launch
+    may take ``launch_seconds`` and a node ``memory_bytes``.
     """
 
     model: str = "resnet44"
@@ -68,9 +89,31 @@ class StudySettings:
     emulate: str = ""
     time_scale: float = 1.0
     labs: tuple[str, ...] = ()
+    learning_rate: float = 0.01
+    factors: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    design_kind: str = "full"
+    generators: tuple[str, ...] = ()
+    runs: Sequence[Mapping[str, Any]] = ()
+    block_by: str = ""
+    warmup: str = "fixed"
+    half_width: float | None = None
+    most_launches: int = 30
+    most_seconds: float | None = None
+    launch_seconds: float | None = None
+    memory_bytes: float | None = None
 
     def __post_init__(self) -> None:
-        look_up("order", self.order, dict.fromkeys(ORDERS), f"one of {', '.join(ORDERS)}")
+        for key, known in CHOICES.items():
+            chosen = dict.fromkeys(known)
+            look_up(key, getattr(self, key), chosen, f"one of {', '.join(known)}")
+        for name, levels in self.factors.items():
+            check_levels(name, levels)
+        if self.order == "blocked":
+            look_up("factor", self.block_by, dict.fromkeys(self.factors), "name one in block_by")
+        elif self.block_by:
+            raise InputError(
+                f"order is '{self.order}', and block_by is ignored", 'write order = "blocked"'
+            )
 
     @classmethod
     def of(cls, source: str = "the study", **values: Any) -> "StudySettings":
@@ -79,13 +122,15 @@ class StudySettings:
         ``processes`` may be 2, "1x1,1x2" or [1, 2, "2x4"]. ``source`` names where the values are
         from in errors.
         """
-        known = {field.name: field.default for field in fields(cls)}
+        known = {one.name: one.default for one in fields(cls)}
         for key, value in values.items():
             default = look_up(f"setting of {source}", key, known, f"one of {', '.join(known)}")
             if key == "processes":
                 values[key] = as_places(value)
             elif key == "threads":
                 values[key] = _thread_counts(value)
+            elif key in ("factors", "runs"):
+                continue
             elif isinstance(default, tuple):
                 values[key] = _names(key, value, key != "hosts")
             elif not _is_like(value, EXAMPLES.get(key, default), key in EXAMPLES):
@@ -98,17 +143,46 @@ class StudySettings:
 
     @classmethod
     def read(cls, path: Path | str, **others: Any) -> "StudySettings":
-        """Settings of a TOML file whose keys are the fields of this class; ``others`` go first."""
-        return cls.of(str(path), **{**read_toml(Path(path)).values, **others})
+        """Settings of a TOML file, ``others`` first; a mistake is told with its line."""
+        from paceline.study.file import read_study_file
+
+        return read_study_file(Path(path), **others)
+
+    @cached_property
+    def points(self) -> list[dict[str, Any]]:
+        """The combinations of levels that are run; one of no levels where there are no factors."""
+        if self.runs or self.design_kind == "list":
+            if self.factors or not self.runs or self.design_kind != "list":
+                raise InputError(
+                    "a list of runs is a design of its own",
+                    'write kind = "list" with [[design.run]] tables, and no [factors]',
+                )
+            return [dict(levels) for levels in self.runs]
+        return design_points(self.design_kind, self.factors, self.generators, self.seed)
 
     def jobs(self, run_here: bool = True) -> "Iterator[Job]":
         """Every configuration as a job; what cannot run is refused before anything starts.
 
         Of jobs that are not to ``run_here`` it is not asked whether launcher and room are there.
         """
+        for levels in self.points:
+            single = replace(
+                self,
+                **settings_at(levels),
+                factors={},
+                design_kind="full",
+                generators=(),
+                runs=(),
+                order="random",
+                block_by="",
+            )
+            for job in single._jobs_of_settings(run_here):
+                yield replace(job, factors=levels)
+
+    def _jobs_of_settings(self, run_here: bool) -> "Iterator[Job]":
         from paceline.frameworks.command import check_runnable
         from paceline.frameworks.registry import framework
-        from paceline.measurement.job import Job, batch_per_rank
+        from paceline.measurement.job import Job, Optimiser, batch_per_rank
         from paceline.measurement.room import check_room
         from paceline.measurement.run import launcher_for
         from paceline.workload import zoo
@@ -146,12 +220,13 @@ class StudySettings:
                     threads=threads,
                     seed=self.seed,
                     sequence=self.seq or graph.sequence,
+                    optimiser=Optimiser(learning_rate=self.learning_rate),
                 )
                 for variant in self._in_labs(self._asleep(job, graph)):
                     starter = launcher_for(chosen, variant)
                     if run_here:
                         starter.validate(nodes, each)
-                        check_room(variant, graph, starter, self.oversubscribe)
+                        check_room(variant, graph, starter, self.oversubscribe, self.memory_bytes)
                     yield variant
 
     def _asleep(self, job: "Job", graph: "Graph") -> "Job":
@@ -191,11 +266,25 @@ class StudySettings:
         """The jobs, and the order in which their launches run."""
         from paceline.measurement.study import Design
 
-        jobs = list(self.jobs(run_here))
-        if self.order == "random":
-            return Design.randomised(jobs, self.launches, self.seed)
-        shuffled = Design.randomised(jobs, self.launches, self.seed)
-        return replace(shuffled, order=tuple(range(len(jobs))) * self.launches)
+        jobs, stopping = list(self.jobs(run_here)), self.stopping
+        launches = self.launches if stopping is None else stopping.looks[0]
+        design = Design.randomised(jobs, launches, self.seed, self.block_by)
+        if self.order == "given":
+            design = replace(design, order=tuple(range(len(jobs))) * launches)
+        return replace(
+            design,
+            stopping=stopping,
+            most_seconds=self.most_seconds,
+            launch_seconds=self.launch_seconds,
+            detect_warmup=self.warmup == "detect",
+        )
+
+    @property
+    def stopping(self) -> StoppingRule | None:
+        """When to stop adding launches; None where their number is given."""
+        if self.half_width is None:
+            return None
+        return StoppingRule(self.half_width, self.most_launches)
 
     def _kinds(self) -> Iterator[tuple[Place, int, str, bool]]:
         """Place, threads, instrument and whether processes synchronise, of every job."""
@@ -203,6 +292,17 @@ class StudySettings:
             yield place, threads, instrument, True
             if self.no_sync and place != (1, 1):
                 yield place, threads, instrument, False
+
+
+def check_levels(name: str, levels: Any) -> None:
+    """Refuse what are no levels of a factor."""
+    if not isinstance(levels, list | tuple) or not levels:
+        look_up("factor", name, FACTORS, f"one of {', '.join(FACTORS)}")
+        raise InputError(f"{name} of {levels!r} are no levels", f"write {name} = [1, 2]")
+    for level in levels:
+        level_value(name, level)
+    if len({repr(level) for level in levels}) < len(levels):
+        raise InputError(f"{name} has a level twice", f"write each level of {name} once")
 
 
 def _is_like(value: Any, example: Any, may_be_none: bool) -> bool:

@@ -15,10 +15,15 @@ from paceline.study.settings import StudySettings
 if TYPE_CHECKING:
     from paceline.analyse.study_analysis import StudyAnalysis
     from paceline.measurement.study import Progress
+    from paceline.report.table import Table
     from paceline.step.difference import StepDifference
     from paceline.study.explained import StudyExplanation
+    from paceline.study.outlook import Outlook
     from paceline.study.throughput import Throughput
     from paceline.testing.parity_table import ParityTable
+
+LAUNCHES_THAT_TELL = 500
+"""The newest launches of a store, by which the time of others is estimated."""
 
 
 class Study:
@@ -116,14 +121,17 @@ class Study:
     def run(
         self,
         *,
-        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        timeout_seconds: float | None = None,
         port: int | None = None,
         on_launch: "Callable[[Progress], None]" = lambda progress: None,
+        extend: bool = False,
     ) -> "Study":
         """Run every launch; of a study that was loaded, those that are not settled yet.
 
-        ``timeout_seconds`` is the longest that a launch may take. A launch that fails is
-        recorded with its reason, and the study goes on. ``on_launch`` is told before each.
+        ``timeout_seconds`` is the longest that a launch may take, unless given that of the
+        settings, else ten minutes. A launch that fails is recorded with its reason and tried once
+        more, and the study goes on. ``on_launch`` is told before each. With ``extend`` a study of
+        that name may have begun with other settings: what is missing runs.
         """
         from paceline.measurement.study import run_study
 
@@ -134,8 +142,35 @@ class Study:
                 design = replace(design, parity=self._parity.to_json())
         with self.open(create=True) as store:
             self._begun = True
-            run_study(store, self.name, design, timeout_seconds, port, on_launch)
+            run_study(store, self.name, design, timeout_seconds, port, on_launch, extend)
         return self
+
+    @property
+    def ended(self) -> dict[str, Any]:
+        """Which rule stopped the study and each configuration; empty before its end."""
+        with self.open() as store:
+            return dict((store.design(self.name) or {}).get("ended") or {})
+
+    def outlook(self) -> "Outlook":
+        """How many launches the study has, how many are made, and how long the others take."""
+        from paceline.study.outlook import outlook
+
+        assert self.settings is not None, "only a study with settings has an outlook"
+        launches = []
+        if self.path.exists():
+            with self.open() as store:
+                launches = store.launches(newest=LAUNCHES_THAT_TELL)
+                own = store.launches(self.name)
+            launches = [*(one for one in launches if one.study != self.name), *own]
+        return outlook(self.settings.design(), launches, self.name)
+
+    def effects_tables(self) -> "list[Table]":
+        """What the factors do to the seconds of a step; no tables where nothing was varied."""
+        from paceline.analyse.effects import study_effects
+        from paceline.report.tables.effects import effects_tables
+
+        effects = study_effects(self.launches)
+        return [] if effects is None else effects_tables(effects)
 
     def prepare(
         self, directory: Path | str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS

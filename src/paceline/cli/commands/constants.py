@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.output import emit_json, json_option, next_line, show
 from paceline.cli.say import say
 from paceline.errors import InputError
 
@@ -52,7 +52,6 @@ def _list(listed: "list[Constant]", as_json: bool) -> None:
         emit_json("constants", 1, {"constants": [asdict(one) for one in listed]})
         return
     from paceline.report.table import Align, Column, Table
-    from paceline.report.terminal import print_table
 
     table = Table.of(
         listed,
@@ -62,7 +61,7 @@ def _list(listed: "list[Constant]", as_json: bool) -> None:
         (Column("status"), lambda one: one.status.value),
         (Column("source"), lambda one: one.source),
     )
-    print_table(table)
+    show([table])
     next_line(f"paceline constants {listed[0].name}")
 
 
@@ -96,7 +95,6 @@ def _show(one: "Constant", as_json: bool) -> None:
 
 def _print_movements(moved: "list[Movement]") -> None:
     from paceline.report.table import Column, Table
-    from paceline.report.terminal import print_table
 
     columns = (
         Column("with 10 % more of it"),
@@ -106,4 +104,4 @@ def _print_movements(moved: "list[Movement]") -> None:
     rows = tuple((each.case.label, each.step_seconds, each.relative_change) for each in moved)
     still = all(each.relative_change == 0 for each in moved)
     note = "no standard case moves: it matters elsewhere, if at all" if still else ""
-    print_table(Table(columns, rows, note=note))
+    show([Table(columns, rows, note=note)])

@@ -22,10 +22,10 @@ Examples:
 @click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--table",
-    type=click.Choice(["launches", "steps", "layers"]),
+    type=click.Choice(["launches", "steps", "phases", "layers"]),
     default="launches",
     show_default=True,
-    help="A row per launch, per step of each rank, or per timed layer.",
+    help="A row per launch, per step or timed phase of each rank, or per timed layer.",
 )
 @click.option("--study", help="Only the launches of this study.")
 @store_option
@@ -33,10 +33,13 @@ Examples:
 def command(
     path: Path, table: str, study: str | None, store_path: Path | None, as_json: bool
 ) -> None:
-    """Write launches as a tidy table; the ending of PATH says CSV or Parquet."""
+    """Write launches as a tidy table; the ending of PATH says CSV or Parquet.
+
+    docs/tables.md says what each column is, with examples for pandas and R.
+    """
     from paceline.report.files import written
     from paceline.store import Store, default_store_path
-    from paceline.store.export import FORMATS, TABLES
+    from paceline.store.export import FORMATS, tidy_rows
 
     if path.suffix not in FORMATS:
         raise InputError(
@@ -46,7 +49,8 @@ def command(
         if study is not None and not store.count(study):
             raise store.no_study(study)
         with written(path) as file:
-            rows = FORMATS[path.suffix](TABLES[table](store.each_launch(study)), file)
+            each = tidy_rows(table, store.each_launch(study), store.factors(study))
+            rows = FORMATS[path.suffix](each, file)
     if as_json:
         emit_json("export", 1, {"path": str(path), "table": table, "rows": rows})
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paceline.cli.output import emit_json, json_option, next_line
+from paceline.cli.output import emit_json, json_option, next_line, show
 from paceline.cli.say import say
 
 if TYPE_CHECKING:
@@ -139,7 +139,6 @@ def use(name: str, interpreter: str | None, image: str | None, own: bool) -> Non
 
 def _print_states(states: "list[FrameworkState]") -> None:
     from paceline.report.table import Column, Table
-    from paceline.report.terminal import print_table
 
     table = Table(
         columns=(Column("framework"), Column("environment"), Column("state"), Column("size")),
@@ -149,7 +148,7 @@ def _print_states(states: "list[FrameworkState]") -> None:
         ),
         note="Environments are made by 'paceline frameworks install NAME'.",
     )
-    print_table(table)
+    show([table])
 
 
 def _print_result(name: str, result: "Result") -> None:

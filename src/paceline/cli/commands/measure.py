@@ -108,7 +108,9 @@ def command(as_json: bool, **options: Any) -> None:
     if options["collected"]:
         study = _collected(options["collected"], options["store_path"])
     else:
-        study = run_with_progress(_study(options), options["timeout"], options["port"])
+        study = run_with_progress(
+            _study(options), _timeout(options), options["port"], options["file"]
+        )
     launches = study.launches
     if as_json:
         from paceline.report.tables.launches import launches_json
@@ -123,6 +125,13 @@ def command(as_json: bool, **options: Any) -> None:
         next_line(*further)
     if all(launch.status is not Status.FINISHED for launch in launches):
         raise SystemExit(1)
+
+
+def _timeout(options: dict[str, Any]) -> str | None:
+    """The longest time of a launch; a file or a resumed study has its own unless told."""
+    source = click.get_current_context().get_parameter_source("timeout")
+    own = options["file"] or options["resumed"]
+    return None if own and source is not ParameterSource.COMMANDLINE else options["timeout"]
 
 
 def _prepare(study: "Study", directory: Path, timeout: str, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from paceline.cli.output import json_text, next_line
+from paceline.cli.output import json_text, next_line, show
 from paceline.cli.say import say
 
 if TYPE_CHECKING:
@@ -165,7 +165,6 @@ def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]", hold_
 
     from paceline.analyse.validation.hold_out import reference_rows
     from paceline.report.tables.validation import mode_table, skipped_lines
-    from paceline.report.terminal import print_table
 
     for remark in table.remarks:
         say(textwrap.fill(f"note: {remark}", _WIDTH, subsequent_indent="    "))
@@ -186,7 +185,7 @@ def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]", hold_
         f"their corrections are fitted without their {hold_out}.\n"
     )
     for summary in summaries.values():
-        print_table(mode_table(summary))
+        show([mode_table(summary)])
         for line in skipped_lines(summary, _REASONS):
             say(textwrap.fill(line, _WIDTH, subsequent_indent="    "))
         say("")

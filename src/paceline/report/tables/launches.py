@@ -7,6 +7,7 @@ from paceline.analyse.groups import LaunchGroup, doubt_lines, grouped
 from paceline.analyse.statistics import mean_step_seconds, throughput, wall_over_cpu
 from paceline.report.numbers import Ranged
 from paceline.report.table import Cell, Column, Table
+from paceline.statistics.normality import ENOUGH
 from paceline.store import Launch, Status
 from paceline.store.export import launch_keys
 
@@ -26,9 +27,10 @@ def throughput_table(groups: Sequence[LaunchGroup]) -> Table:
         (Column("throughput", "samples/s"), lambda group: Ranged.of(group.throughput)),
         (Column("step", "ms", scale=1e3), lambda group: Ranged.of(group.step)),
         (Column("cores used", decimals=2), lambda group: group.cores_used),
-        note="± is the 95 % interval of the mean over launches (Student's t); all processes "
-        "together, steps of the slowest process, warm-up left out. Cores used: CPU over wall time "
-        "of the busiest process.",
+        note="± or [ ] is the 95 % interval of the mean over launches (Student's t on logarithms; "
+        f"whether they suit is unchecked below {ENOUGH} launches). Throughput is samples over mean "
+        "seconds; all processes together, steps of the slowest process, warm-up left out. Cores "
+        "used: CPU over wall time of the busiest process.",
     )
 
 
@@ -72,6 +74,11 @@ def launch_kind(launch: Launch) -> str:
 def warnings_of(launches: Sequence[Launch]) -> list[str]:
     """Every reason to doubt the figures, and every launch that has none."""
     lines = [f"warning: {line}" for line in doubt_lines(grouped(launches))]
+    lines += [
+        f"left out: {launch.id}: unstable, the time of a step changed late"
+        for launch in launches
+        if launch.status is Status.FINISHED and not launch.is_steady
+    ]
     return lines + [
         f"{launch.status}: {launch.id}: {launch.outcome.reason}"
         for launch in launches

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.analyse.ranking import Ranking
-from paceline.analyse.statistics import Estimate
 from paceline.report.figures.bars import BarSeries, BarsInfo
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
@@ -50,9 +49,9 @@ def ranking_table(processes: int, ranking: Ranking) -> Table:
         (Column("of best", decimals=2), lambda one: one[1].throughput.mean / best),
         (Column("tied with"), lambda one: ", ".join(ranking.tied_with(one[0])) or "none"),
         title=_processes(processes),
-        note="± is the 95 % interval over launches. Tied: no difference by t tests over launches "
-        "(Holm's correction, 5 %); the rank counts those that are surely faster. Cores used: CPU "
-        "over wall time of the busiest process.",
+        note="± or [ ] is the 95 % interval over launches. Tied: no difference by t tests over "
+        "launches (Holm's correction, 5 %); the rank counts those that are surely faster. Cores "
+        "used: CPU over wall time of the busiest process.",
     )
 
 
@@ -62,7 +61,7 @@ def ranking_figure(rankings: Mapping[int, Ranking]) -> BarsInfo:
     series = []
     for processes, ranking in rankings.items():
         found = dict(zip(ranking.names, ranking.groups, strict=True))
-        values = [_bar(found[name].throughput) if name in found else None for name in names]
+        values = [Ranged.of(found[name].throughput) if name in found else None for name in names]
         series.append(BarSeries(_processes(processes), tuple(values)))
     return BarsInfo("throughput (samples/s)", tuple(names), tuple(series), "samples/s")
 
@@ -110,9 +109,12 @@ def rankings_json(rankings: Mapping[int, Ranking]) -> list[dict[str, Any]]:
                     "faster": pair.faster,
                     "slower": pair.slower,
                     "ratio": pair.ratio,
+                    "ratio_low": pair.low,
+                    "ratio_high": pair.high,
                     "p_value": pair.p_value,
                     "corrected_p_value": pair.corrected_p,
                     "different": pair.different,
+                    "same_within_5_percent": pair.same,
                 }
                 for pair in ranking.pairs
             ],
@@ -123,8 +125,3 @@ def rankings_json(rankings: Mapping[int, Ranking]) -> list[dict[str, Any]]:
 
 def _processes(count: int) -> str:
     return f"{count} process{'es' if count > 1 else ''}"
-
-
-def _bar(estimate: Estimate) -> Ranged:
-    """An estimate whose interval ends at zero: no throughput lies below it."""
-    return Ranged(estimate.mean, max(0.0, estimate.low), estimate.high)

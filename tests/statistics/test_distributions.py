@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtr, stdtrit
 
-from paceline.analyse.student import lower_tail, upper_quantile
+from paceline.statistics.distributions import lower_tail, upper_quantile
 
 DEGREES = st.integers(1, 100_000)
 

@@ -1,0 +1,92 @@
+"""``paceline diff``: two launches, studies or predictions, settings first, then time."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from paceline.cli.next_steps import command_line, next_line
+from paceline.cli.options import store_option
+from paceline.cli.output import emit_json, json_option, show
+from paceline.cli.say import say
+
+EXAMPLE = """
+\b
+Examples:
+  paceline diff resnet44-0147 resnet44-1115-2140
+  paceline diff 19a3b06 19a3c06
+  paceline diff before.json after.json          (predictions, of 'predict --json')
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@store_option
+@json_option
+def command(first: str, second: str, store_path: Path | None, as_json: bool) -> None:
+    """Say how B differs from A: settings, machine and versions first, then the time of a step.
+
+    A and B are studies, launches (the beginning of the id is enough) or predictions in a JSON
+    file.
+    """
+    from contextlib import ExitStack
+
+    from paceline.analyse.described import describe, setting_changes
+    from paceline.analyse.regression import time_changes
+    from paceline.errors import InputError
+    from paceline.report.table import Column, Table
+    from paceline.report.tables.changes import changes_json, changes_table
+    from paceline.store import Store, default_store_path
+
+    with ExitStack() as stack:
+        store = None
+        if not (first.endswith(".json") and second.endswith(".json")):
+            path = store_path or default_store_path()
+            store = stack.enter_context(Store(path, create=False))
+        sides = describe(store, first), describe(store, second)
+    settings = setting_changes(*sides)
+    try:
+        changes = time_changes(sides[0].launches, sides[1].launches)
+    except InputError:
+        changes = []
+    document: dict[str, Any] = {
+        "settings": [asdict(one) for one in settings],
+        "changes": changes_json(changes),
+        "step_seconds": [one.step_seconds for one in sides],
+    }
+    if as_json:
+        emit_json("diff", 1, {"first": first, "second": second, **document})
+        return
+    if settings:
+        columns = (Column("setting"), Column(first), Column(second))
+        rows = tuple((one.name, _short(one.first), _short(one.second)) for one in settings)
+        show([Table(columns, rows)])
+    else:
+        say("Settings, machine and versions are the same.")
+    if changes:
+        show([changes_table(changes)])
+    for line in _predicted_lines(first, second, *(one.step_seconds for one in sides)):
+        say(line)
+    if not changes and not any(one.step_seconds for one in sides):
+        say("No configuration is in both: times cannot be compared.")
+    studies = bool(changes) and not any(one.step_seconds for one in sides)
+    words = ("check", first, second) if studies and len(sides[0].launches) > 1 else ("list",)
+    next_line(command_line(*words))
+
+
+def _predicted_lines(
+    first: str, second: str, before: float | None, after: float | None
+) -> list[str]:
+    from paceline.units import format_seconds
+
+    named = ((first, before), (second, after))
+    lines = [f"{name}: {format_seconds(one)} a step, predicted" for name, one in named if one]
+    if before and after:
+        lines.append(f"{second} takes {after / before:.3f} times as long")
+    return lines
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,97 @@
+"""``paceline rerun``: measure once more what was measured before, and compare."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.cli.next_steps import command_line, next_line
+from paceline.cli.options import store_option, study_name
+from paceline.cli.output import emit_json, json_option, show_launches
+from paceline.cli.say import say
+from paceline.errors import InputError
+
+if TYPE_CHECKING:
+    from paceline.measurement.design import Design
+    from paceline.store import Store
+
+EXAMPLE = """
+\b
+Examples:
+  paceline rerun resnet44-0147
+  paceline rerun 19a3b06 --launches 5 --study once-more
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("subject", metavar="ID")
+@click.option(
+    "--launches",
+    type=click.IntRange(1),
+    help="Launches of each job [default: as before, or 3].",
+)
+@click.option(
+    "--study", "name", callback=study_name, help="Name of the new study [default: NAME-rerun]."
+)
+@click.option("--timeout", help="Longest time a launch may take [default: as before].")
+@store_option
+@json_option
+def command(
+    subject: str,
+    launches: int | None,
+    name: str | None,
+    timeout: str | None,
+    store_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Run the jobs of a study, or of one launch, once more, as a study of its own.
+
+    ID is the name of a study or the beginning of a launch's id. The same line goes on after an
+    interruption.
+    """
+    from paceline.cli.options import timeout_seconds
+    from paceline.cli.progress import study_progress
+    from paceline.measurement.study import run_study
+    from paceline.report.tables.launches import launches_json
+    from paceline.store import Status, Store, default_store_path
+
+    path = store_path or default_store_path()
+    with Store(path, create=False) as store:
+        old, design = _again(store, subject, launches)
+    new = name or f"{old}-rerun"
+    with Store(path) as store, study_progress(new) as progress:
+        made = run_study(
+            store, new, design, timeout_seconds(timeout), None, progress.before_launch, extend=True
+        )
+    if as_json:
+        emit_json("rerun", 1, {"of": old, "study": new, "launches": launches_json(made)})
+    else:
+        say(f"Study {new}: {len(made)} launches, kept in {path}")
+        show_launches(made)
+        next_line(command_line("diff", old, new), command_line("check", old, new))
+    if all(launch.status is not Status.FINISHED for launch in made):
+        raise SystemExit(1)
+
+
+def _again(store: "Store", subject: str, launches: int | None) -> "tuple[str, Design]":
+    """The study that ID is of, and the design that measures it once more."""
+    from paceline.measurement.design import Design, job_from_json
+
+    document = store.design(subject)
+    if document is not None:
+        design = Design.from_json(document)
+        if launches is None:
+            return subject, design
+        return subject, Design.randomised(design.jobs, launches, design.seed)
+    if subject in store.studies():
+        raise InputError(
+            f"study {subject} was recorded or imported, not measured",
+            "run its command once more with 'paceline run -- COMMAND'",
+        )
+    launch = store.launch(subject)
+    if "graph" not in launch.job:
+        raise InputError(
+            f"launch {launch.id} was recorded or imported, not measured",
+            "run its command once more with 'paceline run -- COMMAND'",
+        )
+    return launch.study, Design.randomised([job_from_json(launch.job)], launches or 3, 1)

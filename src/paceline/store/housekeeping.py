@@ -1,0 +1,166 @@
+"""Studies of a store as a whole: what there is, renamed, deleted, annotated, merged."""
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from paceline.errors import InputError, StoreError
+from paceline.store.database import Store, now
+from paceline.store.launch import Status
+
+_NOTES = (
+    "CREATE TABLE IF NOT EXISTS annotations "
+    "(id INTEGER PRIMARY KEY AUTOINCREMENT, subject TEXT NOT NULL, created_at TEXT NOT NULL, "
+    "note TEXT NOT NULL)"
+)
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """One study in a line: launches by how they ended, what trained, and what was noted."""
+
+    name: str
+    launches: int
+    finished: int
+    failed: int
+    models: str
+    frameworks: str
+    first_at: str
+    last_at: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MergeCount:
+    """What a merge did: launches copied, those here already, those left out, names changed."""
+
+    copied: int
+    known: int
+    unfinished: int
+    renamed: dict[str, str]
+
+
+def study_summaries(store: Store) -> list[StudySummary]:
+    """Every study, oldest first; launches are counted and not read."""
+    found = store.rows(
+        "SELECT study, COUNT(*), SUM(status = 'finished'), SUM(status = 'failed'), "
+        "GROUP_CONCAT(DISTINCT model), GROUP_CONCAT(DISTINCT framework), "
+        "MIN(created_at), MAX(created_at) FROM launches "
+        "LEFT JOIN outcomes ON outcomes.launch_id = launches.id "
+        "GROUP BY study ORDER BY MIN(launches.rowid)"
+    )
+    return [
+        StudySummary(
+            str(name),
+            count,
+            good or 0,
+            bad or 0,
+            str(models),
+            str(frameworks),
+            str(first),
+            str(last),
+            notes_of(store, str(name)),
+        )
+        for name, count, good, bad, models, frameworks, first, last in found
+    ]
+
+
+def notes_of(store: Store, subject: str) -> tuple[str, ...]:
+    """What was noted of a study or launch, oldest first."""
+    if not store.rows("SELECT 1 FROM sqlite_master WHERE name = 'annotations'"):
+        return ()
+    query = "SELECT note FROM annotations WHERE subject = ? ORDER BY id"
+    return tuple(str(note) for (note,) in store.rows(query, (subject,)))
+
+
+def annotate(store: Store, subject: str, note: str) -> None:
+    """Note something of a study, or of the one launch whose id begins with ``subject``."""
+    if not note.strip():
+        raise InputError("the note is empty", "write it in quotes")
+    if subject not in store.studies():
+        subject = store.launch(subject).id
+    with store.transaction() as connection:
+        connection.execute(_NOTES)
+        connection.execute(
+            "INSERT INTO annotations (subject, created_at, note) VALUES (?,?,?)",
+            (subject, now(), note),
+        )
+
+
+def rename_study(store: Store, old: str, new: str) -> None:
+    """Give a study another name, which none has yet; not while it is measured."""
+    _check_known(store, old)
+    if new in store.studies() or store.design(new) is not None:
+        raise InputError(f"there is a study named '{new}' already", "choose another name")
+    with store.held_study(old), store.transaction() as connection:
+        connection.execute("UPDATE launches SET study = ? WHERE study = ?", (new, old))
+        connection.execute("UPDATE designs SET study = ? WHERE study = ?", (new, old))
+        if notes_of(store, old):
+            connection.execute("UPDATE annotations SET subject = ? WHERE subject = ?", (new, old))
+
+
+def delete_study(store: Store, name: str) -> int:
+    """Delete a study with its launches and their logs; how many launches that were."""
+    _check_known(store, name)
+    with store.held_study(name):
+        ids = [row[0] for row in store.rows("SELECT id FROM launches WHERE study = ?", (name,))]
+        with store.transaction() as connection:
+            own = "(SELECT id FROM launches WHERE study = ?)"
+            connection.execute(f"DELETE FROM outcomes WHERE launch_id IN {own}", (name,))
+            if store.rows("SELECT 1 FROM sqlite_master WHERE name = 'annotations'"):
+                connection.execute(
+                    f"DELETE FROM annotations WHERE subject = ? OR subject IN {own}", (name, name)
+                )
+            connection.execute("DELETE FROM launches WHERE study = ?", (name,))
+            connection.execute("DELETE FROM designs WHERE study = ?", (name,))
+    for launch_id in ids:
+        if isinstance(launch_id, str) and launch_id.isalnum():
+            shutil.rmtree(store.path.parent / "launches" / launch_id, ignore_errors=True)
+    return len(ids)
+
+
+def merge_stores(store: Store, other: Path) -> MergeCount:
+    """Copy the ended launches of another store into this one, with designs and notes.
+
+    Launches that are here already are left as they are. A study whose name is taken here by
+    another one is renamed. Logs stay where they are.
+    """
+    if other.exists() and other.samefile(store.path):
+        raise StoreError(f"{other} is the store itself", "name another one")
+    copied = known = unfinished = 0
+    renamed: dict[str, str] = {}
+    with Store(other, create=False) as source:
+        here = {row[0] for row in store.rows("SELECT id FROM launches")}
+        for name in source.studies():
+            launches = source.launches(name)
+            new = [one for one in launches if one.id not in here]
+            known += len(launches) - len(new)
+            target = name if len(new) < len(launches) else _free_name(store, name, other.stem)
+            if target != name:
+                renamed[name] = target
+            for launch in new:
+                if launch.status in (Status.RUNNING, Status.INTERRUPTED):
+                    unfinished += 1
+                    continue
+                store.complete(replace(launch, study=target))
+                copied += 1
+            design = source.design(name)
+            if design is not None and store.design(target) is None:
+                store.save_design(target, design)
+            for note in notes_of(source, name):
+                if target in store.studies() and note not in notes_of(store, target):
+                    annotate(store, target, note)
+    return MergeCount(copied, known, unfinished, renamed)
+
+
+def _free_name(store: Store, name: str, origin: str) -> str:
+    taken = set(store.studies())
+    if name not in taken:
+        return name
+    candidates = (f"{name}-{origin}{'' if n == 1 else f'-{n}'}" for n in range(1, len(taken) + 2))
+    return next(one for one in candidates if one not in taken)
+
+
+def _check_known(store: Store, name: str) -> None:
+    if name not in store.studies() and store.design(name) is None:
+        raise store.no_study(name)

@@ -1,0 +1,128 @@
+"""studies, check, diff, rerun, selfcheck: what people type, and their exit codes."""
+
+import json
+
+import numpy as np
+import pytest
+from builders import a_launch, keep
+from click.testing import CliRunner
+
+from commandline import next_commands, run, try_out
+from paceline.cli.main import cli
+from paceline.errors import PacelineError
+from paceline.measurement.design import Design
+from paceline.measurement.study import run_study
+from paceline.store import Outcome, RankSteps, Status, Store
+
+
+def launches(name, mean, count=6, **changes):
+    random = np.random.default_rng(len(name))
+    return [
+        a_launch(
+            f"{name}{number}",
+            study=name,
+            world_size=1,
+            outcome=Outcome(
+                Status.FINISHED,
+                "",
+                ranks=(RankSteps(0, (9.0, mean * float(np.exp(random.normal(0, 0.005))))),),
+            ),
+            **changes,
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def _stores(tmp_path):
+    with Store(tmp_path / "own.db") as store:
+        keep(store, launches("before", 1.0))
+        keep(store, launches("after", 1.1, job={"position": 0, "bucket_bytes": None}))
+        keep(store, launches("same one", 1.0))
+    with Store(tmp_path / "other.db") as store:
+        keep(store, launches("theirs", 2.0))
+
+
+def exit_code(line):
+    return CliRunner().invoke(cli, line.split(), standalone_mode=False).exit_code
+
+
+def test_studies_are_listed_renamed_noted_merged_and_deleted():
+    output = run("paceline studies --store own.db")
+    assert "3 studies" in output
+    for line in next_commands(output):
+        try_out(line)
+    run(["studies", "rename", "same one", "twin", "--store", "own.db"])
+    run(["studies", "annotate", "twin", "new kernel", "--store", "own.db"])
+    assert "6 launches copied" in run("paceline studies merge other.db --store own.db")
+    found = json.loads(run("paceline studies --store own.db --json"))["studies"]
+    assert [one["name"] for one in found] == ["before", "after", "twin", "theirs"]
+    assert found[2]["notes"] == ["new kernel"]
+    with pytest.raises(PacelineError, match="would delete 6 launches"):
+        run("paceline studies delete twin --store own.db")
+    assert "with 6 launches" in run("paceline studies delete twin --yes --store own.db")
+    with pytest.raises(PacelineError, match="there is no store"):
+        run("paceline studies rename a b --store nothing.db")
+
+
+def test_a_regression_has_an_exit_code_and_a_table_for_a_pull_request(tmp_path):
+    assert exit_code("check before after --store own.db --markdown change.md") == 1
+    text = (tmp_path / "change.md").read_text()
+    assert text.startswith("### 1 of 1 configurations are slower")
+    assert exit_code("check after before --store own.db") == 0
+    assert exit_code("check before after --threshold 20% --store own.db") == 0
+    output = run(["check", "before", "same one", "--store", "own.db"])
+    assert "0 of 1 configurations are slower" in output
+    for line in next_commands(output):
+        try_out(line)
+    document = json.loads(run("paceline check after before --store own.db --json"))
+    assert document["changes"][0]["verdict"] == "faster"
+    with pytest.raises(PacelineError, match="no study named 'never'"):
+        run("paceline check before never --store own.db")
+
+
+def test_settings_come_first_and_then_time(tmp_path):
+    output = run(["diff", "before", "same one", "--store", "own.db"])
+    assert "Settings, machine and versions are the same." in output
+    output = run("paceline diff before after --store own.db")
+    assert "bucket_bytes" in output
+    assert output.index("bucket_bytes") < output.index("verdict")
+    assert "cannot tell" in run("paceline diff before0 after1 --store own.db")
+    for name, batch in (("a.json", 32), ("b.json", 64)):
+        text = run(f"paceline predict --model resnet50 --batch {batch} --cluster dgx-1 --json")
+        (tmp_path / name).write_text(text)
+    output = run("paceline diff a.json b.json")
+    assert "times as long" in output
+    with pytest.raises(PacelineError, match="no study is called 'zzz'"):
+        run("paceline diff before zzz --store own.db")
+    (tmp_path / "c.json").write_text("[1]")
+    with pytest.raises(PacelineError, match="is no prediction"):
+        run("paceline diff a.json c.json")
+
+
+def test_what_was_measured_is_measured_once_more(tmp_path, quick_framework):
+    from measurement import quick
+
+    with Store(tmp_path / "quick.db") as store:
+        jobs = [quick.job(), quick.job(world_size=2)]
+        first = run_study(store, "mine", Design.randomised(jobs, 2, 1))[0]
+    output = run("paceline rerun mine --store quick.db")
+    assert "Study mine-rerun: 4 launches" in output
+    for line in next_commands(output):
+        try_out(line)
+    assert "Study once: 2 launches" in run(
+        f"paceline rerun {first.id} --launches 2 --study once --store quick.db"
+    )
+    with pytest.raises(PacelineError, match="recorded or imported, not measured"):
+        run("paceline rerun before --store own.db")
+
+
+def test_a_machine_is_checked_against_itself(tmp_path, quick_framework):
+    output = run(
+        "paceline selfcheck --framework quick --model resnet20 --batch 2 --launches 3 --steps 2"
+        " --study self --store quick.db"
+    )
+    assert "Blind halves: no false alarm (p = 1.000; 0.05 is allowed)." in output
+    assert "Neighbours in time, 3 launches each: called different in 0 % of 1 cases" in output
+    with pytest.raises(PacelineError, match="a self-check is of one job"):
+        run("paceline selfcheck --framework quick --model resnet20 --batch 2 -j 1x1,1x2")

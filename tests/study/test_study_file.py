@@ -1,0 +1,139 @@
+"""The study file: designs of it, its schema, and mistakes told with file, line and key."""
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from paceline.errors import PacelineError
+from paceline.study import StudySettings
+from paceline.study.file import ROOT_KEYS, SECTIONS, study_schema
+
+HEAD = 'model = "resnet20"\nbatch = 4\nlaunches = 2\n'
+
+
+def settings(tmp_path, text):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return StudySettings.read(path)
+
+
+def test_factors_become_jobs_that_know_their_levels(tmp_path, quick_framework):
+    read = settings(
+        tmp_path,
+        'model = "resnet20"\nframeworks = ["quick"]\nlaunches = 2\n'
+        '[factors]\nbatch = [4, 8]\nprocesses = ["1x1", 2]\nbucket = ["1MiB", "2MiB"]\n'
+        "learning_rate = [0.1]\n",
+    )
+    jobs = list(read.jobs())
+    assert len(jobs) == 8
+    assert {(job.batch_per_rank, job.world_size, job.bucket_bytes) for job in jobs} == {
+        (batch, world, bucket) for batch in (4, 8) for world in (1, 2) for bucket in (2**20, 2**21)
+    }
+    assert jobs[0].optimiser.learning_rate == 0.1
+    assert jobs[0].factors == {
+        "batch": 4,
+        "processes": "1x1",
+        "bucket": "1MiB",
+        "learning_rate": 0.1,
+    }
+    assert sorted(read.design().order) == sorted(list(range(8)) * 2)
+
+
+def test_a_list_of_runs_is_run_as_written(tmp_path, quick_framework):
+    read = settings(
+        tmp_path,
+        HEAD.replace("batch = 4\n", "") + 'frameworks = "quick"\norder = "given"\n'
+        "[[design.run]]\nbatch = 4\nthreads = 1\n[[design.run]]\nbatch = 8\nthreads = 2\n",
+    )
+    assert [(job.batch_per_rank, job.threads) for job in read.jobs()] == [(4, 1), (8, 2)]
+    assert read.design().order == (0, 1, 0, 1)
+
+
+def test_levels_of_the_block_follow_each_other(tmp_path, quick_framework):
+    read = settings(
+        tmp_path,
+        'model = "resnet20"\nlaunches = 3\nframeworks = "quick"\norder = "blocked"\n'
+        'block_by = "threads"\n[factors]\nthreads = [1, 2]\nbatch = [2, 4, 8]\n',
+    )
+    design = read.design()
+    threads = [design.jobs[index].threads for index in design.order]
+    for block in (threads[0:6], threads[6:12], threads[12:18]):
+        assert block in ([1] * 3 + [2] * 3, [2] * 3 + [1] * 3)
+
+
+def test_a_stopping_rule_limits_and_warm_up_reach_the_design(tmp_path, quick_framework):
+    design = settings(
+        tmp_path,
+        HEAD + 'frameworks = "quick"\nwarmup = "detect"\n[stopping]\nhalf_width = "3 %"\n'
+        'launches = 20\ntime = "2h"\n[limits]\ntime = "90s"\nmemory = "8GB"\n',
+    ).design()
+    assert design.stopping.relative_half_width == pytest.approx(0.03)
+    assert design.stopping.most == 20
+    assert (design.most_seconds, design.launch_seconds) == (7200.0, 90.0)
+    assert design.detect_warmup
+    assert len(design.order) == 5, "the first look"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words", "hint"),
+    [
+        ("batch = 4\nbatches = 5\n", 2, "unknown key 'batches'", "did you mean 'batch'?"),
+        ("[factors]\n\nbatsh = [1, 2]\n", 3, "unknown key 'batsh'", "did you mean 'batch'?"),
+        ('[factors]\nbatch = [1, "two"]\n', 2, "batch of 'two' is not a integer", "samples"),
+        ("[factors]\nbatch = 4\n", 2, "batch of 4 are no levels", "batch = [1, 2]"),
+        ("[factors]\nbatch = [4, 4]\n", 2, "batch has a level twice", "once"),
+        ('\n[factors]\nframework = ["torch-dpp"]\n', 3, "no framework named 'torch-dpp'", ""),
+        ('[factors]\nmodel = ["resnet21"]\n', 2, "no model named 'resnet21'", ""),
+        ("batch = 4\n[factors]\nbatch = [4, 8]\n", 3, "both a factor and a setting", "leave one"),
+        ('[design]\nkind = "half"\n', 2, "kind is 'half'", "one of full"),
+        (
+            '[factors]\nbatch = [1, 2, 3]\n[design]\nkind = "two-level"\n',
+            4,
+            "batch has 3 levels",
+            "two",
+        ),
+        ('order = "blocked"\n', 1, "no factor named ''", "block_by"),
+        ('order = "sorted"\n', 1, "no order named 'sorted'", "random"),
+        ('warmup = "auto"\n', 1, "no warmup named 'auto'", "detect"),
+        ('[stopping]\nhalf_width = "2 bananas"\n', 2, "is not a percentage", "2 %"),
+        ("[stopping]\nhalf_width = 3\n", 2, "a half width of 3 is impossible", "2 %"),
+        ('[stopping]\nhalf_width = "2 %"\nlaunches = 3\n', 3, "too few to stop by", "5"),
+        ("[stopping]\nlaunches = 9\n", 1, "[stopping] has no half_width", "half_width"),
+        ('[limits]\ntime = "soon"\n', 2, "is not a duration", ""),
+        ("[[design.run]]\nbatch = 4\n[[design.run]]\nbatc = 4\n", 4, "unknown key 'batc'", ""),
+        ('batch = "4"\n', 1, "batch is '4'", ""),
+        ('[design]\nkind = "list"\n', 2, "a list of runs is a design of its own", "run"),
+    ],
+)
+def test_mistakes_are_told_with_file_line_and_key(tmp_path, text, line, words, hint):
+    with pytest.raises(PacelineError) as caught:
+        settings(tmp_path, text)
+    assert f"mine.toml, line {line}:" in caught.value.message
+    assert words in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_what_cannot_fit_is_refused(tmp_path, quick_framework):
+    text = 'frameworks = "quick"\n[factors]\nmodel = ["resnet20", "gpt3_175b"]\n'
+    with pytest.raises(PacelineError, match="gpt3_175b on 1 process needs at least"):
+        settings(tmp_path, text).design()
+    limited = HEAD + 'frameworks = "quick"\n[limits]\nmemory = "50MB"\n'
+    with pytest.raises(PacelineError, match="of memory, and there are 50"):
+        settings(tmp_path, limited).design()
+
+
+def test_the_schema_that_is_shipped_is_the_one_of_the_code_and_knows_every_key():
+    shipped = resources.files("paceline").joinpath("data", "study.schema.json").read_text()
+    assert json.loads(shipped) == study_schema(), "'paceline study schema' writes it"
+    properties = study_schema()["properties"]
+    assert set(properties) == {*ROOT_KEYS, *SECTIONS}
+    for section, keys in SECTIONS.items():
+        assert set(properties[section]["properties"]) == set(keys)
+
+
+def test_the_file_of_the_documentation_is_one(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+    text = page.split("```toml\n")[1].split("```")[0]
+    assert len(settings(tmp_path, text).points) == 8
