@@ -36,7 +36,8 @@ ALLOWED["analyse"] = (
 ALLOWED["report"] = ALLOWED["analyse"] | {"analyse"}
 ALLOWED["study"] = ALLOWED["report"] | {"report"}
 ALLOWED["api"] = ALLOWED["study"] | {"study"}
-ALLOWED["cli"] = ALLOWED["api"] | {"api"}
+ALLOWED["explore"] = ALLOWED["api"] | {"api"}
+ALLOWED["cli"] = ALLOWED["explore"] | {"explore"}
 
 
 def imports_of(path):
