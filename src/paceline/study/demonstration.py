@@ -45,11 +45,11 @@ class Demonstration(Study):
 class DemonstrationSettings(StudySettings):
     """Settings whose jobs are those five kinds, the timed ones launched once."""
 
-    def design(self) -> "Design":
+    def design(self, run_here: bool = True) -> "Design":
         """The five kinds of launches in shuffled blocks."""
         from paceline.measurement.study import Design
 
-        (alone,) = self.jobs()
+        (alone,) = self.jobs(run_here)
         together = replace(alone, world_size=PROCESSES)
         kinds = [
             alone,
