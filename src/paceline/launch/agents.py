@@ -28,6 +28,8 @@ from paceline.launch.ports import meeting_port
 from paceline.launch.processes import POLL_SECONDS, Codes, Process, run_to_end
 
 SETTLING_SECONDS = 5.0
+LONGEST_WORDS = 200
+"""Characters of an engine's own words in a reason."""
 
 
 class AgentLauncher(Launcher):
@@ -138,6 +140,9 @@ class AgentLauncher(Launcher):
             trouble = self.trouble(request, command, log)
             if trouble:
                 return replace(ended, reason=trouble, first_failed=rank)
+        if failed is None and silent and not exited.reason.startswith("timed out"):
+            log = logs[_command_of(request, silent[0], len(logs))]
+            return replace(ended, reason=_with_last_line(exited.reason, log))
         if failed is None:
             return ended
         word = words[failed]
@@ -157,6 +162,12 @@ def _first_failed(directory: Path, words: Mapping[int, RankWord | None]) -> int 
         if word is not None and word.code != 0
     ]
     return min(bad)[1] if bad else None
+
+
+def _with_last_line(reason: str, log: Path) -> str:
+    """A reason with what the command of the launcher printed last."""
+    lines = [one.strip() for one in log.read_text("utf-8", "replace").splitlines() if one.strip()]
+    return f"{reason}: {lines[-1][:LONGEST_WORDS]}" if lines else reason
 
 
 def named(rank: RankExit) -> str:
