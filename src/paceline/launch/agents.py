@@ -24,6 +24,7 @@ from paceline.launch.launcher import (
     exit_path,
 )
 from paceline.launch.local import start_logged
+from paceline.launch.onhost.agent import ASKED
 from paceline.launch.ports import meeting_port
 from paceline.launch.processes import POLL_SECONDS, Codes, Process, run_to_end
 
@@ -134,15 +135,15 @@ class AgentLauncher(Launcher):
         if verdict:
             return replace(ended, reason=verdict, first_failed=failed)
         silent = [rank for rank, word in words.items() if word is None]
-        for rank in silent:
+        for rank in [*silent, *(rank for rank in words if _was_asked(words[rank]))]:
             command = _command_of(request, rank, len(logs))
             log = logs[command].read_text(encoding="utf-8", errors="replace")
             trouble = self.trouble(request, command, log)
             if trouble:
                 return replace(ended, reason=trouble, first_failed=rank)
         if failed is None and silent and not exited.reason.startswith("timed out"):
-            log = logs[_command_of(request, silent[0], len(logs))]
-            return replace(ended, reason=_with_last_line(exited.reason, log))
+            last = logs[_command_of(request, silent[0], len(logs))]
+            return replace(ended, reason=_with_last_line(exited.reason, last))
         if failed is None:
             return ended
         word = words[failed]
@@ -162,6 +163,11 @@ def _first_failed(directory: Path, words: Mapping[int, RankWord | None]) -> int 
         if word is not None and word.code != 0
     ]
     return min(bad)[1] if bad else None
+
+
+def _was_asked(word: RankWord | None) -> bool:
+    """Whether a rank was ended from outside, as when the connection to its machine breaks."""
+    return word is not None and word.reason == ASKED
 
 
 def _with_last_line(reason: str, log: Path) -> str:
