@@ -2,7 +2,10 @@
 
 import socket
 import sys
+import threading
+import time
 
+import psutil
 import pytest
 
 from launch.ssh_daemon import HOSTS, PROGRAM, running_daemon
@@ -10,6 +13,7 @@ from paceline.launch import LaunchRequest, LaunchSettings, launcher, remote_shel
 from paceline.launch.ports import free_port
 from paceline.launch.remote_shell import remote_trouble
 from paceline.testing.launcher_suite import CHECKS, Stand, run_check
+from paceline.testing.leftovers import check_nothing_left
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no sshd: script/slurm-up install")
 
@@ -77,6 +81,27 @@ def test_a_host_that_does_not_answer_is_named_within_the_time(daemon, tmp_path, 
         port = str(silent.getsockname()[1])
         told = reason(over(daemon, HOSTS[:1] * 2, ssh_port=port), tmp_path)
     assert told.startswith("host 127.0.0.1: it does not answer")
+
+
+def test_a_host_that_dies_in_mid_launch_is_named(tmp_path_factory, tmp_path):
+    """Its sshd is killed with every session; the ranks end since nobody listens any more."""
+
+    def kill(daemon):
+        while len(list(tmp_path.glob("rank-*.host.json"))) < 2:
+            time.sleep(0.1)
+        for process in psutil.Process(daemon.process.pid).children():
+            process.kill()
+
+    words = (sys.executable, "-c", "import time; time.sleep(600)")
+    with running_daemon(tmp_path_factory.mktemp("sshd")) as daemon:
+        thread = threading.Thread(target=kill, args=(daemon,), daemon=True)
+        thread.start()
+        request = LaunchRequest(lambda rank: words, tmp_path, 60.0, 2, peer_grace_seconds=1.0)
+        ended = over(daemon).launch(request)
+        thread.join()
+    assert ended.reason.startswith("host 127.0.0.")
+    assert "the connection to it broke" in ended.reason
+    check_nothing_left(tmp_path)
 
 
 def test_a_python_that_a_host_does_not_have_is_told(daemon, tmp_path):

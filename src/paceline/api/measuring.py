@@ -151,13 +151,15 @@ def validate(
     modes: Sequence[str] = ("baseline", "cold", "layout"),
     by: Sequence[str] = (),
     hold_out: str = "group",
+    workers: int = 1,
     on_row: Callable[[int, int], None] = lambda done, total: None,
 ) -> "dict[Mode, ModeSummary]":
     """Score predictions on published measurements, or on ``files`` in the same schema.
 
     Errors are relative, of throughput. ``by`` are further columns to split by; ``hold_out`` is
     what the corrections for a row may not have seen: its own ``group``, or everything of the same
-    ``source``, ``generation``, ``framework``, ``model``, ``network`` or ``scale``.
+    ``source``, ``generation``, ``framework``, ``model``, ``network`` or ``scale``. Rows are
+    predicted by ``workers`` processes; the scores do not depend on how many.
     """
     from paceline.analyse.validation.cases import Mode
     from paceline.analyse.validation.hold_out import HoldOut
@@ -166,11 +168,13 @@ def validate(
     from paceline.analyse.validation.reference import reference_table
     from paceline.analyse.validation.selection import attribute_of
     from paceline.analyse.validation.summary import summarise
+    from paceline.analyse.worker_processes import answered_by_workers
 
     table = read_tables(tuple(map(Path, files))) if files else reference_table()
     columns = [attribute_of(name) for name in by]
     scored, beside = PacelineModel(HoldOut(hold_out)), [PhysicsAlone()]
-    return {
-        mode: summarise(table.measurements, mode, scored, columns, on_row, beside)
-        for mode in map(Mode, modes)
-    }
+    rows, summaries = table.measurements, {}
+    for mode in map(Mode, modes):
+        answered = answered_by_workers(scored, rows, mode, workers, on_row)
+        summaries[mode] = summarise(rows, mode, answered, columns, on_row, beside)
+    return summaries

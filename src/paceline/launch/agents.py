@@ -24,10 +24,13 @@ from paceline.launch.launcher import (
     exit_path,
 )
 from paceline.launch.local import start_logged
+from paceline.launch.onhost.agent import ASKED
 from paceline.launch.ports import meeting_port
 from paceline.launch.processes import POLL_SECONDS, Codes, Process, run_to_end
 
 SETTLING_SECONDS = 5.0
+LONGEST_WORDS = 200
+"""Characters of an engine's own words in a reason."""
 
 
 class AgentLauncher(Launcher):
@@ -132,12 +135,15 @@ class AgentLauncher(Launcher):
         if verdict:
             return replace(ended, reason=verdict, first_failed=failed)
         silent = [rank for rank, word in words.items() if word is None]
-        for rank in silent:
+        for rank in [*silent, *(rank for rank in words if _was_asked(words[rank]))]:
             command = _command_of(request, rank, len(logs))
             log = logs[command].read_text(encoding="utf-8", errors="replace")
             trouble = self.trouble(request, command, log)
             if trouble:
                 return replace(ended, reason=trouble, first_failed=rank)
+        if failed is None and silent and not exited.reason.startswith("timed out"):
+            last = logs[_command_of(request, silent[0], len(logs))]
+            return replace(ended, reason=_with_last_line(exited.reason, last))
         if failed is None:
             return ended
         word = words[failed]
@@ -157,6 +163,17 @@ def _first_failed(directory: Path, words: Mapping[int, RankWord | None]) -> int 
         if word is not None and word.code != 0
     ]
     return min(bad)[1] if bad else None
+
+
+def _was_asked(word: RankWord | None) -> bool:
+    """Whether a rank was ended from outside, as when the connection to its machine breaks."""
+    return word is not None and word.reason == ASKED
+
+
+def _with_last_line(reason: str, log: Path) -> str:
+    """A reason with what the command of the launcher printed last."""
+    lines = [one.strip() for one in log.read_text("utf-8", "replace").splitlines() if one.strip()]
+    return f"{reason}: {lines[-1][:LONGEST_WORDS]}" if lines else reason
 
 
 def named(rank: RankExit) -> str:

@@ -12,6 +12,7 @@ from paceline.errors import EnvironmentUnusableError
 from paceline.launch.engine import EngineLauncher
 from paceline.launch.launcher import Detection, LaunchRequest
 from paceline.launch.local import is_this_machine
+from paceline.launch.onhost.addresses import address_towards
 from paceline.launch.remote_shell import OPTIONS, remote_trouble, ssh_words
 
 PROGRAM = "mpiexec"
@@ -71,7 +72,7 @@ class MpiexecLauncher(EngineLauncher):
             ],
         }.get(family) or [
             *("-hosts", ",".join(hosts), "-ppn", str(each), "-launcher", "ssh"),
-            *("-launcher-exec", shell),
+            *("-launcher-exec", shell, *_our_address(hosts)),
             *(("-iface", interface) if interface else ()),
         ]
         return [*words, *between, *more]
@@ -117,6 +118,14 @@ def mpi_family(program: str) -> str:
     if version is None:
         return "MPICH"
     return "Open MPI 4" if version[1] and int(version[1]) < 5 else "Open MPI 5"
+
+
+def _our_address(hosts: Sequence[str]) -> list[str]:
+    """Where the daemons of MPICH find us: our name may mean loopback there."""
+    try:
+        return ["-localhost", address_towards(hosts[0])]
+    except OSError:  # a host that nobody knows, which is told when it is reached for
+        return []
 
 
 def _each(flag: str, names: Sequence[str], value: str | None) -> list[str]:

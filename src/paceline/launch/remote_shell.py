@@ -22,6 +22,8 @@ _CAUSES = (
      "nothing listens at its port {what}", "is sshd running there, at that port?"),
     (r"connect to host (?P<host>\S+) port \d+: (?P<what>[^\r\n]+)", "{what}", "is it up?"),
     (r"Connection to (?P<host>\S+)(?: port \d+)? timed out", "it does not answer", "is it up?"),
+    (r"Connection to (?P<host>\S+) closed by remote host",
+     "the connection to it broke", "is it up?"),
     (r"Timeout, server (?P<host>\S+) not responding", "it stopped answering", "is it up?"),
     (r"(?:\S+@)?(?P<host>\S+): Permission denied \((?P<what>[^)]*)\)",
      "it takes none of our keys ({what})", "'ssh-copy-id' puts one there"),

@@ -42,11 +42,13 @@ class WrittenLauncher(Launcher):
         return (LaunchHost(self.name),)
 
     def validate(self, nodes: int, processes: int) -> None:
-        """The engine decides."""
+        """Refused before anything starts; what is only written is not asked."""
+        raise EnvironmentUnusableError(f"Paceline does not start launches on {self.name}", REMEDY)
 
     def launch(self, request: LaunchRequest) -> LaunchExit:
         """Refused."""
-        raise EnvironmentUnusableError(f"Paceline does not start launches on {self.name}", REMEDY)
+        self.validate(request.nodes, request.processes)
+        raise AssertionError("validate refuses")
 
     def write_study(self, directory: Path, launches: Sequence[PreparedLaunch]) -> list[Path]:
         """One file for all launches."""

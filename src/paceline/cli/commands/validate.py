@@ -45,6 +45,13 @@ _File = click.Path(path_type=Path, dir_okay=False)
     help="What the corrections for a row may not have seen: its own table, or everything of the "
     "same source, device generation, framework, family of models, network, or scale.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes that predict rows; the scores do not depend on it.",
+)
 @click.option("--json", "json_file", metavar="FILE", help="Write scores as JSON; - prints them.")
 @click.option("--predictions", type=_File, metavar="FILE", help="Write one CSV line per row.")
 @click.option("--scoreboard", type=_File, metavar="FILE", help="Write the scoreboard page.")
@@ -53,6 +60,7 @@ def command(
     modes: tuple[str, ...],
     by: str,
     hold_out: str,
+    workers: int,
     json_file: str | None,
     predictions: Path | None,
     scoreboard: Path | None,
@@ -66,7 +74,7 @@ def command(
     \b
     Examples:
       paceline validate --mode baseline --by framework
-      paceline validate --mode cold --hold-out source
+      paceline validate --mode cold --hold-out source --workers 2
       paceline validate --data mine.csv --predictions out.csv
     """
     from paceline.analyse.validation.cases import Mode
@@ -76,7 +84,7 @@ def command(
     columns = [attribute_of(name.strip()) for name in by.split(",") if name.strip()]
     table = _table(files)
     wanted = [Mode(mode) for mode in _MODES if mode in modes or not modes]
-    summaries = _summaries(table, wanted, columns, HoldOut(hold_out))
+    summaries = _summaries(table, wanted, columns, HoldOut(hold_out), workers)
     if predictions is not None:
         _write_predictions(predictions, summaries, table)
     if scoreboard is not None:
@@ -96,17 +104,24 @@ def _table(files: tuple[Path, ...]) -> "MeasurementTable":
 
 
 def _summaries(
-    table: "MeasurementTable", modes: "list[Mode]", columns: list[str], hold_out: Any
+    table: "MeasurementTable",
+    modes: "list[Mode]",
+    columns: list[str],
+    hold_out: Any,
+    workers: int,
 ) -> "dict[Mode, ModeSummary]":
     from paceline.analyse.validation.product import PacelineModel, PhysicsAlone
     from paceline.analyse.validation.summary import summarise
+    from paceline.analyse.worker_processes import answered_by_workers
     from paceline.cli.progress import rows_progress
 
     model, beside = PacelineModel(hold_out), [PhysicsAlone()]
     summaries = {}
     for mode in modes:
         with rows_progress(f"{mode}: {len(table.measurements)} rows") as progress:
-            summaries[mode] = summarise(table.measurements, mode, model, columns, progress, beside)
+            rows = table.measurements
+            answered = answered_by_workers(model, rows, mode, workers, progress)
+            summaries[mode] = summarise(rows, mode, answered, columns, progress, beside)
     return summaries
 
 

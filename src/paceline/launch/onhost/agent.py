@@ -38,6 +38,7 @@ STUDY = "@STUDY@"
 PYTHON = "PACELINE_RANK_PYTHON"
 """A variable that names another interpreter for ranks than the one they were prepared with."""
 
+ASKED = "asked to end"
 LATE_SECONDS = 10.0
 """By how much ranks may outlast the launch whose launcher should have ended them."""
 
@@ -115,7 +116,7 @@ def _watch(
             if one.rank not in codes and one.process.poll() is not None:
                 codes[one.rank] = _write_exit(directory, one.rank, one.process.returncode, "")
         if asked.is_set():
-            return "asked to end"
+            return ASKED
         if time.monotonic() > deadline:
             return "the time of the launch was up"
         time.sleep(POLL_SECONDS)
