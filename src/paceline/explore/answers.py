@@ -35,7 +35,7 @@ WIDE, NARROW = 720.0, 360.0
 
 
 @dataclass(frozen=True)
-class Job:
+class AskedJob:
     """A state with everything that it names looked up."""
 
     state: ExplorerState
@@ -52,14 +52,14 @@ class Job:
         return predict(self.model, self.state.cluster, nodes=nodes, **self.words)
 
 
-def job_of(state: ExplorerState, uploads: Mapping[str, Graph]) -> Job:
+def job_of(state: ExplorerState, uploads: Mapping[str, Graph]) -> AskedJob:
     """The job that a state stands for."""
     model = uploads.get(state.model, state.model)
     place = cluster_of(state.cluster, job_words({**state.words(), "nodes": state.nodes}))
-    return Job(state, model, place)
+    return AskedJob(state, model, place)
 
 
-def answer(job: Job) -> dict[str, Any]:
+def answer(job: AskedJob) -> dict[str, Any]:
     """The main view: facts of the chosen place, scaling, where the time goes, memory."""
     chosen = job.predicted(job.state.nodes)
     rows = curve_rows(job, chosen)
@@ -87,7 +87,7 @@ def answer(job: Job) -> dict[str, Any]:
     }
 
 
-def curve_rows(job: Job, chosen: Prediction) -> list[dict[str, float]]:
+def curve_rows(job: AskedJob, chosen: Prediction) -> list[dict[str, float]]:
     """Throughput and its interval on 1 to twice as many nodes as are chosen."""
     counts = _counts(job.state.nodes, job.cluster)
     try:
@@ -100,7 +100,7 @@ def curve_rows(job: Job, chosen: Prediction) -> list[dict[str, float]]:
         return [_row_of(known.get(n) or job.predicted(n)) for n in some]
 
 
-def _curve(job: Job, counts: Sequence[int]) -> list[dict[str, float]]:
+def _curve(job: AskedJob, counts: Sequence[int]) -> list[dict[str, float]]:
     words = job_words(job.words)
     plan = plan_of(None, job.cluster.with_nodes(2).devices, words)
     if max(plan.tp, plan.pp, plan.cp, plan.ep) > 1:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from paceline.api.predictions import advise, sweep, whatif
-from paceline.explore.answers import NARROW, WIDE, Job
+from paceline.explore.answers import NARROW, WIDE, AskedJob
 from paceline.report.figures import draw, gantt_info
 from paceline.report.page import table_html
 from paceline.report.table import Column, Table
@@ -14,12 +14,12 @@ from paceline.report.table import Column, Table
 SURFACE_POINTS = 24
 
 
-def panel(name: str, job: Job) -> dict[str, Any]:
+def panel(name: str, job: AskedJob) -> dict[str, Any]:
     """One of `PANELS` for a job: pieces of HTML that hold no text of the browser's."""
     return PANELS[name](job)
 
 
-def _whatif(job: Job) -> dict[str, Any]:
+def _whatif(job: AskedJob) -> dict[str, Any]:
     from paceline.report.tables.predictions import whatif_table
 
     found = whatif(job.model, job.state.cluster, nodes=job.state.nodes, **job.words)
@@ -27,12 +27,12 @@ def _whatif(job: Job) -> dict[str, Any]:
     return {"html": "".join(map(table_html, tables))}
 
 
-def _timeline(job: Job) -> dict[str, Any]:
+def _timeline(job: AskedJob) -> dict[str, Any]:
     info = gantt_info(job.predicted(job.state.nodes).step)
     return {"wide": draw(info, WIDE), "narrow": draw(info, NARROW)}
 
 
-def _plans(job: Job) -> dict[str, Any]:
+def _plans(job: AskedJob) -> dict[str, Any]:
     from paceline.report.tables.advice import advice_table
 
     state = job.state
@@ -46,7 +46,7 @@ def _plans(job: Job) -> dict[str, Any]:
     return {"html": table_html(advice_table(advised.search, advised.advice))}
 
 
-def _surface(job: Job) -> dict[str, Any]:
+def _surface(job: AskedJob) -> dict[str, Any]:
     """Where data and where model parallelism is faster, over batch and bandwidth of the link."""
     words = {
         name: value
@@ -69,7 +69,7 @@ def _surface(job: Job) -> dict[str, Any]:
     }
 
 
-def _published(job: Job) -> dict[str, Any]:
+def _published(job: AskedJob) -> dict[str, Any]:
     from paceline.explore.published import published_points
 
     rows = published_points(job.predicted(job.state.nodes))
@@ -82,7 +82,7 @@ def _published(job: Job) -> dict[str, Any]:
     return {"html": table_html(table) if rows else "<p>None of this job.</p>"}
 
 
-PANELS: dict[str, Callable[[Job], dict[str, Any]]] = {
+PANELS: dict[str, Callable[[AskedJob], dict[str, Any]]] = {
     "whatif": _whatif,
     "timeline": _timeline,
     "plans": _plans,

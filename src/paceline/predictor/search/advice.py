@@ -14,7 +14,7 @@ from paceline.predictor.render import losses_seconds
 from paceline.predictor.search.plans import Candidates, PlanSearch
 from paceline.predictor.search.ranking import are_alike, simplest_first
 from paceline.predictor.search.remedies import network_remedies
-from paceline.predictor.search.variations import Variation, variations
+from paceline.predictor.search.variations import PlanVariation, variations
 from paceline.units import format_bytes, format_seconds
 
 _FURTHER = 2
@@ -168,7 +168,7 @@ def _infeasible(
 
 
 def _infeasible_variation(
-    search: PlanSearch, varied: Sequence[Variation], best_seconds: float
+    search: PlanSearch, varied: Sequence[PlanVariation], best_seconds: float
 ) -> Iterator[Infeasible]:
     """The fastest variation that does not fit, if it beats the best that does."""
     available = search.cluster.device.known_memory_bytes

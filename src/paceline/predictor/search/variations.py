@@ -20,7 +20,7 @@ _MOST_STAGES = 64
 
 
 @dataclass(frozen=True)
-class Variation:
+class PlanVariation:
     """A plan with its seconds per step and the bytes of its fullest device."""
 
     plan: Plan
@@ -28,7 +28,7 @@ class Variation:
     memory_bytes: float
 
 
-def variations(search: PlanSearch, plans: Sequence[Plan]) -> list[Variation]:
+def variations(search: PlanSearch, plans: Sequence[Plan]) -> list[PlanVariation]:
     """Variations of ``plans``, and stages of unequal size, that are possible; fast ones first."""
     found = []
     for plan in dict.fromkeys([*_shared_out(search, plans), *_uneven(search)]):
@@ -92,10 +92,10 @@ def _uneven(search: PlanSearch) -> Iterator[Plan]:
                     )
 
 
-def _evaluated(search: PlanSearch, plan: Plan) -> Variation:
+def _evaluated(search: PlanSearch, plan: Plan) -> PlanVariation:
     """A plan without an interval."""
     workload = search.workload.with_batch(search.global_batch // plan.dp)
     cluster = search.cluster.with_devices(plan.devices)
     prepared = prepare(workload, cluster, plan, efficiency=search.efficiency)
     memory = plan_memory(prepared.replica, prepared.chunks, prepared.synchronisation)
-    return Variation(plan, prepared.seconds(), float(memory.total_bytes))
+    return PlanVariation(plan, prepared.seconds(), float(memory.total_bytes))
