@@ -11,8 +11,8 @@ from paceline.cli.main import cli
 from paceline.cli.next_steps import SEPARATOR
 
 TRAINING = {"measure", "compare", "demo", "probe", "run", "frameworks", "lab", "study", "rerun"}
-TRAINING |= {"selfcheck"}
-"""Commands that start processes or networks; tests check that their lines are well formed."""
+TRAINING |= {"selfcheck", "explore"}
+"""Commands that start processes, networks or servers; of these, lines are checked for form."""
 
 
 def run(line):

@@ -189,12 +189,10 @@ def _scaling(
             is_predicted=True,
         )
     ]
-    if published:
-        points = tuple(
-            ScalingPoint(int(row["devices"]), Ranged(row["samples_per_second"]))
-            for row in published
-        )
-        series.append(ScalingSeries("published", points))
+    for group in dict.fromkeys(row["group"] for row in published):
+        own = [row for row in published if row["group"] == group][:MOST_COUNTS]
+        points = (ScalingPoint(r["devices"], Ranged(r["samples_per_second"])) for r in own)
+        series.append(ScalingSeries(f"{own[0]['framework']} ({own[0]['family']})", tuple(points)))
     info = ScalingInfo("throughput (samples/s)", tuple(series), "samples/s", ideal=True)
     return _drawn(info, (WIDE, NARROW))
 

@@ -51,7 +51,7 @@ def _surface(job: AskedJob) -> dict[str, Any]:
     words = {
         name: value
         for name, value in job.words.items()
-        if name in ("seq", "precision", "framework", "link", "processes", "scale")
+        if name in ("seq", "precision", "link", "processes", "scale")
     }
     link = job.cluster.require_network().known_bandwidth
     axes = {

@@ -2,9 +2,12 @@
 
 import threading
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paceline.predictor.prediction import Prediction
+
+if TYPE_CHECKING:
+    from paceline.analyse.validation.measurement import Configuration
 
 BATCH_RATIO = 1.5
 """Rows whose batch per device differs by more are of another job."""
@@ -24,10 +27,15 @@ def published_points(prediction: Prediction, *, waits: bool = True) -> list[dict
     if not waits and not _made.is_set():
         return []
     return [
-        {"devices": devices, "samples_per_second": rate, "id": name, "framework": framework}
-        for batch, devices, rate, name, framework in _rows().get(
-            (workload.graph.name, device, width_of(workload)), ()
-        )
+        {
+            "devices": row.devices,
+            "samples_per_second": rate,
+            "id": row.id,
+            "framework": row.framework,
+            "family": row.family,
+            "group": row.group,
+        }
+        for batch, rate, row in _rows().get((workload.graph.name, device, width_of(workload)), ())
         if 1 / BATCH_RATIO <= batch / own <= BATCH_RATIO
     ]
 
@@ -39,15 +47,15 @@ def make_index() -> None:
 
 
 @cache
-def _rows() -> dict[tuple[str, str, str], list[tuple[float, int, float, str, str]]]:
-    """Batch per device, devices, samples/s, id and framework of rows by model, device, width."""
+def _rows() -> "dict[tuple[str, str, str], list[tuple[float, float, Configuration]]]":
+    """Batch per device, samples/s and the row itself, by model, device and width of numbers."""
     from paceline.analyse.validation.jobs import job_of
     from paceline.analyse.validation.reference import reference_table
     from paceline.analyse.validation.rows import measured_seconds
     from paceline.errors import PacelineError
     from paceline.predictor.corrections.covariates import width_of
 
-    found: dict[tuple[str, str, str], list[tuple[float, int, float, str, str]]] = {}
+    found: dict[tuple[str, str, str], list[tuple[float, float, Configuration]]] = {}
     for row in reference_table().measurements:
         configuration = row.configuration
         try:
@@ -57,12 +65,6 @@ def _rows() -> dict[tuple[str, str, str], list[tuple[float, int, float, str, str
             continue
         samples = job.workload.batch * job.plan.dp
         key = (job.workload.graph.name, job.cluster.device.name, width_of(job.workload))
-        entry = (
-            samples / configuration.devices,
-            configuration.devices,
-            samples / seconds,
-            configuration.id,
-            configuration.framework,
-        )
+        entry = (samples / configuration.devices, samples / seconds, configuration)
         found.setdefault(key, []).append(entry)
     return found

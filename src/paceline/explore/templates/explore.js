@@ -202,7 +202,7 @@ const open = async (details) => {
     else if (found.wide) { box.innerHTML = `<div class="drawing">${matchMedia("(max-width: 40rem)").matches ? found.narrow : found.wide}</div>`; }
     else box.replaceChildren(...surface(found));
   } catch (error) {
-    box.textContent = String(error.message || error);
+    box.replaceChildren(Object.assign(document.createElement("p"), { textContent: String(error.message || error) }));
   }
   box.removeAttribute("aria-busy");
 };
