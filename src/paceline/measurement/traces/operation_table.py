@@ -62,6 +62,8 @@ def read_operations(path: Path) -> ParsedTrace:
         )
     reading = _Reading()
     for row in rows:
+        if reading.kept >= MOST_SPANS:
+            break
         _add(reading, row, columns)
     warnings = []
     if reading.kept >= MOST_SPANS:
@@ -113,8 +115,6 @@ def _add(reading: _Reading, row: Sequence[str], columns: Sequence[tuple[str, flo
         or not name
     ):
         reading.unread += 1
-        return
-    if reading.kept >= MOST_SPANS:
         return
     reading.kept += 1
     size = finite(cells.get("bytes", ("0", 0.0))[0]) or 0.0
