@@ -53,7 +53,7 @@ def check_network(bench: Bench, name: str) -> str:
     ready = bench.event(bench.finished(job), "ready")
     if ready is None:
         raise ContractError(f"{name}: no 'ready' was written")
-    described = int(graph.cost(1).parameters)
+    described = int(graph.cost(1).trainable_parameters)
     if ready["parameters"] != described:
         raise ContractError(f"{name} has {ready['parameters']} parameters, described {described}")
     counted = ready.get("forward_flops")

@@ -50,7 +50,7 @@ def check_parity(
 
     ``on_launch`` is told who trains next.
     """
-    described = int(graph.cost(1).parameters)
+    described = int(graph.cost(1).trainable_parameters)
     job, losses = parity_job(graph), list[float]()
     by_numpy = within_reach_of_reference(graph, job)
     if by_numpy:
