@@ -9,11 +9,15 @@ the other tests run. Of those that take a compiler minutes to build, the seed ch
 import hashlib
 import os
 import random
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from installation import Installation
+
+# Started with nohup, this process and all of its own would ignore what tests send them.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 PARTS = 5
 SEED = int(os.environ.get("PACELINE_TEST_SEED") or random.SystemRandom().randrange(10**6))
