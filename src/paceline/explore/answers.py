@@ -15,6 +15,7 @@ from paceline.explore.published import published_points
 from paceline.explore.state import ExplorerState
 from paceline.hardware import Cluster
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.render import device_rate_text, rate_text, utilisation_text
 from paceline.predictor.vectorised.curve import scaling_curve
 from paceline.report.figures import (
     PhasesInfo,
@@ -152,26 +153,20 @@ def _thinned(counts: Sequence[int], most: int, always: int) -> list[int]:
 
 
 def _facts(p: Prediction) -> list[dict[str, str]]:
-    slow, fast = map(_rate, p.samples_per_second_interval)
+    slow, fast = map(rate_text, p.samples_per_second_interval)
     low, high = map(format_seconds, p.step_interval_seconds)
-    reached = "" if p.utilisation is None else f"MFU {p.utilisation:.0%}"
     facts = [
-        ("Throughput", f"{_rate(p.samples_per_second)} samples/s", f"{slow} to {fast}, 90 %"),
+        ("Throughput", f"{rate_text(p.samples_per_second)} samples/s", f"{slow} to {fast}, 90 %"),
         ("Step", format_seconds(p.step_seconds), f"{low} to {high}"),
         ("Efficiency", f"{p.efficiency:.0%}", f"bound by {p.bound_by}"),
-        ("Per device", _per_device(p), reached),
+        ("Per device", device_rate_text(p), utilisation_text(p)),
     ]
     if p.tokens_per_second is not None:
-        facts.insert(1, ("Tokens", f"{_rate(p.tokens_per_second)} tokens/s", ""))
+        facts.insert(1, ("Tokens", f"{rate_text(p.tokens_per_second)} tokens/s", ""))
     price = p.price_per_million_samples
     if price is not None:
         facts.append(("Price", f"{price:,.2f}", "per million samples"))
     return [{"label": label, "value": value, "note": note} for label, value, note in facts]
-
-
-def _per_device(prediction: Prediction) -> str:
-    rate = prediction.training_flops / prediction.step_seconds / prediction.devices
-    return f"{rate / 1e12:,.3g} TFLOP/s"
 
 
 def _scaling(
@@ -204,9 +199,3 @@ def _drawn(info: object, widths: tuple[float, float]) -> dict[str, str]:
 
 def _place(cluster: Cluster) -> str:
     return f"{cluster.nodes}x{cluster.devices_per_node} {cluster.device.name}"
-
-
-def _rate(value: float) -> str:
-    """A rate with at least three digits that mean something, thousands in groups."""
-    decimals = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 4
-    return f"{value:,.{decimals}f}"

@@ -1,6 +1,7 @@
 """The explorer's page: one document with its style and script, which ask only its own server."""
 
 import json
+from dataclasses import asdict
 from functools import cache
 from importlib import resources
 
@@ -11,7 +12,7 @@ from paceline.report.page import hashed, package_text
 @cache
 def explorer_page() -> str:
     """The page, with every name that can be chosen."""
-    known = {**choices(), "defaults": vars_of(ExplorerState())}
+    known = {**choices(), "defaults": asdict(ExplorerState())}
     text = _own("explore.html")
     for mark, content in (
         ("/* style */", _style()),
@@ -30,11 +31,6 @@ def security_policy() -> str:
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'none'"
     )
-
-
-def vars_of(state: ExplorerState) -> dict[str, object]:
-    """A state as JSON values by name."""
-    return {name: getattr(state, name) for name in ExplorerState.__dataclass_fields__}
 
 
 @cache

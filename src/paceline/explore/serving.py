@@ -13,6 +13,7 @@ from paceline.explore.server import application
 
 LOOPBACK = "127.0.0.1"
 SECONDS_TO_END = 2
+WAITING_CONNECTIONS = 128
 
 
 def serve(port: int, say: Callable[[str], None], *, opens_browser: bool) -> None:
@@ -39,6 +40,7 @@ def _listener(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((LOOPBACK, port))
+        listener.listen(WAITING_CONNECTIONS)  # who comes before the server is up is served by it
     except OSError as error:
         listener.close()
         raise InputError(

@@ -88,16 +88,16 @@ def _wrapped(line: str, indent: str) -> list[str]:
 
 def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     low, high = prediction.step_interval_seconds
-    slow, fast = prediction.samples_per_second_interval
+    slow, fast = map(rate_text, prediction.samples_per_second_interval)
     interval = f"[{format_seconds(low)}, {format_seconds(high)}]"
     facts = [
         ("step", f"{format_seconds(prediction.step_seconds)} {interval}, 90 %"),
         (
             "throughput",
-            f"{_rate(prediction.samples_per_second)} samples/s [{_rate(slow)}, {_rate(fast)}]"
+            f"{rate_text(prediction.samples_per_second)} samples/s [{slow}, {fast}]"
             f"{_tokens(prediction)}, efficiency {prediction.efficiency:.0%}",
         ),
-        ("per device", _per_device(prediction)),
+        ("per device", f"{device_rate_text(prediction)}, {utilisation_text(prediction)}"),
         *_links(prediction.cluster),
         ("time", _phases(prediction)),
         ("memory", _memory(prediction)),
@@ -109,7 +109,7 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     return facts + [("note", note) for note in prediction.notes]
 
 
-def _rate(value: float) -> str:
+def rate_text(value: float) -> str:
     """A rate with at least three digits that mean something."""
     decimals = max(1, 2 - math.floor(math.log10(value))) if 0 < value < math.inf else 1
     return f"{value:,.{decimals}f}"
@@ -120,11 +120,16 @@ def _tokens(prediction: "Prediction") -> str:
     return "" if rate is None else f", {rate:,.0f} tokens/s"
 
 
-def _per_device(prediction: "Prediction") -> str:
+def device_rate_text(prediction: "Prediction") -> str:
+    """Arithmetic of the model that one device does per second."""
     rate = prediction.training_flops / prediction.step_seconds / prediction.devices
+    return f"{rate_text(rate / 1e12)} TFLOP/s"
+
+
+def utilisation_text(prediction: "Prediction") -> str:
+    """The same over what the device could do."""
     utilisation = prediction.utilisation
-    known = "unknown" if utilisation is None else f"{utilisation:.0%}"
-    return f"{_rate(rate / 1e12)} TFLOP/s, MFU {known}"
+    return "MFU unknown" if utilisation is None else f"MFU {utilisation:.0%}"
 
 
 def _links(cluster: "Cluster") -> list[tuple[str, str]]:

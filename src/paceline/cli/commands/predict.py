@@ -14,7 +14,11 @@ from paceline.errors import InputError
 from paceline.units import parse_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from paceline.analyse.this_machine import HerePredictions
     from paceline.predictor.prediction import Prediction
+    from paceline.predictor.training_run import TrainingRun
 
 EXAMPLE = """
 \b
@@ -64,13 +68,7 @@ def command(
     """
     from paceline.api.predictions import bandwidth_for, predict
     from paceline.api.training import asks_for_training, split_training_words, training_of
-    from paceline.report.tables.predictions import notes_of, prediction_parts
-    from paceline.report.tables.training import (
-        bandwidth_json,
-        bandwidth_words,
-        training_json,
-        training_parts,
-    )
+    from paceline.report.tables.training import bandwidth_words
 
     training, options = split_training_words(options)
     asks_training = asks_for_training(training)
@@ -97,28 +95,9 @@ def command(
         needed = bandwidth_for(target_efficiency=target, **{**options, **places[-1]})
     _write(predictions[-1], chrome_trace, timeline)
     if as_json:
-        from paceline.predictor.prediction_json import prediction_json
-
-        fields: dict[str, Any] = {"predictions": [prediction_json(p) for p in predictions]}
-        if here is not None:
-            from paceline.analyse.comparison import comparisons_json
-
-            fields["comparisons"] = comparisons_json(here.comparisons)
-        if runs:
-            fields["training"] = [training_json(run) for run in runs]
-        if target is not None and needed is not None:
-            fields["bandwidth"] = bandwidth_json(target, needed)
-        emit_json("prediction", 2, fields)
+        _emit(predictions, here, runs, target, needed)
         return
-    alone = None if here is None else here.alone
-    if here is None or alone is None:
-        show(prediction_parts(predictions))
-    else:
-        from paceline.report.tables.comparisons import comparison_table
-
-        show([comparison_table(alone, here.comparisons), *notes_of(predictions)])
-    if runs:
-        show(training_parts(runs))
+    _show(predictions, here, runs)
     if target is not None and needed is not None:
         say("\n".join(bandwidth_words(target, needed)))
     if explained:
@@ -128,10 +107,51 @@ def command(
             say(f"{how} {path}")
     if here is None:
         next_line(same_job("whatif", **_last_place()))
-    elif alone is None:
+    elif here.alone is None:
         next_line(same_job("measure", instrument="none,layers"))
     else:
-        next_line(same_job("calibrate"), same_job("explain", study=alone.first.study))
+        next_line(same_job("calibrate"), same_job("explain", study=here.alone.first.study))
+
+
+def _emit(
+    predictions: "Sequence[Prediction]",
+    here: "HerePredictions | None",
+    runs: "Sequence[TrainingRun]",
+    target: float | None,
+    needed: Any,
+) -> None:
+    """Everything that was asked for, as JSON."""
+    from paceline.analyse.comparison import comparisons_json
+    from paceline.predictor.prediction_json import prediction_json
+    from paceline.report.tables.training import bandwidth_json, training_json
+
+    fields: dict[str, Any] = {"predictions": [prediction_json(p) for p in predictions]}
+    if here is not None:
+        fields["comparisons"] = comparisons_json(here.comparisons)
+    if runs:
+        fields["training"] = [training_json(run) for run in runs]
+    if target is not None and needed is not None:
+        fields["bandwidth"] = bandwidth_json(target, needed)
+    emit_json("prediction", 2, fields)
+
+
+def _show(
+    predictions: "Sequence[Prediction]",
+    here: "HerePredictions | None",
+    runs: "Sequence[TrainingRun]",
+) -> None:
+    """Predictions, beside measurements where there are any, and whole trainings."""
+    from paceline.report.tables.predictions import notes_of, prediction_parts
+    from paceline.report.tables.training import training_parts
+
+    if here is None or here.alone is None:
+        show(prediction_parts(predictions))
+    else:
+        from paceline.report.tables.comparisons import comparison_table
+
+        show([comparison_table(here.alone, here.comparisons), *notes_of(predictions)])
+    if runs:
+        show(training_parts(runs))
 
 
 def _last_place() -> dict[str, str]:

@@ -4,7 +4,7 @@ const known = JSON.parse(document.getElementById("known").textContent);
 const form = document.getElementById("choices");
 const byId = (id) => document.getElementById(id);
 const fields = [...form.elements].filter((field) => field.name);
-const shown = { answer: null, baseline: null, asked: 0, model: null };
+const shown = { answer: null, baseline: null, asked: 0 };
 
 // Choices: lists from the server, sliders on logarithmic scales.
 const fill = (select, names, empty) => {
@@ -38,7 +38,6 @@ const words = (field) => {
 const put = (name, value) => {
   const field = form[name];
   if (!field) return;
-  if (name === "model" && String(value).startsWith("upload:")) shown.model = value;
   field.value = (name === "seq" || name === "processes") && !Number(value) ? "" : toSlider(field, value);
   const output = field.parentNode.querySelector("output");
   if (output) output.textContent = words(field);
