@@ -44,10 +44,26 @@ def ratio_interval(ratios: Sequence[float]) -> tuple[float, float, float]:
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
+def kept(path: Path | None, name: str) -> list[Any]:
+    """The list ``name`` of a file that `keep` or `finish` wrote; empty where there is none."""
+    if path is None or not path.exists():
+        return []
+    found: list[Any] = json.loads(path.read_text(encoding="utf-8")).get(name, [])
+    return found
+
+
+def keep(figures: dict[str, Any], path: Path | None) -> None:
+    """Write the figures so far, so that what was measured is not lost with the rest."""
+    if path is not None:
+        whole = path.with_name(f"{path.name}.part")
+        whole.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        whole.replace(path)
+
+
 def finish(figures: dict[str, Any], path: Path | None) -> None:
     """Print the machine's state at the end and write the figures where asked."""
     figures = {**figures, "machine_at_end": machine()}
     print(f"load average at the end: {figures['machine_at_end']['load_average']}")
+    keep(figures, path)
     if path is not None:
-        path.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
         print(f"written: {path}")

@@ -4,6 +4,12 @@ Each is made in a script of its own under ``paceline run`` and in the workers of
 measure``, on one process and on two. The reference is the same training without the bottleneck:
 what the step gets shorter by is the true size. Target: the right cause first, its size within
 20 %; nothing found in the healthy run. A slow link needs the right to make a network namespace.
+
+``--json FILE`` keeps every trial as soon as it is known; the same command again goes on from there.
+A command that hangs is ended, its trial counts as failed, and the others go on.
+
+    python benchmarks/seeded_bottlenecks.py --json seeded.json
+    python benchmarks/seeded_bottlenecks.py --cases slow_rank,healthy --doors measure --rounds 1
 """
 
 import argparse
@@ -12,21 +18,28 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common import arguments, finish, machine
+from common import arguments, finish, keep, kept, machine
 
 FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures"
 SCRIPT = FIXTURES / "scripts" / "seeded_bottleneck.py"
 SABOTAGE = FIXTURES / "seeded_worker"
+LONGEST_SECONDS = 180.0
+TOLERANCE = 0.2
 SLOW_LINK = (
     "ip link set lo up && tc qdisc add dev lo root tbf rate 400mbit burst 256kb latency 50ms "
     '&& exec "$@"'
 )
+
+
+class TrialFailed(RuntimeError):
+    """A command of a trial failed or hung."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +78,20 @@ REPAIRED_OPTIONS = {
 
 
 def paceline(*words: str, prefix: Sequence[str] = (), **variables: str) -> str:
-    """What a command prints; its errors end the benchmark."""
+    """What a command prints; one that fails or hangs ends its trial."""
     command = [*prefix, sys.executable, "-m", "paceline", *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
-    answer = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if answer.returncode:
-        raise RuntimeError(f"{' '.join(command)}\n{answer.stderr[-2000:]}")
-    return answer.stdout
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            answer, errors = process.communicate(timeout=LONGEST_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            process.terminate()  # Paceline ends its workers with it
+            raise TrialFailed(f"'{words[0]}' took longer than {LONGEST_SECONDS} s") from error
+    if process.returncode:
+        raise TrialFailed(f"'{words[0]}' ended with {process.returncode}: {errors[-500:]}")
+    return answer
 
 
 def explained(store: Path, study: str, *words: str) -> dict[str, Any]:
@@ -140,26 +160,23 @@ def true_size(case: str, seeded: dict[str, Any], repaired: dict[str, Any] | None
     return step - other
 
 
-def trial(case: str, mode: str, options: argparse.Namespace) -> dict[str, Any]:
+def trial(case: str, door: str, options: argparse.Namespace) -> dict[str, Any]:
     """One bottleneck made, explained, and held against its repaired twin."""
     made = partial(
-        under_run if mode == "run" else under_measure,
+        under_run if door == "run" else under_measure,
         steps=10 if options.quick else options.steps,
         real_time=options.real_time,
     )
+    wanted, repaired = SEEDS[case].cause, None
     with tempfile.TemporaryDirectory() as directory:
         store = Path(directory) / "seeded.db"
         seeded = made(case, False, store=store)
-        wanted = SEEDS[case].cause
-        repaired = None
         if wanted and SEEDS[case].repaired is not None and not options.names_only:
             repaired = made(case, True, store=store)
     first = next(iter(seeded["findings"]), None)
     rest = next(i["seconds"] for i in seeded["waterfall"] if i["kind"] == "unexplained")
     step = seeded["measured_step_seconds"]
     return {
-        "case": case,
-        "mode": mode,
         "wanted": wanted,
         "named": first["cause"] if first else "",
         "said": first["verdict"] if first else "nothing to gain",
@@ -167,36 +184,78 @@ def trial(case: str, mode: str, options: argparse.Namespace) -> dict[str, Any]:
         "true_seconds": true_size(case, seeded, repaired) if wanted else 0.0,
         "step_seconds": step,
         "unexplained_share": rest / step,
-        "others": [one["cause"] for one in seeded["findings"][1:]],
-        **machine(),
+        "others": {one["cause"]: one["seconds"] for one in seeded["findings"][1:]},
     }
 
 
-def trials(options: argparse.Namespace) -> Iterator[Any]:
-    for round_ in range(1 if options.quick else options.rounds):
-        for mode in options.modes.split(","):
+def attempted(case: str, door: str, options: argparse.Namespace) -> dict[str, Any]:
+    """A trial; what went wrong where it failed."""
+    began = time.monotonic()
+    try:
+        found = trial(case, door, options)
+    except TrialFailed as error:
+        found = {"wanted": SEEDS[case].cause, "failed": str(error)}
+    return {**found, "seconds": round(time.monotonic() - began, 1), **machine()}
+
+
+def trials(options: argparse.Namespace, known: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Every trial that was asked for, those that are known already first read, then made."""
+    done = {(one["round"], one["door"], one["case"]): one for one in known if "failed" not in one}
+    for round_ in range(1, 1 + (1 if options.quick else options.rounds)):
+        for door in options.doors.split(","):
             for case in options.cases.split(","):
                 if case == "slow_link" and not allowed("unshare", "-n", "true"):
                     print("slow_link: left out, no right to make a network namespace")
                     continue
-                yield {"round": round_, **trial(case, mode, options)}
+                key = {"round": round_, "door": door, "case": case}
+                found = done.get((round_, door, case))
+                yield found or {**key, **attempted(case, door, options)}
+
+
+def first_right(one: dict[str, Any]) -> bool:
+    """Whether the seeded cause came first; nothing, where the run is healthy."""
+    return "failed" not in one and one["named"] == one["wanted"]
+
+
+def size_ratio(one: dict[str, Any]) -> float | None:
+    """What was said over what is true; None where that is not known."""
+    true = one.get("true_seconds", 0.0)
+    return one["size_seconds"] / true if first_right(one) and true > 0 else None
 
 
 def line(one: dict[str, Any]) -> str:
     """One trial as a line of the table."""
-    right = "yes" if one["named"] == one["wanted"] else "NO"
-    ratio = one["size_seconds"] / one["true_seconds"] if one["true_seconds"] > 0 else float("nan")
+    head = f"{one['case']:15}{one['door']:9}{one['round']:>5}  "
+    if "failed" in one:
+        return f"{head}FAILED {one['failed']}"
+    right, ratio = "yes" if first_right(one) else "NO", size_ratio(one)
     return (
-        f"{one['mode']:8}{one['case']:15}{right:4}{one['named'] or '-':26}"
-        f"{one['size_seconds'] * 1e3:8.1f}{one['true_seconds'] * 1e3:8.1f}{ratio:7.2f}"
-        f"{one['unexplained_share']:7.1%}{one['load_average']:6.1f}"
+        f"{head}{right:4}{one['named'] or '-':26}"
+        f"{one['size_seconds'] * 1e3:8.1f}{one['true_seconds'] * 1e3:8.1f}"
+        f"{'-' if ratio is None else format(ratio, '.2f'):>7}"
+        f"{one['unexplained_share']:7.1%}{one['load_average']:6.1f}{one['seconds']:6.0f}"
     )
+
+
+def print_verdict(found: list[dict[str, Any]]) -> None:
+    """Whether the targets are met, door by door."""
+    for door in dict.fromkeys(one["door"] for one in found):
+        own = [one for one in found if one["door"] == door]
+        ratios = [ratio for one in own if (ratio := size_ratio(one)) is not None]
+        near = sum(abs(ratio - 1) <= TOLERANCE for ratio in ratios)
+        seeded = [one for one in own if one["wanted"]]
+        healthy = [one for one in own if not one["wanted"]]
+        print(
+            f"{door}: right one first in {sum(map(first_right, seeded))} of {len(seeded)}; "
+            f"size within {TOLERANCE:.0%} in {near} of {len(ratios)}; "
+            f"nothing found in {sum(map(first_right, healthy))} of {len(healthy)} healthy"
+        )
 
 
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--cases", default=",".join(SEEDS), help="by commas [all]")
-    parser.add_argument("--modes", default="run,measure", help="run, measure or both")
+    parser.add_argument("--doors", default="run,measure", help="run, measure or both")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=25)
     parser.add_argument("--names-only", action="store_true", help="run no repaired references")
@@ -204,14 +263,17 @@ def main() -> None:
         "--real-time", action="store_true", help="measure before all other programs (chrt)"
     )
     options = parser.parse_args()
-    heads = f"{'under':8}{'case':15}{'ok':4}{'named first':26}{'ms':>8}{'true':>8}"
-    print(f"{heads}{'ratio':>7}{'rest':>7}{'load':>6}", flush=True)
-    found = []
-    for one in trials(options):
+    for name in options.cases.split(","):
+        if name not in SEEDS:
+            parser.error(f"'{name}' is no case; there are {', '.join(SEEDS)}")
+    heads = f"{'case':15}{'door':9}{'round':>5}  {'ok':4}{'found first':26}{'ms':>8}{'true':>8}"
+    print(f"{heads}{'ratio':>7}{'rest':>7}{'load':>6}{'s':>6}", flush=True)
+    found: list[dict[str, Any]] = []
+    for one in trials(options, kept(options.json, "trials")):
         found.append(one)
         print(line(one), flush=True)
-    right = sum(one["named"] == one["wanted"] for one in found)
-    print(f"the right cause came first in {right} of {len(found)}")
+        keep({"trials": found}, options.json)
+    print_verdict(found)
     finish({"trials": found}, options.json)
 
 

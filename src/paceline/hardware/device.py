@@ -24,6 +24,7 @@ class Device:
     multiprocessors, compute units or cores that work is dealt out to.
     ``attainable_flops`` holds the best rate that anyone measured on a matrix product.
     ``launch_overhead_seconds`` is what starting one operation costs the device's queue.
+    ``generation`` names the architecture where the year of the part does not tell it.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Device:
     launch_overhead_seconds: float | None = None
     power_watts: float | None = None
     year: int | None = None
+    generation: str = ""
     notes: str = ""
     provenance: Mapping[str, Provenance] = field(default_factory=dict, compare=False)
 

@@ -29,6 +29,7 @@ _COMMON = ("aliases", "source", "sources", "notes")
 _DEVICE_KEYS = (
     *("vendor", "kind", "peak_flops", "attainable_flops", "matrix_precisions", "memory"),
     *("memory_bandwidth", "compute_units", "launch_overhead", "power_watts", "year"),
+    "generation",
 )
 _LINK_KEYS = (
     *("scope", "bandwidth", "per", "latency", "technology", "transport"),
@@ -167,6 +168,7 @@ def _device(table: TomlTable, sources: Mapping[str, Provenance]) -> Device:
             ),
             power_watts=table.parsed("power_watts", float),
             year=table.count("year"),
+            generation=table.text_of("generation"),
             notes=table.text_of("notes"),
             provenance=_provenance(table, sources, _DEVICE_KEYS),
         )

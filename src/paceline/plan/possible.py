@@ -11,11 +11,12 @@ from paceline.workload.ops import Attention, MixtureOfExperts
 def check_possible(plan: Plan, graph: Graph, sequence: int | None) -> None:
     """Refuse degrees that the network has nothing to divide by."""
     check_divisible(graph, plan.tp)
-    _check_experts(plan, graph)
+    check_experts(plan, graph)
     _check_context(plan, graph, sequence)
 
 
-def _check_experts(plan: Plan, graph: Graph) -> None:
+def check_experts(plan: Plan, graph: Graph) -> None:
+    """Refuse to share out experts that the network does not have."""
     if plan.ep == 1:
         return
     experts = [node.op.experts for node in graph.nodes if isinstance(node.op, MixtureOfExperts)]

@@ -17,6 +17,7 @@ from paceline.errors import PacelineError, UnknownNameError
 from paceline.hardware import Cluster, Device, Link, catalogue
 from paceline.hardware.usual_links import with_usual_links
 from paceline.plan.plan import Plan, Recompute
+from paceline.plan.possible import check_experts
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
 from paceline.predictor.corrections.covariates import Program, Tuning
 from paceline.predictor.frameworks import FrameworkProfile, framework
@@ -82,13 +83,15 @@ def _job(configuration: Configuration) -> PublishedJob:
     if configuration.throughput_unit == "tokens" and units == 1.0:
         obstacle = obstacle or "throughput in tokens of a batch whose length is not known"
     plan = _plan(configuration, samples, profile, cluster.device, assumptions)
+    if isinstance(graph, Graph):
+        plan = replace(plan, ep=_expert_degree(configuration, plan, graph, assumptions))
     if (configuration.pp or 1) * (configuration.micro_batches or 1) > _MOST_PASSES:
         obstacle = "its pipeline has more micro-batches than can be scheduled"
     workload = Workload(
         graph if isinstance(graph, Graph) else black_box(_parameters(configuration, assumptions)),
         max(1, round(samples / plan.dp)),
         configuration.sequence if isinstance(graph, Graph) else None,
-        configuration.precision,
+        _precision(configuration, cluster.device),
         optimiser_of(configuration),
     )
     return PublishedJob(
@@ -140,7 +143,7 @@ def _device(configuration: Configuration, assumptions: list[str]) -> tuple[Devic
     """The device of the catalogue, and why layers cannot be timed on it; one to stand in then."""
     try:
         device = catalogue.device(configuration.device)
-        device.peak(precision(configuration.precision).compute)
+        device.peak(precision(_precision(configuration, device)).compute)
         _ = device.known_memory_bandwidth
     except PacelineError as problem:
         assumptions.append(f"rates of device '{configuration.device}' are not known")
@@ -153,6 +156,13 @@ def _device(configuration: Configuration, assumptions: list[str]) -> tuple[Devic
             compute_units=100,
         ), problem.message
     return device, ""
+
+
+def _precision(configuration: Configuration, device: Device) -> str:
+    """As the row says; "mixed" is with the 16-bit format that the device has."""
+    if configuration.precision == "mixed" and "fp16" not in device.peak_flops:
+        return "amp_bf16"
+    return configuration.precision
 
 
 def _framework(configuration: Configuration, assumptions: list[str]) -> FrameworkProfile:
@@ -227,6 +237,20 @@ def _plan(
         synchronisation=_synchronisation(configuration, profile),
         framework=profile.name,
     )
+
+
+def _expert_degree(
+    configuration: Configuration, plan: Plan, graph: Graph, assumptions: list[str]
+) -> int:
+    """Devices that share out experts, where the network has experts and the row says how."""
+    stated = configuration.ep or 1
+    try:
+        shared_out = replace(plan, ep=stated)
+        check_experts(shared_out, graph)
+    except PacelineError as problem:
+        assumptions.append(f"ep {stated} left out: {problem.message}")
+        return 1
+    return shared_out.ep
 
 
 def _data_parallel_part(plan: Plan) -> Plan:

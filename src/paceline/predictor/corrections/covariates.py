@@ -17,7 +17,11 @@ HALF, FULL = "half", "full"
 
 _IMAGE_DIMENSIONS = 3
 _FULL_BYTES = 4
-_GENERATIONS = ((2022, "hopper"), (2020, "ampere"), (2017, "volta"), (0, "pascal"))
+_GENERATIONS = (
+    *((2024, "blackwell"), (2022, "hopper"), (2020, "ampere")),
+    *((2017, "volta"), (0, "pascal")),
+)
+_NAMED_BY_YEAR = "nvidia"
 _BASES = {
     "mxnet": ("mxnet",),
     "tensorflow": ("tensorflow", "tf-", "keras", "tarantella"),
@@ -72,6 +76,7 @@ class Covariates:
     compiler: str = ""
     tuning: str = ""
     device: str = ""
+    vendor: str = ""
     generation: str = ""
     model: str = ""
     reach: str = ""
@@ -102,6 +107,7 @@ def covariates_of(
         compiler=told.compiler,
         tuning=told.tuning or "",
         device=cluster.device.name,
+        vendor=vendor_of(cluster.device),
         generation=generation_of(cluster.device),
         model=model,
         reach=_family(link, cluster) if link else "",
@@ -130,9 +136,17 @@ def width_of(workload: Workload) -> str:
 
 
 def generation_of(device: Device) -> str:
-    """The generation of a device, by its year, under the name of NVIDIA's of those years."""
+    """The generation of a device: of NVIDIA's by their year, of any other vendor the vendor."""
+    vendor = vendor_of(device)
+    if device.generation or vendor != _NAMED_BY_YEAR:
+        return device.generation or vendor
     year = device.year or 0
     return next(name for since, name in _GENERATIONS if year >= since)
+
+
+def vendor_of(device: Device) -> str:
+    """Who makes a device; NVIDIA where nobody says."""
+    return device.vendor.lower() or _NAMED_BY_YEAR
 
 
 def base_of(framework: str) -> str:
