@@ -41,8 +41,8 @@ def test_a_device_shows_the_source_of_each_number():
 
 
 def test_what_is_not_known_is_said_to_be():
-    assert "memory bandwidth  unknown" in output("xeon_8480")
-    assert json.loads(output("xeon_8480", "--json"))["memory_bandwidth_bytes_per_second"] is None
+    assert "memory            unknown" in output("xeon_8480")
+    assert json.loads(output("xeon_8480", "--json"))["memory_bytes"] is None
 
 
 @pytest.mark.parametrize(

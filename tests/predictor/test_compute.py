@@ -211,8 +211,8 @@ def test_an_update_is_bound_by_memory():
 
 
 def test_what_is_not_known_of_a_device_is_asked_for(resnet44):
-    with pytest.raises(InputError, match=r"fp32 rate of xeon_8480 is not known"):
-        seconds(resnet44, 64, "xeon_8480")
+    with pytest.raises(InputError, match=r"bf16 rate of k80 is not known"):
+        seconds(resnet44, 64, "k80", "bf16")
 
 
 def test_constants_can_be_replaced_by_name():
@@ -257,6 +257,15 @@ def test_only_linear_layers_run_in_8_bits():
     assert ratio("blocks.0.attention.scores") == pytest.approx(1.0)
     assert ratio("head") == pytest.approx(1.0)
     assert ratio("blocks.0.norm1") == pytest.approx(1.0, rel=1e-3)
+
+
+def test_fewer_bits_are_faster_and_scales_of_blocks_cost_a_little():
+    graph, b200 = zoo.build("llama2_7b"), device("b200_sxm")
+    taken = {
+        name: sum(x.forward_seconds for x in layer_times(graph.cost(1, 4096, name), b200, name))
+        for name in ("bf16", "mxfp8", "fp8", "nvfp4")
+    }
+    assert sorted(taken, key=taken.__getitem__) == ["nvfp4", "fp8", "mxfp8", "bf16"]
 
 
 def test_converting_operands_weighs_more_on_narrow_layers():

@@ -8,7 +8,7 @@ from paceline.errors import InputError
 from paceline.hardware.provenance import Provenance, UnknownQuantityError
 from paceline.naming import unknown_name
 
-PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
+PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")
 """Arithmetic formats that a device may have a rate for."""
 
 _PRECISION_HINT = f"one of {', '.join(PRECISIONS)}"

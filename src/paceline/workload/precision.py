@@ -22,7 +22,7 @@ class Precision:
     name: str
     compute: str
     weight_bytes: int
-    operand_bytes: int
+    operand_bytes: float
     activation_bytes: int
     gradient_bytes: int
     other_compute: str = ""
@@ -37,8 +37,12 @@ _ALL = (
     # Half-precision model; 32-bit master weights, if any, belong to the optimiser's state.
     Precision("fp16", "fp16", 2, 2, 2, 2),
     Precision("bf16", "bf16", 2, 2, 2, 2),
-    # Products of linear layers in 8 bits, tensors between them in bf16.
+    # Products of linear layers in 8 or 4 bits, tensors between them in bf16. Microscaling formats
+    # carry a scale of one byte per 32 numbers (mxfp8, mxfp4) or 16 (nvfp4).
     Precision("fp8", "fp8", 2, 1, 2, 2, "bf16"),
+    Precision("mxfp8", "fp8", 2, 1 + 1 / 32, 2, 2, "bf16"),
+    Precision("mxfp4", "fp4", 2, 0.5 + 1 / 32, 2, 2, "bf16"),
+    Precision("nvfp4", "fp4", 2, 0.5 + 1 / 16, 2, 2, "bf16"),
 )
 
 PRECISIONS: Mapping[str, Precision] = MappingProxyType({p.name: p for p in _ALL})
@@ -53,6 +57,7 @@ _SPELLINGS = {
     "amp": "amp_fp16",
     "mixed": "amp_fp16",
     "float8": "fp8",
+    "fp4": "nvfp4",
 }
 
 

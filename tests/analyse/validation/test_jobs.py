@@ -57,3 +57,30 @@ def test_interleaving_is_a_column_or_a_note(cells, chunks):
 )
 def test_sequence_parallelism_is_stated_or_the_frameworks_habit(cells, divided):
     assert plan_of(**cells).sequence_parallel is divided
+
+
+@pytest.mark.parametrize(
+    ("cells", "degree"),
+    [
+        ({"model": "mixtral_8x7b", "ep": "8"}, 8),
+        ({"model": "mixtral_8x7b"}, 1),
+        ({"model": "mixtral_8x7b", "ep": "3"}, 1),
+        ({"model": "llama2_7b", "ep": "8"}, 1),
+    ],
+)
+def test_experts_are_shared_out_where_the_network_has_them(cells, degree):
+    spread = {"dp": "8", "tp": "8", "pp": "1", "micro_batches": "8"}
+    assert plan_of(**spread, **cells).ep == degree
+
+
+def test_mixed_precision_is_with_the_format_that_the_device_has():
+    cells = {"precision": "mixed", "model": "resnet50", "batch_unit": "images"}
+    alone = {"nodes": "1", "devices_per_node": "1", "devices": "1", "tp": "1", "pp": "1"}
+    row = {**ROW, **cells, **alone, "micro_batches": "1"}
+    on = {
+        name: job_of(read_cells({**row, "device": name}).configuration)
+        for name in ("a100_sxm_80gb", "xeon_8480")
+    }
+    assert on["a100_sxm_80gb"].workload.precision == "amp_fp16"
+    assert on["xeon_8480"].workload.precision == "amp_bf16"
+    assert not on["xeon_8480"].cold_obstacle

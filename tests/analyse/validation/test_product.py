@@ -216,13 +216,14 @@ def test_what_is_left_out_teaches_nothing(hold_out):
     what = next(each for each in ROWS if level_of(each.configuration, hold_out))
     level = level_of(what.configuration, hold_out)
     without = model_without(hold_out, level)
-    left = {
-        row_covariates(each.configuration).site
+    left = [
+        row_covariates(each.configuration)
         for each in fitted_rows().values()
         if level_of(each.configuration, hold_out) != level
         and not job_of(each.configuration).cold_obstacle
-    }
-    assert set(without.hierarchies["computing"].levels["site"]) <= left
+    ]
+    for factor, levels in without.hierarchies["computing"].levels.items():
+        assert set(levels) <= {each.level(factor) for each in left}
 
 
 def test_a_source_left_out_makes_the_interval_wider():

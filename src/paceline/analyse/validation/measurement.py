@@ -8,7 +8,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-SIXTEEN_BIT = frozenset({"amp_fp16", "fp16", "bf16", "amp_bf16", "mixed", "fp8"})
+SIXTEEN_BIT = frozenset(
+    {"amp_fp16", "fp16", "bf16", "amp_bf16", "mixed", "fp8", "mxfp8", "mxfp4", "nvfp4"}
+)
 """Precisions whose gradients may travel in two bytes per parameter."""
 
 

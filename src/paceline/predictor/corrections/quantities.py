@@ -21,7 +21,7 @@ COMPUTING = Quantity(
         Factor("tuning+kind", 0.2, expected=_TUNING),
         Factor("compiler+kind+width", 0.2, optional=True),
         Factor("model", 0.2),
-        Factor("vendor", 0.2),
+        Factor("vendor", 0.3),
         Factor("generation+kind+width", 0.1),
         Factor("work", 0.15),
         Factor("site+width", 0.1),
