@@ -57,6 +57,17 @@ def kept_activations(
     return KeptActivations(tuple(sizes), tuple(again))
 
 
+def whole_bytes(layer: ShardedLayer, tp: Number) -> Affine:
+    """What a device has beside its share of the tensors that one layer's collectives make whole.
+
+    Sequence parallelism gathers inputs and scatters sums; the rest of each tensor is of use for a
+    moment only, but its memory is not until the device has caught up with the host.
+    """
+    rest = 1 - 1 / tp
+    gathered = (each.size for each in layer.tensor_forward if each.operation == "all_gather")
+    return total(Affine(0, rest * size.per_sample) for size in gathered)
+
+
 def working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
     """Activations of the largest block: what full recomputation holds for a moment."""
     totals: dict[str, Affine] = {}

@@ -9,6 +9,8 @@ from paceline.errors import InputError
 from paceline.workload.graph import Graph
 
 _ENDS_IN_NUMBER = re.compile(r"\d$")
+_PIECES_OF_A_TAIL = 3
+"""Blocks that programs which cut by cost make of head and loss: product, conversion, loss."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,20 @@ def chunks_by_cost(
 ) -> tuple[Block, ...]:
     """Runs of whole blocks, each closed by the block that takes it past its share of the weight.
 
-    So do programs that add up what blocks cost in one pass: the first runs are the heaviest.
-    Every run has a block, whatever the weights.
+    So do programs that add up what blocks cost in one pass: the first runs are the heaviest. They
+    count the last block, head and loss, as `_PIECES_OF_A_TAIL` blocks of which the first has its
+    cost. Runs that would still be left without a block are refused.
     """
     if chunks > len(parts):
         raise InputError(
             f"{len(parts)} blocks cannot fill {chunks} pipeline chunks",
             f"take pp x interleave of at most {len(parts)}",
+        )
+    filled = _filled_in_one_pass(weights, chunks)
+    if filled < chunks:
+        raise InputError(
+            f"stages cut by cost leave {chunks - filled} of {chunks} pipeline chunks empty",
+            f"take pp x interleave of at most {filled}",
         )
     share, passed = sum(weights) / chunks, 0.0
     sizes = [0] * chunks
@@ -97,6 +106,17 @@ def chunks_by_cost(
         if left_chunks and (passed > share * (place + 1) or left_blocks == left_chunks):
             place += 1
     return _runs(parts, sizes)
+
+
+def _filled_in_one_pass(weights: Sequence[float], chunks: int) -> int:
+    """Chunks that get a block when each is closed by the block that exceeds its share."""
+    share, passed, place, last = sum(weights) / chunks, 0.0, 0, 0
+    for weight in (*weights, *[0.0] * (_PIECES_OF_A_TAIL - 1)):
+        last = place
+        passed += weight
+        if passed > share * (place + 1) and place + 1 < chunks:
+            place += 1
+    return last + 1
 
 
 def with_own_tail(parts: Sequence[Block], graph: Graph) -> tuple[Block, ...]:

@@ -21,6 +21,7 @@ from paceline.workload.precision import Precision, precision
 _OPTIONAL_KEYS = (
     *("inherits", "aliases", "shard_stage", "gradient_views", "stages_by_cost"),
     *("sequence_parallel", "interleaves", "wide_gradients", "keeps_short_gradients"),
+    "whole_tensors_wait",
 )
 _NEEDED_KEYS = (
     *("title", "synchronisation", "library", "input_overlapped", "dispatch", "step_overhead"),
@@ -47,6 +48,8 @@ class FrameworkProfile:
     ``stages_by_cost``: pipelines are cut by what blocks and head cost, not into equal numbers.
     ``wide_gradients`` are the precisions whose gradients are kept and sent in 32 bits, beside the
     short ones where it ``keeps_short_gradients``.
+    ``whole_tensors_wait``: memory of tensors that collectives among tensor-parallel devices made
+    whole is free again only when the device has caught up with the host.
     ``sequence_parallel``: tensor-parallel devices share out tokens between products as a rule,
     ``interleaves``: stages of a pipeline hold a block per chunk in its recipes.
     ``pointwise_traffic`` is the fraction of pointwise memory traffic left after fusion.
@@ -72,6 +75,7 @@ class FrameworkProfile:
     interleaves: bool
     wide_gradients: tuple[str, ...]
     keeps_short_gradients: bool
+    whole_tensors_wait: bool
     pointwise_traffic: float
     convolution: str
     policy: str
@@ -173,6 +177,7 @@ def _profile(own: TomlTable, known: Mapping[str, TomlTable]) -> FrameworkProfile
         interleaves=table.flag("interleaves"),
         wide_gradients=tuple(table.names("wide_gradients")),
         keeps_short_gradients=table.flag("keeps_short_gradients"),
+        whole_tensors_wait=table.flag("whole_tensors_wait"),
         pointwise_traffic=table.parsed("pointwise_traffic", float) or 1.0,
         convolution=table.text_of("convolution", allowed=CONVOLUTIONS),
         policy=table.text_of("policy"),

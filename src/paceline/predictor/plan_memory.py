@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.plan.activations import loss_working_bytes, working_bytes
+from paceline.constants import number
+from paceline.plan.activations import loss_working_bytes, whole_bytes, working_bytes
 from paceline.plan.blocks import blocks
 from paceline.plan.memory import (
     Memory,
@@ -14,6 +15,7 @@ from paceline.plan.memory import (
     micro_batches_held,
     optimiser_bytes_per_parameter,
     sharded_bytes,
+    waiting_bytes,
 )
 from paceline.plan.plan import PipelineSchedule, Recompute
 from paceline.plan.synchronisation import Synchronisation
@@ -27,10 +29,22 @@ def plan_memory(
     replica: Replica, chunks: Sequence[Chunk], synchronisation: Synchronisation
 ) -> Memory:
     """Bytes by part on the stage that needs most."""
+    stages = stage_memories(replica, chunks, synchronisation)
+    return max(stages, key=lambda memory: float(memory.total_bytes))
+
+
+def stage_memories(
+    replica: Replica, chunks: Sequence[Chunk], synchronisation: Synchronisation
+) -> list[Memory]:
+    """Bytes by part on a device of each pipeline stage."""
     stages = _stages_memory(replica, stage_counts(replica, chunks), synchronisation)
-    fullest = int(np.argmax(stages.total_bytes))
-    parts = (np.broadcast_to(part, replica.plan.pp)[fullest] for part in stages.parts().values())
-    return Memory(*map(float, parts))
+    parts = [np.broadcast_to(part, replica.plan.pp) for part in stages.parts().values()]
+    return [Memory(*(float(part[stage]) for part in parts)) for stage in range(replica.plan.pp)]
+
+
+def allocator_bytes(activations: Numbers) -> Numbers:
+    """What the allocator holds beside activations: gaps between blocks that come and go."""
+    return number("spread.memory.allocator_share") * activations
 
 
 def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisation) -> Memory:
@@ -51,12 +65,13 @@ def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisa
             plan.zero,
             copies_gradients=replica.framework.copies_gradients(synchronisation),
         )
+    activations = _activations(replica, counts)
     return Memory(
         _sharded(replica, counts, 3, weights),
         _sharded(replica, counts, 2, gradients * kept_width / widths.gradient_bytes),
         _sharded(replica, counts, 1, trained),
-        _activations(replica, counts),
-        buffers,
+        activations,
+        buffers + allocator_bytes(activations),
     )
 
 
@@ -86,7 +101,17 @@ def _activations(replica: Replica, counts: Array) -> Numbers:
         passing += float(working_bytes(replica.parts, replica.sharding).at(batch))
     scores = float(loss_working_bytes(replica.parts, replica.sharding).at(batch))
     passing[-1] = max(passing[-1], scores)
-    return counts @ [float(size.at(batch)) for size in replica.kept.sizes] * held + passing
+    kept = counts @ [float(size.at(batch)) for size in replica.kept.sizes]
+    return (kept + _waiting(replica, counts)) * held + passing
+
+
+def _waiting(replica: Replica, counts: Array) -> Numbers:
+    """Memory of whole tensors of one micro-batch that is not free yet, by stage."""
+    if not replica.framework.whole_tensors_wait:
+        return 0.0
+    plan, batch = replica.plan, replica.share_of_batch
+    whole = np.array([float(whole_bytes(part, plan.tp).at(batch)) for part in replica.kinds])
+    return waiting_bytes(counts @ whole, float(whole.max()), plan.pp)
 
 
 def _largest(replica: Replica) -> float:

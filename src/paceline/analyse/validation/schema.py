@@ -22,6 +22,10 @@ class SchemaColumn:
     required: bool = False
 
 
+_GIB = 2**30
+"""Programs that print the memory of PyTorch's allocator as GB divide by this."""
+
+
 class CellError(ValueError):
     """A cell whose text is not what its column holds; the message is the reason."""
 
@@ -159,7 +163,7 @@ CONFIGURATION_COLUMNS = (
 RESULT_COLUMNS = (
     SchemaColumn("throughput", "throughput", _positive, required=True),
     SchemaColumn("status", "status", _one_of("ok", FAILED)),
-    SchemaColumn("memory_gb", "memory_bytes", lambda cell: 1e9 * _positive(cell)),
+    SchemaColumn("memory_gb", "memory_bytes", lambda cell: _GIB * _positive(cell)),
     SchemaColumn("spread", "spread", _number),
     SchemaColumn("source", "source", _text),
     SchemaColumn("source_path", "source_path", _text),

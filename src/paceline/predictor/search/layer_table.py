@@ -11,6 +11,7 @@ from paceline.plan.activations import (
     KeptActivations,
     kept_activations,
     loss_working_bytes,
+    whole_bytes,
     working_bytes,
 )
 from paceline.plan.alike import Alike
@@ -37,7 +38,8 @@ class Sums:
 
     Times in seconds and kept bytes are for one micro-batch. ``forward``, ``forward_exchange``
     and ``backward_exchange`` have the axis of micro-batches; ``backward``, which contains what
-    is computed again, and ``kept_bytes`` have that and one for recomputation.
+    is computed again, and ``kept_bytes`` have that and one for recomputation. ``whole_bytes`` are
+    those that wait for the device where the framework has that.
     """
 
     forward: Array
@@ -45,6 +47,7 @@ class Sums:
     backward: Array
     backward_exchange: Array
     kept_bytes: Array
+    whole_bytes: Array
     parameters: float
     trainable_parameters: float
     gradient_bytes: float
@@ -139,6 +142,7 @@ class LayerTable:
             np.tensordot(counts, self.backward_by_layer, 1),
             counts @ self._backward_exchange,
             np.tensordot(counts, self._kept_bytes, 1),
+            counts @ self._whole_bytes,
             float(counts @ self._parameters),
             float(counts @ self._trainable_parameters),
             float(counts @ self._gradient_bytes),
@@ -157,6 +161,11 @@ class LayerTable:
         self._kept_bytes = np.array(
             [[_at(size, self.micro_batches) for size in kept.sizes] for kept in modes]
         ).transpose(1, 2, 0)
+        wait = self.replica.framework.whole_tensors_wait
+        self._whole_bytes = wait * np.array(
+            [_at(whole_bytes(part, self.tp), self.micro_batches) for part in kinds]
+        )
+        self.largest_whole_bytes = self._whole_bytes.max(axis=0)
         width = self.replica.precision.operand_bytes
         self._parameters = np.array([float(part.profile.parameters) for part in kinds])
         self._trainable_parameters = np.array(

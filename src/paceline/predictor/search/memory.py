@@ -9,8 +9,10 @@ from paceline.plan.memory import (
     micro_batches_held,
     optimiser_bytes_per_parameter,
     sharded_bytes,
+    waiting_bytes,
 )
 from paceline.plan.plan import PipelineSchedule, Recompute
+from paceline.predictor.plan_memory import allocator_bytes
 from paceline.predictor.search.layer_table import MODES, Array
 from paceline.predictor.search.setting import Setting
 
@@ -20,8 +22,8 @@ def memory_bytes(setting: Setting) -> Array:
     first, middle, last, whole = setting.first, setting.middle, setting.last, setting.whole
     alone = setting.pp == 1
     inner = np.asarray(len(setting.parts) / setting.pp - 1.0)
-    of_middle = setting.by_micro_batch(middle.kept_bytes)
     largest = _largest_block(setting)
+    largest_whole = setting.by_micro_batch(setting.table.largest_whole_bytes)
     totals = []
     for stage, own in ((0, first), (1, middle), (-1, last)):
         place = np.minimum(setting.pp - 1.0, stage) if stage >= 0 else setting.pp - 1.0
@@ -29,11 +31,15 @@ def memory_bytes(setting: Setting) -> Array:
             np.where(alone, of(whole), of(own) + inner * of(middle))
             for of in (attrgetter("parameters"), attrgetter("trainable_parameters"))
         )
-        kept = np.where(
-            alone,
-            setting.by_micro_batch(whole.kept_bytes),
-            setting.by_micro_batch(own.kept_bytes) + inner * of_middle,
+        kept, made_whole = (
+            np.where(
+                alone,
+                setting.by_micro_batch(of(whole)),
+                setting.by_micro_batch(of(own)) + inner * setting.by_micro_batch(of(middle)),
+            )
+            for of in (attrgetter("kept_bytes"), attrgetter("whole_bytes"))
         )
+        kept = kept + waiting_bytes(made_whole, largest_whole, setting.pp)
         totals.append(_stage_bytes(setting, place, held, trained, kept, largest))
     return np.asarray(np.maximum.reduce(totals))
 
@@ -72,12 +78,13 @@ def _stage_bytes(
     passing = np.where(full, setting.by_micro_batch(setting.table.working_bytes), 0.0)
     scores = setting.by_micro_batch(setting.table.loss_working_bytes)
     passing = np.where(stage == setting.pp - 1.0, np.maximum(passing, scores), passing)
+    activations = kept * held + passing
     return np.asarray(
         sharded_bytes(parameters * widths.weight_bytes, 3, zero, shards)
         + sharded_bytes(trained * kept_width, 2, zero, shards)
         + sharded_bytes(state, 1, zero, shards)
-        + kept * held
-        + passing
+        + activations
+        + allocator_bytes(activations)
         + np.where(shards == 1, 0.0, buffers)
     )
 

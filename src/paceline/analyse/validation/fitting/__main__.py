@@ -13,11 +13,11 @@ from pathlib import Path
 
 import paceline
 from paceline.analyse.validation.fitting.calibration import calibrated
-from paceline.analyse.validation.fitting.memory_errors import memory_error
 from paceline.analyse.validation.fitting.refit import refit
 from paceline.analyse.validation.fitting.statements import FILE as STATEMENTS
 from paceline.analyse.validation.fitting.statements import statements_bytes
 from paceline.analyse.validation.hold_out import fitted_rows
+from paceline.analyse.validation.memory_scores import memory_error
 from paceline.analyse.validation.reference import layout_table
 from paceline.predictor.corrections.table import FILE, corrections_toml
 

@@ -1,0 +1,33 @@
+import pytest
+
+from paceline.analyse.validation.memory_scores import memory_error, memory_score
+from paceline.analyse.validation.reference import layout_table
+
+
+def layouts(*ids):
+    wanted = {f"nanotron-{number:04}" for number in ids}
+    return [row for row in layout_table().measurements if row.configuration.id in wanted]
+
+
+def test_a_plan_whose_stages_cannot_be_filled_is_said_not_to_run():
+    # 16 layers on 16 stages, cut by cost: none is left for the last stage.
+    (row,) = layouts(727)
+    assert row.failed and row.configuration.pp == 16
+    score = memory_score([*layouts(1), row])
+    assert (score.ran_said_to, score.failed_said_not_to) == (1.0, 1.0)
+
+
+def test_peaks_without_tensor_parallelism_are_met():
+    # Replicas on 8 and 16 devices, state whole and shared out, one sample and two.
+    error = memory_error(layouts(1, 2, 3))
+    assert abs(error.value) < 0.05
+
+
+@pytest.mark.slow
+def test_memory_of_all_layouts_that_were_tried():
+    score = memory_score(layout_table().measurements)
+    assert score.peaks > 580
+    assert score.mean_error <= 0.085
+    assert abs(score.bias) <= 0.02
+    assert score.ran_said_to >= 0.97
+    assert score.failed_said_not_to >= 0.85
