@@ -38,6 +38,8 @@ def launch_of_log(log: ParsedLog, source: Path, study: str, told: UserFacts) -> 
         )
     ranks = told.ranks or log.ranks or 1
     global_batch = told.batch_per_rank * ranks if told.batch_per_rank else log.global_batch
+    if not log.steps and log.throughput is None:
+        raise _nothing_timed(source)
     if global_batch is None:
         raise InputError(
             f"{source} does not tell how many samples a step has",
@@ -160,11 +162,15 @@ def _records(log: ParsedLog, global_batch: float, source: Path) -> list[StepReco
         return list(log.steps)
     rate = log.throughput
     if rate is None or rate.unit is not RateUnit.SAMPLES or rate.scope is not RateScope.GLOBAL:
-        raise InputError(
-            f"{source} has neither step times nor a throughput of the whole job",
-            "'paceline import --dry-run' shows what could be read",
-        )
+        raise _nothing_timed(source)
     return [StepRecord(1, global_batch / rate.per_second)]
+
+
+def _nothing_timed(source: Path) -> InputError:
+    return InputError(
+        f"{source} has neither step times nor a throughput of the whole job",
+        "'paceline import --dry-run' shows what could be read",
+    )
 
 
 def _rank_series(records: Sequence[StepRecord]) -> dict[int, tuple[float, ...]]:

@@ -64,6 +64,24 @@ WRITTEN = {
             for n in (10, 20, 30)
         ),
     ],
+    "llm.c": [
+        "| sequence length T     | 1024 |",
+        "| total batch size      | 524288 |",
+        *(
+            f"step {n:4d}/19560 | loss 9.5 (+nanz)| norm 3.2 (+nanz)| lr 8.57e-07 | 1000.00 ms | "
+            "54.2% bf16 MFU | 5242880 tok/s"
+            for n in (1, 2, 3)
+        ),
+    ],
+    "maxtext": [
+        "Config param max_target_length: 2048",
+        "Config param per_device_batch_size: 4",
+        "Num_devices: 8, shape (8,)",
+        *(
+            f"completed step: {n}, seconds: 1.0, TFLOP/s/device: 90.1, Tokens/s/device: 819.2"
+            for n in (0, 1, 2)
+        ),
+    ],
     "metrics-csv": ["step,_runtime,global_batch_size,samples/sec"]
     + [f"{n},{n},8,80" for n in (1, 11, 21, 31)],
     "metrics-json": [
@@ -79,6 +97,18 @@ WRITTEN = {
             (20_000, "epoch_stop", None),
             (20_000, "throughput", 2000.0),
         )
+    ],
+    "open-clip": [
+        f"Train Epoch: 0 [{seen}/9999 (0%)] Data (t): 0.1 Batch (t): 1.0, 9.0/s, 9.0/s/gpu LR: 1"
+        for seen in (256, 512, 768)
+    ],
+    "paddle-trainer": [
+        "  Total train batch size (w. parallel, distributed & accumulation) = 8",
+        *(
+            f"loss: 3.2, global_step: {n}, interval_runtime: 2.0, "
+            "interval_samples_per_second: 4.0, interval_steps_per_second: 5.0, epoch: 0.1"
+            for n in (10, 20, 30)
+        ),
     ],
     "timm": [
         "Process 0, total 1",
@@ -98,9 +128,12 @@ ONE_FIGURE = {
     "composer": "samples and steps per second, from which the batch follows",
     "detectron2": "seconds of a step",
     "lbann": "seconds of a step; the run time of an epoch holds more than its steps",
+    "litgpt": "milliseconds of a step",
+    "metric-logger": "seconds of a step",
     "mlflow": "one metric in a file",
     "mmcv": "seconds of a step",
     "mmengine": "seconds of a step",
+    "modded-nanogpt": "a clock, and its mean since the beginning",
     "mxnet": "samples per second",
     "nanogpt": "milliseconds of a step",
     "nemo": "seconds of a step and its batch",
@@ -108,6 +141,7 @@ ONE_FIGURE = {
     "paddle": "a device's rate and seconds; the number of devices is not told",
     "pytorch-imagenet": "seconds of a step",
     "singa": "samples per second and seconds of a step, from which the batch follows",
+    "swin": "seconds of a step",
     "tarantella": "seconds of a step",
     "torchtitan": "tokens per second",
 }

@@ -248,7 +248,7 @@ LOGS = {
             bar(20, "00:05", "4.0it/s", "Validation DataLoader 0", 20),
             bar(100, "00:50", "2.00it/s", "Epoch 1"),
         ],
-        {"program": "tqdm", "step": 0.5},
+        {"program": "tqdm", "step": (40 / 90 + 0.5) / 2},
     ),
     "tqdm_slow": ([bar(60, "02:00", "2.00s/it", "", 60)], {"program": "tqdm", "step": 2.0}),
 }

@@ -9,6 +9,7 @@ from typing import Any
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.metrics import MetricRows, check_run_length
 from paceline.measurement.readers.numbers import NUMBER, count, finite
+from paceline.measurement.readers.progress_bars import Bars
 from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 LONGEST_DOCUMENT = 1 << 26
@@ -40,12 +41,20 @@ class HuggingFaceParser(MetricParser):
     def __init__(self) -> None:
         super().__init__()
         self._planned: int | None = None
+        self._bars = Bars()
         self.rules = (
+            *self._bars.rules(),
             LineRule("", _BATCH, self._batch),
             LineRule("", _EACH, self._each),
             LineRule("", _STEPS, self._steps),
             LineRule("{'", _HF_ROW, self._row),
         )
+
+    def finish(self) -> None:
+        """Without the closing row (a run that was ended), what its bar shows."""
+        if self.rows.runtime is None:
+            self._bars.tell(self.log, self._planned)
+        super().finish()
 
     def _batch(self, match: re.Match[str], line: LogLine) -> None:
         self.log.global_batch = float(count(match[1]) or 0) or None
@@ -163,8 +172,8 @@ class JsonLinesParser(MetricParser):
             return False
         data, step = row.get("data"), row.get("step")
         if isinstance(data, dict):
-            last = step[-1] if isinstance(step, list) and step else None
-            row = data if last is None else {**data, "step": last}
+            last = step[-1] if isinstance(step, list) and step else step
+            row = {**data, "step": last} if isinstance(last, int) else data
         self.rows.add(_plain(row))
         return True
 
@@ -208,12 +217,21 @@ def _numbers(text: str) -> Iterator[tuple[str, float]]:
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a row, by name."""
-    return {
+    """The numbers of a row, by name; also a clock such as 1:02:03, in seconds."""
+    clocks = {name: _clock(value) for name, value in row.items() if isinstance(value, str)}
+    return {str(name): value for name, value in clocks.items() if value is not None} | {
         str(name): float(value)
         for name, value in row.items()
         if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e18
     }
+
+
+def _clock(text: str) -> float | None:
+    match = re.fullmatch(r"(?:(\d{1,4}) days?, )?(\d{1,4}):(\d\d):(\d\d)", text)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return 86_400 * days + 3600 * hours + 60 * minutes + seconds
 
 
 def _column(name: str) -> str:
@@ -254,12 +272,12 @@ READERS = (
     ),
     ProgramReader(
         "metrics-json",
-        "W&B history (JSON lines)",
+        "W&B history and LLaMA-Factory's trainer_log.jsonl (JSON lines)",
         (),
         JsonLinesParser,
-        _starts(r"\{[^\n]*\"_(?:step|runtime|timestamp)\"[^\n]*\}"),
+        _starts(r"\{[^\n]*\"(?:_step|_runtime|_timestamp|current_steps)\"[^\n]*\}"),
     ),
-    ProgramReader("dllogger", "NVIDIA DLLogger", (("DLLL {", 0.9),), JsonLinesParser),
+    ProgramReader("dllogger", "NVIDIA DLLogger", (("DLLL {", 1.0),), JsonLinesParser),
     ProgramReader(
         "composer",
         "MosaicML Composer",

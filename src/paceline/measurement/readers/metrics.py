@@ -16,8 +16,8 @@ from paceline.measurement.readers.parsed_log import RateScope, RateUnit
 
 _TRAINING = r"(?:train(?:ing)?[./|_])*"
 _MEANINGS = {
-    "step": r"(?:_step|step|Step|(?:train(?:er)?/)?global_step|num_updates)",
-    "clock": r"(?:_runtime|_timestamp|Wall time|wall_time|elapsedtime)",
+    "step": r"(?:_step|step|Step|current_steps|(?:train(?:er)?/)?global_step|num_updates)",
+    "clock": r"(?:_runtime|_timestamp|Wall time|wall_time|elapsedtime|elapsed_time)",
     "step_seconds": rf"{_TRAINING}(?:step_timing in s|iteration[-_]time|step[-_]time|time/step"
     r"|seconds_per_step|step_duration)",
     "runtime": r"(?:train/)?train_runtime",
@@ -103,8 +103,8 @@ class MetricRows:
         means = {name: mean_rate([(1.0, rate) for rate in own]) for name, own in self.rates.items()}
         if log.global_batch is None and means.get("samples") and means.get("steps"):
             log.global_batch = (means["samples"] or 0.0) / (means["steps"] or 1.0)
-        for name, rate in means.items():
-            unit, scope = _RATES[name]
+        for name, (unit, scope) in _RATES.items():
+            rate = means.get(name)
             if log.steps:
                 log.prints(rate, f"printed {unit}/s", unit, scope)
             elif log.throughput is None:
@@ -117,7 +117,8 @@ class MetricRows:
             )
 
     def _tell_steps(self, log: LogBuilder) -> None:
-        printed = mean_rate([(1.0, rate) for rate in self.rates.get("steps", ())])
+        rates = self.rates.get("steps") or self.rates.get("steps_each") or []
+        printed = mean_rate([(1.0, rate) for rate in rates])
         if self.seconds:
             for number, (step, seconds) in enumerate(self.seconds):
                 log.step(step, seconds, warm_up=number == 0)
@@ -129,6 +130,8 @@ class MetricRows:
             log.warn("the time is that of the whole run: evaluation and checkpoints are in it")
         elif len(self.clock) > 1:
             self._tell_intervals(log)
+        elif printed:
+            log.step(max(1, self.last_step), 1 / printed)
 
     def _tell_intervals(self, log: LogBuilder) -> None:
         """Steps between rows that name both a step and a time; long pauses are left out."""

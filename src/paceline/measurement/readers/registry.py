@@ -20,6 +20,7 @@ from paceline.measurement.readers import (
     osu,
     progress_bars,
     pydtnn,
+    recipe_logs,
     singa,
     step_logs,
     tarantella,
@@ -54,7 +55,7 @@ _MODULES = (
     tf_cnn_benchmarks,
     torchtitan,
 )
-_TABLES = (step_logs, metric_logs, progress_bars)
+_TABLES = (step_logs, recipe_logs, metric_logs, progress_bars)
 """Modules with several readers; bars last, since other programs show them too."""
 
 

@@ -5,10 +5,13 @@ A `StepLine` says with named groups what a line holds:
   step      number of the step; ``epoch`` where it starts again at each
   seconds, ms, data   of a step; ``data`` is the part that waited for input
   mean      seconds of a step, as the mean since the beginning of the epoch (or of the log)
+  interval  seconds of all steps since the line before
+  elapsed_ms   since the beginning of training
   rate, tokens, steps_rate   per second; ``*_each`` of one device
   amount    tokens of a step, where its time is that over ``tokens``
   batch, each     samples of a step, of the whole job and of one device
   consumed  samples since the beginning
+  seen      samples since the beginning of the epoch, in place of ``step``: its first line is a step
   loss      of the step
 """
 
@@ -98,6 +101,9 @@ class StepLineParser(LineParser):
         """The mean of each rate that was printed: the throughput, or what it is held against."""
         log = self.log
         self._check_batches()
+        tokens = log.facts.get("tokens_per_step")
+        if log.global_batch is None and log.sequence_length and isinstance(tokens, float):
+            log.global_batch = tokens / log.sequence_length
         if self._phases and log.steps:
             steps = sum(weight for _, weight in self._phases)
             waited = sum(seconds * weight for seconds, weight in self._phases) / steps
@@ -119,18 +125,31 @@ class StepLineParser(LineParser):
 
     def _take(self, line: StepLine, found: dict[str, str], rank: int | None) -> None:
         place = self._before.get(rank) or _Place(line.first - 1)
+        epoch = count(found.get("epoch", ""))
         number = count(found.get("step", "").split(".")[0])
+        if "seen" in found:
+            seen = count(found["seen"])
+            number = place.steps_of(seen, epoch)
+            if seen and seen % place.batch:
+                self.log.contradict(
+                    f"{seen:,} samples are no multiple of the first line's {place.batch:,}: "
+                    "the log begins in the middle of an epoch"
+                )
         if number is None:
             return
-        index, done = place.advanced(number, count(found.get("epoch", "")), line.first)
+        index, done = place.advanced(number, epoch, line.first)
         if done < 1 or (rank not in self._before and len(self._before) >= MOST_RECORDS):
             return
         self._before[rank] = place
         steps = done if line.averages else 1
-        seconds = _seconds(found)
+        seconds = _seconds(found, done)
         if "mean" in found:
             seconds, steps = place.since_before(duration(found["mean"]), done), done
+        if "elapsed_ms" in found:
+            seconds = place.since_clock(duration(found["elapsed_ms"], 1e-3), done)
         samples = _samples(found, place, done, self.log.ranks)
+        if "seen" in found and "tokens" not in found:
+            samples = float(place.batch)
         if "mean" in found:
             samples = self._of_means(found)
         self.log.loss(index, finite(found.get("loss", "")))
@@ -196,7 +215,15 @@ class _Place:
     consumed: float | None = None
     mean_total: float = 0.0
     mean_steps: int = 0
+    clock: float | None = None
+    batch: int = 0
     timed: bool = False
+
+    def steps_of(self, seen: int | None, epoch: int | None) -> int | None:
+        """Steps that so many samples of the epoch are, by what its first line has seen."""
+        if seen and (not self.batch or epoch != self.epoch):
+            self.batch = seen
+        return round(seen / self.batch) if seen and self.batch else None
 
     def advanced(self, number: int, epoch: int | None, first: int) -> tuple[int, int]:
         """Steps up to this line and steps since the line before it."""
@@ -220,10 +247,19 @@ class _Place:
         self.mean_total, self.mean_steps = total, steps
         return (total - before) / done if total > before else None
 
+    def since_clock(self, clock: float | None, done: int) -> float | None:
+        """Seconds of a step since the line before, by a clock that may be set back."""
+        before, self.clock = self.clock, clock
+        if clock is None or before is None or clock <= before:
+            return None
+        return (clock - before) / done
 
-def _seconds(found: Mapping[str, str]) -> float | None:
+
+def _seconds(found: Mapping[str, str], done: int) -> float | None:
     if "ms" in found:
         return duration(found["ms"], 1e-3)
+    if "interval" in found:
+        return duration(found["interval"], 1 / done)
     if "amount" in found:
         amount, rate = positive(found["amount"]), positive(found.get("tokens", ""))
         return amount / rate if amount and rate else None

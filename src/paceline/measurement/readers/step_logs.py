@@ -8,22 +8,28 @@ from paceline.measurement.readers.step_lines import SettingLine, StepLine, StepL
 _N = NUMBER
 
 
+_MEGATRON_STEP = (
+    rf"iteration\s+(?P<step>\d+)/\s*\d+ \|"
+    rf"(?: consumed samples:\s*(?P<consumed>\d+) \|)?"
+    rf"(?: (?:consumed tokens|skipped samples):\s*\d+ \|)?"
+    rf" elapsed time per iteration \((?:ms\): (?P<ms>{_N})|s\): (?P<seconds>{_N})) \|"
+    rf"(?: throughput \(token/sec/GPU\): (?P<tokens_each>{_N}) \|)?"
+    rf"(?:(?!global batch size|lm loss)[^|]*\|){{0,5}}"
+    rf"(?: global batch size:\s*(?P<batch>\d+) \|)?"
+    rf"(?: lm loss:? (?P<loss>{_N}) \|)?"
+)
 MEGATRON = StepLog(
     "megatron-lm",
     "Megatron-LM and its relatives",
-    (("elapsed time per iteration (ms):", 0.8), ("consumed samples:", 0.1)),
+    (("elapsed time per iteration (", 0.8), ("consumed samples:", 0.1)),
     steps=(
         StepLine(
-            "elapsed time per iteration (ms):",
-            re.compile(
-                rf"(?:samples/sec: (?P<rate>{_N}) \| ?)?iteration\s+(?P<step>\d+)/\s*\d+ \|"
-                rf"(?: consumed samples:\s*(?P<consumed>\d+) \|)?(?: skipped samples:\s*\d+ \|)?"
-                rf" elapsed time per iteration \(ms\): (?P<ms>{_N}) \|"
-                rf"(?: throughput \(token/sec/GPU\): (?P<tokens_each>{_N}) \|)?"
-                rf"(?:(?!global batch size|lm loss)[^|]*\|){{0,5}}"
-                rf"(?: global batch size:\s*(?P<batch>\d+) \|)?"
-                rf"(?: lm loss:? (?P<loss>{_N}) \|)?"
-            ),
+            "samples per second: ",
+            re.compile(rf"{_MEGATRON_STEP}.*? samples per second: (?P<rate>{_N}) \|"),
+        ),
+        StepLine(
+            "elapsed time per iteration (",
+            re.compile(rf"(?:samples/sec: (?P<rate>{_N}) \| ?)?{_MEGATRON_STEP}"),
         ),
     ),
     settings=(
@@ -37,7 +43,7 @@ MEGATRON = StepLog(
 NEMO = StepLog(
     "nemo",
     "NVIDIA NeMo",
-    (("train_step_timing in s", 0.9), ("reduced_train_loss", 0.2)),
+    (("train_step_timing in s", 0.9), ("reduced_train_loss", 0.2), ("DLLL {", -0.5)),
     steps=(
         StepLine(
             "train_step_timing in s: ",
