@@ -38,7 +38,7 @@ SLOW_LINK = (
 )
 
 
-class TrialFailed(RuntimeError):
+class TrialError(RuntimeError):
     """A command of a trial failed or hung."""
 
 
@@ -88,9 +88,9 @@ def paceline(*words: str, prefix: Sequence[str] = (), **variables: str) -> str:
             answer, errors = process.communicate(timeout=LONGEST_SECONDS)
         except subprocess.TimeoutExpired as error:
             process.terminate()  # Paceline ends its workers with it
-            raise TrialFailed(f"'{words[0]}' took longer than {LONGEST_SECONDS} s") from error
+            raise TrialError(f"'{words[0]}' took longer than {LONGEST_SECONDS} s") from error
     if process.returncode:
-        raise TrialFailed(f"'{words[0]}' ended with {process.returncode}: {errors[-500:]}")
+        raise TrialError(f"'{words[0]}' ended with {process.returncode}: {errors[-500:]}")
     return answer
 
 
@@ -193,7 +193,7 @@ def attempted(case: str, door: str, options: argparse.Namespace) -> dict[str, An
     began = time.monotonic()
     try:
         found = trial(case, door, options)
-    except TrialFailed as error:
+    except TrialError as error:
         found = {"wanted": SEEDS[case].cause, "failed": str(error)}
     return {**found, "seconds": round(time.monotonic() - began, 1), **machine()}
 

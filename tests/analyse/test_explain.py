@@ -8,7 +8,7 @@ from builders import a_profile
 
 from paceline.analyse.diagnosis import Cause
 from paceline.analyse.explain import explain
-from paceline.step import Origin, Phase, Step, Task
+from paceline.step import Origin, Phase, Step, Task, profile_steps
 from seen_steps import seen_launch, seen_step
 
 MESSAGES = tuple((share, 2e6) for share in (0.25, 0.5, 0.75, 1.0))
@@ -190,6 +190,119 @@ def test_parts_have_an_interval_where_several_launches_tell():
     assert straggler.half_width == pytest.approx(4.303 * 0.01 / 3**0.5, rel=0.05)
     one = {item.label: item for item in explain(launches[:2]).waterfall.items}
     assert math.isnan(one["rank 1 slower"].half_width)
+
+
+def with_profile(launch, steps, **facts):
+    """The launch with the profile of these steps, each of which every rank took."""
+    seconds = [step.seconds for step in steps]
+    ranks = tuple(
+        replace(one, wall_seconds=(9.0, *seconds), cpu_seconds=()) for one in launch.outcome.ranks
+    )
+    facts = {**launch.outcome.facts, "profile": profile_steps(steps).to_json(), **facts}
+    return replace(launch, outcome=replace(launch.outcome, ranks=ranks, facts=facts))
+
+
+def with_host_work(step, seconds):
+    """The same step with work of the host before it, on every rank."""
+    host = [Task("host", Phase.OTHER, "compute", seconds, rank=rank) for rank in step.ranks]
+    return Step(
+        (*host, *step.tasks),
+        (*[0.0] * len(host), *(start + seconds for start in step.starts)),
+        Origin.MEASURED,
+    )
+
+
+def test_a_checkpoint_every_tenth_step_is_a_pause_and_not_part_of_the_ideal():
+    plain = {1: seen_step({}), 2: seen_step({}, {}, messages=MESSAGES, **QUICK)}
+    launches = [
+        with_profile(
+            seen_launch(number, plain[number]),
+            [with_host_work(plain[number], 0.6 if n % 10 == 9 else 0.0) for n in range(40)],
+        )
+        for number in (1, 2)
+    ]
+    explanation = explain(launches)
+    found = first(*launches)
+    assert found.cause is Cause.PAUSES
+    assert found.seconds == pytest.approx(0.06)
+    assert "4 of 40 steps are 600 ms longer" in found.verdict
+    assert explanation.waterfall.ideal_seconds == pytest.approx(0.091)
+    assert explanation.waterfall.unexplained_seconds == pytest.approx(0.0, abs=1e-9)
+
+
+def test_host_work_in_every_step_is_not_part_of_the_ideal():
+    """Logging that is as slow on one process as on two."""
+    plain = {1: seen_step({}), 2: seen_step({}, {}, messages=MESSAGES, **QUICK)}
+    launches = [seen_launch(n, with_host_work(step, 0.04)) for n, step in plain.items()]
+    found = first(*launches)
+    assert found.cause is Cause.HOST
+    assert found.seconds == pytest.approx(0.04)
+    assert explain(launches).waterfall.ideal_seconds == pytest.approx(0.091)
+
+
+def test_a_rank_with_more_samples_is_told_by_them():
+    step = seen_step({}, {"forward": 0.06, "backward": 0.12}, messages=MESSAGES, **QUICK)
+    found = first(alone(), with_profile(seen_launch(2, step), [step] * 5, samples=[256, 512]))
+    assert found.cause is Cause.STRAGGLER
+    assert "512 samples a step instead of 256" in found.why
+
+
+def test_a_lead_within_the_noise_of_its_steps_is_no_straggler():
+    """Rank 1 is 6 ms slower in the mean, nearly all of them by one step of sixteen."""
+    late = [0.031 + 0.08 * (n == 7) for n in range(16)]
+    steps = [seen_step({}, {"forward": f}, messages=MESSAGES, **QUICK) for f in late]
+    launch = with_profile(seen_launch(2, steps[0]), steps)
+    causes = {one.cause for one in explain([alone(), launch]).findings}
+    assert Cause.STRAGGLER not in causes
+
+
+def test_copying_large_gradients_is_their_size_and_not_the_number_of_messages():
+    """Ten messages of 25 MB cost backward 200 ms: other buckets would not help, 16 bits would."""
+    large = tuple(((n + 1) / 10, 2.5e7) for n in range(10))
+    step = seen_step({}, {}, messages=large, handling=0.02, start=1e-3, per_byte=2e-9)
+    found = first(alone(), seen_launch(2, step))
+    assert found.cause is Cause.VOLUME
+    assert found.saved_seconds == pytest.approx(found.seconds / 2, rel=0.3)
+
+
+def test_a_link_is_not_called_slow_because_the_machine_is_crowded():
+    launch = together({}, {}, per_byte=6e-9)
+    assert first(alone(), launch).cause is Cause.LINK
+    facts = {**launch.outcome.facts, "load_before": 16.0, "load_after": 16.0}
+    crowded = replace(
+        launch,
+        environment={**launch.environment, "cores": 2},
+        outcome=replace(launch.outcome, facts=facts),
+    )
+    assert Cause.LINK not in {one.cause for one in explain([alone(), crowded]).findings}
+
+
+def test_messages_that_others_delay_are_not_blamed_for_it():
+    """7 MB that backward hides twice over were held up by something: no remedy for messages."""
+    step = seen_step({}, {}, messages=MESSAGES, **QUICK)
+    last = max(end for task, end in zip(step.tasks, step.ends, strict=True) if task.size_bytes)
+    tasks, starts = [], []
+    for task, start in zip(step.tasks, step.starts, strict=True):
+        held = start + task.seconds == pytest.approx(last) and task.size_bytes > 0
+        tasks.append(task)
+        starts.append(start + (0.08 if task.phase is Phase.UPDATE else 0.0))
+        if held:
+            tasks.append(replace(task, name="held up", seconds=0.08, size_bytes=0.0))
+            starts.append(last)
+    held_up = Step(tuple(tasks), tuple(starts), Origin.MEASURED)
+    findings = explain([alone(), seen_launch(2, held_up)]).findings
+    assert all(one.saved_seconds < 0.01 for one in findings if one.cause is Cause.VOLUME)
+
+
+def test_computing_slowed_by_messages_is_told_by_launches_without_them():
+    slowed = seen_step({"backward": 0.08}, {"backward": 0.08}, messages=MESSAGES, **QUICK)
+    launch = with_profile(seen_launch(3, slowed), [slowed] * 5)
+    both = seen_step({"backward": 0.065}, {"backward": 0.065})
+    beside = replace(seen_launch(2, both), synchronised=False)
+    parts = {i.label: i.seconds for i in explain([alone(), beside, launch]).waterfall.items}
+    assert parts["sharing the machine"] == pytest.approx(0.005)
+    assert parts["backward slowed by messages"] == pytest.approx(0.015)
+    assert parts["unexplained"] == pytest.approx(0.0, abs=1e-9)
 
 
 class TestWrongDiagnoses:

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from paceline.analyse.losses import Losses
 from paceline.analyse.message_causes import (
     MeasuredExchange,
     MessageCost,
+    copying_seconds,
     with_usual_rate,
     with_usual_start,
 )
@@ -18,7 +19,6 @@ from paceline.hardware.profile import MachineProfile
 from paceline.step import Phase, StepProfile
 from paceline.units import format_bytes, format_seconds
 
-_HANDFUL = 8
 _LARGER_BATCH = 8
 _MOST_WORKERS = 16
 
@@ -28,6 +28,7 @@ class Cause(StrEnum):
 
     BATCH = "small batch"
     INPUT = "input"
+    PAUSES = "pauses"
     CORES = "cores"
     STRAGGLER = "straggler"
     JITTER = "jitter"
@@ -93,6 +94,7 @@ def diagnoses(case: Case) -> tuple[Diagnosis, ...]:
     found = [
         *_batch(case),
         *_input(case),
+        *_pauses(case),
         *_cores(case),
         *_stragglers(case),
         *_messages(case),
@@ -148,7 +150,7 @@ def _on_cpu(case: Case) -> bool:
         return False
     step = seen.group.step.mean if case.alone else computing_seconds(case.profile.usual)
     at_work = cpu > number("explain.finding.host_at_work") * step
-    return case.observed.launch.batch_per_rank <= _HANDFUL or at_work
+    return case.observed.launch.batch_per_rank <= number("explain.finding.handful") or at_work
 
 
 def _input(case: Case) -> Iterator[Diagnosis]:
@@ -168,6 +170,22 @@ def _input(case: Case) -> Iterator[Diagnosis]:
     )
 
 
+def _pauses(case: Case) -> Iterator[Diagnosis]:
+    paused = case.profile.pauses
+    if paused is None:
+        return
+    yield Diagnosis(
+        Cause.PAUSES,
+        paused.seconds,
+        paused.seconds,
+        f"training stops now and then: {paused.count} of {paused.steps} steps are "
+        f"{format_seconds(paused.each_seconds)} longer",
+        f"about every {paused.every:.0f} steps the host of rank {paused.rank} does something else "
+        "between two steps: a checkpoint, an evaluation, the start of an epoch, garbage collection",
+        "do that less often, or beside training (asynchronous checkpoints, persistent_workers)",
+    )
+
+
 def _cores(case: Case) -> Iterator[Diagnosis]:
     waited = case.losses.cores
     if waited <= case.noise_seconds:
@@ -183,7 +201,7 @@ def _cores(case: Case) -> Iterator[Diagnosis]:
             f"{ranks} processes may run on {len(cores)} core{'s' if len(cores) > 1 else ''} only"
         )
         remedy = "give each process a core of its own (taskset, --cpus-per-task, pinning)"
-    elif others > 0.2:
+    elif others > number("explain.finding.some_core"):
         words = f"other programs had {others:.1f} of the cores"
         remedy = "end other programs, or use a machine alone"
     else:
@@ -196,7 +214,8 @@ def _stragglers(case: Case) -> Iterator[Diagnosis]:
     profile, losses = case.profile, case.losses
     slowest, usual = profile.slowest, profile.usual
     recurrent = slowest.last_share >= number("explain.finding.recurrent")
-    if losses.straggler > 0 and recurrent and len(profile.ranks) > 1:
+    sure = losses.straggler > profile.straggling_noise_seconds
+    if sure and recurrent and len(profile.ranks) > 1:
         excess = {
             phase: seconds - usual.phases.get(phase, 0.0)
             for phase, seconds in slowest.phases.items()
@@ -222,19 +241,30 @@ def _stragglers(case: Case) -> Iterator[Diagnosis]:
             losses.jitter,
             "steps wait for the slowest rank, another one each time",
             f"the slowest of a step computes {format_seconds(losses.jitter)} longer than any rank "
-            f"does in the mean; most often last: rank {_most_often_last(profile)}",
+            f"does in the mean; most often last: rank {_most_often_last(profile)}{_crowd(case)}",
             "look for other programs, uneven samples and garbage collection",
         )
+
+
+def _crowd(case: Case) -> str:
+    """That the machine was crowded, where it was."""
+    crowding = case.observed.crowding
+    if crowding < number("explain.finding.crowded"):
+        return ""
+    return f"; the machine was crowded: {crowding:.1f} programs wanted each core"
 
 
 def _more_work(case: Case) -> str:
     """Whether a straggler does more, or the same more slowly."""
     slowest, usual = case.profile.slowest.rank, case.profile.usual.rank
+    samples = case.observed.launch.outcome.facts.get("samples") or ()
+    if max(slowest, usual) < len(samples) and samples[slowest] > samples[usual]:
+        return f"; it trains on {samples[slowest]:g} samples a step instead of {samples[usual]:g}"
     cpu = case.observed.cpu_seconds
     if slowest not in cpu or usual not in cpu:
         return ""
     more = cpu[slowest] - cpu[usual]
-    if more > 0.5 * case.losses.straggler:
+    if more > number("explain.finding.more_work") * case.losses.straggler:
         return f"; its CPU time is {format_seconds(more)} more: it has more to do"
     return "; its CPU time is not longer: it waits or its core is slow"
 
@@ -247,7 +277,8 @@ def _most_often_last(profile: StepProfile) -> str:
 def _messages(case: Case) -> Iterator[Diagnosis]:
     """Findings about communication; together they are what it adds to the step.
 
-    Seconds of the schedule are scaled to those that were measured.
+    Seconds of the schedule are scaled to those that were measured, where these are longer by no
+    more than copying gradients may take: what else delays messages is none of their own faults.
     """
     exchange = case.exchange
     if exchange is None:
@@ -255,12 +286,13 @@ def _messages(case: Case) -> Iterator[Diagnosis]:
     added = exchange.added_seconds(exchange.cost)
     if added <= 0:
         return
-    factor = (case.losses.exposed + case.losses.handling) / added
+    copying = exchange.crowding * copying_seconds(exchange.size_bytes, case.machine)
+    factor = min(case.losses.exposed + case.losses.handling, added + copying) / added
     quick = with_usual_start(exchange.cost, exchange.expected)
     usual = with_usual_rate(quick, exchange.expected)
     started, rated = exchange.added_seconds(quick), exchange.added_seconds(usual)
     yield _slow_start(exchange, factor * (added - started))
-    yield _slow_link(exchange, factor * (started - rated), case.observed.processes)
+    yield _slow_link(exchange, factor * (started - rated), case)
     size, best = exchange.best_buckets(usual)
     yield _policy(exchange, factor * (rated - best), size)
     yield _volume(exchange, factor, size, min(best, rated), usual)
@@ -278,7 +310,8 @@ def _slow_start(exchange: MeasuredExchange, saved: float) -> Diagnosis:
     )
 
 
-def _slow_link(exchange: MeasuredExchange, saved: float, ranks: int) -> Diagnosis:
+def _slow_link(exchange: MeasuredExchange, saved: float, case: Case) -> Diagnosis:
+    ranks = case.observed.processes
     verdict = "the link between processes is slow"
     if not exchange.cost.told_apart:
         verdict += ", or each message starts late: all are of one size"
@@ -288,7 +321,7 @@ def _slow_link(exchange: MeasuredExchange, saved: float, ranks: int) -> Diagnosi
         saved,
         verdict,
         f"{format_bytes(exchange.size_bytes)} travel at {_rate(exchange.cost, ranks)}; "
-        f"{_rate(exchange.expected, ranks)} are usual here",
+        f"{_rate(exchange.expected, ranks)} are usual here{_crowd(case)}",
         "check which interface is used (GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME) and its rate",
     )
 
@@ -330,16 +363,19 @@ def _policy(exchange: MeasuredExchange, saved: float, size: float) -> Diagnosis:
 def _volume(
     exchange: MeasuredExchange, factor: float, size: float, left: float, cost: MessageCost
 ) -> Diagnosis:
-    half = replace(cost, seconds_per_byte=cost.seconds_per_byte / 2)
-    saved = left - min(exchange.added_with_buckets(size, half), left)
+    saved = left - min(exchange.added_with_buckets(size, cost, volume=0.5), left)
+    travelling = math.fsum(cost.seconds(m.size_bytes) for m in exchange.messages)
+    gradients = f"gradients of {format_bytes(exchange.size_bytes)}"
     return Diagnosis(
         Cause.VOLUME,
         factor * left,
         factor * saved,
-        f"gradients of {format_bytes(exchange.size_bytes)} take longer than backward hides",
-        f"backward lasts {format_seconds(exchange.backward_seconds)}, the messages "
-        f"{format_seconds(math.fsum(cost.seconds(m.size_bytes) for m in exchange.messages))} as "
-        "links here go",
+        f"{gradients} take longer than backward hides"
+        if travelling > exchange.backward_seconds
+        else f"{gradients} slow backward down, and the last of them travel when it has ended",
+        f"backward lasts {format_seconds(exchange.backward_seconds)} without messages, which take "
+        f"{format_seconds(travelling)} as links here go and cost it "
+        f"{format_seconds(exchange.handling_seconds)}",
         "send them as 16-bit numbers, or exchange less often: a larger batch per process, or "
         "gradients of several batches summed first",
     )

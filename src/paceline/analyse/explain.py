@@ -78,6 +78,7 @@ def explain(
         own.processes,
         measured.first.nodes,
         profile,
+        own.crowding,
     )
     case = Case(own, inside, losses, alone, exchange, profile)
     missing = _missing(own, alone, inside, beside)
@@ -196,6 +197,10 @@ def _items(
     profile = own.profile
     yield WaterfallItem("smaller batch per device", losses.batch)
     yield WaterfallItem("waiting for input", losses.input)
+    if profile is not None and profile.pauses is not None:
+        paused = profile.pauses
+        note = f"{paused.count} of {paused.steps} steps, {format_seconds(paused.each_seconds)} each"
+        yield WaterfallItem("pauses", losses.pauses, note=note)
     yield WaterfallItem("waiting for a core", losses.cores, note="by CPU time")
     if own.processes > own.launch.nodes:
         yield WaterfallItem("sharing the machine", losses.memory, note="memory bandwidth and cache")

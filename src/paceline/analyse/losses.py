@@ -14,18 +14,20 @@ from paceline.step import Phase, StepProfile
 class Losses:
     """Seconds per step of each cause, in the order of the waterfall.
 
-    ``ideal`` is one device alone on its share of the work, without waiting for input. ``batch`` is
-    what it takes longer with fewer samples at a time, ``input`` what it waits for input,
-    ``cores`` and ``memory`` what it computes longer beside the others (waiting for a core, or at
-    work), ``handling`` what messages cost the backward pass itself, ``framework`` what the host
-    does between phases, ``straggler`` how much longer one rank computes than the others,
-    ``jitter`` what is lost because another rank is the slowest each time, ``exposed`` messages
-    that nothing hides, ``idle`` when nothing runs at all.
+    ``ideal`` is one device alone on its share of the work, without waiting for input or for the
+    host. ``batch`` is what it takes longer with fewer samples at a time, ``input`` what it waits
+    for input, ``pauses`` what steps add that stop for work of the host, ``cores`` and ``memory``
+    what it computes longer beside the others (waiting for a core, or at work), ``handling`` what
+    messages cost the backward pass itself, ``framework`` what the host does between phases of
+    every step, ``straggler`` how much longer one rank computes than the others, ``jitter`` what is
+    lost because another rank is the slowest each time, ``exposed`` messages that nothing hides,
+    ``idle`` when nothing runs at all.
     """
 
     ideal: float
     batch: float = 0.0
     input: float = 0.0
+    pauses: float = 0.0
     cores: float = 0.0
     memory: float = 0.0
     straggler: float = 0.0
@@ -51,43 +53,45 @@ def losses_of(
     """The losses of a step that was looked into.
 
     ``alone`` is the same job on one process, ``larger_batch`` one process with another batch,
-    ``side_by_side`` the same processes without communication. Without ``alone`` the computing of
-    the usual rank is taken as ideal; where cores were too few, without what it waited for one.
+    ``side_by_side`` the same processes without communication: they tell what messages slow down
+    from what sharing does, and are better evidence than a profile of a single step. Without
+    ``alone`` the computing of the usual rank is taken as ideal; where cores were too few, without
+    what it waited for one.
     """
     usual = profile.usual
     shared = {
         "input": usual.seconds(Phase.INPUT),
+        "pauses": profile.pause_seconds,
         "straggler": profile.straggling_seconds,
         "jitter": profile.jitter_seconds,
         "exposed": profile.exposed_seconds,
         "idle": profile.idle_seconds,
     }
     computing, cpu = computing_seconds(usual), observed.cpu_seconds.get(usual.rank)
+    host = usual.seconds(Phase.OTHER)
     if alone is None:
         cores = max(0.0, computing - cpu) if cpu is not None and observed.short_of_cores else 0.0
         batch = 0.0 if larger_batch is None else computing - cores - _share(observed, larger_batch)
-        return Losses(ideal=computing - cores - batch, batch=batch, cores=cores, **shared)
-    own = alone.group.step.mean - alone.input_seconds
-    growth = computing - own
-    handling = _handling(profile, alone)
-    framework = _framework(profile, alone)
-    if side_by_side is not None:
-        beside = estimate([mean_rank_step_seconds(one) for one in side_by_side.launches]).mean
-        sharing = beside - alone.group.step.mean
-        shared["jitter"] += max(
-            0.0, side_by_side.step.mean - beside - shared["straggler"] - shared["jitter"]
-        )
-    else:
-        sharing = growth - handling - framework
+        ideal = computing - cores - batch - host
+        return Losses(ideal=ideal, batch=batch, cores=cores, framework=host, **shared)
+    own, host_alone = alone.computing_seconds, alone.host_seconds
+    host = host if alone.profile is not None else 0.0
+    growth = computing - own - (host - host_alone)
+    handling = _handling(profile, alone, growth, side_by_side)
+    sharing = growth - handling
+    if side_by_side is not None and profile.steps == 1:
+        sharing = _beside(side_by_side, alone)
+        uneven = side_by_side.step.mean - alone.group.step.mean - sharing
+        shared["jitter"] = max(shared["jitter"], uneven - shared["straggler"])
     cores = _waiting_for_cores(computing, cpu, alone, sharing)
     batch = 0.0 if larger_batch is None else own - _share(alone, larger_batch)
     found = Losses(
-        ideal=own - batch,
+        ideal=own - batch - host_alone,
         batch=batch,
         cores=cores,
         memory=sharing - cores,
         handling=handling,
-        framework=framework,
+        framework=host,
         **shared,
     )
     return _on_too_few_cores(found, observed) if observed.confined else found
@@ -102,33 +106,39 @@ def _on_too_few_cores(losses: Losses, observed: Observed) -> Losses:
     follows = ("memory", "straggler", "jitter", "handling")
     cores = losses.cores + math.fsum(max(0.0, getattr(losses, name)) for name in follows)
     ranks = observed.processes / observed.launch.nodes
-    turns = (ranks / len(observed.cores) - 1.0) * (losses.ideal + losses.batch)
+    turns = (ranks / len(observed.cores) - 1.0) * (losses.ideal + losses.batch + losses.framework)
     waited = min(losses.exposed, max(0.0, turns - cores))
     left = {name: min(0.0, getattr(losses, name)) for name in follows}
     return replace(losses, cores=cores + waited, exposed=losses.exposed - waited, **left)
 
 
-def _handling(profile: StepProfile, alone: Observed) -> float:
-    """What the backward pass takes longer than the rest of the step does: messages slow it.
+def _handling(
+    profile: StepProfile, alone: Observed, growth: float, side_by_side: LaunchGroup | None
+) -> float:
+    """What messages slow the backward pass by: computing beside others takes less without them.
 
-    Sharing a machine slows forward and backward alike, messages only backward.
+    Without such launches: sharing a machine slows forward and backward alike, messages only
+    backward.
     """
-    before = alone.profile
-    if before is None or not profile.messages:
+    if not profile.messages:
+        return 0.0
+    before, backward = alone.profile, profile.usual.seconds(Phase.BACKWARD)
+    if side_by_side is not None:
+        return min(backward, max(0.0, growth - _beside(side_by_side, alone)))
+    if before is None:
         return 0.0
     forward, forward_alone = (one.usual.seconds(Phase.FORWARD) for one in (profile, before))
-    backward, backward_alone = (one.usual.seconds(Phase.BACKWARD) for one in (profile, before))
+    backward_alone = before.usual.seconds(Phase.BACKWARD)
     if forward_alone <= 0 or backward_alone <= 0:
         return 0.0
     slowdown = max(1.0, forward / forward_alone)
     return max(0.0, backward - slowdown * backward_alone)
 
 
-def _framework(profile: StepProfile, alone: Observed) -> float:
-    """What the host does longer between phases than on one process."""
-    if alone.profile is None:
-        return 0.0
-    return max(0.0, profile.usual.seconds(Phase.OTHER) - alone.profile.usual.seconds(Phase.OTHER))
+def _beside(side_by_side: LaunchGroup, alone: Observed) -> float:
+    """What a step takes longer on a mean rank beside others that it exchanges nothing with."""
+    beside = estimate([mean_rank_step_seconds(one) for one in side_by_side.launches]).mean
+    return beside - alone.group.step.mean
 
 
 def _waiting_for_cores(
@@ -138,12 +148,11 @@ def _waiting_for_cores(
     cpu_alone = alone.cpu_seconds.get(0)
     if cpu is None or cpu_alone is None or cpu <= 0:
         return 0.0
-    own = alone.group.step.mean - alone.input_seconds
-    stretch = (computing / cpu) / (own / cpu_alone)
+    stretch = (computing / cpu) / (alone.computing_seconds / cpu_alone)
     return min(max(0.0, sharing), computing * max(0.0, 1.0 - 1.0 / stretch))
 
 
 def _share(own: Observed, larger: Observed) -> float:
     """What the samples of a rank would take at the pace of a larger batch."""
     share = own.launch.batch_per_rank / larger.launch.batch_per_rank
-    return share * (larger.group.step.mean - larger.input_seconds)
+    return share * larger.computing_seconds

@@ -20,8 +20,6 @@ from paceline.step import MessageProfile, StepProfile
 BUCKETS = tuple(size * MIB for size in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 25))
 """Sizes of buckets that are tried."""
 _PIECES = 32
-_LARGER = 2.0
-_SMALL = MIB / 16
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,9 @@ class MeasuredExchange:
     """The messages of a measured step, and the backward pass that hides them (seconds).
 
     ``backward_end_seconds`` counts from the beginning of the step, as messages do.
-    ``handling_seconds`` is what messages cost the backward pass itself. ``expected`` is what a
-    message should cost on such a link.
+    ``handling_seconds`` is what messages cost the backward pass itself; ``copied_share`` of it goes
+    with their bytes, the rest with their number. ``expected`` is what a message should cost on
+    such a link while ``crowding`` programs want each core.
     """
 
     backward_seconds: float
@@ -55,6 +54,8 @@ class MeasuredExchange:
     cost: MessageCost
     expected: MessageCost
     handling_seconds: float = 0.0
+    copied_share: float = 0.0
+    crowding: float = 1.0
 
     @property
     def size_bytes(self) -> float:
@@ -64,18 +65,18 @@ class MeasuredExchange:
     @property
     def after_backward(self) -> bool:
         """Whether no message leaves before the backward pass has nearly ended."""
-        return min(self._handed) > 0.9 * self.backward_seconds
+        return min(self._handed) > number("explain.message.after") * self.backward_seconds
 
     @property
     def exposed_seconds(self) -> float:
         """What is not hidden as things are, by the predictor's schedule."""
         return self.added_seconds(self.cost) - self.handling_seconds
 
-    def added_seconds(self, cost: MessageCost, size_factor: float = 1.0) -> float:
+    def added_seconds(self, cost: MessageCost) -> float:
         """What the exchange adds to the backward pass with messages of another cost."""
         ends = [0.0, *sorted(self._handed)]
         layers = [
-            LayerTime(str(index), 0.0, end - begin, message.size_bytes * size_factor)
+            LayerTime(str(index), 0.0, end - begin, message.size_bytes)
             for index, (message, begin, end) in enumerate(
                 zip(self.messages, ends, ends[1:], strict=False)
             )
@@ -83,11 +84,17 @@ class MeasuredExchange:
         layers.append(LayerTime("rest", 0.0, max(0.0, self.backward_seconds - ends[-1])))
         return self._scheduled(layers, Synchronisation(Policy.PER_TENSOR), cost)
 
-    def added_with_buckets(self, bucket_bytes: float, cost: MessageCost) -> float:
-        """What it adds with gradients that get ready evenly, sent in buckets of this size."""
-        count = max(_PIECES, min(4096, math.ceil(_LARGER * self.size_bytes / bucket_bytes)))
+    def added_with_buckets(
+        self, bucket_bytes: float, cost: MessageCost, volume: float = 1.0
+    ) -> float:
+        """What it adds with gradients that get ready evenly, sent in buckets of this size.
+
+        ``volume`` is the part of the bytes that is sent.
+        """
+        size = volume * self.size_bytes
+        count = max(_PIECES, min(4096, math.ceil(2 * size / bucket_bytes)))
         layers = [
-            LayerTime(str(index), 0.0, self.backward_seconds / count, self.size_bytes / count)
+            LayerTime(str(index), 0.0, self.backward_seconds / count, size / count)
             for index in range(count)
         ]
         return self._scheduled(layers, Synchronisation().with_bucket(bucket_bytes), cost)
@@ -109,9 +116,14 @@ class MeasuredExchange:
     def _scheduled(
         self, layers: Sequence[LayerTime], policy: Synchronisation, cost: MessageCost
     ) -> float:
+        copying = self.copied_share * self.handling_seconds / self.size_bytes
+        handled = [
+            replace(one, backward_seconds=one.backward_seconds + copying * one.gradient_bytes)
+            for one in layers
+        ]
         exchange = GradientExchange(policy, cost.seconds)
-        costs = StepCosts(message_overhead_seconds=self.handling_seconds / len(self.messages))
-        step = replica_step(layers[::-1], exchange, costs)
+        each = (1.0 - self.copied_share) * self.handling_seconds / len(self.messages)
+        step = replica_step(handled[::-1], exchange, StepCosts(message_overhead_seconds=each))
         return step.seconds - self.backward_seconds
 
 
@@ -122,21 +134,24 @@ def measured_exchange(
     ranks: int,
     nodes: int,
     machine: MachineProfile | None,
+    crowding: float = 1.0,
 ) -> MeasuredExchange | None:
     """The exchange of gradients; None where no message was seen or nothing tells their sizes.
 
-    What leaves before the backward pass (buffers, say) has no gradients.
+    What has arrived before the backward pass (buffers, say) has no gradients.
     """
     begin = profile.backward_end_seconds - backward_seconds - handling_seconds
     messages = tuple(
         message
         for message in profile.messages
-        if message.size_bytes > 0 and message.ready_seconds > begin
+        if message.size_bytes > 0 and message.ready_seconds + message.seconds > begin
     )
     if not messages or ranks < 2 or backward_seconds <= 0:
         return None
-    usual = expected_cost(messages, ranks, machine) if nodes == 1 else None
+    usual = expected_cost(messages, ranks, machine, crowding) if nodes == 1 else None
     cost = fitted_cost(messages, usual)
+    each = len(messages) * number("explain.usual.message_handling")
+    copying = copying_seconds(math.fsum(one.size_bytes for one in messages), machine)
     return MeasuredExchange(
         backward_seconds,
         profile.backward_end_seconds,
@@ -144,7 +159,15 @@ def measured_exchange(
         cost,
         usual or cost,
         handling_seconds,
+        copying / (copying + each),
+        crowding,
     )
+
+
+def copying_seconds(size_bytes: float, machine: MachineProfile | None) -> float:
+    """What a host needs to copy gradients into messages and back, about."""
+    bandwidth = machine.memory_bandwidth if machine else number("explain.usual.memory")
+    return number("explain.usual.copy_passes") * size_bytes / bandwidth
 
 
 def fitted_cost(messages: Sequence[MessageProfile], usual: MessageCost | None) -> MessageCost:
@@ -157,13 +180,14 @@ def fitted_cost(messages: Sequence[MessageProfile], usual: MessageCost | None) -
     """
     sizes = [message.size_bytes for message in messages]
     times = [message.seconds for message in messages]
-    if statistics.fmean(sizes) < _SMALL and usual is not None:
+    larger = number("explain.message.larger")
+    if statistics.fmean(sizes) < number("explain.message.small") and usual is not None:
         travelling = usual.seconds_per_byte * statistics.fmean(sizes)
         start = max(0.0, statistics.fmean(times) - travelling)
         return MessageCost(start, usual.seconds_per_byte, told_apart=False)
     quickest = sorted(times)[len(times) // 8]
-    alike = max(times) < _LARGER * quickest
-    if max(sizes) >= _LARGER * min(sizes):
+    alike = max(times) < larger * quickest
+    if max(sizes) >= larger * min(sizes):
         slope, intercept = statistics.linear_regression(sizes, times)
         if slope > 0 or alike:
             start = min(max(0.0, intercept), quickest)
@@ -178,18 +202,25 @@ def _rate(sizes: Sequence[float], times: Sequence[float], start: float) -> float
 
 
 def expected_cost(
-    messages: Sequence[MessageProfile], ranks: int, machine: MachineProfile | None
+    messages: Sequence[MessageProfile],
+    ranks: int,
+    machine: MachineProfile | None,
+    crowding: float = 1.0,
 ) -> MessageCost:
-    """What messages of these sizes should cost between ranks of one machine."""
+    """What messages of these sizes should cost between ranks of one machine.
+
+    Between processes of a machine the processors carry them: where ``crowding`` programs want
+    each core, they take so many times longer.
+    """
     points = machine.all_reduce.get(ranks) if machine is not None else None
     if not points:
         per_byte = 2.0 * (ranks - 1) / ranks / number("explain.usual.link")
-        return MessageCost(number("explain.usual.start"), per_byte)
+        return MessageCost(crowding * number("explain.usual.start"), crowding * per_byte)
     curve = MeasuredCurve.through([(point.size_bytes, point.seconds) for point in points])
     start = float(curve(points[0].size_bytes))
     largest = max(message.size_bytes for message in messages)
     rate = max(0.0, float(curve(max(largest, MIB))) - start) / max(largest, MIB)
-    abnormal = number("explain.usual.abnormal")
+    abnormal = crowding * number("explain.usual.abnormal")
     return MessageCost(abnormal * start, abnormal * rate)
 
 

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paceline.analyse.groups import LaunchGroup, job_key
+from paceline.constants import number
 from paceline.step import Phase, RankProfile, StepProfile, combined, profile_steps
 from paceline.store import Launch, Status
-
-_SOME_CORE = 0.2
-"""Part of a core that others may use without being a reason."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,25 @@ class Observed:
         return 0.0 if self.profile is None else self.profile.usual.seconds(Phase.INPUT)
 
     @property
+    def host_seconds(self) -> float:
+        """What the host of the usual rank does between the phases of every step; 0 if unknown."""
+        return 0.0 if self.profile is None else self.profile.usual.seconds(Phase.OTHER)
+
+    @property
+    def computing_seconds(self) -> float:
+        """The mean step without waiting for input and without pauses, as far as they are known."""
+        pauses = 0.0 if self.profile is None else self.profile.pause_seconds
+        return self.group.step.mean - self.input_seconds - pauses
+
+    @property
+    def crowding(self) -> float:
+        """How many wanted each core while this ran, by the machine's load; 1 where none waited."""
+        facts = self.launch.outcome.facts
+        loads = [facts[name] for name in ("load_before", "load_after") if facts.get(name)]
+        cores = int(self.launch.environment.get("cores") or 0)
+        return max(1.0, statistics.fmean(loads) / cores) if loads and cores else 1.0
+
+    @property
     def cores(self) -> set[int]:
         """Cores that any rank may run on; empty where unknown."""
         return {core for rank in self.launch.outcome.facts.get("cores") or () for core in rank}
@@ -64,7 +81,8 @@ class Observed:
         launch = self.launch
         available = len(self.cores) or int(launch.environment.get("cores") or 0)
         others = float(launch.outcome.facts.get("other_busy_cores") or 0.0)
-        return available > 0 and self.processes / launch.nodes + others > available + _SOME_CORE
+        spare = available + number("explain.finding.some_core")
+        return available > 0 and self.processes / launch.nodes + others > spare
 
     @property
     def noise_seconds(self) -> float:

@@ -4,10 +4,11 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from paceline.step.breakdown import Breakdown, breakdowns
+from paceline.step.pauses import Pauses, paused_steps, pauses_of
 from paceline.step.task import Phase, Step
 
 MOST_MESSAGES = 2000
@@ -20,12 +21,14 @@ class RankProfile:
     """What one rank did in a mean step, seconds by phase; each moment counts once.
 
     ``last_share`` is the part of the steps in which it computed longest of all ranks: collectives
-    make ranks end together, so the culprit is known by how little it waits.
+    make ranks end together, so the culprit is known by how little it waits. ``deviation_seconds``
+    is the standard deviation of its computing from step to step.
     """
 
     rank: int
     phases: Mapping[Phase, float]
     last_share: float
+    deviation_seconds: float = 0.0
 
     def seconds(self, *phases: Phase) -> float:
         """Seconds of these phases together."""
@@ -58,6 +61,7 @@ class StepProfile:
     any rank, ``exposed_seconds`` what that rank spends on messages alone: it comes last, so this
     is communication and no waiting. What is left of the step is ``idle_seconds``.
     ``backward_end_seconds`` is when it has computed its last gradient, from the step's beginning.
+    Steps that stop for work of the host are not among them: ``pauses`` has what they add.
     """
 
     steps: int
@@ -68,6 +72,18 @@ class StepProfile:
     backward_end_seconds: float
     ranks: tuple[RankProfile, ...]
     messages: tuple[MessageProfile, ...] = ()
+    pauses: Pauses | None = None
+
+    @property
+    def pause_seconds(self) -> float:
+        """What pauses add to the mean step."""
+        return 0.0 if self.pauses is None else self.pauses.seconds
+
+    @property
+    def straggling_noise_seconds(self) -> float:
+        """How far the lead of the slowest rank may be off: twice its standard error over steps."""
+        deviation = math.hypot(self.slowest.deviation_seconds, self.usual.deviation_seconds)
+        return 2.0 * deviation / math.sqrt(self.steps)
 
     @property
     def idle_seconds(self) -> float:
@@ -110,6 +126,7 @@ class StepProfile:
                 for rank in self.ranks
             ],
             "messages": [asdict(message) for message in self.messages],
+            "pauses": None if self.pauses is None else asdict(self.pauses),
         }
 
     @classmethod
@@ -120,26 +137,37 @@ class StepProfile:
                 int(rank["rank"]),
                 {Phase(phase): float(value) for phase, value in rank["phases"].items()},
                 float(rank["last_share"]),
+                float(rank.get("deviation_seconds", 0.0)),
             )
             for rank in document["ranks"]
         )
         messages = tuple(MessageProfile(**message) for message in document["messages"])
-        return cls(**{**document, "ranks": ranks, "messages": messages})
+        paused = document.get("pauses")
+        pauses = None if paused is None else Pauses(**paused)
+        return cls(**{**document, "ranks": ranks, "messages": messages, "pauses": pauses})
 
 
 def profile_steps(steps: Iterable[Step]) -> StepProfile | None:
     """Means over steps that have the same ranks; None where there is no step."""
-    seen: list[dict[int, Breakdown]] = []
+    every: list[dict[int, Breakdown]] = []
     messages: list[list[MessageProfile]] = []
     backward: list[dict[int, float]] = []
     for step in steps:
         ranks = step.ranks
-        if ranks and step.seconds > 0 and (not seen or ranks == sorted(seen[0])):
-            seen.append(breakdowns(step))
+        if ranks and step.seconds > 0 and (not every or ranks == sorted(every[0])):
+            every.append(breakdowns(step))
             messages.append(_messages(step))
             backward.append(_backward_ends(step))
-    if not seen:
+    if not every:
         return None
+    paused = paused_steps(every)
+    kept = [place for place in range(len(every)) if place not in set(paused)]
+    pauses = pauses_of(every, paused)
+    seen, messages, backward = (
+        [every[place] for place in kept],
+        [messages[place] for place in kept],
+        [backward[place] for place in kept],
+    )
     computing = [{rank: _computing(parts) for rank, parts in step.items()} for step in seen]
     last = [max(one, key=lambda rank: one[rank]) for one in computing]
     critical = [step[rank] for step, rank in zip(seen, last, strict=True)]
@@ -154,11 +182,15 @@ def profile_steps(steps: Iterable[Step]) -> StepProfile | None:
         ),
         ranks=tuple(
             RankProfile(
-                rank, _mean_phases([step[rank] for step in seen]), last.count(rank) / len(last)
+                rank,
+                _mean_phases([step[rank] for step in seen]),
+                last.count(rank) / len(last),
+                statistics.pstdev(one[rank] for one in computing),
             )
             for rank in sorted(seen[0])
         ),
         messages=_mean_messages(messages),
+        pauses=pauses,
     )
 
 
@@ -188,11 +220,28 @@ def combined(profiles: Sequence[StepProfile]) -> StepProfile | None:
                     for phase in phases
                 },
                 statistics.fmean(rank.last_share for rank in ranks),
+                _pooled_deviation(ranks),
             )
             for ranks in zip(*(one.ranks for one in same), strict=True)
         ),
         messages=_mean_messages([list(one.messages) for one in same]),
+        pauses=_mean_pauses([one.pauses for one in same]),
     )
+
+
+def _pooled_deviation(ranks: Sequence[RankProfile]) -> float:
+    """From step to step within launches, and from launch to launch."""
+    within = statistics.fmean(rank.deviation_seconds**2 for rank in ranks)
+    return math.sqrt(within + statistics.pvariance(rank.computing_seconds for rank in ranks))
+
+
+def _mean_pauses(launches: Sequence[Pauses | None]) -> Pauses | None:
+    """Pauses of the launch in which they were longest, their length the mean over launches."""
+    longest = max((one for one in launches if one), key=lambda one: one.seconds, default=None)
+    if longest is None:
+        return None
+    mean = math.fsum(one.seconds for one in launches if one) / len(launches)
+    return replace(longest, each_seconds=mean * longest.steps / longest.count)
 
 
 def _computing(parts: Breakdown) -> float:

@@ -97,8 +97,8 @@ _TIMELINE = with_fields(
 
 
 def _is_profile(value: Any) -> bool:
-    """What `StepProfile.to_json` wrote, no field more or less."""
-    return _PROFILE(value) and value.keys() == _PROFILE_FIELDS.keys()
+    """What `StepProfile.to_json` wrote, no field more; older records have no pauses."""
+    return _PROFILE(value) and value.keys() <= _PROFILE_FIELDS.keys() | {"pauses"}
 
 
 def _has_phases(value: Any) -> bool:
@@ -121,11 +121,25 @@ _PROFILE_FIELDS: dict[str, Check] = {
     "hidden_seconds": is_number,
     "backward_end_seconds": is_number,
     "ranks": list_of(
-        with_fields({"rank": is_count, "phases": _has_phases, "last_share": is_number})
+        with_fields(
+            {"rank": is_count, "phases": _has_phases, "last_share": is_number},
+            {"deviation_seconds": is_number},
+        )
     ),
     "messages": list_of(_is_message),
 }
-_PROFILE = with_fields(_PROFILE_FIELDS)
+
+
+def _are_pauses(value: Any) -> bool:
+    fields = {"rank", "count", "steps", "every", "each_seconds"}
+    return (
+        object_of(is_number)(value)
+        and value.keys() == fields
+        and min(value["count"], value["steps"]) > 0
+    )
+
+
+_PROFILE = with_fields(_PROFILE_FIELDS, {"pauses": optional(_are_pauses)})
 _FACTS = with_fields(
     {},
     {
@@ -140,6 +154,7 @@ _FACTS = with_fields(
         "phases": object_of(is_amount),
         "cores": list_of(list_of(is_count)),
         "other_busy_cores": optional(is_number),
+        "samples": list_of(is_amount),
         "steadiness": is_text,
         "profile": optional(_is_profile),
     },

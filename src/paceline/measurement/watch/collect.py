@@ -43,6 +43,11 @@ class WatchedProcess:
     told_batch: int = 0
     cores: tuple[int, ...] = ()
 
+    @property
+    def usual_samples(self) -> int:
+        """Samples that it fetched for a step in the median; 0 where no data loader told."""
+        return int(statistics.median_low([step["samples"] for step in self.steps] or [0]))
+
 
 @dataclass(frozen=True)
 class WatchedJob:

@@ -131,6 +131,7 @@ def launch_of_job(
             "versions": first.versions,
             "memory": [process.memory for process in job.ranks],
             "cores": [list(process.cores) for process in job.ranks],
+            "samples": [process.usual_samples for process in job.ranks],
             "profile": None if profile is None else profile.to_json(),
             "notes": notes,
         },

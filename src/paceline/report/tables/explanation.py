@@ -20,7 +20,10 @@ def explanation_title(explanation: Explanation) -> str:
     words = explanation.measured.words
     if explanation.alone is None and explanation.profile is None:
         return words
-    against = "perfect scaling" if explanation.alone is not None else "its own computing"
+    against = "its own computing"
+    if explanation.alone is not None:
+        whole = math.isclose(explanation.alone.step.mean, explanation.waterfall.ideal_seconds)
+        against = "perfect scaling" if whole else "the ideal step"
     return f"{words}: {explanation.efficiency:.0%} of {against}"
 
 
