@@ -1,6 +1,7 @@
 """The study file: designs of it, its schema, and mistakes told with file, line and key."""
 
 import json
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -137,3 +138,44 @@ def test_the_file_of_the_documentation_is_one(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
     text = page.split("```toml\n")[1].split("```")[0]
     assert len(settings(tmp_path, text).points) == 8
+
+
+@pytest.mark.parametrize("name", ["resnet20", "digits"])
+def test_studies_of_the_manual_are_sound(name):
+    path = Path(__file__).parents[2] / "docs" / "studies" / f"{name}.toml"
+    settings = StudySettings.read(path)
+    assert len(settings.points) * settings.launches == {"resnet20": 48, "digits": 20}[name]
+
+
+def test_the_rate_follows_the_global_batch_by_the_rule(tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text(
+        'model = "digits_cnn"\ndata = "digits"\nepochs = 1\n'
+        "learning_rate = 0.1\noversubscribe = true\n"
+        '[factors]\nprocesses = [1, 4]\nlearning_rate_rule = ["constant", "linear", "root"]\n'
+    )
+    rates = [job.optimiser.learning_rate for job in StudySettings.read(file).jobs()]
+    assert rates == pytest.approx([0.1, 0.1, 0.1, 0.1, 0.4, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("epochs = 2", "synthetic data has no accuracy"),
+        ('data = "digitz"', "no kind of data named 'digitz'"),
+        ('data = "cifar10"', "needs a path"),
+        ('data = "digits"\nepochs = 1\nmodel = "resnet20"', "samples of 1x8x8, which resnet20"),
+        ('data = "cifar10:nowhere"\nepochs = 1\nmodel = "resnet20"', "there is no '"),
+        (
+            'data = "digits"\nepochs = 1\nmodel = "digits_cnn"\nframeworks = "torch-pp"',
+            "does not train by epochs",
+        ),
+        ('[accuracy]\ntarget = "110 %"', "target accuracy of 1.1 is impossible"),
+        ('[factors]\nlink = ["1gbit"]\nlab = ["link=1gbit"]', "link and lab set the same"),
+    ],
+)
+def test_data_and_aims_that_cannot_be_are_refused_before_anything_starts(tmp_path, lines, message):
+    file = tmp_path / "s.toml"
+    file.write_text(lines)
+    with pytest.raises(PacelineError, match=re.escape(message)):
+        list(StudySettings.read(file).jobs())

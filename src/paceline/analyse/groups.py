@@ -26,24 +26,7 @@ class LaunchGroup:
     @property
     def words(self) -> str:
         """The configuration in a few words."""
-        launch = self.first
-        processes = "process" if launch.world_size == 1 else "processes"
-        words = f"{launch.model} b={launch.batch_per_rank}, {launch.world_size} {processes}"
-        if launch.nodes > 1:
-            words += f" on {launch.nodes} nodes"
-        if launch.precision != "fp32":
-            words += f", {launch.precision}"
-        if launch.framework != "torch-ddp":
-            words += f", {launch.framework}"
-        if not launch.synchronised and launch.world_size > 1:
-            words += ", co-located"
-        words += "".join(
-            f", {told}" for told in (emulated_words(launch), lab_words(launch)) if told
-        )
-        told = {"framework", "model", "batch", "processes", "precision", "instrument", "scaling"}
-        for name, level in launch.job.get("factors", {}).items():
-            words += "" if name in told else f", {name.replace('_', ' ')} {level}"
-        return words if launch.instrument == "none" else f"{words} ({launch.instrument} timed)"
+        return configuration_words(self.first)
 
     @property
     def doubts(self) -> list[Doubt]:
@@ -57,6 +40,25 @@ class LaunchGroup:
         """CPU over wall time of the busiest process, the mean of the launches that tell it."""
         known = [one.cores_used for one in self.launches if math.isfinite(one.cores_used)]
         return math.fsum(known) / len(known) if known else math.nan
+
+
+def configuration_words(launch: Launch) -> str:
+    """What a launch was a repetition of, in a few words."""
+    processes = "process" if launch.world_size == 1 else "processes"
+    words = f"{launch.model} b={launch.batch_per_rank}, {launch.world_size} {processes}"
+    if launch.nodes > 1:
+        words += f" on {launch.nodes} nodes"
+    if launch.precision != "fp32":
+        words += f", {launch.precision}"
+    if launch.framework != "torch-ddp":
+        words += f", {launch.framework}"
+    if not launch.synchronised and launch.world_size > 1:
+        words += ", co-located"
+    words += "".join(f", {told}" for told in (emulated_words(launch), lab_words(launch)) if told)
+    told = {"framework", "model", "batch", "processes", "precision", "instrument", "scaling"}
+    for name, level in launch.job.get("factors", {}).items():
+        words += "" if name in told else f", {name.replace('_', ' ')} {level}"
+    return words if launch.instrument == "none" else f"{words} ({launch.instrument} timed)"
 
 
 LATE_SHARE = 0.01
@@ -183,6 +185,8 @@ def configuration(launch: Launch) -> tuple[object, ...]:
         launch.instrument,
         launch.synchronised or launch.world_size == 1,
         launch.job.get("bucket_bytes"),
+        launch.job.get("epochs", 0),
+        repr(launch.job.get("data", {}).get("kind", "synthetic")),
         tuple(sorted(map(repr, launch.job.get("factors", {}).items()))),
     )
 

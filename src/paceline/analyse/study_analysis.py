@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar
 
+from paceline.analyse.accuracy import StudyAccuracy, study_accuracy
 from paceline.analyse.comparison import Comparison, compare_processes
 from paceline.analyse.effects import StudyEffects, study_effects
 from paceline.analyse.explain import Explanation, explain
@@ -29,7 +30,8 @@ class StudyAnalysis:
     ``here`` compares predictions for processes of this machine with their measurement,
     ``elsewhere`` holds predictions for nodes like it. ``explanations`` has one per framework
     that ran on one and on several processes. ``rankings``, by number of processes, and
-    ``parity`` are of studies that compare frameworks, ``effects`` of those that vary factors.
+    ``parity`` are of studies that compare frameworks, ``effects`` of those that vary factors,
+    ``accuracy`` of those that train by epochs.
     """
 
     study: str
@@ -42,6 +44,7 @@ class StudyAnalysis:
     rankings: Mapping[int, Ranking] = field(default_factory=dict)
     parity: ParityTable | None = None
     effects: StudyEffects | None = None
+    accuracy: StudyAccuracy | None = None
 
     @cached_property
     def groups(self) -> list[LaunchGroup]:
@@ -115,6 +118,7 @@ def analyse_study(
         rankings_of(launches) if len(by_framework) > 1 else {},
         ParityTable.from_json(design["parity"]) if design.get("parity") else None,
         study_effects(launches),
+        study_accuracy(launches, design.get("accuracy")),
     )
 
 

@@ -159,6 +159,56 @@ def study_settings(options: dict[str, Any]) -> dict[str, Any]:
     return {**chosen, "processes": options["places"], "store": options["store_path"]}
 
 
+_TRAINING = (
+    click.option(
+        "--data",
+        default="synthetic",
+        show_default=True,
+        help="What is trained on: digits, cifar10:DIRECTORY, image_folder:DIRECTORY, npz:FILE.",
+    ),
+    click.option(
+        "--epochs",
+        type=click.IntRange(1),
+        help="Train so often through --data, each launch from its own seed, and say the accuracy.",
+    ),
+    click.option("--learning-rate", default=0.01, show_default=True, help="Of the optimiser."),
+    click.option(
+        "--learning-rate-rule",
+        type=click.Choice(["constant", "linear", "root"]),
+        default="constant",
+        show_default=True,
+        help="How the learning rate follows the global batch.",
+    ),
+    click.option("--target-accuracy", help="Tell the time until this accuracy, as 95%."),
+    click.option(
+        "--accuracy-margin",
+        default="1%",
+        show_default=True,
+        help="Accuracies that differ by less are the same.",
+    ),
+)
+
+
+def training_options(function: F) -> F:
+    """Real data, epochs over it, and what their accuracy is held to."""
+    return applied(_TRAINING, function)
+
+
+def training_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """The `training_options` as keywords of `paceline.Study`."""
+    from paceline.units import parse_percent
+
+    target = options["target_accuracy"]
+    return {
+        "data": options["data"],
+        "epochs": options["epochs"] or 0,
+        "learning_rate": options["learning_rate"],
+        "learning_rate_rule": options["learning_rate_rule"],
+        "target_accuracy": None if target is None else parse_percent(target),
+        "accuracy_margin": parse_percent(options["accuracy_margin"]),
+    }
+
+
 _LAB = (
     click.option(
         "--lab",

@@ -17,7 +17,8 @@ class FrameworkAdapter:
     own. ``operations`` are those its worker can build, None being all. ``variables`` are set for
     the worker. ``synchronous`` is false where ranks update without waiting for each other;
     ``launcher`` names what starts several ranks, where that cannot be any. ``profile`` is the
-    predictor's name for what it does, its own name where none is given.
+    predictor's name for what it does, its own name where none is given. ``evaluates``: the worker
+    trains by epochs on real data, and says its accuracy after each.
     """
 
     name: str
@@ -31,6 +32,7 @@ class FrameworkAdapter:
     synchronous: bool = True
     launcher: str = ""
     profile: str = ""
+    evaluates: bool = False
 
     @property
     def interpreter_variable(self) -> str:

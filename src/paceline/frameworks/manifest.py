@@ -40,7 +40,7 @@ STATUSES = ("maintained", "legacy", "external")
 
 _FRAMEWORK_KEYS = (
     *("worker", "module", "environment", "uses", "operations", "instruments", "variables"),
-    *("synchronous", "launcher", "profile"),
+    *("synchronous", "launcher", "profile", "evaluates"),
 )
 _ENVIRONMENT_KEYS = (
     *("module", "disk", "steps", "tools", "oldest_python", "newest_python", "compiler_standard"),
@@ -107,6 +107,7 @@ def _adapter(
         variables=_texts(table.table("variables")),
         synchronous="synchronous" not in table.values or table.flag("synchronous"),
         launcher=table.text_of("launcher", allowed=("", "mpiexec")),
+        evaluates="evaluates" in table.values and table.flag("evaluates"),
         profile=table.text_of("profile", table.name),
     )
 

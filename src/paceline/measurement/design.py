@@ -23,7 +23,8 @@ class Design:
     ``parity`` says whether the frameworks of a comparison train the same, as JSON values. With
     ``stopping``, blocks of those that need more follow, as long as all launches together took
     less than ``most_seconds``. A launch may take ``launch_seconds``. With ``detect_warmup`` the
-    steps before a launch is steady are not counted.
+    steps before a launch is steady are not counted. ``accuracy`` has the ``target`` and the
+    ``margin`` of studies that train to one.
     """
 
     jobs: tuple[Job, ...]
@@ -34,6 +35,7 @@ class Design:
     most_seconds: float | None = None
     launch_seconds: float | None = None
     detect_warmup: bool = False
+    accuracy: dict[str, Any] | None = None
 
     @classmethod
     def randomised(
@@ -78,6 +80,7 @@ class Design:
             "most_seconds": self.most_seconds,
             "launch_seconds": self.launch_seconds,
             "detect_warmup": self.detect_warmup,
+            "accuracy": self.accuracy,
         }
 
     @classmethod
@@ -93,6 +96,7 @@ class Design:
             document.get("most_seconds"),
             document.get("launch_seconds"),
             bool(document.get("detect_warmup", False)),
+            document.get("accuracy"),
         )
 
 

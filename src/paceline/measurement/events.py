@@ -1,5 +1,6 @@
 """Reads what the ranks of a launch wrote: events as JSON lines, one file per rank."""
 
+import math
 import statistics
 from dataclasses import fields
 from pathlib import Path
@@ -70,6 +71,35 @@ def step_parts(ranks: list[list[Event]]) -> dict[str, list[float]]:
         name: [max(round_) for round_ in zip(*(rank[name] for rank in parts), strict=False)]
         for name in names
     }
+
+
+def epoch_results(ranks: list[list[Event]]) -> list[dict[str, float]]:
+    """Steps, losses and accuracy of each epoch, over all ranks; empty where one rank is missing.
+
+    Losses are means of samples; ``train_loss`` is that of the epoch's steps as they were taken.
+    """
+    told, steps = ([only(events, kind) for events in ranks] for kind in ("epochs", "steps"))
+    if not ranks or None in told or None in steps:
+        return []
+    found, begun = [], 0
+    for own in zip(*(event["epochs"] for event in told if event), strict=False):
+        samples = sum(one["test_samples"] for one in own)
+        end = begun + own[0]["steps"]
+        losses = [loss for event in steps if event for loss in event["losses"][begun:end]]
+        if not samples or not losses:
+            return []
+        found.append(
+            {
+                "steps": own[0]["steps"],
+                "train_loss": math.fsum(losses) / len(losses),
+                "test_loss": math.fsum(one["test_loss"] for one in own) / samples,
+                "test_accuracy": sum(one["correct"] for one in own) / samples,
+                "test_samples": samples,
+                "evaluation_seconds": max(one["evaluation_seconds"] for one in own),
+            }
+        )
+        begun = end
+    return found
 
 
 def measured_step(ranks: list[list[Event]]) -> Step | None:

@@ -30,7 +30,9 @@ class Job:
     ``synchronise`` off, ranks are co-located without communication: what sharing the machine costs,
     without what communicating costs. ``bucket_bytes`` is DDP's bucket size, the framework's own
     when None. ``count_flops`` asks a framework that can to count the forward pass's operations.
-    ``emulated`` has times of an emulated device, slept in place of computing (`emulation`).
+    With ``epochs`` the job trains so many times through its ``data`` and says its accuracy after
+    each; ``steps`` is then what fits into them. ``emulated`` has times of an emulated device,
+    slept in place of computing (`emulation`).
     ``launcher`` names what starts the ranks; empty, what the framework needs, else local.
     ``factors`` are the levels that a study chose for this job, by name.
     ``hosts`` are machines by name, node by node, and ``launcher_options`` are ``name=value``.
@@ -62,6 +64,7 @@ class Job:
     hosts: tuple[str, ...] = ()
     launcher_options: tuple[str, ...] = ()
     emulated: dict[str, Any] | None = None
+    epochs: int = 0
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -72,6 +75,7 @@ class Job:
             ("warmup_steps", 0),
             ("threads", 1),
             ("distinct_batches", 1),
+            ("epochs", 0),
         ):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
@@ -96,9 +100,14 @@ class Job:
         lists = {"hosts": list(self.hosts), "launcher_options": list(self.launcher_options)}
         return {"protocol": PROTOCOL_VERSION, **asdict(self), **lists}
 
-    def for_worker(self) -> dict[str, Any]:
-        """The job as the worker reads it: its graph with the shapes of values and parameters."""
-        return {**self.to_json(), "graph": with_shapes(self.graph, self.sequence)}
+    def for_worker(self, replicate: int = 0) -> dict[str, Any]:
+        """The job as the worker reads it: its graph with the shapes of values and parameters.
+
+        Launches that train to an accuracy have a seed each, by which they vary; the same
+        ``replicate`` of another job has the same.
+        """
+        seed = self.seed + replicate if self.epochs else self.seed
+        return {**self.to_json(), "graph": with_shapes(self.graph, self.sequence), "seed": seed}
 
 
 def batch_per_rank(batch: int, world_size: int, scaling: str) -> int:

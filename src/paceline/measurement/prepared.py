@@ -54,7 +54,8 @@ def prepare_study(
     for number, index in enumerate(design.order):
         job = design.jobs[index]
         starter = launcher_for(framework(job.framework), job)
-        request = _request(job, directory, number, timeout_seconds)
+        replicate = design.order[:number].count(index)
+        request = _request(job, directory, number, replicate, timeout_seconds)
         commands = tuple(tuple(words) for words in starter.prepare(request))
         launches.append(PreparedLaunch(number, request, commands))
     assert starter is not None, "a design has launches"
@@ -94,10 +95,12 @@ def collect_study(directory: Path, store: Store) -> tuple[str, list[Launch], int
     return study, recorded, waiting
 
 
-def _request(job: Job, directory: Path, number: int, timeout_seconds: float) -> LaunchRequest:
+def _request(
+    job: Job, directory: Path, number: int, replicate: int, timeout_seconds: float
+) -> LaunchRequest:
     place = directory / launch_name(number)
     place.mkdir()
-    write_job(place / "job.json", job.for_worker())
+    write_job(place / "job.json", job.for_worker(replicate))
     chosen = framework(job.framework)
     command = worker_command(chosen, place)
     moved = _copied_workers([*search_path(chosen), RUNTIME], directory)

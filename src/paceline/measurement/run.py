@@ -23,6 +23,7 @@ from paceline.launch import (
 )
 from paceline.measurement.environment import OtherPrograms, describe_environment, load_average
 from paceline.measurement.events import (
+    epoch_results,
     layer_timings,
     measured_step,
     only,
@@ -65,7 +66,7 @@ def run_job(
     directory = launch_directory(store, launch_id)
     command = worker_command(chosen, directory)
     job_path = directory / "job.json"
-    write_job(job_path, job.for_worker())
+    write_job(job_path, job.for_worker(marks.get("replicate", 0)))
     environment = {
         **describe_environment(),
         "launcher": starter.name,
@@ -243,6 +244,8 @@ def outcome_of(job: Job, directory: Path, exited: LaunchExit) -> Outcome:
         facts["parts"] = parts
     if profile is not None:
         facts["profile"] = profile.to_json()
+    if epochs := epoch_results(ranks):
+        facts["epochs"] = epochs
     asleep = [event for event in (only(events, "emulated") for events in ranks) if event]
     if asleep:
         facts["scheduler"] = asleep[0]["scheduler"]

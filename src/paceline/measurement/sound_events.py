@@ -61,6 +61,16 @@ _LAYER = with_fields(
     }
 )
 
+_EPOCH = with_fields(
+    {
+        "steps": is_count,
+        "test_samples": is_count,
+        "test_loss": is_loss,
+        "correct": is_count,
+        "evaluation_seconds": is_amount,
+    }
+)
+
 _KINDS: dict[str, dict[str, Check]] = {
     "hello": {"rank": _is_rank, "world": _is_rank, "versions": is_object},
     "steps": {
@@ -72,6 +82,7 @@ _KINDS: dict[str, dict[str, Check]] = {
     "timelines": {"steps": list_of(_TIMELINE)},
     "parts": {"parts": object_of(list_of(is_amount))},
     "layers": {"layers": list_of(_LAYER)},
+    "epochs": {"epochs": list_of(_EPOCH)},
     "emulated": {"scheduler": is_text, "late_seconds": list_of(is_amount)},
     "failure": {"kind": is_text, "message": is_text, "place": is_text},
     "watched": {"steps": list_of(_STEP)},

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from paceline.analyse.explain import Explanation
 from paceline.analyse.groups import LaunchGroup, doubt_lines
 from paceline.analyse.study_analysis import StudyAnalysis
+from paceline.report.accuracy import accuracy_section
 from paceline.report.factors import factors_section, statistics_tables
 from paceline.report.figures import (
     CollectiveInfo,
@@ -45,6 +46,7 @@ def study_page(results: StudyAnalysis) -> Page:
     sections = [
         _ranking_section(results) if results.rankings else _results_section(results),
         *(_explanation_section(results, one) for one in results.explanations),
+        accuracy_section(results.accuracy) if results.accuracy else None,
         factors_section(results.effects) if results.effects else None,
         _layers_section(results),
         _machine_section(results),

@@ -4,6 +4,7 @@ from typing import Any
 
 from paceline.analyse.comparison import comparisons_json
 from paceline.analyse.study_analysis import StudyAnalysis
+from paceline.report.tables.accuracy import accuracy_json
 from paceline.report.tables.explanation import waterfall_json
 from paceline.report.tables.ranking import parity_json, rankings_json
 
@@ -19,4 +20,6 @@ def study_json(results: StudyAnalysis) -> dict[str, Any]:
     if results.rankings:
         document["rankings"] = rankings_json(results.rankings)
         document["parity"] = parity_json(results.parity) if results.parity else None
+    if results.accuracy is not None:
+        document["accuracy"] = accuracy_json(results.accuracy)
     return document

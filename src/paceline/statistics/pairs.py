@@ -43,12 +43,17 @@ class LogDifference:
             return 1.0 if self.difference == 0.0 else 0.0
         return 2.0 * lower_tail(-abs(self.difference) / self.error, self.degrees)
 
-    def ratio_interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Bounds of the ratio; NaN where there is no error to tell them by."""
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Bounds of the difference itself; NaN where there is no error to tell them by."""
         if math.isnan(self.error):
             return math.nan, math.nan
         half = student_t(self.degrees, confidence) * self.error
-        return math.exp(self.difference - half), math.exp(self.difference + half)
+        return self.difference - half, self.difference + half
+
+    def ratio_interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Bounds of the ratio; NaN where there is no error to tell them by."""
+        low, high = self.interval(confidence)
+        return math.exp(low), math.exp(high)
 
     def equivalence_chance(self, margin: float) -> float:
         """Chance of data like these if the ratio were ``1 + margin`` or further from one.
@@ -103,6 +108,26 @@ def mean_difference(first: Sequence[float], second: Sequence[float]) -> LogDiffe
         return LogDifference(means[0] - means[1], 0.0, len(first) + len(second) - 2)
     parts = [s * s / (len(g) - 1) for s, g in zip(shares, (first, second), strict=True)]
     return LogDifference(means[0] - means[1], math.sqrt(spread), spread**2 / math.fsum(parts))
+
+
+def paired_difference(
+    first: Sequence[float], second: Sequence[float], resolution: float = 0.0
+) -> LogDifference:
+    """Mean of the differences of pairs that have something in common, such as a seed.
+
+    Values that are counts over a number have a ``resolution``, the least that two can differ by:
+    what is rounded by it varies by at least its share, so that two pairs that happen to agree do
+    not prove everything.
+    """
+    differences = [a - b for a, b in zip(first, second, strict=True)]
+    count = len(differences)
+    if count < 2:
+        mean = differences[0] if differences else math.nan
+        return LogDifference(mean, math.nan, math.nan)
+    variance = max(_sum_of_squares(differences) / (count - 1), resolution**2 / 6.0)
+    return LogDifference(
+        math.fsum(differences) / count, math.sqrt(variance / count), float(count - 1)
+    )
 
 
 def smallest_visible(first: int, second: int, deviation: float) -> float:

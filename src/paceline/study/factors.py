@@ -45,6 +45,13 @@ def _launcher(name: str) -> str:
     return name
 
 
+def _data(text: str) -> str:
+    from paceline.study.training_data import data_source
+
+    data_source(text)
+    return text
+
+
 FACTORS = {
     "framework": FactorKind("frameworks", "string", "who trains", _framework),
     "model": FactorKind("model", "string", "a network of the zoo", _network),
@@ -61,6 +68,17 @@ FACTORS = {
         "bucket_bytes", ("string", "number"), "size of fused messages, as 25MiB", parse_bytes
     ),
     "learning_rate": FactorKind("learning_rate", "number", "of the optimiser", float),
+    "learning_rate_rule": FactorKind(
+        "learning_rate_rule", "string", "constant, linear or root in the global batch"
+    ),
+    "data": FactorKind("data", "string", "synthetic, digits, cifar10:PATH, ...", _data),
+    "epochs": FactorKind("epochs", "integer", "times through the data"),
+    "link": FactorKind(
+        "labs", "string", "rate of links in a lab, as 1gbit", lambda level: (f"link={level}",)
+    ),
+    "lab": FactorKind(
+        "labs", "string", "links of a lab, as link=1gbit+delay=200us", lambda level: (level,)
+    ),
     "scaling": FactorKind("scaling", "string", "weak or strong"),
     "steps": FactorKind("steps", "integer", "counted steps of a launch"),
     "instrument": FactorKind(

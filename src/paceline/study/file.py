@@ -1,8 +1,8 @@
 """A study as one TOML file: read with every mistake located, and described by a JSON schema.
 
 ``[factors]`` has the levels of what is varied, ``[design]`` how they are combined, ``[stopping]``
-when launches suffice, ``[limits]`` what a launch may take; all other keys are settings that hold
-for every launch, as `StudySettings` has them.
+when launches suffice, ``[limits]`` what a launch may take, ``[accuracy]`` what is trained to; all
+other keys are settings that hold for every launch, as `StudySettings` has them.
 """
 
 from dataclasses import fields
@@ -21,12 +21,13 @@ SECTIONS = {
     "design": ("kind", "generators", "run"),
     "stopping": ("half_width", "launches", "time"),
     "limits": ("time", "memory"),
+    "accuracy": ("target", "margin"),
 }
 _IN_SECTIONS = {
     *("factors", "design_kind", "generators", "runs", "half_width", "most_launches"),
-    *("most_seconds", "launch_seconds", "memory_bytes"),
+    *("most_seconds", "launch_seconds", "memory_bytes", "target_accuracy", "accuracy_margin"),
 }
-CROSSED = ("order", "block_by")
+CROSSED = ("order", "block_by", "epochs")
 """Settings that are right or wrong only together with others."""
 
 ROOT_KEYS = tuple(one.name for one in fields(StudySettings) if one.name not in _IN_SECTIONS)
@@ -55,6 +56,7 @@ def read_study_file(path: Path, **others: Any) -> StudySettings:
             factors.fail(name, f"{name} is both a factor and a setting", "leave one of them out")
     values |= others
     values |= _design(tables["design"]) | _stopping(tables["stopping"]) | _limits(tables["limits"])
+    values |= _accuracy(tables["accuracy"])
     with root.locating(_culprit(values)):
         settings = StudySettings.of(str(path), factors=dict(factors.values), **values)
     with tables["design"].locating("generators" if settings.generators else "kind"):
@@ -107,6 +109,14 @@ def _limits(table: TomlTable) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
+def _accuracy(table: TomlTable) -> dict[str, Any]:
+    found = {
+        "target_accuracy": table.parsed("target", parse_percent),
+        "accuracy_margin": table.parsed("margin", parse_percent),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
 def study_schema() -> dict[str, Any]:
     """The JSON schema of a study file, for editors that check TOML as it is written."""
     defaults = {one.name: one.default for one in fields(StudySettings)}
@@ -141,6 +151,7 @@ def study_schema() -> dict[str, Any]:
                     {"half_width": quantity, "launches": _kind_of("", 30), "time": quantity}
                 ),
                 "limits": _table({"time": quantity, "memory": quantity}),
+                "accuracy": _table({"target": quantity, "margin": quantity}),
             }
         ),
     }

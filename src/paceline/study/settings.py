@@ -13,6 +13,13 @@ from paceline.places import Place, as_places, parse_counts
 from paceline.statistics.designs import design_points
 from paceline.statistics.stopping import StoppingRule
 from paceline.study.factors import FACTORS, level_value, settings_at
+from paceline.study.training_data import (
+    RATE_RULES,
+    SYNTHETIC,
+    check_data,
+    data_source,
+    scaled_rate,
+)
 
 if TYPE_CHECKING:
     from paceline.measurement.job import Job
@@ -26,6 +33,7 @@ EXAMPLES: dict[str, Any] = {
     "most_seconds": 3600.0,
     "launch_seconds": 600.0,
     "memory_bytes": 8e9,
+    "target_accuracy": 0.95,
 }
 """Values of the settings that may be left out."""
 
@@ -35,7 +43,12 @@ ORDERS = {
     "given": "blocks in the order of the settings",
 }
 WARM_UPS = ("fixed", "detect")
-CHOICES = {"order": tuple(ORDERS), "warmup": WARM_UPS, "scaling": ("weak", "strong")}
+CHOICES = {
+    "order": tuple(ORDERS),
+    "warmup": WARM_UPS,
+    "scaling": ("weak", "strong"),
+    "learning_rate_rule": tuple(RATE_RULES),
+}
 MAY_BE_EMPTY = ("hosts", "launcher_options", "labs")
 
 
@@ -64,6 +77,11 @@ class StudySettings:
     the least. With ``half_width``, a part of the mean, launches are added until the interval is
     narrower, at most ``most_launches`` of a configuration and ``most_seconds`` in all. A launch
     may take ``launch_seconds`` and a node ``memory_bytes``.
+
+    ``data`` is "synthetic", "digits", or a kind and a path such as "cifar10:DIRECTORY". With
+    ``epochs`` a launch trains so often through it, from a seed of its own, and says its accuracy
+    after each. ``learning_rate_rule`` says how the rate follows the global batch. Accuracies
+    within ``accuracy_margin`` are the same; ``target_accuracy`` is what the time is told to.
     """
 
     model: str = "resnet44"
@@ -101,19 +119,43 @@ class StudySettings:
     most_seconds: float | None = None
     launch_seconds: float | None = None
     memory_bytes: float | None = None
+    data: str = SYNTHETIC
+    epochs: int = 0
+    learning_rate_rule: str = "constant"
+    target_accuracy: float | None = None
+    accuracy_margin: float = 0.01
 
     def __post_init__(self) -> None:
+        self._check_training()
         for key, known in CHOICES.items():
             chosen = dict.fromkeys(known)
             look_up(key, getattr(self, key), chosen, f"one of {', '.join(known)}")
+        setters: dict[str, str] = {}
         for name, levels in self.factors.items():
             check_levels(name, levels)
+            other = setters.setdefault(FACTORS[name].setting, name)
+            if other != name:
+                raise InputError(f"{other} and {name} set the same", "leave one of them out")
         if self.order == "blocked":
             look_up("factor", self.block_by, dict.fromkeys(self.factors), "name one in block_by")
         elif self.block_by:
             raise InputError(
                 f"order is '{self.order}', and block_by is ignored", 'write order = "blocked"'
             )
+
+    def _check_training(self) -> None:
+        """Refuse data and aims that mean nothing."""
+        data_source(self.data)
+        if self.epochs and self.data == SYNTHETIC and "data" not in self.factors:
+            raise InputError(
+                "synthetic data has no accuracy to train to", "name data: digits, cifar10:PATH"
+            )
+        for words, value in (
+            ("target accuracy", self.target_accuracy),
+            ("accuracy margin", self.accuracy_margin),
+        ):
+            if value is not None and not 0.0 < value < 1.0:
+                raise InputError(f"{words} of {value:g} is impossible", "write it like 0.95")
 
     @classmethod
     def of(cls, source: str = "the study", **values: Any) -> "StudySettings":
@@ -188,6 +230,8 @@ class StudySettings:
         from paceline.workload import zoo
 
         graph = zoo.build(self.model)
+        if run_here:
+            check_data(self.data, graph)
         if self.seq is not None and not graph.uses_sequence:
             raise InputError(f"{graph.name} has no sequence", "leave --seq out")
         description = graph.to_json()
@@ -199,13 +243,22 @@ class StudySettings:
                     f"the worker of {name} cannot build {graph.name}",
                     "PyTorch's workers build every network: --framework torch-ddp",
                 )
+            if self.epochs and not chosen.evaluates:
+                raise InputError(
+                    f"the worker of {name} does not train by epochs",
+                    f"those of {', '.join(_evaluating())} do",
+                )
             for (nodes, each), threads, instrument, synchronise in self._kinds():
                 processes = nodes * each
+                share = batch_per_rank(self.batch, processes, self.scaling)
+                rate = scaled_rate(
+                    self.learning_rate, self.learning_rate_rule, share * processes / self.batch
+                )
                 job = Job(
                     model=graph.name,
                     graph=description,
                     framework=name,
-                    batch_per_rank=batch_per_rank(self.batch, processes, self.scaling),
+                    batch_per_rank=share,
                     world_size=processes,
                     nodes=nodes,
                     launcher=self.launcher,
@@ -220,7 +273,9 @@ class StudySettings:
                     threads=threads,
                     seed=self.seed,
                     sequence=self.seq or graph.sequence,
-                    optimiser=Optimiser(learning_rate=self.learning_rate),
+                    optimiser=Optimiser(learning_rate=rate),
+                    data=data_source(self.data),
+                    epochs=self.epochs,
                 )
                 for variant in self._in_labs(self._asleep(job, graph)):
                     starter = launcher_for(chosen, variant)
@@ -277,7 +332,14 @@ class StudySettings:
             most_seconds=self.most_seconds,
             launch_seconds=self.launch_seconds,
             detect_warmup=self.warmup == "detect",
+            accuracy=self._accuracy(),
         )
+
+    def _accuracy(self) -> dict[str, Any] | None:
+        """What accuracies are held to, where there are any."""
+        if not self.epochs and "epochs" not in self.factors:
+            return None
+        return {"target": self.target_accuracy, "margin": self.accuracy_margin}
 
     @property
     def stopping(self) -> StoppingRule | None:
@@ -292,6 +354,13 @@ class StudySettings:
             yield place, threads, instrument, True
             if self.no_sync and place != (1, 1):
                 yield place, threads, instrument, False
+
+
+def _evaluating() -> list[str]:
+    """Frameworks whose workers train by epochs."""
+    from paceline.frameworks.registry import frameworks
+
+    return [name for name, one in frameworks().items() if one.evaluates]
 
 
 def check_levels(name: str, levels: Any) -> None:

@@ -172,6 +172,16 @@ class Study:
         effects = study_effects(self.launches)
         return [] if effects is None else effects_tables(effects)
 
+    def accuracy_tables(self) -> "list[Table]":
+        """Accuracy of each configuration and whether processes lose some; none without epochs."""
+        from paceline.analyse.accuracy import study_accuracy
+        from paceline.report.tables.accuracy import accuracy_tables
+
+        with self.open() as store:
+            design = store.design(self.name) or {}
+            found = study_accuracy(store.launches(self.name), design.get("accuracy"))
+        return [] if found is None else accuracy_tables(found)
+
     def prepare(
         self, directory: Path | str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     ) -> tuple[list[Path], int]:

@@ -2,6 +2,7 @@
 
 import array
 import builtins
+import gzip
 
 import datasets
 import numpy as np
@@ -91,6 +92,20 @@ def test_the_digits_are_split_without_overlap_and_scaled():
     assert set(labels) == set(range(10))
 
 
+def test_the_digits_are_those_of_scikit_learn():
+    bunch = pytest.importorskip("sklearn.datasets").load_digits()
+    values, labels = datasets.load("digits", split="test").batch(range(359))
+    assert list(labels) == bunch.target[4::5].tolist()
+    assert list(values) == (bunch.data[4::5] / 8.0 - 1.0).ravel().tolist()
+
+
+@pytest.mark.parametrize("content", [b"not compressed", b"", gzip.compress(b"1,2,3")])
+def test_a_table_that_is_not_of_digits_is_refused(tmp_path, content):
+    (tmp_path / "digits.csv.gz").write_bytes(content)
+    with pytest.raises(datasets.DatasetError, match="is not scikit-learn's table of digits"):
+        datasets.load("digits", str(tmp_path / "digits.csv.gz"))
+
+
 def test_an_image_folder_numbers_classes_by_name(tmp_path):
     image_module = pytest.importorskip("PIL.Image")
     for name, colour in (("cat", (255, 0, 0)), ("dog", (0, 0, 255))):
@@ -111,11 +126,12 @@ def test_a_missing_library_is_named_with_its_pip_line(tmp_path, monkeypatch):
     real_import = builtins.__import__
 
     def without_pillow(name, *args, **kwargs):
-        if name == "PIL" or name.startswith("sklearn"):
+        if name == "PIL":
             raise ImportError(name)
         return real_import(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_pillow)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(datasets.DatasetError, match="pip install pillow"):
         datasets.load("image_folder", str(tmp_path))
     with pytest.raises(datasets.DatasetError, match="pip install scikit-learn"):

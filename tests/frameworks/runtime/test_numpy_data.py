@@ -89,6 +89,22 @@ def test_statistics_of_batch_norms_start_at_zero_and_one():
     assert found["bn1.running_var"].tolist() == [1.0] * 16
 
 
-def test_data_that_are_not_synthetic_are_refused():
-    with pytest.raises(ValueError, match="jax trains on synthetic data, not digits"):
-        numpy_data.batches(a_job({}, data={"kind": "digits"}), 0, 1)
+def test_real_data_are_the_numbers_that_pytorch_trains_on():
+    job = a_job(with_shapes(zoo.build("digits_cnn").to_json(), None), data={"kind": "digits"})
+    for ours, ((samples,), (labels,)) in zip(
+        numpy_data.batches(job, 1, 2),
+        torch_data.batches(job, 1, 2, ["image"], ["label"]),
+        strict=True,
+    ):
+        assert np.array_equal(ours["image"], samples.numpy())
+        assert ours["label"].tolist() == labels.tolist()
+
+
+def test_scores_are_judged_as_pytorch_does():
+    scores = np.array([[0.1, 2.0, -1.0], [3.0, 3.5, 0.0]], np.float32)
+    labels = np.array([1, 0])
+    loss = torch.nn.functional.cross_entropy(
+        torch.tensor(scores), torch.tensor(labels), reduction="sum"
+    )
+    assert numpy_data.judged(scores, labels) == (pytest.approx(float(loss), rel=1e-6), 1)
+    assert numpy_data.judged(scores[:0], labels[:0]) == (0.0, 0)

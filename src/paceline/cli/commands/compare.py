@@ -12,6 +12,8 @@ from paceline.cli.options import (
     study_options,
     study_settings,
     timeout_seconds,
+    training_options,
+    training_settings,
 )
 from paceline.cli.output import emit_json, json_option, show, warn, write_figure
 from paceline.cli.say import say
@@ -27,6 +29,7 @@ Examples:
 @click.command(epilog=EXAMPLE)
 @click.option("--frameworks", required=True, help="Names by commas; see 'paceline frameworks'.")
 @study_options
+@training_options
 @out_option("--figure", "Where to write the figure [default: STUDY.svg beside the store].")
 @store_option
 @json_option
@@ -45,7 +48,7 @@ def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any)
     from paceline.report.tables.launches import warnings_of
     from paceline.study import Study
 
-    study = Study(**study_settings(options), frameworks=frameworks)
+    study = Study(**study_settings(options), **training_settings(options), frameworks=frameworks)
     seconds = timeout_seconds(options["timeout"])
     assert seconds is not None
     assert study.settings is not None

@@ -19,8 +19,10 @@ from paceline.cli.options import (
     study_options,
     study_settings,
     timeout_seconds,
+    training_options,
+    training_settings,
 )
-from paceline.cli.output import emit_json, json_option, show_launches
+from paceline.cli.output import emit_json, json_option, show, show_launches
 from paceline.cli.say import say
 from paceline.errors import InputError
 
@@ -41,6 +43,7 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @study_options
+@training_options
 @click.option(
     "--scaling",
     type=click.Choice(["weak", "strong"]),
@@ -119,6 +122,7 @@ def command(as_json: bool, **options: Any) -> None:
     else:
         say(f"Study {study.name}: {len(launches)} launches, kept in {study.path}")
         show_launches(launches)
+        show(study.accuracy_tables())
         several = len({launch.world_size for launch in launches}) > 1
         names = ["explain"] if several and study.analyse().explanations else []
         further = [same_job(name, study=study.name) for name in (*names, "report", "list")]
@@ -193,6 +197,7 @@ def _study(options: dict[str, Any]) -> "Study":
         )
     return Study(
         **study_settings(options),
+        **training_settings(options),
         frameworks=[options["framework"]],
         scaling=options["scaling"],
         **launcher_settings(options),

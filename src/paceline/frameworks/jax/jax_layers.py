@@ -187,6 +187,21 @@ def operations(running: dict[str, Any], key: Any) -> dict[str, Operation]:
     }
 
 
+EVALUATION: Mapping[str, Operation] = {
+    **STATELESS,
+    "batch_norm": lambda node, inputs, own: _evaluated_norm(inputs[0], own),
+    "dropout": lambda node, inputs, own: inputs[0],
+}
+"""The same where nothing is trained: statistics are those kept, and nothing is drawn."""
+
+
+def _evaluated_norm(value: Any, own: Own) -> Any:
+    channels = _axis(0, value)
+    scale = own["weight"] * lax.rsqrt(own["running_var"] + NORM_EPSILON)
+    moved = jnp.moveaxis(value, channels, -1)
+    return jnp.moveaxis(moved * scale + (own["bias"] - own["running_mean"] * scale), -1, channels)
+
+
 def _batch_norm(running: dict[str, Any], node: Node, inputs: list, own: Own) -> Any:
     channels, name = _axis(0, inputs[0]), node["name"]
     value = jnp.moveaxis(inputs[0], channels, -1)

@@ -8,6 +8,7 @@ the ranks, so that statistics of a batch are a rank's own and only gradients are
 
 import os
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -16,9 +17,17 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Part
 from jax_counting import product_flops
-from jax_layers import operations
-from layer_graph import whole_program
-from numpy_data import CHANNELS_LAST, batches, channels_last, initial_statistics, initial_weights
+from jax_layers import EVALUATION, operations
+from layer_graph import scores_program, whole_program
+from numpy_data import (
+    CHANNELS_LAST,
+    ArrayEpochs,
+    batches,
+    channels_last,
+    initial_statistics,
+    initial_weights,
+    judged,
+)
 from stepping import Training, require_plain_sgd, run_worker
 
 RANKS = "ranks"
@@ -88,10 +97,8 @@ class ShardedTraining(Training):
         self.parameters = sum(int(np.prod(value.shape)) for value in jax.tree.leaves(weights))
         velocities = jax.tree.map(np.zeros_like, weights)
         self.state = jax.tree.map(self.everywhere, (weights, velocities, running))
-        self.data = [
-            {name: self.shared_out(channels_last(value)) for name, value in batch.items()}
-            for batch in batches(job, rank, world)
-        ]
+        self.epochs: Any = ArrayEpochs(job, rank, world) if job.get("epochs") else None
+        self.data = [self.placed(one) for one in ([] if self.epochs else batches(job, rank, world))]
         self.whole = self.compiled_step(self.synchronises)
 
     def everywhere(self, value: Any) -> jax.Array:
@@ -101,6 +108,36 @@ class ShardedTraining(Training):
     def shared_out(self, own: Any) -> jax.Array:
         """The array of all ranks' samples, of which this rank has ``own``."""
         return jax.make_array_from_process_local_data(NamedSharding(self.mesh, SPLIT), own)
+
+    def placed(self, batch: Batch) -> Batch:
+        """A batch of this rank as a part of that of all."""
+        return {name: self.shared_out(channels_last(value)) for name, value in batch.items()}
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Place the batches of an epoch, in its order."""
+        shares = self.epochs.shares(epoch)
+        self.data = [self.placed(self.epochs.batch_of("train", one)) for one in shares]
+
+    def evaluate(self) -> tuple[int, float, int]:
+        """Evaluate this rank's share of the test samples, with its running statistics."""
+        samples, total, correct = 0, 0.0, 0
+        for indices, counted in self.epochs.test_shares():
+            batch = self.epochs.batch_of("test", indices)
+            scores = self.scores(self.state, self.placed(batch)).addressable_shards[0].data
+            labels = batch[self.epochs.label][:counted]
+            loss, right = judged(np.asarray(scores)[:counted], labels)
+            samples, total, correct = samples + counted, total + loss, correct + right
+        return samples, total, correct
+
+    @cached_property
+    def scores(self) -> Any:
+        """What the network makes of every rank's samples, compiled once."""
+        program = scores_program(self.job["graph"])
+
+        def forward(state: Any, batch: Batch) -> Any:
+            return program.run(EVALUATION, {**state[0], **state[2]}, batch)
+
+        return self.over_ranks(forward, SPLIT)
 
     def over_ranks(self, function: Callable[..., Any], out: Any, donate: tuple = ()) -> Any:
         """``function`` of state and batch, compiled to run on every rank's part."""

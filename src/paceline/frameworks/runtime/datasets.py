@@ -1,14 +1,17 @@
 """Real data for any worker: CIFAR-10 binary files, an image folder, a NumPy archive, the digits.
 
 Each reader gives a `Dataset`: samples as bytes or C floats in one buffer (channels first), labels
-beside them. The standard library is enough for CIFAR-10; NumPy, Pillow and scikit-learn are asked
+beside them. The standard library is enough for CIFAR-10 and the digits; NumPy and Pillow are asked
 for, with their pip line, only by the readers that need them. Bytes become floats by one table
 (byte / 127.5 - 1, rounded to float32), so that every framework trains on the same numbers.
 """
 
 import array
+import gzip
+import importlib.util
 import math
 import os
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -64,7 +67,7 @@ def load(kind: str, path: "str | None" = None, split: str = "train") -> Dataset:
     if split not in ("train", "test"):
         raise DatasetError(f"no split named '{split}'; there are: train, test")
     if kind == "digits":
-        return digits(split)
+        return digits(split, path)
     if not path:
         raise DatasetError(f"data of kind '{kind}' needs a path")
     if not os.path.exists(path):
@@ -169,20 +172,37 @@ def numpy_archive(path: str, split: str) -> Dataset:
     )
 
 
-def digits(split: str) -> Dataset:
-    """scikit-learn's 1797 handwritten digits of 1x8x8, scaled to [-1, 1]; every fifth is test."""
+def digits(split: str, path: "str | None" = None) -> Dataset:
+    """scikit-learn's 1797 handwritten digits of 1x8x8, scaled to [-1, 1]; every fifth is test.
+
+    ``path`` is its compressed table (`digits_path`), of which each row is 64 numbers from 0 to 16
+    and a label: it is read without scikit-learn, and without NumPy.
+    """
+    path = path if path and os.path.exists(path) else digits_path()
+    if path is None:
+        raise DatasetError("the digits come with scikit-learn: pip install scikit-learn")
     try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise DatasetError(
-            "the digits need scikit-learn in the framework's environment: pip install scikit-learn"
-        ) from None
-    numpy = _numpy()
-    bunch = load_digits()
-    images = (bunch.images[:, None] / 8.0 - 1.0).astype(numpy.float32)
-    is_test = numpy.arange(len(images)) % 5 == 4
-    chosen = is_test if split == "test" else ~is_test
-    return _from_arrays(images[chosen], bunch.target[chosen], "digits")
+        with gzip.open(path, "rt", encoding="ascii") as file:
+            rows = [[float(number) for number in line.split(",")] for line in file]
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise DatasetError(f"{path} is not scikit-learn's table of digits ({error})") from None
+    if not rows or any(len(row) != 65 or not 0 <= row[64] <= 9 for row in rows):
+        raise DatasetError(f"{path} is not scikit-learn's table of digits")
+    chosen = [row for number, row in enumerate(rows) if (number % 5 == 4) == (split == "test")]
+    samples = array.array("f", (pixel / 8.0 - 1.0 for row in chosen for pixel in row[:64]))
+    return Dataset(samples, array.array("q", (int(row[64]) for row in chosen)), (1, 8, 8), 10)
+
+
+def digits_path() -> "str | None":
+    """Where scikit-learn of this interpreter keeps its digits; None where there is none.
+
+    scikit-learn is not imported.
+    """
+    found = importlib.util.find_spec("sklearn")
+    if found is None or found.origin is None:
+        return None
+    path = os.path.join(os.path.dirname(found.origin), "datasets", "data", "digits.csv.gz")
+    return path if os.path.exists(path) else None
 
 
 ARCHIVE_NAMES = (("x", "y"), ("images", "labels"), ("data", "target"))

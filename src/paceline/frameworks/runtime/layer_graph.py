@@ -126,6 +126,14 @@ def whole_program(graph: Mapping[str, Any]) -> Program:
     return Program(tuple(runs), graph["output"])
 
 
+def scores_program(graph: Mapping[str, Any]) -> Program:
+    """The network without its loss, for evaluation; its output is what the loss reads."""
+    nodes, _, (output,) = split_loss(graph)
+    wanted = {node["name"] for node in nodes}
+    runs = tuple(one for one in whole_program(graph).runs if one.node["name"] in wanted)
+    return Program(runs, output)
+
+
 def loss_program(graph: Mapping[str, Any]) -> Program:
     """The loss alone, which reads what the network makes and the targets."""
     runs = tuple(NodeRun(node, {}) for node in split_loss(graph)[1])

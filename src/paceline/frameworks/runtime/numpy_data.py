@@ -7,8 +7,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import datasets
 import numpy as np
 import synthetic
+from epochs import Epochs
 from layer_graph import Shape, trained_parameters
 
 Array = Any
@@ -52,7 +54,8 @@ def batches(job: Mapping[str, Any], rank: int, world: int) -> list[dict[str, Arr
     of 32 bits.
     """
     if job["data"]["kind"] != "synthetic":
-        raise ValueError(f"{job['framework']} trains on synthetic data, not {job['data']['kind']}")
+        real = ArrayEpochs(job, rank, world)
+        return [real.batch_of("train", own) for own in real.shares(0, job["distinct_batches"])]
     graph, size = job["graph"], job["batch_per_rank"]
     made = []
     for number in range(job["distinct_batches"]):
@@ -64,6 +67,38 @@ def batches(job: Mapping[str, Any], rank: int, world: int) -> list[dict[str, Arr
             }
         )
     return made
+
+
+class ArrayEpochs(Epochs):
+    """Epochs whose batches are arrays by name; the data is made into numbers once."""
+
+    def __init__(self, job: Mapping[str, Any], rank: int, world: int) -> None:
+        super().__init__(job, rank, world)
+        self.arrays = {"train": _arrays(self.train), "test": _arrays(self.test)}
+
+    def batch_of(self, split: str, indices: list[int]) -> dict[str, Array]:
+        """Samples and labels at ``indices``, by the names of the graph."""
+        samples, labels = self.arrays[split]
+        return {self.image: samples[indices], self.label: labels[indices]}
+
+
+def _arrays(dataset: datasets.Dataset) -> tuple[Array, Array]:
+    labels = np.frombuffer(dataset.labels, np.int64).astype(np.int32)
+    if isinstance(dataset.samples, bytes):
+        table = np.frombuffer(datasets.FLOAT_OF_BYTE, np.float32)
+        values = table[np.frombuffer(dataset.samples, np.uint8)]
+    else:
+        values = np.frombuffer(dataset.samples, np.float32)
+    return values.reshape(-1, *dataset.shape), labels
+
+
+def judged(scores: Array, labels: Array) -> tuple[float, int]:
+    """The sum of the cross entropies of scores, and how many of them are highest at the label."""
+    scores = np.asarray(scores, np.float64)
+    beyond = scores - scores.max(-1, keepdims=True, initial=-np.inf)
+    chances = beyond - np.log(np.exp(beyond).sum(-1, keepdims=True))
+    total = -float(chances[np.arange(len(labels)), labels].sum())
+    return total, int((scores.argmax(-1) == labels).sum())
 
 
 def channels_last(value: Array) -> Array:

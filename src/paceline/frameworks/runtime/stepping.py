@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from channel import Events, die_with_parent
+from epochs import Epochs, train_by_epochs
 
 PROTOCOL_VERSION = 1
 DIFFERENCE_ROUNDS = 8
@@ -24,10 +25,12 @@ class Training:
 
     ``parameters`` counts what is trained, of the whole network and not of a shard. `step` may
     return before its work is done; `wait` returns when it is. ``step_parts`` are the parts that
-    can be run alone, by the names of `PARTS`, each called with the index of a step.
+    can be run alone, by the names of `PARTS`, each called with the index of a step. ``epochs``
+    are those of a job that trains on real data by epochs.
     """
 
     parameters: int
+    epochs: "Epochs | None" = None
 
     def step(self, index: int) -> Any:
         """One optimiser step; a handle of its loss, not yet read."""
@@ -42,6 +45,14 @@ class Training:
 
     def barrier(self) -> None:
         """Return when every rank is here."""
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Have the batches of an epoch ready."""
+        raise NotImplementedError("this worker does not train by epochs")
+
+    def evaluate(self) -> tuple[int, float, int]:
+        """Test samples of this rank, the sum of their losses, and how many it names rightly."""
+        raise NotImplementedError("this worker does not evaluate")
 
     def forward_flops(self) -> "float | None":
         """Operations of one forward pass as the framework counts them; None if it cannot."""
@@ -114,20 +125,27 @@ def require_plain_sgd(job: Mapping[str, Any]) -> None:
 
 
 def train(training: Training, job: Mapping[str, Any], rank: int, events: Events) -> None:
-    """Train for the warm-up and the counted steps; times are written after the last one."""
+    """Train for the warm-up and the counted steps, or for epochs; then write their times."""
     wall, cpu, handles = [], [], []
     step, wait = training.step, training.wait
     keep_freed_memory()
     training.barrier()
     flops = training.forward_flops() if job.get("count_flops") else None
     events.write("ready", rank=rank, parameters=training.parameters, forward_flops=flops)
-    for index in range(job["warmup_steps"] + job["steps"]):
-        cpu_start, start = time.process_time(), time.perf_counter()
-        handle = step(index)
-        wait(handle)
-        wall.append(time.perf_counter() - start)
-        cpu.append(time.process_time() - cpu_start)
-        handles.append(handle)
+
+    def timed_steps(indices: range) -> None:
+        for index in indices:
+            cpu_start, start = time.process_time(), time.perf_counter()
+            handle = step(index)
+            wait(handle)
+            wall.append(time.perf_counter() - start)
+            cpu.append(time.process_time() - cpu_start)
+            handles.append(handle)
+
+    if job.get("epochs"):
+        train_by_epochs(training, job, rank, events, timed_steps)
+    else:
+        timed_steps(range(job["warmup_steps"] + job["steps"]))
     events.write(
         "steps",
         rank=rank,

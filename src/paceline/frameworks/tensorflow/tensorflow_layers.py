@@ -219,3 +219,18 @@ OPERATIONS: Mapping[str, Operation] = {
     **{name: _in_graph_order(operation) for name, operation in sequences.OPERATIONS.items()},
 }
 """TensorFlow's function of each operation."""
+
+EVALUATION: Mapping[str, Operation] = {
+    **OPERATIONS,
+    "batch_norm": lambda node, inputs, own: _evaluated_norm(inputs[0], own),
+    "dropout": lambda node, inputs, own: inputs[0],
+}
+"""The same where nothing is trained: statistics are those kept, and nothing is dropped."""
+
+
+def _evaluated_norm(value: Any, own: Own) -> Any:
+    scale = own["weight"] * tf.math.rsqrt(own["running_var"] + NORM_EPSILON)
+    shift = own["bias"] - own["running_mean"] * scale
+    if _rank(value) in (2, 4):
+        return value * scale + shift
+    return value * scale[:, None] + shift[:, None]

@@ -5,16 +5,24 @@ The parts that a step is made of are compiled beside it when phases are found by
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from layer_graph import whole_program
-from numpy_data import CHANNELS_LAST, batches, channels_last, initial_statistics, initial_weights
+from layer_graph import scores_program, whole_program
+from numpy_data import (
+    CHANNELS_LAST,
+    ArrayEpochs,
+    batches,
+    channels_last,
+    initial_statistics,
+    initial_weights,
+    judged,
+)
 from stepping import Training, require_plain_sgd
 from tensorflow_counting import product_flops
-from tensorflow_layers import OPERATIONS
+from tensorflow_layers import EVALUATION, OPERATIONS
 
 Batch = Mapping[str, Any]
 """Values of every input by its name, labels among them."""
@@ -47,10 +55,9 @@ class TensorflowTraining(Training):
         with tf.device(self.device):
             self.weights, self.loss_of = self.build_network()
             self.velocities = [tf.Variable(tf.zeros_like(w), trainable=False) for w in self.weights]
-            self.data = [
-                {name: tf.constant(channels_last(value)) for name, value in batch.items()}
-                for batch in batches(job, rank, world)
-            ]
+            self.epochs: Any = ArrayEpochs(job, rank, world) if job.get("epochs") else None
+            made = [] if self.epochs else batches(job, rank, world)
+            self.data = [self.placed(batch) for batch in made]
         self.parameters = sum(int(np.prod(weight.shape)) for weight in self.weights)
         self.compiled = {"step": self.compile(self.whole_step)}
 
@@ -66,11 +73,39 @@ class TensorflowTraining(Training):
             for name, value in initial_statistics(graph).items()
         }
         program, parameters = whole_program(graph), {**trained, **running}
+        self.all_parameters = parameters
 
         def loss_of(batch: Batch) -> Any:
             return program.run(OPERATIONS, parameters, batch)
 
         return list(trained.values()), loss_of
+
+    def placed(self, batch: Batch) -> Batch:
+        """A batch as constants."""
+        return {name: tf.constant(channels_last(value)) for name, value in batch.items()}
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Place the batches of an epoch, in its order."""
+        with tf.device(self.device):
+            shares = self.epochs.shares(epoch)
+            self.data = [self.placed(self.epochs.batch_of("train", one)) for one in shares]
+
+    def evaluate(self) -> tuple[int, float, int]:
+        """Evaluate this rank's share of the test samples, with its running statistics."""
+        samples, total, correct = 0, 0.0, 0
+        for indices, counted in self.epochs.test_shares():
+            batch = self.epochs.batch_of("test", indices)
+            with tf.device(self.device):
+                scores = self.scores(self.placed(batch)).numpy()
+            loss, right = judged(scores[:counted], batch[self.epochs.label][:counted])
+            samples, total, correct = samples + counted, total + loss, correct + right
+        return samples, total, correct
+
+    @cached_property
+    def scores(self) -> Any:
+        """What the network makes of a batch, as one graph."""
+        program = scores_program(self.job["graph"])
+        return tf.function(lambda batch: program.run(EVALUATION, self.all_parameters, batch))
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """``function`` of a batch as one graph; a strategy compiles it for its replica."""

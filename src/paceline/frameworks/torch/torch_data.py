@@ -11,6 +11,7 @@ from typing import Any
 import datasets
 import synthetic
 import torch
+from epochs import Epochs
 from torch import Tensor
 
 CHUNK = 2**20
@@ -39,7 +40,9 @@ def batches(
 ) -> list[Batch]:
     """The job's distinct batches of this rank, in the order they are trained on."""
     if job["data"]["kind"] != "synthetic":
-        return _real_batches(job, rank, world, input_names, target_names)
+        real = TensorEpochs(job, rank, world)
+        shares = real.shares(0, job["distinct_batches"])
+        return [real.batch_of("train", indices) for indices in shares]
     size, specs = job["batch_per_rank"], job["graph"]["inputs"]
     length = job.get("sequence") or job["graph"].get("sequence")
     made = []
@@ -66,31 +69,29 @@ def synthetic_input(
     return synthetic.integers_from_words(words, spec["limit"]).reshape(count, *shape)
 
 
-def _real_batches(
-    job: Mapping[str, Any], rank: int, world: int, input_names: list[str], target_names: list[str]
-) -> list[Batch]:
-    data = job["data"]
-    dataset = datasets.load(data["kind"], data.get("path"), data.get("split", "train"))
-    if len(input_names) != 1 or len(target_names) != 1:
-        raise datasets.DatasetError(
-            f"{data['kind']} has samples with one label each; this graph reads "
-            f"{', '.join([*input_names, *target_names])}"
-        )
-    specs = job["graph"]["inputs"]
-    wanted, classes = tuple(specs[input_names[0]]["shape"]), specs[target_names[0]]["limit"]
-    if dataset.shape != wanted or dataset.classes > classes:
-        raise datasets.DatasetError(
-            f"{data['kind']} has samples of {dataset.shape} in {dataset.classes} classes, "
-            f"the graph takes {wanted} in {classes}"
-        )
-    order = synthetic.shuffled(len(dataset), job["seed"], epoch=0)
-    made = []
-    for number in range(job["distinct_batches"]):
-        chosen = datasets.shard(order, number, job["batch_per_rank"], rank, world)
-        values, labels = dataset.batch(chosen)
-        samples = torch.frombuffer(values, dtype=torch.float32).reshape(-1, *dataset.shape)
-        made.append(([samples], [torch.frombuffer(labels, dtype=torch.int64)]))
-    return made
+class TensorEpochs(Epochs):
+    """Epochs whose batches are tensors; the data is made into numbers once."""
+
+    def __init__(self, job: Mapping[str, Any], rank: int, world: int) -> None:
+        super().__init__(job, rank, world)
+        self.tensors = {"train": _tensors(self.train), "test": _tensors(self.test)}
+
+    def batch_of(self, split: str, indices: list[int]) -> Batch:
+        """Samples and labels at ``indices``."""
+        samples, labels = self.tensors[split]
+        chosen = torch.tensor(indices, dtype=torch.int64)
+        return [samples[chosen]], [labels[chosen]]
+
+
+def _tensors(dataset: datasets.Dataset) -> tuple[Tensor, Tensor]:
+    labels = torch.frombuffer(dataset.labels, dtype=torch.int64)
+    if isinstance(dataset.samples, bytes):
+        pixels = torch.frombuffer(bytearray(dataset.samples), dtype=torch.uint8)
+        table = torch.frombuffer(datasets.FLOAT_OF_BYTE, dtype=torch.float32)
+        values = torch.cat([table[part.int()] for part in pixels.split(CHUNK)])
+    else:
+        values = torch.frombuffer(dataset.samples, dtype=torch.float32)
+    return values.reshape(-1, *dataset.shape), labels
 
 
 def _fill(values: Tensor, name: str, kind: str, seed: int) -> None:

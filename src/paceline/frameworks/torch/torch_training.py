@@ -1,14 +1,16 @@
 """A training step in PyTorch; how ranks share it comes from a subclass, one a worker."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from channel import Events
 from stepping import Training
 from torch.utils.flop_counter import FlopCounterMode
-from torch_data import batches, initialise
+from torch_data import Batch, TensorEpochs, batches, initialise
 from torch_devices import place, synchronise
 from torch_emulated import Emulation
 from torch_meeting import join
@@ -63,10 +65,9 @@ class TorchTraining(Training):
         self.model = self.share(network) if self.synchronises else network
         self.loss_of: Any = build_loss(job["graph"]) if self.emulation is None else _as_it_is
         self.optimiser = self.make_optimiser()
-        self.data: list[Any] = [
-            tuple([tensor.to(self.device) for tensor in tensors] for tensors in batch)
-            for batch in self.made_batches(network)
-        ]
+        self.epochs: Any = TensorEpochs(job, rank, world) if job.get("epochs") else None
+        made = [] if self.epochs else self.made_batches(network)
+        self.data: list[Any] = [self.on_device(batch) for batch in made]
 
     def build_network(self) -> Any:
         """The job's network with its initial weights; those of an emulated one are zero."""
@@ -100,6 +101,30 @@ class TorchTraining(Training):
         """The batches of this rank."""
         return batches(self.job, self.rank, self.world, inputs, targets)
 
+    def on_device(self, batch: Batch) -> Batch:
+        """A batch where it is computed with."""
+        inputs, targets = ([tensor.to(self.device) for tensor in part] for part in batch)
+        return inputs, targets
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Place the batches of an epoch, in its order."""
+        shares = self.epochs.shares(epoch)
+        self.data = [self.on_device(self.epochs.batch_of("train", one)) for one in shares]
+
+    def evaluate(self) -> tuple[int, float, int]:
+        """Evaluate this rank's share of the test samples, with running statistics."""
+        samples, total, correct = 0, 0.0, 0
+        self.model.eval()
+        with torch.no_grad():
+            for indices, counted in self.epochs.test_shares():
+                inputs, (labels,) = self.on_device(self.epochs.batch_of("test", indices))
+                scores, labels = self.scores(inputs)[:counted].float(), labels[:counted]
+                samples += counted
+                total += float(F.cross_entropy(scores, labels, reduction="sum"))
+                correct += int((scores.argmax(-1) == labels).sum())
+        self.model.train()
+        return samples, total, correct
+
     def fetch(self, index: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Inputs and targets of a step; synthetic data was made before the first one."""
         return self.data[index % len(self.data)]
@@ -109,10 +134,19 @@ class TorchTraining(Training):
     ) -> torch.Tensor:
         """The forward pass, in the job's precision."""
         called = self.model if model is None else model
+        with self.precision():
+            return self.loss_of(called(*inputs), *targets)
+
+    def scores(self, inputs: list[torch.Tensor]) -> torch.Tensor:
+        """What the network makes of inputs, in the job's precision."""
+        with self.precision():
+            return self.model(*inputs)
+
+    def precision(self) -> Any:
+        """The job's precision as a context of what is computed."""
         if self.job["precision"] == "bf16":
-            with torch.autocast(self.device.type, dtype=torch.bfloat16):
-                return self.loss_of(called(*inputs), *targets)
-        return self.loss_of(called(*inputs), *targets)
+            return torch.autocast(self.device.type, dtype=torch.bfloat16)
+        return nullcontext()
 
     def step(self, index: int) -> torch.Tensor:
         """One plain optimiser step; the loss, not yet read from the device, without its graph."""

@@ -1,0 +1,28 @@
+"""Digits trained by epochs: the same accuracy on one process and on two, from the command line."""
+
+import json
+
+import pytest
+from commandline import run
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("framework", ["torch-ddp", "torch-fsdp"])
+def test_two_processes_come_to_the_accuracy_of_one(tmp_path, framework):
+    store = f"--store {tmp_path / 's.db'}"
+    measured = run(
+        "measure --model digits_cnn --data digits --epochs 2 --batch 32 --scaling strong "
+        f"-j 1x1,1x2 --launches 2 --learning-rate 0.05 --framework {framework} --study d {store}"
+    )
+    assert measured.exit_code == 0, measured.output
+    assert "No loss of accuracy" in measured.output
+    told = run(f"report d --out {tmp_path / 'page.html'} --json {store}")
+    assert told.exit_code == 0, told.output
+    found = json.loads(told.stdout)["accuracy"]
+    assert [loss["verdict"] for loss in found["losses"]] == ["the same"]
+    alone, both = (one["epochs"] for one in found["configurations"])
+    for first, second in zip(alone, both, strict=True):
+        assert second["train_loss"] == pytest.approx(first["train_loss"], rel=1e-3)
+        assert second["test_accuracy"] == pytest.approx(first["test_accuracy"], abs=0.01)
+    assert alone[-1]["test_accuracy"] > 0.9
