@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from commandline import run
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
@@ -12,14 +13,12 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 def test_two_processes_come_to_the_accuracy_of_one(tmp_path, framework):
     store = f"--store {tmp_path / 's.db'}"
     measured = run(
-        "measure --model digits_cnn --data digits --epochs 2 --batch 32 --scaling strong "
+        "paceline measure --model digits_cnn --data digits --epochs 2 --batch 32 --scaling strong "
         f"-j 1x1,1x2 --launches 2 --learning-rate 0.05 --framework {framework} --study d {store}"
     )
-    assert measured.exit_code == 0, measured.output
-    assert "No loss of accuracy" in measured.output
-    told = run(f"report d --out {tmp_path / 'page.html'} --json {store}")
-    assert told.exit_code == 0, told.output
-    found = json.loads(told.stdout)["accuracy"]
+    assert "No loss of accuracy" in measured
+    told = run(f"paceline report d --out {tmp_path / 'page.html'} --json {store}")
+    found = json.loads(told)["accuracy"]
     assert [loss["verdict"] for loss in found["losses"]] == ["the same"]
     alone, both = (one["epochs"] for one in found["configurations"])
     for first, second in zip(alone, both, strict=True):
