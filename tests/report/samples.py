@@ -21,6 +21,8 @@ from paceline.report.figures import (
     MessageSize,
     PhaseBar,
     PhasesInfo,
+    RepeatedRow,
+    RepetitionsInfo,
     ScalingInfo,
     ScalingPoint,
     ScalingSeries,
@@ -199,6 +201,17 @@ def lines() -> LinesInfo:
     )
 
 
+def launches() -> RepetitionsInfo:
+    rows = tuple(
+        RepeatedRow(label, (0.98 * mean, mean, 1.02 * mean), Ranged(mean, low, high))
+        for label, mean, low, high in (
+            ("1 process", 102.4, 100.5, 104.3),
+            ("2 processes", 187.6, 183.5, 191.7),
+        )
+    )
+    return RepetitionsInfo("throughput (img/s)", rows, "img/s")
+
+
 def all_infos() -> dict[str, object]:
     step = sample_step()
     return {
@@ -212,6 +225,7 @@ def all_infos() -> dict[str, object]:
         "Waterfall": WaterfallInfo(sample_waterfall()),
         "Predicted and measured": scatter(),
         "Machines": bars(),
+        "Launches": launches(),
         "Data against model parallel": lines(),
     }
 

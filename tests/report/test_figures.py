@@ -27,6 +27,8 @@ from paceline.report.figures import (
     MessageSize,
     PhaseBar,
     PhasesInfo,
+    RepeatedRow,
+    RepetitionsInfo,
     ScalingInfo,
     ScalingPoint,
     ScalingSeries,
@@ -109,8 +111,12 @@ WATERFALL = st.builds(
     WaterfallInfo,
     st.builds(Waterfall, several(st.builds(WaterfallItem, NAME, st.floats(-1e9, 1e9), note=NAME))),
 )
+REPETITIONS = st.builds(
+    RepetitionsInfo, NAME, several(st.builds(RepeatedRow, NAME, several(ANY), RANGED))
+)
 INFO = st.one_of(
     SCALING,
+    REPETITIONS,
     LINES,
     BARS,
     UTILISATION,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from paceline.analyse.accuracy import StudyAccuracy, study_accuracy
 from paceline.analyse.comparison import Comparison, compare_processes
@@ -32,6 +32,7 @@ class StudyAnalysis:
     that ran on one and on several processes. ``rankings``, by number of processes, and
     ``parity`` are of studies that compare frameworks, ``effects`` of those that vary factors,
     ``accuracy`` of those that train by epochs.
+    ``design`` is what the study set out to do, as JSON values; empty where nothing was designed.
     """
 
     study: str
@@ -45,6 +46,7 @@ class StudyAnalysis:
     parity: ParityTable | None = None
     effects: StudyEffects | None = None
     accuracy: StudyAccuracy | None = None
+    design: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> list[LaunchGroup]:
@@ -119,6 +121,7 @@ def analyse_study(
         ParityTable.from_json(design["parity"]) if design.get("parity") else None,
         study_effects(launches),
         study_accuracy(launches, design.get("accuracy")),
+        design,
     )
 
 

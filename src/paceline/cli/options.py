@@ -104,6 +104,26 @@ def out_option(name: str, words: str) -> Callable[[F], F]:
     return click.option(name, type=click.Path(path_type=Path, dir_okay=False), help=words)
 
 
+def figure_option(name: str, words: str) -> Callable[[F], F]:
+    """Add an option for a figure that is written as SVG, PDF or PNG, by the ending of its name."""
+
+    def checked(
+        context: click.Context, parameter: click.Parameter, path: Path | None
+    ) -> Path | None:
+        if path is not None:
+            from paceline.report.paper.figure_files import check_figure_path
+
+            check_figure_path(path)
+        return path
+
+    return click.option(
+        name,
+        type=click.Path(path_type=Path, dir_okay=False),
+        callback=checked,
+        help=f"{words} (.svg, .pdf, .png).",
+    )
+
+
 _STUDY = (
     click.option("--model", default="resnet44", show_default=True, help="A network of the zoo."),
     click.option("--batch", default=64, show_default=True, help="Samples per process and step."),

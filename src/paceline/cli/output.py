@@ -76,12 +76,12 @@ def warn(lines: Iterable[str]) -> None:
         say(line, err=True)
 
 
-def write_figure(path: Path, info: object) -> Path:
-    """Write one figure as an SVG file of its own."""
-    from paceline.report.figures.drawing import draw, standalone
-    from paceline.report.files import write_text
+def write_figure(path: Path, info: object, caption: str = "") -> Path:
+    """Write one figure as SVG, PDF or PNG, as the ending of ``path`` says."""
+    from paceline.report.figures.drawing import draw
+    from paceline.report.paper.figure_files import write_drawing
 
-    return write_text(path, standalone(draw(info)))
+    return write_drawing(path, draw(info), caption)
 
 
 def _finite(value: Any) -> Any:

@@ -123,6 +123,12 @@ class Prediction:
         return self.breakdown.exposed_communication_seconds
 
     @property
+    def unhidden_samples_per_second(self) -> float:
+        """Throughput if nothing of the communication were hidden: what overlap cannot go below."""
+        hidden = self.breakdown.hidden_communication_seconds
+        return self.samples_per_step / (self.step_seconds + hidden)
+
+    @property
     def parts_seconds(self) -> dict[str, float]:
         """The step by cause: one device alone, then what each thing adds to it."""
         return {"one device alone": self.ideal_seconds, **losses_seconds(self)}

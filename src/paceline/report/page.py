@@ -48,7 +48,8 @@ class Figure:
 class Section:
     """A part of the page: text first, then warnings, tables, figures and notes.
 
-    Paragraphs of ``text`` are separated by an empty line; between backticks it is code.
+    Paragraphs of ``text`` are separated by an empty line; between backticks it is code. ``points``
+    are sentences of a list, ``commands`` lines to type.
     """
 
     title: str
@@ -57,14 +58,17 @@ class Section:
     figures: Sequence[Figure] = ()
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    points: Sequence[str] = ()
+    commands: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Page:
     """Everything a report says.
 
-    ``facts`` are the few results that come first; ``provenance`` (machine, versions, commit,
-    date, design) ends the page, so that whoever reads it knows where its numbers are from.
+    ``verdict`` is the answer in a few sentences and comes first, ``facts`` are the few results
+    behind it; ``provenance`` (machine, versions, commit, date, design) ends the page, so that
+    whoever reads it knows where its numbers are from.
     """
 
     title: str
@@ -72,6 +76,7 @@ class Page:
     facts: Sequence[Fact] = ()
     sections: Sequence[Section] = ()
     provenance: Sequence[Fact] = ()
+    verdict: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

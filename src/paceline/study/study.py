@@ -287,6 +287,13 @@ class Study:
 
         return write_text(path, render(study_page(analysis or self.analyse(nodes, link))))
 
+    def figures(self, directory: Path | str, analysis: "StudyAnalysis | None" = None) -> list[Path]:
+        """Write each figure of the report as SVG, PDF and PNG, and LaTeX with their captions."""
+        from paceline.report.paper.figure_set import write_figures
+        from paceline.report.study import study_page
+
+        return write_figures(study_page(analysis or self.analyse()), Path(directory))
+
     def __repr__(self) -> str:
         launches = self.launches
         finished = sum(launch.status is Status.FINISHED for launch in launches)

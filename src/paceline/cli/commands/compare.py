@@ -7,7 +7,7 @@ import click
 
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import (
-    out_option,
+    figure_option,
     store_option,
     study_options,
     study_settings,
@@ -30,7 +30,7 @@ Examples:
 @click.option("--frameworks", required=True, help="Names by commas; see 'paceline frameworks'.")
 @study_options
 @training_options
-@out_option("--figure", "Where to write the figure [default: STUDY.svg beside the store].")
+@figure_option("--figure", "Where to write the figure [default: STUDY.svg beside the store]")
 @store_option
 @json_option
 def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any) -> None:
@@ -43,7 +43,6 @@ def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any)
     """
     from paceline.cli.progress import run_with_progress, study_progress
     from paceline.naming import file_name
-    from paceline.report.files import check_writable
     from paceline.report.tables import ranking
     from paceline.report.tables.launches import warnings_of
     from paceline.study import Study
@@ -53,8 +52,6 @@ def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any)
     assert seconds is not None
     assert study.settings is not None
     study.settings.design()  # what cannot run is refused before parity is proved
-    if figure is not None:
-        check_writable(figure)
     with study_progress("parity") as progress:
         parity = study.prove_parity(seconds, lambda name: progress.stage(f"parity: {name}"))
     if not as_json:
@@ -66,6 +63,7 @@ def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any)
     drawn = write_figure(
         figure or study.path.parent / f"{file_name(study.name)}.svg",
         ranking.ranking_figure(rankings),
+        ranking.ranking_caption(rankings, study.settings.model),
     )
     if as_json:
         document = {

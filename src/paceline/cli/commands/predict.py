@@ -1,12 +1,13 @@
 """``paceline predict``: step time, throughput and memory of a plan on a cluster."""
 
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import out_option, places_given, store_option
+from paceline.cli.options import figure_option, out_option, places_given, store_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
 from paceline.cli.plan_options import job_options, training_options
 from paceline.cli.say import say
@@ -27,6 +28,8 @@ Examples:
   paceline predict --model gpt3_175b --global-batch 1536 --cluster dgx-a100 -j 64x8 \\
       --tp 8 --pp 8 --micro-batch 2 --interleave 3 --recompute selective --sequence-parallel \\
       --unfused-attention --precision bf16
+  paceline predict --model resnet50,vgg16 --batch 64 --cluster dgx-a100,dgx-h100 \\
+      --link 100gbit,400gbit -j 4x8
   paceline predict --model resnet44 -j 1x2            (this machine, from its own launches)
   paceline predict --model net.py:make_model --input 32x3x224x224 --device a100_sxm_80gb
   paceline predict --model vgg16 --batch 32 --cluster hkbu-v100-pcie -j 4x4 --explain
@@ -41,7 +44,7 @@ Examples:
 @click.command(epilog=EXAMPLE)
 @job_options
 @out_option("--chrome-trace", "Write the step as JSON for ui.perfetto.dev.")
-@out_option("--timeline", "Write the step as SVG.")
+@figure_option("--timeline", "Draw the step")
 @training_options
 @click.option("--target-efficiency", help="Say which bandwidth an efficiency needs, as in 90%.")
 @click.option("--explain", "explained", is_flag=True, help="Say what each cause adds to the step.")
@@ -58,7 +61,8 @@ def command(
 ) -> None:
     """Predict step time, throughput and memory of training under a plan on a cluster.
 
-    With several places (-j 1x4,2x4) a table compares them. A Chrome trace or timeline shows the
+    With several places (-j 1x4,2x4), models, clusters or links by commas a table compares them all.
+    A Chrome trace or timeline shows the
     last. Without --cluster or --device the place is this machine: launches of the same job in
     the store are the evidence, else the machine's profile ('paceline probe', 'calibrate'). A
     trace without a cluster is replayed on nodes of the traced device joined by --link.
@@ -76,7 +80,9 @@ def command(
     places = places_given(options.pop("places"), options.pop("nodes"))
     here = None
     if options["cluster"] or options["device"] or options["trace"] is not None:
-        predictions = [predict(**{**options, **place}) for place in places]
+        predictions = [
+            predict(**{**one, **place}) for one in _alternatives(options) for place in places
+        ]
     else:
         asked = [(place["nodes"], place.get("processes", 1)) for place in places if place]
         named = {key: value for key, value in options.items() if key not in ("cluster", "device")}
@@ -92,7 +98,8 @@ def command(
     if target is not None:
         if here is not None:
             raise InputError("--target-efficiency is about a cluster", "name one with --cluster")
-        needed = bandwidth_for(target_efficiency=target, **{**options, **places[-1]})
+        last = _alternatives(options)[-1]
+        needed = bandwidth_for(target_efficiency=target, **{**last, **places[-1]})
     _write(predictions[-1], chrome_trace, timeline)
     if as_json:
         _emit(predictions, here, runs, target, needed)
@@ -154,10 +161,26 @@ def _show(
         show(training_parts(runs))
 
 
+def _alternatives(options: dict[str, Any]) -> list[dict[str, Any]]:
+    """One set of options for each combination of the models, clusters and links given by commas."""
+    several = {
+        name: [part.strip() for part in options[name].split(",")]
+        for name in ("model", "cluster", "link")
+        if options.get(name) and "," in options[name]
+    }
+    chosen = (dict(zip(several, levels, strict=True)) for levels in product(*several.values()))
+    return [{**options, **one} for one in chosen]
+
+
 def _last_place() -> dict[str, str]:
-    """The last of several places, for commands that look at one."""
+    """The last of several places, models, clusters and links, for commands that look at one."""
     given = click.get_current_context().params
-    return {key: given[key].split(",")[-1] for key in ("places", "nodes") if given.get(key)}
+    several = ("places", "nodes", "model", "cluster", "link")
+    return {
+        key: given[key].split(",")[-1].strip()
+        for key in several
+        if given.get(key) and (key in several[:2] or "," in given[key])
+    }
 
 
 def _explain(prediction: "Prediction") -> None:

@@ -13,6 +13,7 @@ EXAMPLE = """
 \b
 Examples:
   paceline report resnet44-1115-214119
+  paceline report resnet44-1115-214119 --figures figures
   paceline report resnet44-1115-214119 --out page.html --nodes 4,16 --link ib_edr_100g
 """
 
@@ -20,14 +21,29 @@ Examples:
 @click.command(epilog=EXAMPLE)
 @click.argument("study")
 @out_option("--out", "The page [default: STUDY.html].")
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Also write each figure there as SVG, PDF and PNG, and figures.tex with their captions.",
+)
 @click.option("--nodes", default="4,8,16", show_default=True, help="Node counts to predict.")
 @click.option("--link", default="eth_10g", show_default=True, help="Network between them.")
 @store_option
 @json_option
 def command(
-    study: str, out: Path | None, nodes: str, link: str, store_path: Path | None, as_json: bool
+    study: str,
+    out: Path | None,
+    figures: Path | None,
+    nodes: str,
+    link: str,
+    store_path: Path | None,
+    as_json: bool,
 ) -> None:
-    """Write one self-contained HTML page: results, predictions, waterfall, timelines, launches."""
+    """Write one self-contained HTML page that reads as a paper.
+
+    Verdict, question, design, environment, results launch by launch, ranking, scaling, model
+    against measurement, where the time goes, effects, threats to validity, every launch.
+    """
     from paceline.naming import file_name
     from paceline.places import parse_counts
     from paceline.report.study_json import study_json
@@ -37,9 +53,13 @@ def command(
     found = Study.load(store_path, study)
     analysis = found.analyse(counts, link)
     page = found.report(out or Path(f"{file_name(study)}.html"), analysis=analysis)
+    drawn = found.figures(figures, analysis=analysis) if figures is not None else []
     if as_json:
-        emit_json("report", 1, {**study_json(analysis), "report": str(page)})
+        written = {"report": str(page), "figures": [str(path) for path in drawn]}
+        emit_json("report", 1, {**study_json(analysis), **written})
         return
     say(f"Report: {page}")
+    if drawn:
+        say(f"Figures: {len(drawn) - 1} files in {figures}, captions in figures.tex")
     first = "explain" if analysis.explanations else "list"
     next_line(same_job(first), same_job("export", path="launches.csv"))

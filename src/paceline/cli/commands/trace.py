@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import out_option
+from paceline.cli.options import figure_option, out_option
 from paceline.cli.output import emit_json, json_option, show, warn, write_figure
 
 EXAMPLE = """
@@ -35,7 +35,7 @@ Examples:
     type=click.Path(path_type=Path, file_okay=False),
     help="Write the typical step as an OTF2 archive (for Vampir and others) to this directory.",
 )
-@out_option("--heatmap", "Write a map of ranks by time (SVG): where each is busy, waits, is idle.")
+@figure_option("--heatmap", "Write a map of ranks by time: where each is busy, waits, is idle")
 @json_option
 def command(
     files: tuple[Path, ...],

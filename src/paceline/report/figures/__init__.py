@@ -8,6 +8,7 @@ from paceline.report.figures.gantt import GanttBar, GanttInfo, GanttLane, gantt_
 from paceline.report.figures.layers import LayersInfo, LayerSize, MessageSize
 from paceline.report.figures.lines import Crossover, LineSeries, LinesInfo
 from paceline.report.figures.phases import PhaseBar, PhasesInfo, phase_bar
+from paceline.report.figures.repetitions import RepeatedRow, RepetitionsInfo
 from paceline.report.figures.scaling import ScalingInfo, ScalingPoint, ScalingSeries
 from paceline.report.figures.scatter import ScatterGroup, ScatterInfo, ScatterPoint
 from paceline.report.figures.utilisation import UtilisationInfo, UtilisationLane, utilisation_info
@@ -30,6 +31,8 @@ __all__ = [
     "MessageSize",
     "PhaseBar",
     "PhasesInfo",
+    "RepeatedRow",
+    "RepetitionsInfo",
     "ScalingInfo",
     "ScalingPoint",
     "ScalingSeries",

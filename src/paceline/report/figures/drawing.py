@@ -14,12 +14,14 @@ from paceline.report.figures import (
     layers,
     lines,
     phases,
+    repetitions,
     scaling,
     scatter,
     utilisation,
     waterfall,
 )
 from paceline.report.page import Figure, package_text
+from paceline.report.svg.element import escape
 from paceline.report.table import Table
 
 WIDE = 920.0
@@ -58,6 +60,7 @@ BUILT_IN = {
     "layers": FigureKind(layers.LayersInfo, layers.draw),
     "lines": FigureKind(lines.LinesInfo, lines.draw),
     "phases": FigureKind(phases.PhasesInfo, _as_high_as_needed(phases.draw)),
+    "repetitions": FigureKind(repetitions.RepetitionsInfo, _as_high_as_needed(repetitions.draw)),
     "scaling": FigureKind(scaling.ScalingInfo, scaling.draw),
     "scatter": FigureKind(scatter.ScatterInfo, _scatter),
     "utilisation": FigureKind(utilisation.UtilisationInfo, _as_high_as_needed(utilisation.draw)),
@@ -90,7 +93,12 @@ def figure(
     return Figure(title, narrow if half else draw(info, WIDE), narrow, caption, half, data)
 
 
-def standalone(svg: str) -> str:
-    """``svg`` as a file of its own: with its style inside, light or dark as its viewer is."""
+def standalone(svg: str, caption: str = "") -> str:
+    """``svg`` as a file of its own: with its style inside, light or dark as its viewer is.
+
+    A ``caption`` takes the place of the description.
+    """
     head, closed, rest = svg.partition("</desc>")
+    if caption:
+        head = f"{head.partition('<desc>')[0]}<desc>{escape(caption)}"
     return f"{head}{closed}<style>{package_text('figure.css')}</style>{rest}\n"

@@ -11,7 +11,7 @@ from paceline.report.svg.panel import Panel, xy_panel
 from paceline.report.svg.series import series_colour
 from paceline.report.svg.ticks import finite
 
-_LOGARITHMIC_FROM = 16
+_LOGARITHMIC_FROM = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class ScalingSeries:
 class ScalingInfo:
     """Series of one quantity; ``title`` names it with its unit: ``throughput (img/s)``.
 
-    ``ideal`` draws what perfect scaling from each series' first point would give.
+    ``ideal`` draws what perfect scaling from each series' first point would give, ``bound`` a
+    thin line that results should not be below.
     """
 
     title: str
@@ -55,20 +56,27 @@ class ScalingInfo:
     unit: str = ""
     device_title: str = "devices"
     ideal: bool = True
+    bound: ScalingSeries | None = None
+
+    @property
+    def drawn(self) -> tuple[ScalingSeries, ...]:
+        """Every series with numbers in it."""
+        return self.series if self.bound is None else (*self.series, self.bound)
 
 
 def draw(info: ScalingInfo, width: float, height: float) -> str:
     """The figure as SVG."""
-    counts = [p.devices for series in info.series for p in series.drawable] or [1]
-    logarithmic = max(counts) / min(counts) > _LOGARITHMIC_FROM
+    counts = [p.devices for series in info.drawn for p in series.drawable] or [1]
+    logarithmic = max(counts) / min(counts) >= _LOGARITHMIC_FROM
     perfect = _ideals(info)
-    values = [v for s in info.series for p in s.drawable for v in _extent(p.value)]
+    values = [v for s in info.drawn for p in s.drawable for v in _extent(p.value)]
     values += [slope * n for slope, _ in perfect.lines for n in (min(counts), max(counts))]
     x = count_axis(info.device_title, counts, width - 90, logarithmic=logarithmic)
     y = log_axis(info.title, values) if logarithmic else linear_axis(info.title, values)
     panel = xy_panel(width, height, x, y, _legend(info, perfect))
     ideals = [_ideal(panel, slope, colour, counts) for slope, colour in perfect.lines]
-    drawn = [_series(panel, info, number) for number in range(len(info.series))]
+    drawn = [_bound(panel, info.bound)] if info.bound is not None else []
+    drawn += [_series(panel, info, number) for number in range(len(info.series))]
     labels = ", ".join(series.label for series in info.series)
     description = f"{info.title} against {info.device_title}: {labels}."
     return document(width, height, info.title, description, panel.markup, *ideals, *drawn)
@@ -119,7 +127,14 @@ def _legend(info: ScalingInfo, ideals: _Ideals) -> list[LegendEntry]:
     ]
     if ideals.lines:
         entries.append(LegendEntry(ideals.label, "neutral", Symbol.DOTS))
+    if info.bound is not None:
+        entries.append(LegendEntry(info.bound.label, "neutral", Symbol.LINE))
     return entries
+
+
+def _bound(panel: Panel, bound: ScalingSeries) -> str:
+    places = [(panel.x(p.devices), panel.y(p.value.value)) for p in bound.drawable]
+    return group(polyline(places), class_="neutral bound")
 
 
 def _ideal(panel: Panel, slope: float, colour: str, counts: list[int]) -> str:

@@ -1,6 +1,6 @@
 """Predictions and what-ifs as tables and as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paceline.predictor.prediction import Prediction
@@ -25,27 +25,56 @@ def notes_of(predictions: Sequence[Prediction]) -> list[str]:
 
 
 def prediction_table(predictions: Sequence[Prediction]) -> Table:
-    """One row per place."""
-    first = predictions[0]
+    """One row per place; models, clusters and links have a column where they differ."""
+    tokens = any(p.tokens_per_second is not None for p in predictions)
+    optional: list[tuple[Column, Callable[[Prediction], Any]]] = [
+        (Column(title), shown)
+        for title, shown in (
+            ("model", lambda p: p.workload.graph.name),
+            ("cluster", lambda p: p.cluster.name),
+            ("link", _link),
+        )
+        if len({shown(p) for p in predictions}) > 1
+    ]
     return Table.of(
         predictions,
+        *optional,
         (Column("place"), lambda p: f"{p.cluster.nodes}x{p.cluster.devices_per_node}"),
         (Column("plan"), lambda p: p.plan.label),
         (
             Column("throughput", "samples/s"),
             lambda p: Ranged(p.samples_per_second, *p.samples_per_second_interval),
         ),
+        *(((Column("tokens/s"), lambda p: p.tokens_per_second),) if tokens else ()),
+        (Column("MFU", "%", scale=100.0, decimals=1), lambda p: p.utilisation),
         (Column("efficiency", "%", scale=100.0, decimals=0), lambda p: p.efficiency),
         (Column("step", "ms", scale=1e3), lambda p: p.step_seconds),
         (Column("compute", "ms", scale=1e3), lambda p: p.compute_seconds),
         (Column("exposed comm.", "ms", scale=1e3), lambda p: p.exposed_communication_seconds),
         (Column("memory", "GB", scale=1e-9, decimals=1), lambda p: float(p.memory.total_bytes)),
         (Column("bound by"), lambda p: p.bound_by if p.fits is not False else "does NOT fit"),
-        title=f"{first.workload.graph.name}, batch {first.workload.batch} per replica, "
-        f"{first.workload.precision} on {first.cluster.name}, {first.framework}",
+        title=_title(predictions),
         note="± is a 90 % interval. Efficiency is against every device spending all its time on "
         "its share of the arithmetic.",
     )
+
+
+def _title(predictions: Sequence[Prediction]) -> str:
+    """What all of them have in common."""
+    first = predictions[0]
+    words = []
+    if len({p.workload.graph.name for p in predictions}) == 1:
+        words.append(first.workload.graph.name)
+    words.append(f"batch {first.workload.batch} per replica")
+    words.append(first.workload.precision)
+    if len({p.cluster.name for p in predictions}) == 1:
+        words[-1] += f" on {first.cluster.name}"
+    return ", ".join([*words, first.framework])
+
+
+def _link(prediction: Prediction) -> str:
+    link = prediction.cluster.inter
+    return "" if link is None else link.name
 
 
 def whatif_table(found: "Sequence[WhatIf]", kind: str) -> Table:

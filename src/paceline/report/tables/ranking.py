@@ -66,6 +66,16 @@ def ranking_figure(rankings: Mapping[int, Ranking]) -> BarsInfo:
     return BarsInfo("throughput (samples/s)", tuple(names), tuple(series), "samples/s")
 
 
+def ranking_caption(rankings: Mapping[int, Ranking], model: str) -> str:
+    """What the figure of a ranking shows, for a paper."""
+    launches = sorted({len(g.launches) for one in rankings.values() for g in one.groups})
+    counted = str(launches[0]) if len(launches) == 1 else f"{launches[0]} to {launches[-1]}"
+    return (
+        f"Throughput of {model} by framework; bars are means over {counted} launches, "
+        "lines their 95 % intervals."
+    )
+
+
 def parity_json(parity: ParityTable) -> dict[str, Any]:
     """Parity as JSON values."""
     return {

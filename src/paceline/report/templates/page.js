@@ -57,6 +57,48 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
+// Files of what is seen: each table as CSV, each figure as SVG with its style.
+(() => {
+  const save = (name, kind, text) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: kind }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  const named = (text, ending) => (text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60) || "table") + ending;
+  const quoted = (text) => {
+    const safe = /^[=+@\t\r]/.test(text) || /^-[^\d.]/.test(text) ? "'" + text : text;
+    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const words = (cell) => cell.textContent.trim().replace(/[\s\u2007]+/g, " ");
+  const offer = (box, label, act) => {
+    const button = document.createElement("button");
+    button.textContent = label;
+    button.addEventListener("click", act);
+    const row = document.createElement("div");
+    row.className = "files";
+    row.append(button);
+    box.append(row);
+  };
+  for (const box of document.querySelectorAll("div.table")) {
+    const title = box.querySelector(".table-title") || box.closest("section").querySelector("h2");
+    offer(box, "Download CSV", () => {
+      const lines = [...box.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => quoted(words(cell))).join(","));
+      save(named(words(title), ".csv"), "text/csv", lines.join("\n") + "\n");
+    });
+  }
+  for (const box of document.querySelectorAll("figure")) {
+    offer(box, "Download SVG", () => {
+      const drawing = box.querySelector(".drawing svg").cloneNode(true);
+      const style = document.createElementNS("http://www.w3.org/2000/svg", "style");
+      style.textContent = document.querySelector("style").textContent;
+      drawing.prepend(style);
+      save(named(words(box.querySelector(".figure-title")), ".svg"), "image/svg+xml", drawing.outerHTML);
+    });
+  }
+})();
+
 // The contents mark the section being read.
 (() => {
   const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
