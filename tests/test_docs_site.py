@@ -38,5 +38,7 @@ def test_every_page_is_there_with_its_commands_and_figures(site):
 
 
 def test_a_link_to_nothing_is_found(builder, tmp_path):
-    (tmp_path / "a.html").write_text('<a href="b.html">b</a><a href="#no">c</a><a href="#y" id="y">')
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html">b</a><a href="#no">c</a><a href="#y" id="y">'
+    )
     assert builder.broken_links(tmp_path) == ["a.html: b.html", "a.html: #no"]

@@ -50,7 +50,7 @@ def html():
 
 def test_the_page_is_whole_and_well_formed(html):
     document = Document(html)
-    assert document.tags.count("svg") == 4 + 2 * 7
+    assert document.tags.count("svg") == 5 + 2 * 7
     assert document.tags.count("h2") == 6 + 1
     assert len(html.encode()) < 500_000
 
@@ -76,8 +76,10 @@ def test_the_policy_names_style_and_script_by_their_hashes(html):
 def test_hostile_text_stays_text():
     table = Table((Column(HOSTILE, HOSTILE), Column("n")), ((HOSTILE, 1),), HOSTILE, HOSTILE)
     fact = Fact(HOSTILE, HOSTILE, HOSTILE)
-    section = Section(HOSTILE, HOSTILE, [table], notes=[HOSTILE], warnings=[HOSTILE])
-    document = Document(render(Page(HOSTILE, HOSTILE, [fact], [section] * 5, [fact])))
+    lists = {"points": [HOSTILE], "commands": [HOSTILE]}
+    section = Section(HOSTILE, HOSTILE, [table], notes=[HOSTILE], warnings=[HOSTILE], **lists)
+    page = Page(HOSTILE, HOSTILE, [fact], [section] * 5, [fact], verdict=[HOSTILE])
+    document = Document(render(page))
     assert document.tags.count("script") == 1
     assert "img" not in document.tags
     shown = "".join(document.texts)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paceline.analyse.groups import LaunchGroup
 from paceline.api.predictions import predict
 from paceline.api.requests import cluster_of, job_words, plan_of, program_of, workload_of
 from paceline.errors import InputError
@@ -32,6 +33,8 @@ from paceline.workload.graph import Graph
 MOST_COUNTS = 50
 MOST_SCHEDULED = 8
 """Numbers of nodes of plans that have to be scheduled one by one."""
+MOST_MEASURED = 5
+"""Lines of measured launches in one figure."""
 WIDE, NARROW = 720.0, 360.0
 
 
@@ -60,15 +63,18 @@ def job_of(state: ExplorerState, uploads: Mapping[str, Graph]) -> AskedJob:
     return AskedJob(state, model, place)
 
 
-def answer(job: AskedJob) -> dict[str, Any]:
-    """The main view: facts of the chosen place, scaling, where the time goes, memory."""
+def answer(job: AskedJob, measured: Sequence[LaunchGroup] = ()) -> dict[str, Any]:
+    """The main view: facts of the chosen place, scaling, where the time goes, memory.
+
+    ``measured`` configurations are drawn over the prediction.
+    """
     chosen = job.predicted(job.state.nodes)
     rows = curve_rows(job, chosen)
     published = published_points(chosen, waits=False)
     return {
         "facts": _facts(chosen),
         "figures": {
-            "scaling": _scaling(chosen, rows, published),
+            "scaling": _scaling(chosen, rows, published, measured),
             "phases": _drawn(
                 PhasesInfo((phase_bar(_place(chosen.cluster), chosen.breakdown),)), (WIDE, NARROW)
             ),
@@ -170,7 +176,10 @@ def _facts(p: Prediction) -> list[dict[str, str]]:
 
 
 def _scaling(
-    chosen: Prediction, rows: Sequence[Mapping[str, float]], published: Sequence[Mapping[str, Any]]
+    chosen: Prediction,
+    rows: Sequence[Mapping[str, float]],
+    published: Sequence[Mapping[str, Any]],
+    measured: Sequence[LaunchGroup],
 ) -> dict[str, str]:
     series = [
         ScalingSeries(
@@ -188,8 +197,21 @@ def _scaling(
         own = [row for row in published if row["group"] == group][:MOST_COUNTS]
         points = (ScalingPoint(r["devices"], Ranged(r["samples_per_second"])) for r in own)
         series.append(ScalingSeries(f"{own[0]['framework']} ({own[0]['family']})", tuple(points)))
+    series += _measured_series(measured)
     info = ScalingInfo("throughput (samples/s)", tuple(series), "samples/s", ideal=True)
     return _drawn(info, (WIDE, NARROW))
+
+
+def _measured_series(measured: Sequence[LaunchGroup]) -> list[ScalingSeries]:
+    """One line per framework, model and batch that was measured."""
+    points: dict[str, list[ScalingPoint]] = {}
+    for group in measured:
+        first = group.first
+        label = f"measured: {first.model} b={first.batch_per_rank}, {first.framework}"
+        point = ScalingPoint(first.world_size, Ranged.of(group.throughput))
+        points.setdefault(label, []).append(point)
+    shown = list(points.items())[:MOST_MEASURED]
+    return [ScalingSeries(label, tuple(own)) for label, own in shown]
 
 
 def _drawn(info: object, widths: tuple[float, float]) -> dict[str, str]:

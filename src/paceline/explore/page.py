@@ -1,6 +1,7 @@
 """The explorer's page: one document with its style and script, which ask only its own server."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib import resources
@@ -9,11 +10,10 @@ from paceline.explore.state import ExplorerState, choices
 from paceline.report.page import hashed, package_text
 
 
-@cache
-def explorer_page() -> str:
-    """The page, with every name that can be chosen."""
-    known = {**choices(), "defaults": asdict(ExplorerState())}
-    text = _own("explore.html")
+def explorer_page(studies: Sequence[str] = ()) -> str:
+    """The page, with every name that can be chosen; ``studies`` are those that were measured."""
+    known = {**choices(), "studies": list(studies), "defaults": asdict(ExplorerState())}
+    text = own_template("explore.html")
     for mark, content in (
         ("/* style */", _style()),
         ("/* script */", _script()),
@@ -35,14 +35,17 @@ def security_policy() -> str:
 
 @cache
 def _style() -> str:
-    return "\n".join((package_text("page.css"), package_text("figure.css"), _own("explore.css")))
+    return "\n".join(
+        (package_text("page.css"), package_text("figure.css"), own_template("explore.css"))
+    )
 
 
 @cache
 def _script() -> str:
-    return _own("explore.js")
+    return own_template("explore.js")
 
 
-def _own(name: str) -> str:
+def own_template(name: str) -> str:
+    """A file of the explorer's templates; its lines end as they do in the page."""
     source = resources.files("paceline.explore").joinpath("templates", name)
     return source.read_text(encoding="utf-8").replace("\r\n", "\n")

@@ -18,6 +18,8 @@ from paceline.explore.answers import answer, job_of
 from paceline.explore.page import explorer_page, security_policy
 from paceline.explore.panels import PANELS, panel
 from paceline.explore.state import state_of
+from paceline.explore.studies import MeasuredStudies
+from paceline.explore.study_view import study_document, study_html, study_policy
 from paceline.explore.uploads import LARGEST_UPLOAD, Uploads
 
 LARGEST_STATE = 20_000
@@ -25,14 +27,16 @@ HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def application() -> Starlette:
-    """The page and what it asks for."""
+def application(studies: MeasuredStudies | None = None) -> Starlette:
+    """The page and what it asks for; ``studies`` are those of a store that may be looked at."""
     uploads = Uploads()
-    page = explorer_page()
+    measured = studies or MeasuredStudies(None)
+    page = explorer_page(measured.names())
     routes = [
         Route("/", _guarded(partial(_show_page, page))),
-        Route("/api/answer", _guarded(partial(_answer, uploads)), methods=["POST"]),
-        Route("/api/panel/{name}", _guarded(partial(_panel, uploads)), methods=["POST"]),
+        Route("/api/answer", _guarded(partial(_answer, uploads, measured)), methods=["POST"]),
+        Route("/api/panel/{name}", _guarded(partial(_panel, uploads, measured)), methods=["POST"]),
+        Route("/study/{name:path}", _guarded(partial(_study, measured))),
         Route("/api/model", _guarded(partial(_upload, uploads)), methods=["POST"]),
     ]
     return Starlette(routes=routes)
@@ -52,9 +56,9 @@ def _guarded(handler: Handler) -> Handler:
         except PacelineError as error:
             hint = getattr(error, "hint", "")
             response = JSONResponse({"error": str(error), "hint": hint})
+        response.headers.setdefault("Content-Security-Policy", security_policy())
         response.headers.update(
             {
-                "Content-Security-Policy": security_policy(),
                 "X-Content-Type-Options": "nosniff",
                 "Referrer-Policy": "no-referrer",
                 "Cache-Control": "no-store",
@@ -78,20 +82,37 @@ async def _show_page(page: str, request: Request) -> Response:
     return HTMLResponse(page)
 
 
-async def _answer(uploads: Uploads, request: Request) -> Response:
+async def _study(studies: MeasuredStudies, request: Request) -> Response:
+    name = request.path_params["name"]
+    launches = await run_in_threadpool(lambda: studies.launches(name))
+    if not launches:
+        return JSONResponse({"error": "there is no such study"}, status_code=404)
+    page = await run_in_threadpool(lambda: study_html(study_document(name, launches), back="/"))
+    return HTMLResponse(page, headers={"Content-Security-Policy": study_policy()})
+
+
+async def _answer(uploads: Uploads, studies: MeasuredStudies, request: Request) -> Response:
     given = await _document(request)
     begun = time.process_time()
-    found = await run_in_threadpool(lambda: answer(job_of(state_of(given, uploads), uploads)))
+
+    def found_answer() -> dict[str, Any]:
+        state = state_of(given, uploads, studies.names() if given.get("study") else ())
+        return answer(job_of(state, uploads), studies.plain(state.study) if state.study else ())
+
+    found = await run_in_threadpool(found_answer)
     seconds = time.process_time() - begun
     return JSONResponse({**found, "server_seconds": seconds})
 
 
-async def _panel(uploads: Uploads, request: Request) -> Response:
+async def _panel(uploads: Uploads, studies: MeasuredStudies, request: Request) -> Response:
     name = request.path_params["name"]
     if name not in PANELS:
         return JSONResponse({"error": "there is no such part"}, status_code=404)
     given = await _document(request)
-    found = await run_in_threadpool(lambda: panel(name, job_of(state_of(given, uploads), uploads)))
+    names = studies.names() if given.get("study") else ()
+    found = await run_in_threadpool(
+        lambda: panel(name, job_of(state_of(given, uploads, names), uploads))
+    )
     return JSONResponse(found)
 
 

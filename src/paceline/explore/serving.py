@@ -10,18 +10,21 @@ import uvicorn
 from paceline.errors import InputError
 from paceline.explore.published import make_index
 from paceline.explore.server import application
+from paceline.explore.studies import MeasuredStudies
 
 LOOPBACK = "127.0.0.1"
 SECONDS_TO_END = 2
 WAITING_CONNECTIONS = 128
 
 
-def serve(port: int, say: Callable[[str], None], *, opens_browser: bool) -> None:
+def serve(
+    port: int, say: Callable[[str], None], studies: MeasuredStudies, *, opens_browser: bool
+) -> None:
     """Serve the page on loopback until Ctrl-C; ``port`` 0 takes any that is free."""
     listener = _listener(port)
     address = f"http://{LOOPBACK}:{listener.getsockname()[1]}/"
     config = uvicorn.Config(
-        application(),
+        application(studies),
         log_level="critical",
         access_log=False,
         server_header=False,

@@ -1,6 +1,6 @@
 """What is chosen on the page, checked: only names that are known, only numbers within bounds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ class ExplorerState:
     """A job and a place in the words of `paceline predict`; empty or 0 is "as it usually is".
 
     ``flops``, ``memory`` and ``link_rate`` are factors: how many times as fast as they are.
+    ``study`` names measured launches that are drawn over the prediction.
     """
 
     model: str = "resnet50"
@@ -40,6 +41,7 @@ class ExplorerState:
     flops: float = 1.0
     memory: float = 1.0
     link_rate: float = 1.0
+    study: str = ""
 
     def words(self) -> dict[str, Any]:
         """Keywords of `paceline.predict`, without model, cluster and nodes."""
@@ -76,15 +78,17 @@ class ExplorerState:
         return [*parts, "-j", f"{self.nodes}x{per_node}"]
 
 
-def state_of(given: Mapping[str, Any], uploads: Mapping[str, Any]) -> ExplorerState:
+def state_of(
+    given: Mapping[str, Any], uploads: Mapping[str, Any], studies: Sequence[str] = ()
+) -> ExplorerState:
     """A state from what a browser sends; everything is looked up or bounded, nothing is opened."""
-    checks = _checks(uploads)
+    checks = _checks(uploads, studies)
     for name in given:
         look_up("choice", str(name), checks, f"one of {', '.join(checks)}")
     return ExplorerState(**{name: checks[name](value) for name, value in given.items()})
 
 
-def _checks(uploads: Mapping[str, Any]) -> dict[str, Callable[[Any], Any]]:
+def _checks(uploads: Mapping[str, Any], studies: Sequence[str]) -> dict[str, Callable[[Any], Any]]:
     found: dict[str, Callable[[Any], Any]] = {
         "model": lambda value: _model(value, uploads),
         "cluster": lambda value: _one_of("cluster", value, catalogue().clusters),
@@ -93,6 +97,7 @@ def _checks(uploads: Mapping[str, Any]) -> dict[str, Callable[[Any], Any]]:
         "precision": lambda value: _one_of("precision", value, choices()["precisions"]),
         "recompute": lambda value: _one_of("recompute", value, choices()["recompute"]),
         "tuning": lambda value: value and _one_of("tuning", value, choices()["tuning"]),
+        "study": lambda value: value and _one_of("study", value, studies),
         "zero": lambda value: _whole("zero", value, 0, 3),
     }
     for each in fields(ExplorerState):

@@ -23,6 +23,8 @@ fill(form.link, known.links, "the cluster's");
 fill(form.framework, known.frameworks, "PyTorch DDP");
 fill(form.recompute, known.recompute);
 fill(form.tuning, known.tuning, "unknown");
+fill(form.study, known.studies, "none");
+byId("measured").hidden = !known.studies.length;
 list("models", known.models);
 list("clusters", known.clusters);
 
@@ -137,6 +139,8 @@ const refresh = async () => {
     document.title = `${form.model.value} on ${form.cluster.value} · Paceline`;
     byId("state").textContent = `${found.rows.length} numbers of nodes in ${Math.round(performance.now() - begun)} ms`;
     compare();
+    byId("look").hidden = !form.study.value;
+    byId("look").href = `/study/${encodeURIComponent(form.study.value)}`;
     document.querySelectorAll("details[open]").forEach(open);
   } catch (error) {
     if (asked !== shown.asked) return;

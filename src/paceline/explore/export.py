@@ -1,0 +1,29 @@
+"""A finished study as static files that open from disk: its walk, its report, its tables."""
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paceline.explore.study_view import study_document, study_html
+from paceline.report.files import write_bytes, write_text
+from paceline.store.export import tidy_rows, to_csv
+
+if TYPE_CHECKING:
+    from paceline.study import Study
+
+TABLES = ("launches", "steps")
+
+
+def export_study(study: "Study", directory: Path) -> list[Path]:
+    """Write ``index.html``, ``report.html`` and tables as CSV; the paths written."""
+    launches = study.launches
+    document = study_document(study.name, launches)
+    written = [
+        write_text(directory / "index.html", study_html(document, back="report.html")),
+        study.report(directory / "report.html"),
+    ]
+    for table in TABLES:
+        content = io.BytesIO()
+        to_csv(tidy_rows(table, launches), content)
+        written.append(write_bytes(directory / f"{table}.csv", content.getvalue()))
+    return written
