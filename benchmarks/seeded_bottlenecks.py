@@ -46,21 +46,23 @@ class TrialError(RuntimeError):
 class Seed:
     """One bottleneck: the cause that must come first, and how it is made under ``measure``.
 
-    ``repaired`` are the options of the reference; None: the reference is one process alone.
-    ``per_sample`` compares steps of different batches.
+    ``apart``: the reference are the same processes without any exchange.
+    ``per_sample`` compares steps of different batches. ``most_steps`` bounds those of ``measure``
+    where a step takes seconds.
     """
 
     cause: str
     options: str
-    repaired: str | None = ""
+    apart: bool = False
     computed: bool = False
     per_sample: bool = False
+    most_steps: int = 1000
 
 
 SEEDS = {
     "healthy": Seed("", "--model resnet20 --batch 32"),
-    "slow_link": Seed("slow link", "--model fcn5 --batch 64"),
-    "large_gradient": Seed("large gradient", "--model fcn5 --batch 16", None),
+    "slow_link": Seed("slow link", "--model fcn5 --batch 64", most_steps=8),
+    "large_gradient": Seed("large gradient", "--model fcn5 --batch 16", apart=True),
     "tiny_buckets": Seed("buckets", "--model resnet110 --batch 4 --bucket 256B"),
     "slow_input": Seed("input", "--model resnet20 --batch 16"),
     "slow_rank": Seed("straggler", "--model resnet20 --batch 16"),
@@ -125,11 +127,11 @@ def under_run(
     first = real_time or not SEEDS[case].computed
     prefix = prefix_of("" if repaired or case == "one_core" else case, first)
     many = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    for start in ([sys.executable], many):
+    for start in [many] if repaired else [[sys.executable], many]:
         words = [*start, str(SCRIPT), case, str(steps), *word]
         given = ["--study", study, "--model", "net", "--store", str(store), "--json"]
         paceline("run", *given, "--", *words, prefix=prefix)
-    return explained(store, study)
+    return mean_step(store, study) if repaired else explained(store, study)
 
 
 def under_measure(
@@ -139,21 +141,40 @@ def under_measure(
     study = "repaired" if repaired else "seeded"
     options = REPAIRED_OPTIONS.get(case, SEEDS[case].options) if repaired else SEEDS[case].options
     given = ["-j", "1x1,1x2", "--instrument", "none,phases", "--launches", "1"]
+    if repaired:
+        given = ["-j", "1x2", "--launches", "1", *(["--no-sync"] if SEEDS[case].apart else [])]
     variables = {"PYTHONPATH": f"{SABOTAGE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     paceline(
-        *("measure", *options.split(), *given, "--steps", str(steps)),
+        *("measure", *options.split(), *given, "--steps", str(min(steps, SEEDS[case].most_steps))),
         *("--study", study, "--store", str(store), "--json"),
         prefix=prefix_of("" if repaired else case, real_time),
         **({} if repaired else {**variables, "SEEDED_CASE": case}),
     )
-    return explained(store, study)
+    return mean_step(store, study) if repaired else explained(store, study)
+
+
+def mean_step(store: Path, study: str) -> dict[str, Any]:
+    """The plain step of two processes, without exchange where there is such a launch."""
+    listed = json.loads(paceline("list", "--study", study, "--store", str(store), "--json"))
+    able = [
+        one
+        for one in listed["launches"]
+        if one["processes"] == 2 and one["instrument"] == "none" and one["status"] == "finished"
+    ]
+    if not able:
+        raise TrialError(f"no launch of '{study}' on two processes finished")
+    plain = min(able, key=lambda one: one["synchronised"])
+    return {
+        "measured_step_seconds": plain["step_seconds"],
+        "batch_per_rank": plain["batch_per_process"],
+    }
 
 
 def true_size(case: str, seeded: dict[str, Any], repaired: dict[str, Any] | None) -> float:
     """What the step gets shorter by without the bottleneck, seconds."""
     step: float = seeded["measured_step_seconds"]
     if repaired is None:
-        return step - float(seeded["ideal_step_seconds"]) if SEEDS[case].repaired is None else 0.0
+        return 0.0
     other: float = repaired["measured_step_seconds"]
     if SEEDS[case].per_sample:
         other *= seeded["batch_per_rank"] / repaired["batch_per_rank"]
@@ -171,7 +192,7 @@ def trial(case: str, door: str, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
         store = Path(directory) / "seeded.db"
         seeded = made(case, False, store=store)
-        if wanted and SEEDS[case].repaired is not None and not options.names_only:
+        if wanted and not options.names_only:
             repaired = made(case, True, store=store)
     first = next(iter(seeded["findings"]), None)
     rest = next(i["seconds"] for i in seeded["waterfall"] if i["kind"] == "unexplained")

@@ -230,9 +230,7 @@ def _stragglers(case: Case) -> Iterator[Diagnosis]:
             f"it takes {format_seconds(excess[where])} longer there than rank {usual.rank}, and "
             f"comes last to the messages in {slowest.last_share:.0%} of the steps"
             + _more_work(case),
-            "look at that rank's data"
-            if where is Phase.INPUT
-            else "look at that rank's host, device and code; if none differs, give it less work",
+            _equal_ranks(case, where),
         )
     if losses.jitter > number("explain.finding.uneven") * case.step_seconds:
         yield Diagnosis(
@@ -246,6 +244,24 @@ def _stragglers(case: Case) -> Iterator[Diagnosis]:
         )
 
 
+def _equal_ranks(case: Case, where: Phase) -> str:
+    """What would make a straggler as quick as the others."""
+    if _more_samples(case):
+        return "give every rank as many samples (DistributedSampler, one batch size)"
+    if where is Phase.INPUT:
+        return "look at that rank's data"
+    return "look at that rank's host, device and code; if none differs, give it less work"
+
+
+def _more_samples(case: Case) -> tuple[float, float] | None:
+    """Samples a step of a straggler and of the usual rank, where it has more; None otherwise."""
+    slowest, usual = case.profile.slowest.rank, case.profile.usual.rank
+    samples = case.observed.launch.outcome.facts.get("samples") or ()
+    if max(slowest, usual) < len(samples) and samples[slowest] > samples[usual]:
+        return samples[slowest], samples[usual]
+    return None
+
+
 def _crowd(case: Case) -> str:
     """That the machine was crowded, where it was."""
     crowding = case.observed.crowding
@@ -257,9 +273,9 @@ def _crowd(case: Case) -> str:
 def _more_work(case: Case) -> str:
     """Whether a straggler does more, or the same more slowly."""
     slowest, usual = case.profile.slowest.rank, case.profile.usual.rank
-    samples = case.observed.launch.outcome.facts.get("samples") or ()
-    if max(slowest, usual) < len(samples) and samples[slowest] > samples[usual]:
-        return f"; it trains on {samples[slowest]:g} samples a step instead of {samples[usual]:g}"
+    more_samples = _more_samples(case)
+    if more_samples is not None:
+        return "; it trains on {:g} samples a step instead of {:g}".format(*more_samples)
     cpu = case.observed.cpu_seconds
     if slowest not in cpu or usual not in cpu:
         return ""
