@@ -265,6 +265,16 @@ def test_copying_large_gradients_is_their_size_and_not_the_number_of_messages():
     assert found.saved_seconds == pytest.approx(found.seconds / 2, rel=0.3)
 
 
+def test_few_messages_that_seem_to_start_at_once_do_not_make_hundreds_of_them_free():
+    """Two large messages whose fitted start is nothing: no advice to send 400 small ones."""
+    large = ((0.3, 1.7e7), (1.0, 4e7))
+    step = seen_step({}, {}, messages=large, start=0.0, per_byte=1.5e-9)
+    explanation = explain([alone(), seen_launch(2, step)])
+    assert explanation.findings[0].cause is Cause.VOLUME
+    assert "0.00" not in explanation.findings[0].why
+    assert not [one for one in explanation.findings if "131 kB" in one.remedy]
+
+
 def test_a_link_is_not_called_slow_because_the_machine_is_crowded():
     launch = together({}, {}, per_byte=6e-9)
     assert first(alone(), launch).cause is Cause.LINK
@@ -278,7 +288,7 @@ def test_a_link_is_not_called_slow_because_the_machine_is_crowded():
 
 
 def test_messages_that_others_delay_are_not_blamed_for_it():
-    """7 MB that backward hides twice over were held up by something: no remedy for messages."""
+    """8 MB that backward hides were held up on a crowded machine: no remedy for messages."""
     step = seen_step({}, {}, messages=MESSAGES, **QUICK)
     last = max(end for task, end in zip(step.tasks, step.ends, strict=True) if task.size_bytes)
     tasks, starts = [], []
@@ -289,8 +299,14 @@ def test_messages_that_others_delay_are_not_blamed_for_it():
         if held:
             tasks.append(replace(task, name="held up", seconds=0.08, size_bytes=0.0))
             starts.append(last)
-    held_up = Step(tuple(tasks), tuple(starts), Origin.MEASURED)
-    findings = explain([alone(), seen_launch(2, held_up)]).findings
+    held_up = seen_launch(2, Step(tuple(tasks), tuple(starts), Origin.MEASURED))
+    facts = {**held_up.outcome.facts, "load_before": 16.0, "load_after": 16.0}
+    crowded = replace(
+        held_up,
+        environment={**held_up.environment, "cores": 2},
+        outcome=replace(held_up.outcome, facts=facts),
+    )
+    findings = explain([alone(), crowded]).findings
     assert all(one.saved_seconds < 0.01 for one in findings if one.cause is Cause.VOLUME)
 
 

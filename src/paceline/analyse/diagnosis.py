@@ -293,8 +293,8 @@ def _most_often_last(profile: StepProfile) -> str:
 def _messages(case: Case) -> Iterator[Diagnosis]:
     """Findings about communication; together they are what it adds to the step.
 
-    Seconds of the schedule are scaled to those that were measured, where these are longer by no
-    more than copying gradients may take: what else delays messages is none of their own faults.
+    Seconds of the schedule are scaled to those that were measured; on a crowded machine to no more
+    than copying gradients may add, since other programs delay messages there.
     """
     exchange = case.exchange
     if exchange is None:
@@ -302,8 +302,11 @@ def _messages(case: Case) -> Iterator[Diagnosis]:
     added = exchange.added_seconds(exchange.cost)
     if added <= 0:
         return
-    copying = exchange.crowding * copying_seconds(exchange.size_bytes, case.machine)
-    factor = min(case.losses.exposed + case.losses.handling, added + copying) / added
+    measured = case.losses.exposed + case.losses.handling
+    if _crowd(case):
+        copying = exchange.crowding * copying_seconds(exchange.size_bytes, case.machine)
+        measured = min(measured, added + copying)
+    factor = measured / added
     quick = with_usual_start(exchange.cost, exchange.expected)
     usual = with_usual_rate(quick, exchange.expected)
     started, rated = exchange.added_seconds(quick), exchange.added_seconds(usual)
@@ -369,11 +372,16 @@ def _policy(exchange: MeasuredExchange, saved: float, size: float) -> Diagnosis:
         "gradients are sent in too many messages"
         if size > exchange.size_bytes / count
         else "buckets are too large to be hidden",
-        f"{count} messages of {format_bytes(exchange.size_bytes / count)} cost "
-        f"{format_seconds(exchange.handling_seconds / count)} each in the backward pass and "
-        f"{format_seconds(exchange.cost.start_seconds)} on the way",
+        f"{count} messages of {format_bytes(exchange.size_bytes / count)} take "
+        f"{format_seconds(exchange.cost.seconds(exchange.size_bytes / count))} each on the way"
+        + _handling_words(exchange.handling_seconds / count, " and {} in the backward pass"),
         remedy,
     )
+
+
+def _handling_words(seconds: float, words: str) -> str:
+    """What messages cost the backward pass, where they cost it anything."""
+    return words.format(format_seconds(seconds)) if seconds > 0 else ""
 
 
 def _volume(
@@ -390,8 +398,8 @@ def _volume(
         if travelling > exchange.backward_seconds
         else f"{gradients} slow backward down, and the last of them travel when it has ended",
         f"backward lasts {format_seconds(exchange.backward_seconds)} without messages, which take "
-        f"{format_seconds(travelling)} as links here go and cost it "
-        f"{format_seconds(exchange.handling_seconds)}",
+        f"{format_seconds(travelling)} as links here go"
+        + _handling_words(exchange.handling_seconds, " and cost it {}"),
         "send them as 16-bit numbers, or exchange less often: a larger batch per process, or "
         "gradients of several batches summed first",
     )

@@ -8,6 +8,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 
 from paceline.constants import number
 from paceline.hardware.profile import MachineProfile
@@ -100,8 +101,15 @@ class MeasuredExchange:
         return self._scheduled(layers, Synchronisation().with_bucket(bucket_bytes), cost)
 
     def best_buckets(self, cost: MessageCost) -> tuple[float, float]:
-        """The size of bucket (bytes) that adds least to the step, and what it then adds."""
-        tried = {size: self.added_with_buckets(size, cost) for size in BUCKETS}
+        """The size of bucket (bytes) that adds least to the step, and what it then adds.
+
+        Other messages than those that were seen take at least as long to start as is usual for
+        handing one over, even where those seen are too few to tell.
+        """
+        least = number("explain.usual.message_handling")
+        start = max(cost.start_seconds, least - self.handling_seconds / len(self.messages))
+        able = replace(cost, start_seconds=start)
+        tried = {size: self.added_with_buckets(size, able) for size in BUCKETS}
         best = min(tried, key=lambda size: (tried[size], -size))
         return best, tried[best]
 
@@ -138,14 +146,12 @@ def measured_exchange(
 ) -> MeasuredExchange | None:
     """The exchange of gradients; None where no message was seen or nothing tells their sizes.
 
-    What has arrived before the backward pass (buffers, say) has no gradients.
+    What has arrived before the backward pass (buffers, say) has no gradients; what was handed over
+    after the first gradients has.
     """
     begin = profile.backward_end_seconds - backward_seconds - handling_seconds
-    messages = tuple(
-        message
-        for message in profile.messages
-        if message.size_bytes > 0 and message.ready_seconds + message.seconds > begin
-    )
+    sized = (message for message in profile.messages if message.size_bytes > 0)
+    messages = tuple(dropwhile(lambda one: one.ready_seconds + one.seconds <= begin, sized))
     if not messages or ranks < 2 or backward_seconds <= 0:
         return None
     usual = expected_cost(messages, ranks, machine, crowding) if nodes == 1 else None

@@ -59,11 +59,22 @@ class Observed:
 
     @property
     def crowding(self) -> float:
-        """How many wanted each core while this ran, by the machine's load; 1 where none waited."""
+        """How many wanted each core while this ran, by the machine's load; 1 where none waited.
+
+        No more than computing took longer than its CPU time: a rank that was never kept waiting
+        was not crowded, whatever the load.
+        """
         facts = self.launch.outcome.facts
         loads = [facts[name] for name in ("load_before", "load_after") if facts.get(name)]
         cores = int(self.launch.environment.get("cores") or 0)
-        return max(1.0, statistics.fmean(loads) / cores) if loads and cores else 1.0
+        if not loads or not cores:
+            return 1.0
+        crowd = statistics.fmean(loads) / cores
+        usual = None if self.profile is None else self.profile.usual
+        cpu = 0.0 if usual is None else self.cpu_seconds.get(usual.rank, 0.0)
+        if usual is not None and cpu > 0:
+            crowd = min(crowd, computing_seconds(usual) / cpu)
+        return max(1.0, crowd)
 
     @property
     def cores(self) -> set[int]:
