@@ -275,16 +275,21 @@ def test_few_messages_that_seem_to_start_at_once_do_not_make_hundreds_of_them_fr
     assert not [one for one in explanation.findings if "131 kB" in one.remedy]
 
 
-def test_a_link_is_not_called_slow_because_the_machine_is_crowded():
-    launch = together({}, {}, per_byte=6e-9)
-    assert first(alone(), launch).cause is Cause.LINK
+def in_a_crowd(launch):
+    """The launch on two cores that eight programs wanted each."""
     facts = {**launch.outcome.facts, "load_before": 16.0, "load_after": 16.0}
-    crowded = replace(
-        launch,
-        environment={**launch.environment, "cores": 2},
-        outcome=replace(launch.outcome, facts=facts),
-    )
-    assert Cause.LINK not in {one.cause for one in explain([alone(), crowded]).findings}
+    outcome = replace(launch.outcome, facts=facts)
+    return replace(launch, environment={**launch.environment, "cores": 2}, outcome=outcome)
+
+
+def test_a_link_is_not_called_slow_because_the_machine_is_crowded():
+    step = seen_step({}, {}, messages=MESSAGES, start=2e-4, per_byte=6e-9)
+    waited = seen_launch(2, step, cpu=0.02)
+    assert first(alone(), waited).cause is Cause.LINK
+    crowded = explain([alone(), in_a_crowd(waited)]).findings
+    assert Cause.LINK not in {one.cause for one in crowded}
+    at_work = in_a_crowd(seen_launch(2, step, cpu=0.09))
+    assert first(alone(), at_work).cause is Cause.LINK, "it never waited for a core"
 
 
 def test_messages_that_others_delay_are_not_blamed_for_it():
@@ -299,14 +304,8 @@ def test_messages_that_others_delay_are_not_blamed_for_it():
         if held:
             tasks.append(replace(task, name="held up", seconds=0.08, size_bytes=0.0))
             starts.append(last)
-    held_up = seen_launch(2, Step(tuple(tasks), tuple(starts), Origin.MEASURED))
-    facts = {**held_up.outcome.facts, "load_before": 16.0, "load_after": 16.0}
-    crowded = replace(
-        held_up,
-        environment={**held_up.environment, "cores": 2},
-        outcome=replace(held_up.outcome, facts=facts),
-    )
-    findings = explain([alone(), crowded]).findings
+    held_up = seen_launch(2, Step(tuple(tasks), tuple(starts), Origin.MEASURED), cpu=0.02)
+    findings = explain([alone(), in_a_crowd(held_up)]).findings
     assert all(one.saved_seconds < 0.01 for one in findings if one.cause is Cause.VOLUME)
 
 
