@@ -29,6 +29,7 @@ devices_per_node = 1
 """
 FILES = {
     "config.json": "[[[[",
+    "deep.json": "[" * 100_000,
     "lab.toml": "x = 1\n",
     "empty.toml": "",
     "empty.db": "",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError, StoreError
+from paceline.json_checks import parsed_json
 from paceline.store import Launch, Store
 from paceline.user_files import read_text
 
@@ -84,11 +85,12 @@ def _prediction(path: Path) -> Described:
     """The first prediction of what ``paceline predict --json`` printed."""
     hint = "write it with 'paceline predict ... --json > FILE'"
     try:
-        document = json.loads(read_text(path, LARGEST_BYTES, "prediction"))
+        document = parsed_json(read_text(path, LARGEST_BYTES, "prediction"))
         one = document["predictions"][0]
         seconds = float(one["step_seconds"])
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise InputError(f"{path} is no prediction ({error!r})", hint) from None
+        said = f"{type(error).__name__}: {error}"
+        raise InputError(f"{path} is no prediction ({said})", hint) from None
     settings = dict(_flat({k: v for k, v in one.items() if not isinstance(v, float)}))
     return Described(str(path), settings, (), seconds)
 

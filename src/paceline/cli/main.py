@@ -142,6 +142,9 @@ def main() -> None:
     except PacelineError as error:
         _fail(error.message, error.hint)
     except click.ClickException as error:
+        if error.format_message().startswith("Usage:"):  # no command was named: help
+            say(error.format_message(), err=True)
+            sys.exit(2)
         context = getattr(error, "ctx", None)
         hint = f"'{context.command_path} --help' shows the options" if context else ""
         _fail(error.format_message(), hint)

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import signal
 import sys
 from abc import ABC, abstractmethod
@@ -17,6 +18,7 @@ from paceline.naming import look_up
 if TYPE_CHECKING:
     from paceline.launch.prepared import PreparedLaunch
 
+_HOST = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\]-]{0,252}")
 PEER_GRACE_SECONDS = 10.0
 
 
@@ -162,6 +164,9 @@ class Launcher(ABC):
             raise InputError(
                 f"the launcher '{self.name}' chooses the hosts itself", "leave --hosts out"
             )
+        for host in settings.hosts:
+            if not _HOST.fullmatch(host):  # it becomes a word of a command
+                raise InputError(f"'{host}' is no name of a host", "write --hosts gpu1,gpu2")
         chosen = copy(self)
         chosen.settings = settings
         return chosen

@@ -12,7 +12,14 @@ from paceline.measurement.imports import (
     launch_of_trace,
 )
 from paceline.measurement.readers import ParsedLog, read_log, readers
-from paceline.measurement.traces import ParsedTrace, is_layer_trace, read_trace, trace_format
+from paceline.measurement.traces import (
+    ParsedTrace,
+    is_layer_trace,
+    read_trace,
+    trace_format,
+    trace_formats,
+)
+from paceline.naming import unknown_name
 from paceline.store import Launch
 
 
@@ -63,7 +70,10 @@ def _is_trace(path: Path, program: str | None) -> bool:
     if path.is_dir():
         return True
     if program is not None and program not in readers():
-        return trace_format(path, program) is not None
+        if program not in (known := trace_formats()):
+            both = sorted({*readers(), *known})
+            raise unknown_name("program", program, both, f"known: {', '.join(both)}")
+        return True
     return trace_format(path) is not None
 
 

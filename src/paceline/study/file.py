@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from paceline.errors import InputError
 from paceline.located_toml import TomlTable, read_toml
 from paceline.statistics.designs import KINDS
 from paceline.study.factors import FACTORS, settings_at
@@ -40,6 +41,8 @@ def read_study_file(path: Path, **others: Any) -> StudySettings:
     """
     root = read_toml(path)
     root.check_keys((*ROOT_KEYS, *SECTIONS))
+    if not root.values:
+        raise InputError(f"{path} describes no study", 'write model = "resnet20" to begin with')
     tables = {name: root.table(name) for name in SECTIONS}
     for name, known in SECTIONS.items():
         tables[name].check_keys(known)

@@ -168,7 +168,7 @@ class StudySettings:
         for key, value in values.items():
             default = look_up(f"setting of {source}", key, known, f"one of {', '.join(known)}")
             if key == "processes":
-                values[key] = as_places(value)
+                values[key] = tuple(dict.fromkeys(as_places(value)))
             elif key == "threads":
                 values[key] = _thread_counts(value)
             elif key in ("factors", "runs"):

@@ -9,6 +9,7 @@ from paceline.cli.next_steps import next_line
 from paceline.cli.options import parse_settings
 from paceline.cli.output import emit_json, json_option
 from paceline.cli.say import say
+from paceline.errors import InputError
 
 if TYPE_CHECKING:
     from paceline.frameworks.recipes import ProgramRecipe
@@ -35,6 +36,8 @@ def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
     from paceline.naming import look_up
 
     if name is None:
+        if values:
+            raise InputError("--set fills a recipe in, and none is named", "paceline recipes caffe")
         _list(list(recipes().values()), as_json)
         return
     chosen, given = recipe(name), parse_settings(values)

@@ -6,6 +6,14 @@ from paceline.measurement.traces.registry import (
     read_layer_trace,
     read_trace,
     trace_format,
+    trace_formats,
 )
 
-__all__ = ["ParsedTrace", "is_layer_trace", "read_layer_trace", "read_trace", "trace_format"]
+__all__ = [
+    "ParsedTrace",
+    "is_layer_trace",
+    "read_layer_trace",
+    "read_trace",
+    "trace_format",
+    "trace_formats",
+]

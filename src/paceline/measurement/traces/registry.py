@@ -130,11 +130,19 @@ FORMATS = (
 )
 
 
+def trace_formats() -> dict[str, TraceFormat]:
+    """Every format by name."""
+    return {one.name: one for one in FORMATS}
+
+
+def _names() -> str:
+    return ", ".join(sorted(trace_formats()))
+
+
 def trace_format(path: Path, program: str | None = None) -> TraceFormat | None:
     """The format of a file; None when it is no trace that is known."""
     if program is not None:
-        table = {one.name: one for one in FORMATS}
-        return look_up("trace format", program, table, "known: " + ", ".join(sorted(table)))
+        return look_up("trace format", program, trace_formats(), f"known: {_names()}")
     head = "" if path.is_dir() else _head(path)
     return next((one for one in FORMATS if one.matches(head, path)), None)
 
@@ -149,7 +157,7 @@ def read_trace(paths: Sequence[Path], program: str | None = None) -> ParsedTrace
         raise InputError("no trace file was found", "name a file, or a directory that holds some")
     chosen = trace_format(files[0], program)
     if chosen is None:
-        known = ", ".join(one.name for one in FORMATS)
+        known = _names()
         raise InputError(
             f"{files[0]} is no trace that Paceline recognises", f"name its program: {known}"
         )

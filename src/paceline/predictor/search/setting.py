@@ -131,6 +131,8 @@ class Setting:
     @cached_property
     def tied_seconds(self) -> Array:
         """All-reduce of weights that the first and the last stage share."""
+        if not np.any(self.pp > 1):  # a lone device has no link to ask for
+            return np.zeros_like(self.pp, dtype=float)
         graph = self.table.replica.workload.graph
         owners = [node.shares_weights_with for node in graph.nodes[self.parts[-1].first :]]
         names = {node.name: place for place, node in enumerate(graph.nodes)}

@@ -26,6 +26,8 @@ def names() -> list[str]:
 
 def names_like(part: str) -> list[str]:
     """The networks whose name contains ``part``, in any spelling; all for an empty one."""
+    if not part.isascii():
+        return []
     return [name for key, name in _by_squeezed_name().items() if squeezed(part) in key]
 
 

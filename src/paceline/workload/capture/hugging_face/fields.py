@@ -131,8 +131,8 @@ class Config:
 
 def _shortly(value: Any) -> str:
     words = value if isinstance(value, str) else str(type(value).__name__)
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
-        words = str(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        words = str(value) if abs(value) < 1e300 else "beyond 1e300"
     return words if len(words) < 40 else words[:37] + "..."
 
 
