@@ -27,11 +27,6 @@ def test_causes_that_claim_too_much_leave_a_negative_rest():
     assert from_ideal(1.0, 1.1, 0.3).unexplained_seconds == pytest.approx(-0.2)
 
 
-def test_largest_causes_come_first_and_gains_are_none():
-    waterfall = from_ideal(1.0, 2.0, 0.1, -0.5, 0.4, 0.2)
-    assert [item.seconds for item in waterfall.largest_causes(2)] == [0.4, 0.2]
-
-
 @pytest.mark.parametrize("unknown", [math.nan, math.inf])
 def test_times_that_are_not_known_are_refused(unknown):
     with pytest.raises(InputError, match="finite"):

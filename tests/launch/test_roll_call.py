@@ -78,7 +78,7 @@ REAL = roll_call.time
 
 def test_ranks_that_do_not_come_are_named(place):
     thread, came = called(place, 4, seconds=1.0)
-    with pytest.raises(RollCallError, match="ended before all ranks had come"):
+    with pytest.raises(RollCallError, match="ended before all ranks had reached it"):
         attend(place, member(2), "secret", 20.0)
     thread.join()
     assert came["error"].startswith("rank 1, 3 did not reach 127.0.0.1:")

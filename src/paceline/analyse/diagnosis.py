@@ -348,7 +348,7 @@ def _slow_link(exchange: MeasuredExchange, saved: float, case: Case) -> Diagnosi
 def _rate(cost: MessageCost, ranks: int) -> str:
     """Bus bandwidth: what the link carries, whatever the number of ranks."""
     if cost.seconds_per_byte <= 0:
-        return "more than can be told"
+        return "a rate too high to measure"
     return f"{format_bytes(2.0 * (ranks - 1) / ranks / cost.seconds_per_byte)}/s"
 
 

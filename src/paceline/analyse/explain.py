@@ -174,7 +174,7 @@ def _explanation(
     """The explanation; ``losses`` are those of the mean step, then those of each launch."""
     words = "one process alone" if alone is not None else "what its ranks compute"
     if own.profile is None and alone is None:
-        words = "the step as it is: nobody looked into it"
+        words = "the step as a whole: it was not instrumented"
     group = None if alone is None else alone.group
     width = math.nan if group is None else group.step.half_width
     ideal = WaterfallItem("ideal step", losses[0].ideal, ItemKind.IDEAL, words, width)

@@ -85,11 +85,6 @@ class Waterfall:
             reached += item.seconds
         return spans
 
-    def largest_causes(self, count: int = 3) -> list[WaterfallItem]:
-        """The causes that lengthen the step most, longest first."""
-        causes = [i for i in self.items if i.kind is ItemKind.CAUSE and i.seconds > 0]
-        return sorted(causes, key=lambda item: -item.seconds)[:count]
-
 
 def _require_finite(times: Sequence[float]) -> None:
     if not all(map(math.isfinite, times)):

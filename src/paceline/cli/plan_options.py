@@ -42,7 +42,11 @@ _PLACE = (
     click.option(
         "--link", help="Network between nodes, in place of the cluster's: a name, or 400gbit."
     ),
-    click.option("--cards", type=_COUNT, help="Network cards of a node [default: the cluster's]."),
+    click.option(
+        "--cards",
+        type=click.IntRange(1, 1000),
+        help="Network cards of a node [default: the cluster's].",
+    ),
     click.option("--scale", help="Parts so many times as fast, as in flops=2,memory=1.5,link=0.5."),
     click.option("--intra-link", help="Links inside a node, in place of the cluster's."),
     click.option("-j", "places", help="NODESxPROCESSES, several by commas [default: all]."),

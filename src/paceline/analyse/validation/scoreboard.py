@@ -1,7 +1,6 @@
 """The scoreboard: what to expect of predictions, by what nobody had measured, as one page."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ NULL_ALLOWANCE = 1.1
 TOLERANCE = 0.01
 """A figure may be worse than the committed page says by one percentage point."""
 
-_PERCENT = re.compile(r"(-?[0-9.]+) %")
 _Say = Callable[[str], None]
 
 
@@ -224,19 +222,6 @@ _LAYOUT_HEADER = (
     "| layouts | jobs | rows | error: mean / median | chosen slower by | best of three |",
     "|---|---:|---:|---:|---:|---:|",
 )
-
-
-def figures_of_page(page: str) -> dict[str, float]:
-    """Mean errors of a page that was written before, by its section and first cell."""
-    found, section = {}, ""
-    for line in page.splitlines():
-        if line.startswith("## "):
-            section = line[3:]
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        match = _PERCENT.match(cells[2]) if len(cells) > 3 else None
-        if match is not None:
-            found[f"{section}: {cells[0]}"] = float(match[1]) / 100.0
-    return found
 
 
 def _line(each: ProtocolScore) -> str:

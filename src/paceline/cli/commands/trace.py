@@ -22,7 +22,7 @@ Examples:
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, readable=True)
 )
-@click.option("--program", help="What wrote the files [default: told by their content].")
+@click.option("--program", help="What wrote the files [default: found from their content].")
 @click.option(
     "--against",
     multiple=True,

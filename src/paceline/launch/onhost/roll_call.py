@@ -97,7 +97,9 @@ def attend(
             clock = _clock(words)
             answer = words.readline()
     if not answer:
-        raise RollCallError(f"rank 0 at {place[0]}:{place[1]} ended before all ranks had come")
+        raise RollCallError(
+            f"rank 0 at {place[0]}:{place[1]} ended before all ranks had reached it"
+        )
     return sorted(json.loads(answer), key=lambda one: int(one["ranks"][0])), clock
 
 

@@ -60,7 +60,7 @@ class TorchtitanParser(LineParser):
                 log.step(index, tokens / rate, steps, rank, warm_up=index == 1)
             elif clock is not None and before is not None and clock > before:
                 log.step(index, (clock - before) / steps, steps, rank)
-                log.warn("step times are differences of time stamps: batch or ranks are not told")
+                log.warn("step times are differences of time stamps: batch or ranks are not stated")
         self._set_throughput()
 
     def _set_throughput(self) -> None:

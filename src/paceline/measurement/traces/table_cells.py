@@ -3,7 +3,7 @@
 import csv
 import re
 
-_UNIT = re.compile(r"(?:[_\s(\[]+)(s|sec|seconds|ms|us|µs|ns)[)\]]*$")
+_UNIT = re.compile(r"(?<![_\s(\[])[_\s(\[]+(s|sec|seconds|ms|us|µs|ns)[)\]]*$")
 _UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 

@@ -99,8 +99,8 @@ def infeasible_table(advice: Advice) -> Table:
 def closing_line(advice: Advice) -> str:
     """Whether the best plan is known, or must be measured."""
     if advice.close == 1:
-        return "The best plan is ahead of the others by more than what can be told apart."
-    line = f"{advice.close} plans are as fast as far as can be told: the simplest comes first"
+        return "No other plan is as fast within the uncertainty of the comparison."
+    line = f"{advice.close} plans are equally fast within uncertainty: the simplest comes first"
     if advice.fastest == 0:
         return f"{line}, measure them."
     first, fastest = (advice.best[place].prediction.step_seconds for place in (0, advice.fastest))

@@ -60,7 +60,7 @@ def findings_table(explanation: Explanation) -> Table | None:
         ),
         title="What to do",
         note="Per step. What a remedy saves is computed from the measured step; "
-        f"nothing is told that saves less than {least_share_saved():.0%} of it.",
+        f"remedies are left out that save less than {least_share_saved():.0%} of it.",
     )
 
 

@@ -60,7 +60,7 @@ def imported_json(one: Imported) -> dict[str, Any]:
 
 def _log_parts(source: Path, log: ParsedLog) -> list[str | Table]:
     job = [_counted(log.ranks, "process", "processes"), _counted(log.nodes, "node", "nodes")]
-    batch = f"{log.global_batch:g} samples per step" if log.global_batch else "batch not told"
+    batch = f"{log.global_batch:g} samples per step" if log.global_batch else "batch not stated"
     words = [f"{log.program} {log.version}".strip(), log.model, *job, batch]
     parts: list[str | Table] = [f"{source.name}: {', '.join(word for word in words if word)}"]
     rate, step = log.throughput, log.step_seconds

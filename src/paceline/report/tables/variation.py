@@ -26,8 +26,8 @@ def variation_table(found: Sequence[Variation]) -> Table:
         (Column("error", "%", scale=100, decimals=2), lambda one: one.best.relative_error),
         title="Where variation arises",
         note="Shares of the variance of a step between launches, ranks of a launch and steps. "
-        "Best: counted steps of a launch, and launches, that would have told the mean best in "
-        "the same time, and its standard error then.",
+        "Best: counted steps of a launch, and launches, that would have given the most precise "
+        "mean in the same time, and its standard error then.",
     )
 
 
