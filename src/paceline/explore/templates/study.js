@@ -68,7 +68,7 @@ const configurations = (state) => {
   picker.addEventListener("change", () => { location.hash = new URLSearchParams({ baseline: picker.value }); });
   const most = Math.max(...study.configurations.map((one) => one.rate || 0), 0);
   const rows = study.configurations.map((one, index) => [
-    link(one.words, { configuration: index }), one.launches.length, `${number(one.rate)} [${number(one.low)}, ${number(one.high)}]`,
+    link(one.words, { configuration: index }), one.launches.length, one.low === null ? number(one.rate) : `${number(one.rate)} [${number(one.low)}, ${number(one.high)}]`,
     bar(most ? (one.rate || 0) / most : 0), ms(one.step), one.plain ? against(index, base) : "timed inside",
   ]);
   const label = make("p");
