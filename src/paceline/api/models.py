@@ -45,7 +45,7 @@ def graph_of(
 
 def is_user_model(target: str) -> bool:
     """Whether the target names a file and not a network of the zoo."""
-    path, _, _ = target.rpartition(":") if ".py:" in target else (target, "", "")
+    path, _, _ = target.partition(":") if ".py:" in target else (target, "", "")
     return PurePath(path).suffix in (".py", ".onnx", ".json")
 
 

@@ -5,9 +5,11 @@ import textwrap
 
 import pytest
 
+from paceline.api.models import is_user_model
 from paceline.errors import InputError, PacelineError, UnknownNameError
 from paceline.workload.capture import load_user_model
 from paceline.workload.capture.inputs import InputShape, parse_input, parse_inputs
+from paceline.workload.capture.maker import parse_maker
 
 torch_needed = pytest.mark.torch
 
@@ -49,6 +51,71 @@ def test_a_function_a_class_and_a_module_can_be_named(tmp_path, name, width):
     assert cost.parameters == width * 28 + (width + 1) * 10
     assert cost.forward_flops == 4 * 2 * (width * 27 * 64 + width * 10)
     assert [layer.name for layer in cost.layers] == ["conv", "Net", "head"]
+
+
+@torch_needed
+@pytest.mark.parametrize(
+    ("call", "width"),
+    [("Net(6)", 6), ("Net(width=5)", 5), ("wrap(Net, [Size(3)])", 3), ("Net(max(2, 1))", None)],
+    ids=str,
+)
+def test_arguments_are_values_and_calls_of_the_file(tmp_path, call, width):
+    more = """
+    class Size:
+        def __init__(self, width):
+            self.width = width
+
+    def wrap(made, sizes, /):
+        return made(sizes[0].width)
+    """
+    path = write(tmp_path, NET + more)
+    if width is None:
+        with pytest.raises(UnknownNameError, match="named 'max'"):
+            load_user_model(f"{path}:{call}", ["4x3x10x10"])
+        return
+    graph = load_user_model(f"{path}:{call}", ["4x3x10x10"])
+    assert graph.cost(4).parameters == width * 28 + (width + 1) * 10
+    assert is_user_model(f"{path}:{call}")
+
+
+@pytest.mark.parametrize("call", ["Net(", "Net().cuda()", "3", "a b", "(" * 500, "Net(1)(2)"])
+def test_what_is_neither_a_name_nor_a_call_is_refused(call):
+    with pytest.raises(InputError, match="neither a name nor a call"):
+        parse_maker(call)
+
+
+@torch_needed
+@pytest.mark.parametrize("is_package", [True, False], ids=["package", "folder"])
+def test_relative_imports_of_a_package(tmp_path, is_package):
+    folder = tmp_path / f"nets_{is_package}" / "parts"
+    folder.mkdir(parents=True)
+    if is_package:
+        write(folder.parent, "", "__init__.py")
+        write(folder, "", "__init__.py")
+    write(folder.parent, "WIDTH = 3\n", "sizes.py")
+    write(folder, "DEPTH = 2\n", "depths.py")
+    path = write(
+        folder,
+        """
+        from torch import nn
+        from ..sizes import WIDTH
+        from .depths import DEPTH
+
+        def make():
+            return nn.Sequential(*(nn.Linear(WIDTH, WIDTH) for _ in range(DEPTH)))
+        """,
+    )
+    before = list(sys.path)
+    assert load_user_model(f"{path}:make", ["4x3"]).cost(4).parameters == 2 * 12
+    assert sys.path == before
+
+
+@torch_needed
+def test_a_missing_module_is_named(tmp_path):
+    path = write(tmp_path, "import surely_not_installed.layers\n")
+    with pytest.raises(InputError, match=r"model\.py:1: .*surely_not_installed") as refusal:
+        load_user_model(f"{path}:make", ["4x3"])
+    assert "install 'surely_not_installed'" in refusal.value.hint
 
 
 @torch_needed
@@ -150,7 +217,7 @@ REFUSED = """
     [
         ("branches", "2x4", r"model\.py:8: reads the value of a tensor", "shapes"),
         ("fails", "2x4", r"model\.py:14: ValueError: depth must be even", ""),
-        ("needs", "2x4", r"model\.py:needs needs depth", "defaults"),
+        ("needs", "2x4", r"model\.py:needs needs depth", "model.py:needs(depth=...)"),
         ("number", "2x4", r"model\.py:number gives an int", "function"),
         ("lazy", "2x4", r"model\.py:23: has a lazy layer", "nn.Linear"),
         ("constant", "2x4", r"model\.py:constant is an int", "function"),

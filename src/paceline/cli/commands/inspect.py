@@ -12,6 +12,7 @@ Examples:
   paceline inspect resnet50 --batch 32
   paceline inspect gpt2-xl --batch 8 --seq 1024 --precision bf16
   paceline inspect model.py:make_model --input 32x3x224x224
+  paceline inspect 'unet.py:UNet(3, classes=2)' --input 8x3x256x256
   paceline inspect model.onnx
   paceline inspect config.json --seq 2048
 """

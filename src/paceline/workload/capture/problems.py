@@ -76,6 +76,12 @@ def _root_cause(error: BaseException) -> BaseException:
 
 def _explanation(error: BaseException) -> tuple[str, str]:
     text = _one_line(error)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return (
+            f"{type(error).__name__}: {text}",
+            f"install '{error.name.partition('.')[0]}' where Paceline is installed, or put the "
+            "folder that has it on PYTHONPATH",
+        )
     if isinstance(error, fake_tensor.DataDependentOutputException):
         return (
             "reads the value of a tensor, so what runs depends on the data",

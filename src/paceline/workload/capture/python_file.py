@@ -1,5 +1,6 @@
 """A torch module made by a function in a Python file, captured without memory."""
 
+import ast
 import importlib.util
 import inspect
 import sys
@@ -17,6 +18,7 @@ from paceline.units import format_bytes
 from paceline.workload.capture.construction import MemorylessMode, made_under
 from paceline.workload.capture.fake import ExampleInputs, plain_module
 from paceline.workload.capture.inputs import InputShape
+from paceline.workload.capture.maker import Maker, parse_maker
 from paceline.workload.capture.problems import NeedsDataError
 from paceline.workload.capture.steps import capture_module
 from paceline.workload.graph import Graph
@@ -27,19 +29,20 @@ REAL_BYTES_ALLOWED = 2**30
 REAL_CONSTRUCTOR_NOTE = "its constructor reads values, so it was made in real memory"
 
 
-def load_python(path: Path, name: str, shapes: list[InputShape]) -> Graph:
-    """The graph of what ``name`` in the file at ``path`` makes.
+def load_python(path: Path, made_by: str, shapes: list[InputShape]) -> Graph:
+    """The graph of what ``made_by``, a name or a call, in the file at ``path`` makes.
 
     The file is run, and its function called, in a mode in which tensors take no memory; where
     what it makes depends on values, once more with memory.
     """
-    label = f"{path.name}:{name}"
-    graph_name = f"{path.stem}.{name}"
+    maker = parse_maker(made_by)
+    label = f"{path.name}:{maker.name}"
+    graph_name = f"{path.stem}.{maker.name}"
     with _importable_neighbours(path):
         try:
-            model, example = _made(path, name, MemorylessMode())
+            model, example = _made(path, maker, MemorylessMode())
         except NeedsDataError:
-            model, example = _made(path, name, None)
+            model, example = _made(path, maker, None)
             notes = [REAL_CONSTRUCTOR_NOTE]
         else:
             notes = []
@@ -49,16 +52,16 @@ def load_python(path: Path, name: str, shapes: list[InputShape]) -> Graph:
         except NeedsDataError:
             if notes or example is None or shapes:
                 raise
-            model, example = _made(path, name, None)
+            model, example = _made(path, maker, None)
             return capture_module(model, _inputs(shapes, example, label), graph_name)
 
 
-def _made(path: Path, name: str, mode: MemorylessMode | None) -> tuple[Any, Any]:
+def _made(path: Path, maker: Maker, mode: MemorylessMode | None) -> tuple[Any, Any]:
     """The module and, where the function gives them, its example inputs."""
-    label = f"{path.name}:{name}"
+    label = f"{path.name}:{maker.name}"
     module = made_under(mode, lambda: _run_file(path), path.name)
-    made = _find(module, name, path)
-    if not isinstance(made, torch.nn.Module):
+    made = made_under(mode, lambda: maker.value(lambda name: _find(module, name, path)), label)
+    if maker.call is None and not isinstance(made, torch.nn.Module):
         made = made_under(mode, lambda: _call(made, label), label)
     model, example = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(model, torch.nn.Module):
@@ -70,7 +73,8 @@ def _made(path: Path, name: str, mode: MemorylessMode | None) -> tuple[Any, Any]
 
 
 def _run_file(path: Path) -> Any:
-    name = f"paceline_user_model_{path.stem}"
+    _, package = _package_of(path)
+    name = f"{package}{'.' if package else ''}paceline_user_model_{path.stem}"
     specification = importlib.util.spec_from_file_location(name, path)
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)
@@ -118,7 +122,7 @@ def _call(make: Any, label: str) -> Any:
     if needed:
         raise InputError(
             f"{label} needs {', '.join(needed)}, but is called with nothing",
-            "give its parameters defaults, or name a function without any",
+            f"say them, as in '{label}({needed[0]}=...)', or name a function without any",
         )
     return make()
 
@@ -161,14 +165,36 @@ def _example(shapes: list[InputShape], example: Any, label: str) -> Any:
 
 @contextmanager
 def _importable_neighbours(path: Path) -> Iterator[None]:
-    """Let the file import what lies beside it, as when it is run as a script."""
-    folder = str(path.resolve().parent)
-    sys.path.insert(0, folder)
+    """Let the file import what lies beside it, in its package, and in the current folder."""
+    root, _ = _package_of(path)
+    before = list(sys.path)
+    sys.path[:] = [str(path.resolve().parent), str(root), *before, str(Path.cwd())]
     try:
         yield
     finally:
-        if folder in sys.path:
-            sys.path.remove(folder)
+        sys.path[:] = before
+
+
+def _package_of(path: Path) -> tuple[Path, str]:
+    """The folder that the file's package lies in, and the package's name; "" outside of one.
+
+    Folders with an ``__init__.py`` are packages, and so are those that relative imports go up to.
+    """
+    folder, parts = path.resolve().parent, list[str]()
+    levels = _relative_levels(path)
+    while folder.name and (len(parts) < levels or (folder / "__init__.py").is_file()):
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(parts)
+
+
+def _relative_levels(path: Path) -> int:
+    """Most dots that an import of the file begins with; 0 where it cannot be read."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return 0
+    return max((n.level for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)), default=0)
 
 
 def _article(noun: str) -> str:

@@ -13,9 +13,9 @@ def load_user_model(target: str, inputs: Sequence[str | Sequence[int]] = ()) -> 
     """The layer graph of a model that is not in the zoo.
 
     ``target`` is ``file.py:name``, where the name is a function that makes a torch module (or a
-    module, or its class), an ONNX file, or a Hugging Face ``config.json``. ``inputs`` are shapes
-    with the batch first, as ``32x3x224x224`` or ``tokens=8x1024:int64``; a function may also
-    return a module and its example inputs.
+    module, or its class), with arguments where it needs them; an ONNX file; or a Hugging Face
+    ``config.json``. ``inputs`` are shapes with the batch first, as ``32x3x224x224`` or
+    ``tokens=8x1024:int64``; a function may also return a module and its example inputs.
     """
     path, name = _split(target)
     shapes = parse_inputs(inputs)
@@ -55,10 +55,11 @@ def _load_python(path: Path, name: str | None, shapes: list[InputShape]) -> Grap
 
 
 def _split(target: str) -> tuple[Path, str | None]:
-    head, colon, tail = target.rpartition(":")
-    if colon and tail.isidentifier() and head:
-        return Path(head), tail
-    return Path(target), None
+    head, marker, tail = target.partition(".py:")
+    if marker and head and tail:
+        return Path(f"{head}.py"), tail
+    head, _, tail = target.rpartition(":")
+    return (Path(head), tail) if head and tail.isidentifier() else (Path(target), None)
 
 
 def _names_in(path: Path) -> list[str]:
