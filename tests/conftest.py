@@ -16,8 +16,10 @@ import pytest
 from hypothesis import settings
 from installation import Installation
 
-# Started with nohup, this process and all of its own would ignore what tests send them.
+# Started with nohup or in the background of a script, this process and all of its own would ignore
+# what tests send them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PARTS = 5
 SEED = int(os.environ.get("PACELINE_TEST_SEED") or random.SystemRandom().randrange(10**6))
