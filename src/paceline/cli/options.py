@@ -206,6 +206,12 @@ _TRAINING = (
         show_default=True,
         help="Accuracies that differ by less are the same.",
     ),
+    click.option(
+        "--resources",
+        is_flag=True,
+        help="Sample processors, memory, network, GPUs and power beside each launch.",
+    ),
+    click.option("--node-price", type=float, help="Price of a node for an hour."),
 )
 
 
@@ -226,6 +232,8 @@ def training_settings(options: dict[str, Any]) -> dict[str, Any]:
         "learning_rate_rule": options["learning_rate_rule"],
         "target_accuracy": None if target is None else parse_percent(target),
         "accuracy_margin": parse_percent(options["accuracy_margin"]),
+        "resources": options["resources"],
+        "node_price": options["node_price"],
     }
 
 

@@ -24,7 +24,7 @@ class Design:
     ``stopping``, blocks of those that need more follow, as long as all launches together took
     less than ``most_seconds``. A launch may take ``launch_seconds``. With ``detect_warmup`` the
     steps before a launch is steady are not counted. ``accuracy`` has the ``target`` and the
-    ``margin`` of studies that train to one.
+    ``margin`` of studies that train to one; ``node_price`` is that of a node for an hour.
     """
 
     jobs: tuple[Job, ...]
@@ -36,6 +36,7 @@ class Design:
     launch_seconds: float | None = None
     detect_warmup: bool = False
     accuracy: dict[str, Any] | None = None
+    node_price: float | None = None
 
     @classmethod
     def randomised(
@@ -81,6 +82,7 @@ class Design:
             "launch_seconds": self.launch_seconds,
             "detect_warmup": self.detect_warmup,
             "accuracy": self.accuracy,
+            "node_price": self.node_price,
         }
 
     @classmethod
@@ -97,6 +99,7 @@ class Design:
             document.get("launch_seconds"),
             bool(document.get("detect_warmup", False)),
             document.get("accuracy"),
+            document.get("node_price"),
         )
 
 

@@ -33,6 +33,7 @@ class Job:
     With ``epochs`` the job trains so many times through its ``data`` and says its accuracy after
     each; ``steps`` is then what fits into them. ``emulated`` has times of an emulated device,
     slept in place of computing (`emulation`).
+    With ``resources`` a process beside the launch samples what its ranks on this machine use.
     ``launcher`` names what starts the ranks; empty, what the framework needs, else local.
     ``factors`` are the levels that a study chose for this job, by name.
     ``hosts`` are machines by name, node by node, and ``launcher_options`` are ``name=value``.
@@ -65,6 +66,7 @@ class Job:
     launcher_options: tuple[str, ...] = ()
     emulated: dict[str, Any] | None = None
     epochs: int = 0
+    resources: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (

@@ -34,6 +34,7 @@ from paceline.measurement.events import (
 )
 from paceline.measurement.failures import failure_reason, memory_kills, with_memory_kill
 from paceline.measurement.job import Job
+from paceline.measurement.resources.launch import sampled, used_by_phase
 from paceline.measurement.steady import with_found_warmup
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
@@ -77,22 +78,18 @@ def run_job(
     store.start(launch)
     outcome, kills, others = launch.outcome, memory_kills(), OtherPrograms()
     try:
-        exited = starter.launch(
-            LaunchRequest(
-                lambda rank: (
-                    *command.arguments,
-                    str(job_path),
-                    str(events_path(directory, rank)),
-                ),
-                directory,
-                timeout_seconds,
-                job.nodes,
-                processes,
-                lambda rank: {**thread_variables(job.threads), **command.variables},
-                port,
-                cores_per_rank=job.threads if job.device == "cpu" else None,
-            )
+        request = LaunchRequest(
+            lambda rank: (*command.arguments, str(job_path), str(events_path(directory, rank))),
+            directory,
+            timeout_seconds,
+            job.nodes,
+            processes,
+            lambda rank: {**thread_variables(job.threads), **command.variables},
+            port,
+            cores_per_rank=job.threads if job.device == "cpu" else None,
         )
+        with sampled(directory, job.resources):
+            exited = starter.launch(request)
         outcome = outcome_of(job, directory, exited)
         outcome.facts["load_before"] = launch.environment["load_average"]
         outcome.facts["load_after"] = load_average()
@@ -244,6 +241,8 @@ def outcome_of(job: Job, directory: Path, exited: LaunchExit) -> Outcome:
         facts["parts"] = parts
     if profile is not None:
         facts["profile"] = profile.to_json()
+    if used := used_by_phase(directory, ranks):
+        facts["resources"] = used
     if epochs := epoch_results(ranks):
         facts["epochs"] = epochs
     asleep = [event for event in (only(events, "emulated") for events in ranks) if event]

@@ -34,6 +34,7 @@ EXAMPLES: dict[str, Any] = {
     "launch_seconds": 600.0,
     "memory_bytes": 8e9,
     "target_accuracy": 0.95,
+    "node_price": 2.5,
 }
 """Values of the settings that may be left out."""
 
@@ -82,6 +83,8 @@ class StudySettings:
     ``epochs`` a launch trains so often through it, from a seed of its own, and says its accuracy
     after each. ``learning_rate_rule`` says how the rate follows the global batch. Accuracies
     within ``accuracy_margin`` are the same; ``target_accuracy`` is what the time is told to.
+    With ``resources`` processors, memory, network, GPUs and power are sampled beside each
+    launch; ``node_price`` is what an hour of a node costs.
     """
 
     model: str = "resnet44"
@@ -124,6 +127,8 @@ class StudySettings:
     learning_rate_rule: str = "constant"
     target_accuracy: float | None = None
     accuracy_margin: float = 0.01
+    resources: bool = False
+    node_price: float | None = None
 
     def __post_init__(self) -> None:
         self._check_training()
@@ -276,6 +281,7 @@ class StudySettings:
                     optimiser=Optimiser(learning_rate=rate),
                     data=data_source(self.data),
                     epochs=self.epochs,
+                    resources=self.resources,
                 )
                 for variant in self._in_labs(self._asleep(job, graph)):
                     starter = launcher_for(chosen, variant)
@@ -333,6 +339,7 @@ class StudySettings:
             launch_seconds=self.launch_seconds,
             detect_warmup=self.warmup == "detect",
             accuracy=self._accuracy(),
+            node_price=self.node_price,
         )
 
     def _accuracy(self) -> dict[str, Any] | None:

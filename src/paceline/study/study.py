@@ -172,15 +172,18 @@ class Study:
         effects = study_effects(self.launches)
         return [] if effects is None else effects_tables(effects)
 
-    def accuracy_tables(self) -> "list[Table]":
-        """Accuracy of each configuration and whether processes lose some; none without epochs."""
+    def outcome_tables(self) -> "list[Table]":
+        """Accuracy of studies that train by epochs, and what launches used where it was sampled."""
         from paceline.analyse.accuracy import study_accuracy
+        from paceline.analyse.groups import grouped
         from paceline.report.tables.accuracy import accuracy_tables
+        from paceline.report.tables.resources import resource_tables
 
         with self.open() as store:
-            design = store.design(self.name) or {}
-            found = study_accuracy(store.launches(self.name), design.get("accuracy"))
-        return [] if found is None else accuracy_tables(found)
+            design, launches = store.design(self.name) or {}, store.launches(self.name)
+        found = study_accuracy(launches, design.get("accuracy"))
+        used = resource_tables(grouped(launches), design.get("node_price"))
+        return [*(accuracy_tables(found) if found else ()), *used]
 
     def prepare(
         self, directory: Path | str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS

@@ -122,7 +122,7 @@ def command(as_json: bool, **options: Any) -> None:
     else:
         say(f"Study {study.name}: {len(launches)} launches, kept in {study.path}")
         show_launches(launches)
-        show(study.accuracy_tables())
+        show(study.outcome_tables())
         several = len({launch.world_size for launch in launches}) > 1
         names = ["explain"] if several and study.analyse().explanations else []
         further = [same_job(name, study=study.name) for name in (*names, "report", "list")]

@@ -105,7 +105,7 @@ def run(
     else:
         say(f"Study {study.name}: {len(launches)} launches, kept in {study.path}")
         show_launches(launches)
-        show([*study.accuracy_tables(), *study.effects_tables()])
+        show([*study.outcome_tables(), *study.effects_tables()])
         for one in ended.get("configurations", ()) if study.settings.stopping else ():
             say(f"{one['configuration']}: {one['launches']} launches, {one['stopped_by']}")
         next_line(

@@ -11,6 +11,7 @@ from paceline.report.study_sections.explained import timed_step
 from paceline.report.study_sections.opening import load_words
 from paceline.report.study_sections.results import plain_groups
 from paceline.report.tables.launches import launch_table
+from paceline.report.tables.resources import resource_tables
 from paceline.statistics.normality import ENOUGH
 from paceline.store import Status
 from paceline.units import format_seconds
@@ -90,11 +91,12 @@ def appendix_section(results: StudyAnalysis) -> Section:
     if len(results.launches) > len(shown):
         note += f" The first {len(shown)} of {len(results.launches)}; paceline export has all."
     table = launch_table(shown, note, of_one_study=True)
-    name = results.study
+    name, plain = results.study, plain_groups(results)
+    resources = resource_tables(plain, results.design.get("node_price"))
     again = f"paceline rerun {name}" if results.design else f"paceline list --study {name}"
     return Section(
         "Appendix: launches",
-        tables=[*statistics_tables(plain_groups(results)), table],
+        tables=[*statistics_tables(plain), *resources, table],
         text="The launches as tables for R or pandas, the figures for a paper, and the study once "
         "more:",
         commands=[

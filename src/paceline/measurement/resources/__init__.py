@@ -1,0 +1,1 @@
+"""How busy processors, memory, network and GPUs were during a launch, sampled beside it."""
