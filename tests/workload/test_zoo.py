@@ -13,6 +13,7 @@ from paceline.workload import zoo
 # Diffusion: U-Net, text encoder of 23 layers, image encoder and its last convolution. Faces:
 # InsightFace's networks and a row for each person.
 PARAMETERS = {
+    "digits_cnn": 160 + 4_640 + 32_832 + 650,
     "fcn5": 14_205_962,
     "alexnet": 61_100_840,
     "alexnet_grouped": 60_965_224,
