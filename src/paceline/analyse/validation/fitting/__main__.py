@@ -13,6 +13,7 @@ from pathlib import Path
 
 import paceline
 from paceline.analyse.validation.fitting.calibration import calibrated
+from paceline.analyse.validation.fitting.kernels import left_out_table
 from paceline.analyse.validation.fitting.refit import refit
 from paceline.analyse.validation.fitting.statements import FILE as STATEMENTS
 from paceline.analyse.validation.fitting.statements import statements_bytes
@@ -28,7 +29,14 @@ def main() -> int:
     """Refit, then write or compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    check = parser.parse_args().check
+    parser.add_argument(
+        "--kernels", action="store_true", help="only fit kernels without each device in turn"
+    )
+    options = parser.parse_args()
+    if options.kernels:
+        print(left_out_table())
+        return 0
+    check = options.check
     begun = time.monotonic()
 
     def say(text: str) -> None:

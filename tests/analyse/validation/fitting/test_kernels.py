@@ -1,0 +1,37 @@
+import numpy as np
+
+from paceline.analyse.validation.fitting.kernels import left_out_scores, left_out_table
+
+
+def means(*kinds):
+    scores = [score for score in left_out_scores() if score.kind in kinds]
+    typical, own = (
+        np.mean([getattr(each, name) for each in scores]) for name in ("typical", "own")
+    )
+    return len(scores), typical, own
+
+
+def test_products_of_a_device_that_was_left_out():
+    count, typical, own = means("product")
+    assert count == 4
+    assert typical <= 0.14
+    assert own <= 0.09
+
+
+def test_attention_of_a_device_that_was_left_out():
+    count, typical, own = means("attention")
+    assert count == 4
+    assert typical <= 0.19
+    assert own <= 0.15
+
+
+def test_collectives_of_a_device_that_was_left_out():
+    # What a call takes to start differs by device and library more than a curve can know.
+    count, typical, own = means("all_reduce", "all_gather", "reduce_scatter")
+    assert count == 9
+    assert typical <= 0.21
+    assert own <= 0.12
+
+
+def test_the_table_has_a_line_per_kernel_and_device():
+    assert len(left_out_table().splitlines()) == 2 + 17
