@@ -107,7 +107,7 @@ def _product_seconds(points: Points, shared: Array, own: float) -> Array:
     filled = _fill(np.minimum(m, n), half_small) * _fill(k, half_depth) * _fill(waves, half_waves)
     flops = 2.0 * m * n * k
     read_again = flops * again / points.device.known_memory_bandwidth
-    return flops / (_peak(points.device) * np.exp(own) * filled) + read_again + launch
+    return np.asarray(flops / (_peak(points.device) * np.exp(own) * filled) + read_again + launch)
 
 
 def _attention_seconds(points: Points, shared: Array, own: float) -> Array:
@@ -117,7 +117,7 @@ def _attention_seconds(points: Points, shared: Array, own: float) -> Array:
     waves = batch * heads * sequence / 128.0 / _units(points.device)
     filled = _fill(sequence, half_sequence) * _fill(width, half_head) * _fill(waves, half_waves)
     flops = 2.0 * batch * heads * sequence**2 * width
-    return flops / (_peak(points.device) * np.exp(own) * filled) + launch
+    return np.asarray(flops / (_peak(points.device) * np.exp(own) * filled) + launch)
 
 
 def _collective_seconds(passes: float, points: Points, shared: Array, own: float) -> Array:
@@ -128,7 +128,7 @@ def _collective_seconds(passes: float, points: Points, shared: Array, own: float
     link = _LINK_BYTES[points.device.name]
     transfer = passes * size * (devices - 1) / devices / (link * reached)
     start = np.exp(own) * (1.0 + hop * (devices - 1))
-    return start + transfer + middle * np.sqrt(start * transfer)
+    return np.asarray(start + transfer + middle * np.sqrt(start * transfer))
 
 
 def _left_out(kind: str, curve: Curve, left: int, points: Sequence[Points]) -> LeftOut:
