@@ -31,7 +31,7 @@ _LINK_BYTES = {"a100_sxm_80gb": 300e9, "h100_sxm_80gb": 450e9, "b200_sxm": 900e9
 
 
 @dataclass(frozen=True)
-class Points:
+class KernelPoints:
     """Kernels measured on one device: a row of numbers each, and its seconds."""
 
     device: Device
@@ -40,13 +40,13 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Curve:
+class KernelCurve:
     """Seconds as a function of points, shared constants and one constant of the device.
 
     All constants are logarithms; ``start`` is where the fit begins and what it is drawn to.
     """
 
-    seconds: Callable[[Points, Array, float], Array]
+    seconds: Callable[[KernelPoints, Array, float], Array]
     start: tuple[float, ...]
     own_start: float
 
@@ -85,20 +85,25 @@ def left_out_table() -> str:
     return "\n".join([head, "|---|---|---:|---:|---:|", *lines])
 
 
-def _kinds() -> list[tuple[str, Curve, list[Points]]]:
+def _kinds() -> list[tuple[str, KernelCurve, list[KernelPoints]]]:
     found = [
-        ("product", Curve(_product_seconds, _logs(85, 178, 0.14, 88, 4700, 2e-6, 5e-4), -0.2)),
-        ("attention", Curve(_attention_seconds, _logs(600, 20, 0.3, 1e-5), -0.5)),
+        (
+            "product",
+            KernelCurve(_product_seconds, _logs(85, 178, 0.14, 88, 4700, 2e-6, 5e-4), -0.2),
+        ),
+        ("attention", KernelCurve(_attention_seconds, _logs(600, 20, 0.3, 1e-5), -0.5)),
     ]
     kinds = [(kind, curve, _points(kind)) for kind, curve in found]
     for operation in ("all_reduce", "all_gather", "reduce_scatter"):
         passes = 2.0 if operation == "all_reduce" else 1.0
-        curve = Curve(partial(_collective_seconds, passes), _logs(0.1, 0.7, 0.75, 0.8, 1), -11.8)
+        curve = KernelCurve(
+            partial(_collective_seconds, passes), _logs(0.1, 0.7, 0.75, 0.8, 1), -11.8
+        )
         kinds.append((operation, curve, _points("collective", operation)))
     return kinds
 
 
-def _product_seconds(points: Points, shared: Array, own: float) -> Array:
+def _product_seconds(points: KernelPoints, shared: Array, own: float) -> Array:
     """As `UnitEfficiency.of_product`, a launch, and bytes that tiles read again per FLOP."""
     half_small, half_depth, half_waves, tile, split_depth, launch, again = np.exp(shared)
     m, n, k, _ = points.shapes.T
@@ -110,7 +115,7 @@ def _product_seconds(points: Points, shared: Array, own: float) -> Array:
     return np.asarray(flops / (_peak(points.device) * np.exp(own) * filled) + read_again + launch)
 
 
-def _attention_seconds(points: Points, shared: Array, own: float) -> Array:
+def _attention_seconds(points: KernelPoints, shared: Array, own: float) -> Array:
     """Causal attention: half of the square, filled by sequence, head and rounds of 128 rows."""
     half_sequence, half_head, half_waves, launch = np.exp(shared)
     batch, sequence, heads, width = points.shapes.T
@@ -120,7 +125,7 @@ def _attention_seconds(points: Points, shared: Array, own: float) -> Array:
     return np.asarray(flops / (_peak(points.device) * np.exp(own) * filled) + launch)
 
 
-def _collective_seconds(passes: float, points: Points, shared: Array, own: float) -> Array:
+def _collective_seconds(passes: float, points: KernelPoints, shared: Array, own: float) -> Array:
     """A start (the device's own), hops, transfer, and a loss where both weigh alike."""
     hop, of_two, of_four, of_eight, middle = np.exp(shared)
     devices, size, _, _ = points.shapes.T
@@ -131,7 +136,7 @@ def _collective_seconds(passes: float, points: Points, shared: Array, own: float
     return np.asarray(start + transfer + middle * np.sqrt(start * transfer))
 
 
-def _left_out(kind: str, curve: Curve, left: int, points: Sequence[Points]) -> LeftOut:
+def _left_out(kind: str, curve: KernelCurve, left: int, points: Sequence[KernelPoints]) -> LeftOut:
     others = [each for number, each in enumerate(points) if number != left]
     asked = points[left]
     shared, owns = _fitted(curve, others)
@@ -146,7 +151,7 @@ def _left_out(kind: str, curve: Curve, left: int, points: Sequence[Points]) -> L
     )
 
 
-def _fitted(curve: Curve, points: Sequence[Points]) -> tuple[Array, Array]:
+def _fitted(curve: KernelCurve, points: Sequence[KernelPoints]) -> tuple[Array, Array]:
     """Shared constants and one per device: damped least squares of logarithms, devices alike."""
     first = np.array([*curve.start, *[curve.own_start] * len(points)])
     count = len(curve.start)
@@ -181,12 +186,12 @@ def _slopes(residuals: Callable[[Array], Array], values: Array, left: Array) -> 
     return np.stack([(residuals(each) - left) / width for each in moved], axis=1)
 
 
-def _own(curve: Curve, shared: Array, points: Points, typical: float) -> float:
+def _own(curve: KernelCurve, shared: Array, points: KernelPoints, typical: float) -> float:
     tried = typical + np.linspace(-1.0, 1.0, 201)
     return float(min(tried, key=lambda own: _mean_error(curve, shared, points, float(own))))
 
 
-def _mean_error(curve: Curve, shared: Array, points: Points, own: float) -> float:
+def _mean_error(curve: KernelCurve, shared: Array, points: KernelPoints, own: float) -> float:
     return float(np.mean(np.abs(curve.seconds(points, shared, own) / points.seconds - 1.0)))
 
 
@@ -196,11 +201,11 @@ def _rows() -> list[dict[str, str]]:
     return list(csv.DictReader(gzip.decompress(packed.read_bytes()).decode("utf-8").splitlines()))
 
 
-def _points(kind: str, what: str | None = None) -> list[Points]:
+def _points(kind: str, what: str | None = None) -> list[KernelPoints]:
     """Points of each device, in the order of the file."""
     rows = [row for row in _rows() if row["kind"] == kind and what in (None, row["what"])]
     return [
-        Points(
+        KernelPoints(
             catalogue.device(name),
             np.array([[float(row[x] or 0) for x in "abcd"] for row in own]),
             np.array([float(row["seconds"]) for row in own]),
