@@ -3,7 +3,8 @@
 Emulated DistributedDataParallel on N = 2, 4 and 8 hosts, over 100 Mbit/s and 1 Gbit/s, with three
 bucket sizes and two sizes of gradients. Each step is predicted before it is run, by the product's
 own predictor, from the times that are slept and an all-reduce curve measured among as many ranks
-in a lab of the same kind (three messages in flight). Then ResNet-20 is trained for real on two
+in a lab of the same kind (three messages in flight). ``--framework`` takes another
+framework than DDP, with its own messages. Then ResNet-20 is trained for real on two
 hosts, predicted from processes that train side by side without communication, and the same kind
 of curve. Targets: median absolute error at most 4 %, worst at most 8 %; ResNet-20 at most 6 %.
 
@@ -22,7 +23,7 @@ from typing import Any
 
 from common import arguments, finish, machine
 
-from paceline.analyse.emulation import EmulatedDevice, emulated_job, predict_emulated
+from paceline.analyse.emulation import EMULATING, EmulatedDevice, emulated_job, predict_emulated
 from paceline.analyse.statistics import step_seconds
 from paceline.hardware.link import Link
 from paceline.hardware.machine import machine_cluster
@@ -108,7 +109,8 @@ def emulated_rows(store: Store, options: Any) -> Iterator[dict[str, Any]]:
     """Every emulated configuration that was asked for, predicted first."""
     for link, ranks in product(options.links, options.ranks):
         known = curve(store, link, ranks, ahead=True)
-        for gradients, bucket in product(GRADIENTS, BUCKETS):
+        buckets = BUCKETS if options.framework == "torch-ddp" else (None,)
+        for gradients, bucket in product(GRADIENTS, buckets):
             trace = network(gradients)
             graph = traced_graph(trace)
             device = EmulatedDevice("a device", tuple(layer_times(trace)), UPDATE_SECONDS)
@@ -118,6 +120,7 @@ def emulated_rows(store: Store, options: Any) -> Iterator[dict[str, Any]]:
                 ranks,
                 known,
                 link=parse_bandwidth(link),
+                framework=options.framework,
                 bucket_bytes=bucket,
             )
             job = emulated_job(
@@ -125,6 +128,7 @@ def emulated_rows(store: Store, options: Any) -> Iterator[dict[str, Any]]:
                     model=graph.name,
                     graph=graph.to_json(),
                     batch_per_rank=1,
+                    framework=options.framework,
                     world_size=ranks,
                     nodes=ranks,
                     steps=options.steps,
@@ -138,8 +142,8 @@ def emulated_rows(store: Store, options: Any) -> Iterator[dict[str, Any]]:
             runs = [run_job(job, store, "lab accuracy") for _ in range(options.launches)]
             facts = {"link": link, "ranks": ranks, "gradient_bytes": gradients, "bucket": bucket}
             one = row(runs, prediction.step.seconds, **facts)
-            words = f"{link:8} N={ranks}  {gradients // MIB:3} MiB in buckets of {bucket // MIB:2}"
-            show(one, words)
+            how = f"in buckets of {bucket // MIB:2}" if bucket else f"under {options.framework}"
+            show(one, f"{link:8} N={ranks}  {gradients // MIB:3} MiB {how}")
             yield one
 
 
@@ -183,6 +187,9 @@ def main() -> None:
     parser.add_argument("--ranks", default=",".join(map(str, RANKS)), help="hosts by commas")
     parser.add_argument("--steps", type=int, help="counted steps of a launch [5, quick: 3]")
     parser.add_argument("--launches", type=int, help="launches of each [2, quick: 1]")
+    parser.add_argument(
+        "--framework", choices=EMULATING, default="torch-ddp", help="what the emulated ranks run"
+    )
     parser.add_argument("--part", choices=("all", "emulated", "real"), default="all")
     options = parser.parse_args()
     missing = missing_for_lab()

@@ -16,6 +16,8 @@ from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.measurement.job import Job
 from paceline.measurement.run import run_job
+from paceline.plan.plan import Plan
+from paceline.predictor.predict import prepare
 from paceline.predictor.step_costs import LayerTime
 from paceline.predictor.traces import traced_graph
 from paceline.step.layer_trace import LayerTrace, TracedLayer
@@ -85,6 +87,28 @@ def test_emulated_launches_and_labs_are_no_evidence_of_this_machine():
     away = replace(launch, environment={**launch.environment, "lab": "1 Gbit/s"})
     assert len(grouped([launch, asleep, away])) == 3
     assert [ran_as_it_is(one) for one in (launch, asleep, away)] == [True, False, False]
+
+
+@pytest.mark.parametrize("network", ["resnet20", "alexnet", "gpt2-small"])
+def test_workers_shard_what_predictions_gather_at_a_time(network):
+    graph = zoo.build(network)
+    job = Job(model=network, graph=graph.to_json(), batch_per_rank=1, framework="torch-fsdp")
+    cluster = catalogue.cluster("dgx-1")
+    step = prepare(Workload(graph, 1), cluster, Plan(dp=8, zero=3, framework="torch-fsdp"))
+    names = [node.name for node in graph.nodes]
+    assert job.for_worker()["blocks"] == [[names[i] for i in unit] for unit in step.units]
+
+
+def test_shards_over_gloo_take_a_whole_all_reduce_to_scatter_and_half_of_one_to_gather():
+    """As PyTorch uses it, gloo sums a whole buffer and keeps a part of it."""
+    prediction = predict_emulated(
+        traced_graph(TRACE), DEVICE, 2, lambda size: size / 1e6, link=1e7, framework="torch-fsdp"
+    )
+    seconds = {
+        name: {round(task.seconds, 1) for task in prediction.step.tasks if task.name.startswith(name)}
+        for name in ("reduce-scatter", "all-gather")
+    }
+    assert seconds == {"reduce-scatter": {4.0}, "all-gather": {2.0}}
 
 
 @pytest.mark.slow

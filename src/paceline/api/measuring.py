@@ -11,6 +11,7 @@ from paceline.study import Study, StudySettings
 from paceline.study.explained import StudyExplanation
 
 if TYPE_CHECKING:
+    from paceline.analyse.sharing_out import Workers
     from paceline.analyse.machine_fit import MachineFit
     from paceline.analyse.utilisation import Utilisation
     from paceline.analyse.validation.cases import Mode
@@ -151,7 +152,7 @@ def validate(
     modes: Sequence[str] = ("baseline", "cold", "layout"),
     by: Sequence[str] = (),
     hold_out: str = "group",
-    workers: int = 1,
+    workers: "Workers" = 1,
     on_row: Callable[[int, int], None] = lambda done, total: None,
 ) -> "dict[Mode, ModeSummary]":
     """Score predictions on published measurements, or on ``files`` in the same schema.
@@ -159,7 +160,8 @@ def validate(
     Errors are relative, of throughput. ``by`` are further columns to split by; ``hold_out`` is
     what the corrections for a row may not have seen: its own ``group``, or everything of the same
     ``source``, ``generation``, ``framework``, ``model``, ``network`` or ``scale``. Rows are
-    predicted by ``workers`` processes; the scores do not depend on how many.
+    predicted by ``workers``: processes, or a cluster by its address (tcp://host:8786 of Dask,
+    ray://host:10001); the scores do not depend on it.
     """
     from paceline.analyse.validation.cases import Mode
     from paceline.analyse.validation.hold_out import HoldOut

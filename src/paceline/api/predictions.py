@@ -28,6 +28,7 @@ from paceline.units import parse_seconds
 from paceline.workload.workload import Workload
 
 if TYPE_CHECKING:
+    from paceline.analyse.sharing_out import Workers
     from paceline.api.training import TrainingWords
     from paceline.predictor.per_layer import PerLayerPlan
     from paceline.predictor.search import Advice, PlanSearch
@@ -138,15 +139,18 @@ def sweep(
     axes: Axes = "link=1gbit..100gbit",
     *,
     compare: str | Sequence[str] = ("dp", "mp"),
+    workers: "Workers" = 1,
     **words: Unpack[JobWords],
 ) -> "SweepComparison":
     """Step seconds of data and model parallelism along one or two of five axes.
 
     ``axes`` are texts such as "link=1gbit..100gbit:40" or "nodes=2..64", or rising values by
     name (batch in samples, flops in FLOP/s, memory and link in bytes per second, nodes). What is
-    no axis stays as workload and cluster have it. ``compare`` is dp, mp or both.
+    no axis stays as workload and cluster have it. ``compare`` is dp, mp or both. The values of a
+    second axis are shared out to ``workers``: processes, or a cluster by its address
+    (tcp://host:8786 of Dask, ray://host:10001); the answer does not depend on it.
     """
-    from paceline.predictor.vectorised import compare as compare_ways
+    from paceline.analyse.shared_sweep import compare_by_workers
 
     words = job_words(words)
     if words.get("trace") is not None:
@@ -157,11 +161,12 @@ def sweep(
     whole = words.pop("global_batch", None)
     if whole is not None and words.get("batch") is not None:
         raise InputError("both --batch and --global-batch", "give one of them")
-    return compare_ways(
+    return compare_by_workers(
         workload_of(model, 1, words),
         cluster_of(cluster, words),
         given,
         list(dict.fromkeys(way.strip() for way in ways)),
+        workers=workers,
         plan=plan,
         global_batch=whole,
     )

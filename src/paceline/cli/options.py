@@ -124,6 +124,17 @@ def figure_option(name: str, words: str) -> Callable[[F], F]:
     )
 
 
+def workers_option(function: F) -> F:
+    """Add ``--workers``."""
+    return click.option(
+        "--workers",
+        default="1",
+        show_default=True,
+        help="Processes, or a cluster that is up: tcp://HOST:8786 (Dask), ray://HOST:10001. "
+        "The answer does not depend on it.",
+    )(function)
+
+
 _STUDY = (
     click.option("--model", default="resnet44", show_default=True, help="A network of the zoo."),
     click.option("--batch", default=64, show_default=True, help="Samples per process and step."),

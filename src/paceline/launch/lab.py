@@ -26,6 +26,7 @@ from paceline.launch.launcher import (
     own_cores,
 )
 from paceline.launch.local import pinned_cores, start_logged
+from paceline.launch.onhost.meeting_place import INTERFACE_VARIABLES
 from paceline.launch.ports import free_port
 from paceline.launch.processes import run_to_end
 
@@ -103,7 +104,7 @@ class LabLauncher(Launcher):
                     start_logged,
                     [*lab.hosts[rank // request.processes].enter(), *request.command(rank)],
                     {
-                        "GLOO_SOCKET_IFNAME": INTERFACE,
+                        **dict.fromkeys(INTERFACE_VARIABLES, INTERFACE),
                         **request.rank_variables(rank, address, port),
                         "PACELINE_WATCH_STDIN": "1",
                     },

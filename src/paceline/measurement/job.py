@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from paceline.errors import InputError
+from paceline.plan.blocks import blocks
+from paceline.workload.graph import Graph
 from paceline.workload.shapes import with_shapes
 
 PROTOCOL_VERSION = 1
@@ -103,13 +105,18 @@ class Job:
         return {"protocol": PROTOCOL_VERSION, **asdict(self), **lists}
 
     def for_worker(self, replicate: int = 0) -> dict[str, Any]:
-        """The job as the worker reads it: its graph with the shapes of values and parameters.
+        """The job as the worker reads it: its graph with shapes, and its blocks by node names.
 
         Launches that train to an accuracy have a seed each, by which they vary; the same
         ``replicate`` of another job has the same.
         """
-        seed = self.seed + replicate if self.epochs else self.seed
-        return {**self.to_json(), "graph": with_shapes(self.graph, self.sequence), "seed": seed}
+        names = [node["name"] for node in self.graph["nodes"]]
+        return {
+            **self.to_json(),
+            "graph": with_shapes(self.graph, self.sequence),
+            "blocks": [names[one.first : one.last] for one in blocks(Graph.from_json(self.graph))],
+            "seed": self.seed + replicate if self.epochs else self.seed,
+        }
 
 
 def batch_per_rank(batch: int, world_size: int, scaling: str) -> int:

@@ -134,7 +134,7 @@ class PreparedStep:
         measured = self.evidence.all_reduce.get(self.plan.shard_degree)
         if exchange is None or measured is None:
             return exchange
-        return GradientExchange(self.synchronisation, measured)
+        return exchange.with_all_reduce(measured)
 
     @cached_property
     def modelled_updates(self) -> list[float]:

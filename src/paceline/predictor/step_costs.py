@@ -86,6 +86,21 @@ class GradientExchange:
             return 0.5 * self.message(size)
         return self._factor * self.all_gather(size)
 
+    def with_all_reduce(self, measured: CollectiveSeconds) -> "GradientExchange":
+        """All-reduces as measured; a reduce-scatter and an all-gather keep their share of one.
+
+        That share is the library's: half for rings, all of it for a scatter that sums the whole.
+        """
+
+        def part(modelled: CollectiveSeconds | None) -> CollectiveSeconds | None:
+            if modelled is None:
+                return None
+            return lambda size: measured(size) * modelled(size) / self.all_reduce(size)
+
+        return GradientExchange(
+            self.synchronisation, measured, part(self.reduce_scatter), part(self.all_gather)
+        )
+
     @property
     def _factor(self) -> float:
         return self.share / self.bandwidth_factor

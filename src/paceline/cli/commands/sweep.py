@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import figure_option, out_option, places_given
+from paceline.cli.options import figure_option, out_option, places_given, workers_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
 from paceline.cli.plan_options import place_options, workload_options
 from paceline.errors import InputError
@@ -35,6 +35,7 @@ Examples:
 @click.option("--compare", default="dp,mp", show_default=True, help="dp, mp or both.")
 @click.option("--framework", help="A profile, as in pydtnn [default: torch-ddp].")
 @click.option("--overlap", help="When gradients travel: none, per_tensor, bucketed, one_message.")
+@workers_option
 @out_option("--out", "Write every point as CSV.")
 @figure_option("--figure", "Draw a one-axis sweep")
 @json_option

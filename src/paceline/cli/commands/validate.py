@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from paceline.cli.options import workers_option
 from paceline.cli.output import json_text, next_line, show
 from paceline.cli.say import say
 
@@ -45,13 +46,7 @@ _File = click.Path(path_type=Path, dir_okay=False)
     help="What the corrections for a row may not have seen: its own table, or everything of the "
     "same source, device generation, framework, family of models, network, or scale.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Processes that predict rows; the scores do not depend on it.",
-)
+@workers_option
 @click.option("--json", "json_file", metavar="FILE", help="Write scores as JSON; - prints them.")
 @click.option("--predictions", type=_File, metavar="FILE", help="Write one CSV line per row.")
 @click.option("--scoreboard", type=_File, metavar="FILE", help="Write the scoreboard page.")
@@ -60,7 +55,7 @@ def command(
     modes: tuple[str, ...],
     by: str,
     hold_out: str,
-    workers: int,
+    workers: str,
     json_file: str | None,
     predictions: Path | None,
     scoreboard: Path | None,
@@ -108,7 +103,7 @@ def _summaries(
     modes: "list[Mode]",
     columns: list[str],
     hold_out: Any,
-    workers: int,
+    workers: str,
 ) -> "dict[Mode, ModeSummary]":
     from paceline.analyse.validation.product import PacelineModel, PhysicsAlone
     from paceline.analyse.validation.summary import summarise

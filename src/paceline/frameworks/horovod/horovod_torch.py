@@ -17,6 +17,8 @@ from torch_training import TorchTraining
 class HorovodTraining(TorchTraining):
     """A rank whose gradients Horovod averages as the backward pass makes them."""
 
+    whole_gradients = False
+
     def join_ranks(self) -> None:
         """Meet through Horovod's rendezvous, at every world size above one."""
         self.rendezvous = join_ranks(self.rank, self.world)

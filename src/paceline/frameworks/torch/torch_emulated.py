@@ -4,6 +4,7 @@ Parameters, gradients and messages are real, of the network's own sizes; what a 
 nothing but the passing of the time that the job gives for it.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -28,14 +29,26 @@ class Emulation:
         self.scheduler = run_ahead_of_others()
         self.job, self.whole_gradients = job, whole_gradients
         self.clock = DeviceClock(host_waits=whole_gradients)
+        self.sent: list[dist.Work] = []
 
     def network(self) -> "EmulatedNetwork":
         """The network of the job, asleep."""
         return EmulatedNetwork(self.job, self.clock, self.whole_gradients)
 
-    def optimiser(self) -> "EmulatedUpdate":
-        """An update that takes its time and changes nothing."""
-        return EmulatedUpdate(self.clock, self.job["emulated"]["update_seconds"])
+    def optimiser(self, parameters: Iterable[nn.Parameter]) -> "EmulatedUpdate":
+        """An update of parameters that takes its time and changes nothing."""
+        return EmulatedUpdate(parameters, self)
+
+    @property
+    def update_seconds(self) -> float:
+        """Seconds of the update."""
+        return float(self.job["emulated"]["update_seconds"])
+
+    def wait_for_messages(self) -> None:
+        """Return when all that was sent has come."""
+        for message in self.sent:
+            message.wait()
+        self.sent.clear()
 
     def report(self, rank: int, events: Events) -> None:
         """Write how late the host was at the end of each step."""
@@ -43,19 +56,44 @@ class Emulation:
         events.write("emulated", rank=rank, scheduler=self.scheduler, late_seconds=late)
 
 
-class EmulatedUpdate:
-    """Stands where an optimiser does: the step's clock begins and ends with it."""
+class EmulatedUpdate(torch.optim.Optimizer):
+    """Stands where an optimiser does: the step's clock begins and ends with it.
 
-    def __init__(self, clock: DeviceClock, seconds: float) -> None:
-        self.clock, self.seconds = clock, seconds
+    Horovod makes an optimiser of its own from the parameters of another's, so that what an update
+    needs is kept with these.
+    """
 
-    def zero_grad(self, **_: Any) -> None:
+    def __init__(self, parameters: Any, emulation: "Emulation | None" = None) -> None:
+        super().__init__(parameters, {"emulation": emulation})
+        self.emulation: Emulation = self.param_groups[0]["emulation"]
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """The step begins; gradients stay where they are."""
-        self.clock.begin()
+        self.emulation.clock.begin()
 
-    def step(self) -> None:
+    def step(self, closure: Any = None) -> None:
         """Messages have come: the update, and the step ends."""
-        self.clock.finish(self.seconds)
+        self.emulation.wait_for_messages()
+        self.emulation.clock.finish(self.emulation.update_seconds)
+
+
+class ScatterAhead:
+    """Reduce-scatter of FSDP that is not waited for before the update."""
+
+    def __init__(self, emulation: Emulation) -> None:
+        self.emulation = emulation
+
+    def allocate(self, size: Any, *, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """A buffer of the message."""
+        return torch.zeros(*size, dtype=dtype, device=device)
+
+    def __call__(
+        self, output_tensor: Tensor, input_tensor: Tensor, group: Any, op: Any, async_op: bool = False
+    ) -> None:
+        """Send, when the device has made what is sent."""
+        self.emulation.clock.catch_up()
+        work = dist.reduce_scatter_tensor(output_tensor, input_tensor, op, group, async_op=True)
+        self.emulation.sent.append(work)
 
 
 class EmulatedNetwork(nn.Module):
@@ -80,6 +118,10 @@ class EmulatedNetwork(nn.Module):
             made[name] = layer
             self.order.append(layer)
         self.start = nn.Parameter(torch.zeros(1), requires_grad=False)
+
+    def node_modules(self) -> "Iterator[tuple[str, nn.Module]]":
+        """Nodes by name with their modules, in the order they run."""
+        return ((layer.node["name"], layer) for layer in self.order)
 
     def forward(self) -> Tensor:
         """The time of every layer; one number, which the last layer hands back."""

@@ -2,22 +2,23 @@
 
     python torch_fsdp.py JOB.json EVENTS.jsonl
 
-Weights, gradients and optimiser state are split over ranks. Modules with many weights are sharded
-each on its own, so that gathering one overlaps computing another; the rest goes together.
+Weights, gradients and optimiser state are split over ranks. Each block of the network (one layer,
+where it has no blocks) is gathered and scattered by itself, which is what predictions take for
+granted, so that gathering one overlaps computing another. Weights that several blocks share belong
+to the whole network.
 """
 
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from layer_graph import parameter_owners
 from stepping import run_worker
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch_devices import versions
+from torch_emulated import ScatterAhead
 from torch_training import TorchTraining
-
-OWN_SHARD_PARAMETERS = 1_000_000
-"""A module with at least so many weights is gathered and scattered by itself."""
 
 
 class FsdpTraining(TorchTraining):
@@ -26,11 +27,46 @@ class FsdpTraining(TorchTraining):
     def share(self, network: torch.nn.Module) -> Any:
         """The network in shards; its gradients come as means over ranks."""
         mesh = init_device_mesh(self.device.type, (self.world,))
-        for module in network.modules():
-            leaf = next(module.children(), None) is None
-            if leaf and sum(p.numel() for p in module.parameters()) >= OWN_SHARD_PARAMETERS:
-                fully_shard(module, mesh=mesh)
-        return fully_shard(network, mesh=mesh)
+        units = [fully_shard(unit, mesh=mesh) for unit in self.units(network)]
+        whole = fully_shard(network, mesh=mesh)
+        if self.emulation is not None:
+            self.overlap([unit[0] for unit in units], whole)
+        return whole
+
+    def units(self, network: Any) -> list[list[torch.nn.Module]]:
+        """The modules of each block that have weights of their own, in the order they run."""
+        owners = parameter_owners(self.job["graph"])
+        lent = {
+            name
+            for reader, own in owners.items()
+            for owner in own.values()
+            if owner != reader
+            for name in (owner, reader)
+        }
+        modules = dict(network.node_modules())
+        units = [
+            [
+                modules[name]
+                for name in block
+                if name in modules and name not in lent and any(True for _ in modules[name].parameters())
+            ]
+            for block in self.job["blocks"]
+        ]
+        return [unit for unit in units if unit]
+
+    def overlap(self, units: list[Any], whole: Any) -> None:
+        """Messages beside the work of an emulated device, as streams of a real one carry them.
+
+        On processors FSDP would wait for each message where it is issued. A stream has the next
+        gather before the last one has ended, a host that waits has not: it asks for two ahead.
+        """
+        scatter = ScatterAhead(self.emulation)
+        whole._set_unshard_async_op(True)
+        for number, unit in enumerate(units):
+            unit.set_modules_to_forward_prefetch(units[number + 1 : number + 3])
+            unit.set_modules_to_backward_prefetch(units[max(0, number - 2) : number][::-1])
+        for unit in (*units, whole):
+            unit.set_custom_reduce_scatter(scatter)
 
     def parts(self) -> dict:
         """Only the collective: no part of the network is whole enough to run by itself."""

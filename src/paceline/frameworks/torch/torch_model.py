@@ -77,6 +77,10 @@ class Network(nn.Module):
             values[node["name"]] = run_on_meta(module, inputs)
         self._last_use = {name: index for index, step in enumerate(self.steps) for name in step[2]}
 
+    def node_modules(self) -> Iterator[tuple[str, nn.Module]]:
+        """Nodes by name with their modules, in the order they run."""
+        return ((name, module) for name, module, _ in self.steps)
+
     def node_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
         """Name and value of each parameter of a node; none for a node of the loss."""
         for step_name, module, _ in self.steps:

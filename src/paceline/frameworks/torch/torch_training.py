@@ -88,7 +88,7 @@ class TorchTraining(Training):
     def make_optimiser(self) -> Any:
         """The job's optimiser of what this rank holds."""
         if self.emulation is not None:
-            return self.emulation.optimiser()
+            return self.emulation.optimiser(self.model.parameters())
         return build_optimiser(self.model.parameters(), self.job["optimiser"])
 
     def made_batches(self, network: Any) -> list:
