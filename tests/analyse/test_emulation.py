@@ -105,7 +105,9 @@ def test_shards_over_gloo_take_a_whole_all_reduce_to_scatter_and_half_of_one_to_
         traced_graph(TRACE), DEVICE, 2, lambda size: size / 1e6, link=1e7, framework="torch-fsdp"
     )
     seconds = {
-        name: {round(task.seconds, 1) for task in prediction.step.tasks if task.name.startswith(name)}
+        name: {
+            round(task.seconds, 1) for task in prediction.step.tasks if task.name.startswith(name)
+        }
         for name in ("reduce-scatter", "all-gather")
     }
     assert seconds == {"reduce-scatter": {4.0}, "all-gather": {2.0}}

@@ -84,7 +84,9 @@ def test_a_cluster_that_is_not_there_is_named(monkeypatch):
 def test_a_cluster_with_another_paceline_is_refused(dask_cluster, monkeypatch):
     monkeypatch.setattr(paceline, "__version__", "0.0.1")
     monkeypatch.setattr(sharing_out, "_version", "0.0.2".strip)
-    with pytest.raises(EnvironmentUnusableError, match=r"have Paceline 0\.0\.2, here it is 0\.0\.1"):
+    with pytest.raises(
+        EnvironmentUnusableError, match=r"have Paceline 0\.0\.2, here it is 0\.0\.1"
+    ):
         shared_out(operator.neg, [1], dask_cluster)
 
 

@@ -1,7 +1,10 @@
 """Ranks over ssh, with a daemon of the test's own on loopback; what cannot be reached is named."""
 
+import io
+import json
 import socket
 import sys
+import tarfile
 import threading
 import time
 
@@ -9,9 +12,11 @@ import psutil
 import pytest
 
 from launch.ssh_daemon import HOSTS, PROGRAM, running_daemon
+from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.launch import LaunchRequest, LaunchSettings, launcher, remote_shell
 from paceline.launch.ports import free_port
 from paceline.launch.remote_shell import remote_trouble
+from paceline.launch.sending import unpack_ranks
 from paceline.testing.launcher_suite import CHECKS, Stand, run_check
 from paceline.testing.leftovers import check_nothing_left
 
@@ -47,6 +52,76 @@ def test_ranks_over_ssh_keep_the_contract(check, daemon, tmp_path):
 def test_ranks_over_ssh_keep_the_whole_contract(check, daemon, tmp_path):
     result = run_check(check, CHECKS[check], Stand(over(daemon), tmp_path))
     assert result.passed, result.words
+
+
+WHERE = """import json, os, sys
+import helper
+with open(sys.argv[1], "w") as file:
+    json.dump({"script": __file__, "helper": helper.__file__, "rank": os.environ["RANK"]}, file)
+"""
+
+
+def copied(daemon, tmp_path, script=WHERE):
+    """A launch whose files are all sent: its script, the module beside it, what it writes."""
+    there, here, program = (tmp_path / name for name in ("there", "here", "program"))
+    for folder in (there, here, program):
+        folder.mkdir()
+    (program / "main.py").write_text(script)
+    (program / "helper.py").write_text("")
+    starter = over(daemon, copy="launch", directory=str(there))
+    starter.validate(2, 1)
+    request = LaunchRequest(
+        lambda rank: (sys.executable, str(program / "main.py"), str(here / f"rank-{rank}.events")),
+        here,
+        60.0,
+        nodes=2,
+        variables=lambda rank: {"PYTHONPATH": str(program)},
+        peer_grace_seconds=1.0,
+    )
+    return starter.launch(request), here, there
+
+
+def test_hosts_that_share_no_disk_get_the_launch_and_give_its_results_back(daemon, tmp_path):
+    ended, here, there = copied(daemon, tmp_path)
+    assert not ended.reason
+    for rank in range(2):
+        told = json.loads((here / f"rank-{rank}.events").read_text())
+        assert told["rank"] == str(rank)
+        assert told["script"].startswith(f"{there}/paceline-")
+        assert told["helper"].startswith(f"{there}/paceline-")
+        assert ended.ranks[rank].host == HOSTS[rank]
+    assert list(there.iterdir()) == []
+
+
+def test_a_rank_that_fails_where_nothing_is_shared_is_told_with_its_log(daemon, tmp_path):
+    dies = "import os\nprint('oh', flush=True)\nos.kill(os.getpid(), 9)\n"
+    ended, here, there = copied(daemon, tmp_path, dies)
+    assert "was killed by SIGKILL" in ended.reason
+    assert "oh" in (here / f"rank-{ended.first_failed}.log").read_text()
+    assert list(there.iterdir()) == []
+
+
+def test_a_host_without_room_for_the_launch_is_named(daemon, tmp_path):
+    (tmp_path / "file").touch()
+    starter = over(daemon, copy="launch", directory=str(tmp_path / "file"))
+    with pytest.raises(EnvironmentUnusableError, match=r"host 127\.0\.0\.1: .*file"):
+        reason(starter, tmp_path)
+    with pytest.raises(InputError, match="copy of 'all'"):
+        over(daemon, copy="all").validate(1, 1)
+
+
+def test_of_what_a_host_sends_back_only_files_of_ranks_are_taken(tmp_path):
+    packed, own = io.BytesIO(), tmp_path / "own"
+    own.mkdir()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name in ("rank-0.log", "../rank-1.log", "job.json", "rank-2.log/../../x"):
+            tar.addfile(tarfile.TarInfo(name))
+        link = tarfile.TarInfo("rank-3.log")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    packed.seek(0)
+    unpack_ranks(packed, own)
+    assert [path.name for path in tmp_path.rglob("*")] == ["own", "rank-0.log"]
 
 
 def test_a_host_that_nobody_knows_is_named(daemon, tmp_path):

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
@@ -112,7 +113,8 @@ def _by_dask(
     with client:
         if not client.scheduler_info(n_workers=-1)["workers"]:
             raise EnvironmentUnusableError(
-                f"the Dask scheduler at {address} has no worker", f"start one: dask worker {address}"
+                f"the Dask scheduler at {address} has no worker",
+                f"start one: dask worker {address}",
             )
         try:
             _check_version(client.submit(_version, pure=False).result(), address)
@@ -129,7 +131,8 @@ def _by_ray(
     function: Callable[[Part], Answer], parts: Sequence[Part], address: str
 ) -> Iterator[tuple[int, Answer]]:
     try:
-        import ray
+        # no extra of ours: a client must be of the very version of its cluster
+        ray = import_module("ray")
     except ImportError:
         raise MissingExtraError(
             "a Ray cluster needs the package 'ray'", "pip install 'ray[client]', as the cluster has"

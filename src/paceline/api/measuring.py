@@ -11,8 +11,8 @@ from paceline.study import Study, StudySettings
 from paceline.study.explained import StudyExplanation
 
 if TYPE_CHECKING:
-    from paceline.analyse.sharing_out import Workers
     from paceline.analyse.machine_fit import MachineFit
+    from paceline.analyse.sharing_out import Workers
     from paceline.analyse.utilisation import Utilisation
     from paceline.analyse.validation.cases import Mode
     from paceline.analyse.validation.summary import ModeSummary

@@ -73,6 +73,10 @@ class AgentLauncher(Launcher):
         """How long the commands may take in all."""
         return request.timeout_seconds
 
+    def collect(self, request: LaunchRequest) -> None:
+        """Bring what ranks left into the directory of the launch, where it is not there yet."""
+        return
+
     def is_settled(self) -> bool:
         """Whether what ranks left counts while the commands still run."""
         return True
@@ -100,6 +104,7 @@ class AgentLauncher(Launcher):
             )
         finally:
             _settle(request)
+        self.collect(request)
         return self._collected(request, exited, logs)
 
     def _rank_codes(self, request: LaunchRequest, processes: Sequence[Process]) -> Codes:
@@ -182,7 +187,9 @@ def named(rank: RankExit) -> str:
 
 
 def _with_host(directory: Path, exited: RankExit) -> RankExit:
-    told = rank_host(directory, exited.rank)
+    told, word = rank_host(directory, exited.rank), rank_word(directory, exited.rank)
+    if word is not None:
+        exited = replace(exited, code=word.code)
     if not told:
         return exited
     return replace(

@@ -31,7 +31,7 @@ _CAUSES = (
     (r"Host key verification failed", "its host key is not known here", "log in by hand once"),
     (r"(?P<what>\S+: can't open file \S+|\S+: can't find '__main__' module in \S+)",
      "it does not see the directory of the launch",
-     "put the store on a disk that all hosts share (--store)"),
+     "put the store on a disk that all hosts share (--store), or --launcher-option copy=launch"),
     (r"(?P<what>\S+): (?:No such file or directory|not found|command not found)",
      "it has no {what}", "name its Python: --launcher-option python=/path/to/python3"),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from paceline.launch import Launcher, LaunchExit, LaunchRequest
 from paceline.launch.documents import collected_exit
 from paceline.launch.onhost.agent import STUDY
 from paceline.launch.prepared import PreparedLaunch, launch_name
+from paceline.launch.sending import WORKERS, copy_folder, moved_words
 from paceline.measurement.design import Design
 from paceline.measurement.environment import describe_environment
 from paceline.measurement.job import Job
@@ -31,7 +32,6 @@ from paceline.store import Launch, Store
 
 SCHEMA = "paceline/prepared/1"
 FILE = "study.json"
-WORKERS = "workers"
 
 
 def prepare_study(
@@ -104,8 +104,8 @@ def _request(
     chosen = framework(job.framework)
     command = worker_command(chosen, place)
     moved = _copied_workers([*search_path(chosen), RUNTIME], directory)
-    words = [_moved(word, moved) for word in command.arguments]
-    variables = {name: _moved(value, moved) for name, value in command.variables.items()}
+    words = [moved_words(word, moved) for word in command.arguments]
+    variables = {name: moved_words(value, moved) for name, value in command.variables.items()}
     here = f"{STUDY}/{place.name}"
     return LaunchRequest(
         lambda rank: (*words, f"{here}/job.json", f"{here}/{events_path(place, rank).name}"),
@@ -124,15 +124,9 @@ def _copied_workers(folders: list[Path], directory: Path) -> dict[str, str]:
     for folder in dict.fromkeys(folders):
         target = directory / WORKERS / folder.name
         if not target.exists():
-            shutil.copytree(folder, target, ignore=shutil.ignore_patterns("__pycache__"))
+            copy_folder(folder, target)
         moved[str(folder)] = f"{STUDY}/{WORKERS}/{folder.name}"
     return moved
-
-
-def _moved(text: str, moved: dict[str, str]) -> str:
-    for folder in sorted(moved, key=len, reverse=True):
-        text = text.replace(folder, moved[folder])
-    return text
 
 
 def _read(directory: Path) -> tuple[str, Design]:

@@ -88,7 +88,12 @@ class ScatterAhead:
         return torch.zeros(*size, dtype=dtype, device=device)
 
     def __call__(
-        self, output_tensor: Tensor, input_tensor: Tensor, group: Any, op: Any, async_op: bool = False
+        self,
+        output_tensor: Tensor,
+        input_tensor: Tensor,
+        group: Any,
+        op: Any,
+        async_op: bool = False,
     ) -> None:
         """Send, when the device has made what is sent."""
         self.emulation.clock.catch_up()

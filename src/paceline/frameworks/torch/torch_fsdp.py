@@ -48,7 +48,9 @@ class FsdpTraining(TorchTraining):
             [
                 modules[name]
                 for name in block
-                if name in modules and name not in lent and any(True for _ in modules[name].parameters())
+                if name in modules
+                and name not in lent
+                and any(True for _ in modules[name].parameters())
             ]
             for block in self.job["blocks"]
         ]

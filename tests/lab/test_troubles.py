@@ -1,0 +1,87 @@
+"""What goes wrong between hosts, made to go wrong in a lab: the message names host and cause."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from lab.conftest import needs_lab
+from paceline.errors import PacelineError
+from paceline.lab import LabSettings, lab_up
+from paceline.lab.shaping import shape
+from paceline.launch import LaunchRequest, LaunchSettings, launcher
+from paceline.measurement import preflight
+from paceline.measurement.preflight import examine_hosts
+from paceline.store import Store
+
+pytestmark = [needs_lab, pytest.mark.slow]
+LINK = 12.5e6
+
+
+@pytest.fixture
+def lab(lab_name):
+    return lab_up(LabSettings(3, LINK), lab_name)
+
+
+def looked_at(lab, tmp_path):
+    starter = launcher("lab", LaunchSettings(options={"name": lab.record.name}))
+    with Store(tmp_path / "store.db") as store:
+        return examine_hosts(store, starter, 3)
+
+
+def faults(found):
+    return "; ".join(finding.detail for finding in found.findings if not finding.works)
+
+
+def test_a_host_that_is_slower_than_the_others_is_named(lab, tmp_path):
+    shape(lab.record.hosts[2], "eth0", LINK / 20)
+    assert lab.hosts[2].address in faults(looked_at(lab, tmp_path))
+
+
+def drop(lab, sender, receiver):
+    """Let what one host sends to another vanish."""
+    words = ("ip", "-n", lab.record.hosts[sender], "neigh", "replace")
+    to = (lab.hosts[receiver].address, "lladdr", "02:00:00:00:00:99", "dev", "eth0")
+    subprocess.run([*words, *to, "nud", "permanent"], check=True)
+
+
+def test_two_hosts_whose_traffic_is_dropped_are_named(lab, tmp_path, monkeypatch):
+    monkeypatch.setattr(preflight, "PATIENCE_SECONDS", 3.0)
+    drop(lab, 2, 1)
+    told = faults(looked_at(lab, tmp_path))
+    assert f"{lab.hosts[2].address} does not reach {lab.hosts[1].address}" in told
+
+
+def test_a_host_whose_traffic_to_rank_0_is_dropped_is_named_in_time(lab, tmp_path, monkeypatch):
+    monkeypatch.setattr(preflight, "PATIENCE_SECONDS", 3.0)
+    drop(lab, 1, 0)
+    begun = time.monotonic()
+    try:
+        told = faults(looked_at(lab, tmp_path))
+    except PacelineError as error:
+        told = error.message
+    assert lab.hosts[1].address in told
+    assert time.monotonic() - begun < 120.0
+
+
+def test_a_host_that_dies_in_mid_launch_is_named(lab, tmp_path):
+    def kill():
+        while not (tmp_path / "up-1").exists():
+            time.sleep(0.1)
+        inside = subprocess.check_output(["ip", "netns", "pids", lab.record.hosts[1]])
+        for process in inside.split():
+            subprocess.run(["kill", "-9", process.decode()], check=False)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    script = f"import os, time; open('{tmp_path}/up-' + os.environ['RANK'], 'w'); time.sleep(600)"
+    words = (sys.executable, "-c", script)
+    starter = launcher("lab", LaunchSettings(options={"name": lab.record.name}))
+    request = LaunchRequest(lambda rank: words, tmp_path, 60.0, nodes=3, peer_grace_seconds=1.0)
+    ended = starter.launch(request)
+    thread.join()
+    assert ended.first_failed == 1
+    assert ended.ranks[1].host == lab.hosts[1].address
+    assert "SIGKILL" in ended.reason and ended.seconds < 60.0
