@@ -170,3 +170,13 @@ def test_a_trace_is_replayed_on_another_network():
     assert alone.step_seconds == pytest.approx(64 / 163.36, rel=0.01)
     assert any("lower bound" in note for note in alone.notes)
     assert seconds("eth_1g") > seconds("eth_10g") > seconds("ib_edr_100g") > alone.step_seconds
+
+
+def test_more_than_the_peak_says_how_that_can_be():
+    one = HKBU.shaped(1, 1)
+    spared = predict(
+        Workload.of("vgg16", 64), replace(one, device=catalogue.device("p100")), Plan()
+    )
+    assert spared.utilisation > 1
+    assert "fewer multiplications" in str(spared)
+    assert "fewer multiplications" not in str(on_hkbu(1))

@@ -129,7 +129,10 @@ def device_rate_text(prediction: "Prediction") -> str:
 def utilisation_text(prediction: "Prediction") -> str:
     """The same over what the device could do."""
     utilisation = prediction.utilisation
-    return "MFU unknown" if utilisation is None else f"MFU {utilisation:.0%}"
+    if utilisation is None:
+        return "MFU unknown"
+    spared = " (convolutions are computed with fewer multiplications)" if utilisation > 1 else ""
+    return f"MFU {utilisation:.0%}{spared}"
 
 
 def _links(cluster: "Cluster") -> list[tuple[str, str]]:
