@@ -32,8 +32,10 @@ inter = "eth_10g"
 def _world(tmp_path):
     (tmp_path / "net.py").write_text(NET)
     (tmp_path / "lab.toml").write_text(LAB)
+    (tmp_path / "study.toml").write_text('model = "resnet20"\n[factors]\nbatch = [8, 16]\n')
     with Store(tmp_path / "own.db") as store:
         keep(store, study_launches("mine"))
+        keep(store, study_launches("again", prefix="a"))
         keep(store, comparison_launches("theirs"))
         keep_profile(store)
 
@@ -75,6 +77,14 @@ def _world(tmp_path):
         f"import {LOGS / 'caffe_time_recorded.log'} --dry-run",
         f"import {LOGS / 'caffe_train_recorded.log'} --study it --store own.db",
         f"import {LOGS / 'nccl_all_reduce.log'}",
+        "studies --store own.db",
+        "studies rename mine ours --store own.db",
+        "studies annotate mine 'new kernel' --store own.db",
+        "studies delete theirs --store own.db --yes",
+        "studies merge own.db --store other.db",
+        "diff mine theirs --store own.db",
+        "check mine again --store own.db",
+        "study check study.toml --store own.db",
     ],
 )
 def test_the_next_line_runs_as_printed(line):
