@@ -159,7 +159,7 @@ def test_the_report_of_a_study_is_one_page_without_requests(launches, profile):
             StudyAnalysis("s", launches, comparisons, (), [explain(launches)], calibration, profile)
         )
     )
-    for words in ("Predicted and measured", "Where the time goes", "Layers", "This machine"):
+    for words in ("Model against measurement", "Where the time goes", "Layers", "This machine"):
         assert words in page
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in page

@@ -3,13 +3,16 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from paceline.errors import InputError
 from paceline.places import Place, parse_counts, parse_places
 from paceline.units import parse_seconds
+
+if TYPE_CHECKING:
+    from paceline.analyse.sharing_out import Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -125,11 +128,18 @@ def figure_option(name: str, words: str) -> Callable[[F], F]:
 
 
 def workers_option(function: F) -> F:
-    """Add ``--workers``."""
+    """Add ``--workers``, checked before anything starts."""
+
+    def checked(context: click.Context, parameter: click.Parameter, words: str) -> "Workers":
+        from paceline.analyse.sharing_out import workers_given
+
+        return workers_given(words)
+
     return click.option(
         "--workers",
         default="1",
         show_default=True,
+        callback=checked,
         help="Processes, or a cluster that is up: tcp://HOST:8786 (Dask), ray://HOST:10001. "
         "The answer does not depend on it.",
     )(function)

@@ -256,9 +256,8 @@ class StudySettings:
             for (nodes, each), threads, instrument, synchronise in self._kinds():
                 processes = nodes * each
                 share = batch_per_rank(self.batch, processes, self.scaling)
-                rate = scaled_rate(
-                    self.learning_rate, self.learning_rate_rule, share * processes / self.batch
-                )
+                times = processes if self.scaling == "weak" else 1
+                rate = scaled_rate(self.learning_rate, self.learning_rate_rule, times)
                 job = Job(
                     model=graph.name,
                     graph=description,

@@ -10,6 +10,7 @@ from paceline.cli.output import json_text, next_line, show
 from paceline.cli.say import say
 
 if TYPE_CHECKING:
+    from paceline.analyse.sharing_out import Workers
     from paceline.analyse.validation.cases import Mode
     from paceline.analyse.validation.reading import MeasurementTable
     from paceline.analyse.validation.summary import ModeSummary
@@ -55,7 +56,7 @@ def command(
     modes: tuple[str, ...],
     by: str,
     hold_out: str,
-    workers: str,
+    workers: "Workers",
     json_file: str | None,
     predictions: Path | None,
     scoreboard: Path | None,
@@ -103,7 +104,7 @@ def _summaries(
     modes: "list[Mode]",
     columns: list[str],
     hold_out: Any,
-    workers: str,
+    workers: "Workers",
 ) -> "dict[Mode, ModeSummary]":
     from paceline.analyse.validation.product import PacelineModel, PhysicsAlone
     from paceline.analyse.validation.summary import summarise

@@ -90,7 +90,7 @@ def _by_squeezed_name() -> Mapping[str, str]:
 
 def _images() -> dict[str, ZooEntry]:
     table = {
-        "digits_cnn": network("convolutional, digits", "digits.digits_cnn"),
+        "digits_cnn": network("digits", "digits.digits_cnn"),
         "fcn5": network("fully connected", "mlp.fcn5"),
         "alexnet": network("AlexNet", "alexnet.alexnet"),
         "alexnet_grouped": network("AlexNet", "alexnet.alexnet_grouped"),
