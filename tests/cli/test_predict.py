@@ -63,6 +63,7 @@ def test_any_plan_can_be_given_and_comes_back_as_json():
         *("--tp", "4", "--pp", "4", "--micro-batch", "2", "--interleave", "2", "--zero", "1"),
         *("--recompute", "selective", "--sequence-parallel", "--unfused-attention"),
         *("--overlap", "bucketed", "--bucket", "50MiB", "--compression", "fp16", "--json"),
+        *("--shard-group", "2", "--optimiser-state", "8bit"),
     )
     document = json.loads(text)
     assert document["schema"] == "paceline/prediction/2"
@@ -70,6 +71,8 @@ def test_any_plan_can_be_given_and_comes_back_as_json():
     assert found["degrees"] == {"dp": 2, "tp": 4, "pp": 4, "cp": 1, "ep": 1}
     assert found["plan"]["micro_batches"] == 16
     assert found["plan"]["synchronisation"] == "bucketed"
+    assert found["plan"]["shard_group"] == 2
+    assert found["plan"]["optimiser_state"] == "8bit"
     assert found["global_batch"] == 64
     assert found["optimiser"] == "adam"
 

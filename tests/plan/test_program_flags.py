@@ -1,11 +1,12 @@
 """A plan in the words of the programs that people train with."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from paceline.errors import UnknownNameError
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.plan import OptimiserState, Plan, Recompute
 from paceline.plan.program_flags import PROGRAMS, program_flags
 from paceline.workload.workload import Workload
 
@@ -48,6 +49,31 @@ def test_torchtitan_multiplies_to_the_devices():
     assert words["parallelism.pipeline_parallel_schedule"] == "Interleaved1F1B"
     assert words["parallelism.pipeline_parallel_layers_per_stage"] == "4"
     assert words["activation_checkpoint.mode"] == "full"
+
+
+GROUPED = Plan(dp=32, tp=2, zero=3, micro_batch=3, shard_group=4)
+
+
+def test_groups_of_shards_are_said_in_each_program():
+    found = {name: program_flags(name, GROUPED, WORKLOAD) for name in PROGRAMS}
+    assert "--num-distributed-optimizer-instances 8" in found["megatron"].text
+    assert "--outer-dp-sharding-strategy no_shard" in found["megatron"].text
+    assert "data_parallel_replicate_degree 8 " in found["torchtitan"].text
+    assert "data_parallel_shard_degree 4 " in found["torchtitan"].text
+    assert json.loads(found["deepspeed"].text)["zero_optimization"]["mics_shard_size"] == 4
+    assert "(8, 4, 2), mesh_dim_names=('copies', 'dp', 'tp')" in found["fsdp"].text
+    assert 'fully_shard(model, mesh=mesh["copies", "dp"]' in found["fsdp"].text
+
+
+@pytest.mark.parametrize(("state", "width"), [("bf16", "bf16"), ("8bit", "fp8")])
+def test_short_momenta_are_a_flag_or_a_change_of_the_program(state, width):
+    plan = replace(PLAN, optimiser_state=OptimiserState(state))
+    found = {name: program_flags(name, plan, WORKLOAD) for name in PROGRAMS}
+    assert f"--exp-avg-sq-dtype {width}" in found.pop("megatron").text
+    for own in found.values():
+        assert any("momenta in bf16" in word or "AdamW8bit" in word for word in own.missing)
+    whole = program_flags("megatron", replace(plan, zero=0), WORKLOAD)
+    assert any("--use-distributed-optimizer" in word for word in whole.missing)
 
 
 def test_deepspeed_batches_multiply():

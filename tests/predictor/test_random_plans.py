@@ -12,7 +12,7 @@ import pytest
 
 from paceline.errors import PacelineError
 from paceline.hardware import catalogue
-from paceline.plan.plan import Recompute, plan_for
+from paceline.plan.plan import OptimiserState, Recompute, plan_for
 from paceline.predictor.predict import predict
 from paceline.workload.workload import Workload
 
@@ -130,13 +130,29 @@ def broken_laws(workload, cluster, plan):
     yield from (name for name, holds in laws.items() if not holds)
 
 
+def in_groups(dice):
+    """A job whose weights are sharded inside groups, with short momenta."""
+    workload, cluster, plan = drawn(dice)
+    plan = replace(
+        plan,
+        ep=1,
+        zero=max(1, plan.zero),
+        shard_group=dice.choice((2, 4, 8)),
+        optimiser_state=dice.choice(list(OptimiserState)),
+    )
+    return workload, cluster, plan
+
+
 @pytest.mark.slow
-def test_laws_on_random_plans():
+@pytest.mark.parametrize(
+    ("draw", "plans"), [(drawn, PLANS), (in_groups, PLANS // 2)], ids=["all", "groups"]
+)
+def test_laws_on_random_plans(draw, plans):
     dice = random.Random(14)
     broken, held, refused = [], 0, 0
-    while held < PLANS:
+    while held < plans:
         try:
-            job = drawn(dice)
+            job = draw(dice)
             predict(*job)
         except PacelineError as problem:
             assert problem.message and problem.hint
@@ -144,5 +160,5 @@ def test_laws_on_random_plans():
             continue
         broken += [(job, law) for law in broken_laws(*job)]
         held += 1
-    assert refused > PLANS
+    assert refused > plans // 2
     assert not broken

@@ -119,10 +119,11 @@ def test_advice_ranks_plans_that_fit_and_says_why():
     search, found = search_of("llama 7B fully sharded")
     advice = advise(search, top=4)
     steps = [own.prediction.step_seconds for own in advice.best]
-    assert steps == sorted(steps)
+    assert steps[advice.fastest] == min(steps), "of plans alike the simplest comes first"
+    assert steps[advice.close :] == sorted(steps[advice.close :])
     assert all(own.prediction.fits for own in advice.best)
     assert all(own.why for own in advice.best)
-    assert advice.tried == found.size
+    assert advice.tried >= found.size, "variations of the best come on top"
     fits = found.memory_bytes <= search.cluster.device.memory_bytes
     plans = [own.prediction.plan for own in advice.best]
     assert steps == [scheduled(search, plan, None).step_seconds for plan in plans]

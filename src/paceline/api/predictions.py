@@ -11,6 +11,7 @@ from paceline.api.requests import (
     cluster_of,
     curve_of,
     job_words,
+    optimiser_state_of,
     plan_of,
     program_of,
     trace_of,
@@ -54,7 +55,8 @@ def predict(
     ``model`` is a network of the zoo, FILE.py:FUNCTION, FILE.onnx, config.json, a `Graph` or a
     `Workload`; ``cluster`` a name ('paceline hardware clusters'), a TOML file or a `Cluster`.
     A ``plan`` is taken as it is; without one, degrees are keywords: ``dp``, ``tp``, ``pp``,
-    ``cp``, ``ep``, ``zero``, ``micro_batch`` (samples), ``micro_batches``, ``interleave``,
+    ``cp``, ``ep``, ``zero``, ``shard_group``, ``optimiser_state`` (fp32, bf16, 8bit),
+    ``micro_batch`` (samples), ``micro_batches``, ``interleave``,
     ``pipeline``, ``stage_layers``, ``recompute``, ``sequence_parallel``, ``fused_attention``,
     ``framework``, ``overlap``, ``bucket`` (bytes, "25MiB"), ``compression``. Further keywords:
     ``batch`` (samples per replica), ``global_batch``, ``seq`` (tokens per sample),
@@ -207,8 +209,8 @@ def advise(
 
     ``nodes`` are the numbers of nodes to search [the cluster's]; ``price`` is per device and
     hour. ``precision`` is 16 bits for transformers where the device has them, else fp32. Further
-    keywords are those of `predict` for a workload and a place, ``framework`` and
-    ``fused_attention``.
+    keywords are those of `predict` for a workload and a place, ``framework``,
+    ``fused_attention`` and ``optimiser_state``.
     """
     from paceline.predictor.search import advise as search_plans
 
@@ -267,7 +269,9 @@ def _search(
     workload = _searched(model, place, global_batch, precision, job)
     usual = "megatron-lm" if is_transformer(workload.graph) else None
     like = Plan(
-        framework=job.get("framework") or usual, fused_attention=job.get("fused_attention", True)
+        framework=job.get("framework") or usual,
+        fused_attention=job.get("fused_attention", True),
+        optimiser_state=optimiser_state_of(job),
     )
     return PlanSearch(workload, place, workload.batch, counts, like)
 
@@ -296,7 +300,9 @@ def advise_per_layer(
             f"take a multiple of {place.devices}",
         )
     own = workload.with_batch(workload.batch // place.devices)
-    return choose_per_layer(own, place, Plan(framework=job.get("framework")))
+    return choose_per_layer(
+        own, place, Plan(framework=job.get("framework"), optimiser_state=optimiser_state_of(job))
+    )
 
 
 def _prepared(
@@ -315,7 +321,7 @@ def _prepared(
     if curve is not None:
         from paceline.analyse.curve_evidence import with_curve
 
-        known = with_curve(known, curve, chosen.shard_degree)
+        known = with_curve(known, curve, chosen.holders)
     preparing = words.get("input_time")
     return predictor.prepare(
         workload,

@@ -12,7 +12,7 @@ from paceline.hardware import Cluster, catalogue
 from paceline.hardware.faster import SCALES, scaled_cluster
 from paceline.naming import look_up
 from paceline.plan.compression import NO_COMPRESSION, Compression, CompressionKind
-from paceline.plan.plan import PipelineSchedule, Plan, Recompute, plan_for
+from paceline.plan.plan import OptimiserState, PipelineSchedule, Plan, Recompute, plan_for
 from paceline.plan.synchronisation import Synchronisation, synchronisation
 from paceline.predictor.corrections.covariates import Program, Tuning
 from paceline.predictor.frameworks import framework as find_framework
@@ -29,7 +29,7 @@ Model = str | Path | Graph | Workload
 
 _AS_IN_PLAN = (
     *("dp", "tp", "pp", "cp", "ep", "zero", "micro_batch", "micro_batches", "interleave"),
-    *("fused_attention", "framework"),
+    *("fused_attention", "framework", "shard_group"),
 )
 """Keywords that are fields of a `Plan` as they are."""
 
@@ -73,8 +73,10 @@ class PlaceWords(TypedDict, total=False):
 class PlanWords(TypedDict, total=False):
     """How it is spread: degrees [dp takes what the others leave], and how gradients travel.
 
-    ``micro_batch`` is samples, ``bucket`` bytes or text such as "25MiB", ``stage_layers`` blocks
-    of each pipeline chunk, ``compression`` none, fp16, top_k or "top_k:0.01".
+    ``shard_group`` devices share out what ``zero`` shards [all], ``optimiser_state`` is fp32, bf16
+    or 8bit. ``micro_batch`` is samples, ``bucket`` bytes or text such as "25MiB",
+    ``stage_layers`` blocks of each pipeline chunk, ``compression`` none, fp16, top_k or
+    "top_k:0.01".
     """
 
     dp: int | None
@@ -83,6 +85,8 @@ class PlanWords(TypedDict, total=False):
     cp: int
     ep: int
     zero: int
+    shard_group: int | None
+    optimiser_state: str
     micro_batch: int | None
     micro_batches: int | None
     interleave: int
@@ -192,10 +196,18 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
         pipeline=PipelineSchedule(words.get("pipeline", "1f1b")),
         stage_layers=_numbers(words.get("stage_layers")),
         recompute=Recompute(words.get("recompute", "none")),
+        optimiser_state=optimiser_state_of(words),
         sequence_parallel=_sequence_parallel(words),
         synchronisation=synchronisation_of(words),
         compression=_compression(words.get("compression")),
     )
+
+
+def optimiser_state_of(words: JobWords) -> OptimiserState:
+    """How the optimiser keeps its momenta."""
+    known = {str(each): each for each in OptimiserState}
+    name = words.get("optimiser_state", "fp32")
+    return look_up("optimiser state", name, known, f"one of {', '.join(known)}")
 
 
 def _sequence_parallel(words: JobWords) -> bool:

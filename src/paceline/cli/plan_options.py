@@ -13,6 +13,13 @@ from paceline.cli.options import FiniteRange, applied, seq_option
 F = TypeVar("F", bound=Callable[..., Any])
 
 _COUNT = click.IntRange(min=1)
+optimiser_state_option = click.option(
+    "--optimiser-state",
+    type=click.Choice(["fp32", "bf16", "8bit"]),
+    default="fp32",
+    show_default=True,
+    help="Width of the optimiser's momenta.",
+)
 _WORKLOAD = (
     click.option(
         "--model",
@@ -59,6 +66,12 @@ _PLAN = (
     click.option("--cp", type=_COUNT, default=1, help="Context-parallel degree."),
     click.option("--ep", type=_COUNT, default=1, help="Expert-parallel degree."),
     click.option("--zero", type=click.IntRange(0, 3), default=0, help="Stage of sharding, 0 to 3."),
+    click.option(
+        "--shard-group",
+        type=click.IntRange(min=2),
+        help="Devices that share what is sharded; other groups hold copies (HSDP) [default: all].",
+    ),
+    optimiser_state_option,
     click.option("--micro-batch", type=_COUNT, help="Samples per micro-batch."),
     click.option("--micro-batches", type=_COUNT, help="Micro-batches per step."),
     click.option("--interleave", type=_COUNT, default=1, help="Pipeline chunks per stage."),

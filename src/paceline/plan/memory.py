@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.errors import InputError
 from paceline.naming import look_up
+from paceline.plan.plan import OptimiserState
 from paceline.workload.precision import Precision
 
 Numbers = float | NDArray[np.float64]
@@ -21,6 +23,14 @@ _STATE_BYTES = {
     "lamb": 8,
 }
 _MASTER_BYTES = 4
+_SCALED_BLOCK = 256
+"""Numbers of 8 bits that share a scale of 32 bits (bitsandbytes, torchao)."""
+_STATE_WIDTHS = {
+    OptimiserState.FP32: 1.0,
+    OptimiserState.BF16: 0.5,
+    OptimiserState.EIGHT_BIT: 0.25 + 1.0 / _SCALED_BLOCK,
+}
+"""Bytes of momenta over what they take in 32 bits."""
 _WHOLE_TENSORS_AHEAD = 6
 """Whole tensors per micro-batch by which the host of a pipeline stage is ahead of its device."""
 
@@ -57,15 +67,24 @@ class Memory:
         }
 
 
-def optimiser_bytes_per_parameter(optimiser: str, precision: Precision) -> int:
-    """State of one parameter: momenta in 32 bits, and a 32-bit master copy of short weights.
+def optimiser_bytes_per_parameter(
+    optimiser: str, precision: Precision, state: OptimiserState = OptimiserState.FP32
+) -> float:
+    """State of one parameter: momenta as ``state`` says, a 32-bit master copy of short weights.
 
-    With 16-bit weights and gradients Adam keeps 2 + 2 + 12 = 16 bytes per parameter.
+    With 16-bit weights and gradients Adam keeps 2 + 2 + 12 = 16 bytes per parameter; with momenta
+    in bf16 12, in 8 bits about 10.
     """
     key = optimiser.strip().lower().replace("-", "_")
     hint = f"one of {', '.join(_STATE_BYTES)}"
     master = _MASTER_BYTES if precision.weight_bytes < _MASTER_BYTES else 0
-    return look_up("optimiser", key, _STATE_BYTES, hint) + master
+    momenta = look_up("optimiser", key, _STATE_BYTES, hint)
+    if momenta == 0 and state is not OptimiserState.FP32:
+        raise InputError(
+            f"{optimiser} keeps no momenta that {state} could shorten",
+            "leave --optimiser-state out, or take another --optimiser, e.g. adam",
+        )
+    return momenta * _STATE_WIDTHS[state] + master
 
 
 def sharded_bytes(size: Numbers, stage: int, zero: Numbers, shards: Numbers) -> Numbers:

@@ -19,6 +19,15 @@ class Recompute(StrEnum):
     """Everything but the input of each block."""
 
 
+class OptimiserState(StrEnum):
+    """How the optimiser keeps its momenta; master copies of weights stay as they are."""
+
+    FP32 = "fp32"
+    BF16 = "bf16"
+    EIGHT_BIT = "8bit"
+    """Blocks of 8-bit numbers, each block with a scale in 32 bits."""
+
+
 class PipelineSchedule(StrEnum):
     """The order in which a pipeline stage works through micro-batches."""
 
@@ -35,6 +44,8 @@ class Plan:
     ``dp`` replicas, each of ``tp`` x ``pp`` x ``cp`` devices: tensor (or filter), pipeline and
     context parallel. ``ep`` devices of the ``dp`` x ``cp`` ones share out experts. ``zero`` is
     the stage of sharded data parallelism (1 optimiser state, 2 gradients too, 3 weights too).
+    ``shard_group`` neighbours share out what is sharded, and groups hold copies of each other
+    (HSDP); None for one group of all ``dp`` x ``cp``. ``optimiser_state`` is the width of momenta.
     ``micro_batch`` samples go through at a time, ``micro_batches`` times per step; what is not
     given follows from the batch. Each pipeline stage holds ``interleave`` chunks;
     ``stage_layers`` gives the number of blocks of each chunk when they are uneven. Without
@@ -59,6 +70,8 @@ class Plan:
     synchronisation: Synchronisation | None = None
     compression: Compression = NO_COMPRESSION
     framework: str | None = None
+    shard_group: int | None = None
+    optimiser_state: OptimiserState = OptimiserState.FP32
 
     def __post_init__(self) -> None:
         for name in ("dp", "tp", "pp", "cp", "ep", "interleave", "micro_batch", "micro_batches"):
@@ -75,6 +88,7 @@ class Plan:
                 f"ep {self.ep} does not divide dp x cp = {self.dp * self.cp}",
                 "experts are shared out among data-parallel devices; take a divisor",
             )
+        self._check_shard_group()
         if self.interleave > 1 and self.pp == 1:
             raise InputError(
                 f"interleave {self.interleave} needs a pipeline", "give --pp above 1 as well"
@@ -100,10 +114,36 @@ class Plan:
         """Parts that the pipeline cuts the network into."""
         return self.pp * self.interleave
 
+    def _check_shard_group(self) -> None:
+        size = self.shard_group
+        if size is None:
+            return
+        if size < 2 or self.holders % size or size % self.cp:
+            raise InputError(
+                f"groups of {size} cannot share out weights among dp x cp = {self.holders}",
+                f"take a divisor of {self.holders} above 1 that is a multiple of cp {self.cp}",
+            )
+        if self.ep > 1 and self.shard_copies > 1:
+            raise InputError(
+                f"shard_group {size} with ep {self.ep}: experts that are shared out have other "
+                "copies than the rest, which is not modelled",
+                "leave --shard-group or --ep out",
+            )
+
+    @property
+    def holders(self) -> int:
+        """Devices that train the same weights, whole or sharded: they sum their gradients."""
+        return self.dp * self.cp
+
     @property
     def shard_degree(self) -> int:
-        """Devices that hold the same weights, among which ``zero`` shares them out."""
-        return self.dp * self.cp
+        """Devices among which ``zero`` shares weights out."""
+        return self.shard_group or self.holders
+
+    @property
+    def shard_copies(self) -> int:
+        """Groups of ``shard_degree`` devices, each with a copy of what is sharded."""
+        return self.holders // self.shard_degree
 
     @property
     def label(self) -> str:
@@ -111,6 +151,7 @@ class Plan:
         degrees = (("dp", self.dp), ("tp", self.tp), ("pp", self.pp), ("cp", self.cp))
         parts = [f"{name} {size}" for name, size in degrees if size > 1] or ["dp 1"]
         further = [f"ep {self.ep}"] if self.ep > 1 else []
+        further += [f"shard {self.shard_degree}"] if self.shard_copies > 1 else []
         return " x ".join(parts + further)
 
     def check_devices(self, devices: int) -> None:
@@ -144,7 +185,7 @@ class Plan:
 
 def plan_for(devices: int, *, dp: int | None = None, **fields: Any) -> Plan:
     """The plan with ``fields`` on ``devices``; ``dp`` takes what the other degrees leave."""
-    draft = Plan(**{**fields, "ep": 1})
+    draft = Plan(**{**fields, "ep": 1, "shard_group": None})
     model = draft.tp * draft.pp * draft.cp
     if dp is None and devices % model:
         raise InputError(

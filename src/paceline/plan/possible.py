@@ -46,6 +46,15 @@ def _check_context(plan: Plan, graph: Graph, sequence: int | None) -> None:
         )
 
 
+def check_sharding(plan: Plan) -> None:
+    """Refuse groups of shards where nothing is sharded."""
+    if plan.shard_group is not None and plan.zero == 0:
+        raise InputError(
+            f"shard_group {plan.shard_group} is of sharded replicas, and nothing is sharded",
+            "add --zero 3, or leave --shard-group out",
+        )
+
+
 def check_recomputation(plan: Plan, graph: Graph) -> None:
     """Refuse to compute again what nothing is saved by."""
     if plan.recompute is Recompute.SELECTIVE:

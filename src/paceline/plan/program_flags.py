@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from paceline.naming import look_up
 from paceline.plan.blocks import blocks
-from paceline.plan.plan import PipelineSchedule, Plan, Recompute
+from paceline.plan.plan import OptimiserState, PipelineSchedule, Plan, Recompute
 from paceline.workload.workload import Workload
 
 _HALVES = {"bf16", "fp16"}
@@ -43,7 +43,7 @@ def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
         flags.append("--sequence-parallel")
     if plan.interleave > 1:
         flags.append(f"--num-virtual-stages-per-pipeline-rank {plan.interleave}")
-    flags += _megatron_sharding(plan)
+    flags += [*_megatron_sharding(plan), *_megatron_state(plan)]
     if plan.recompute is Recompute.SELECTIVE:
         flags.append("--recompute-granularity selective")
     if plan.recompute is Recompute.FULL:
@@ -52,6 +52,8 @@ def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
     if workload.precision in _HALVES:
         flags.append(f"--{workload.precision}")
     missing = []
+    if plan.zero == 0 and plan.optimiser_state is not OptimiserState.FP32:
+        missing.append("short momenta need --use-distributed-optimizer (zero 1)")
     if plan.pp > 1 and plan.pipeline is PipelineSchedule.GPIPE:
         missing.append("Megatron-LM has no GPipe schedule")
     uneven = len(blocks(workload.graph)) % plan.chunks
@@ -62,12 +64,36 @@ def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
 
 def _megatron_sharding(plan: Plan) -> list[str]:
     if plan.zero == 0:
-        return ["--overlap-grad-reduce"] if plan.shard_degree > 1 else []
+        return ["--overlap-grad-reduce"] if plan.holders > 1 else []
     overlapped = ["--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"]
+    if plan.shard_copies > 1:
+        overlapped.append(f"--num-distributed-optimizer-instances {plan.shard_copies}")
     if plan.zero == 1:
         return overlapped
     kind = "optim_grads" if plan.zero == 2 else "optim_grads_params"
-    return [*overlapped, f"--use-megatron-fsdp --data-parallel-sharding-strategy {kind}"]
+    sharded = f"--use-megatron-fsdp --data-parallel-sharding-strategy {kind}"
+    copies = ["--outer-dp-sharding-strategy no_shard"] if plan.shard_copies > 1 else []
+    return [*overlapped, sharded, *copies]
+
+
+def _megatron_state(plan: Plan) -> list[str]:
+    if plan.optimiser_state is OptimiserState.FP32:
+        return []
+    width = "bf16" if plan.optimiser_state is OptimiserState.BF16 else "fp8"
+    return [
+        "--use-precision-aware-optimizer",
+        f"--exp-avg-dtype {width}",
+        f"--exp-avg-sq-dtype {width}",
+    ]
+
+
+def _short_state_in_program(plan: Plan) -> list[str]:
+    """What programs without a setting for it must be changed to."""
+    if plan.optimiser_state is OptimiserState.FP32:
+        return []
+    if plan.optimiser_state is OptimiserState.BF16:
+        return ["in the program: an optimiser that keeps its momenta in bf16"]
+    return ["in the program: AdamW8bit of torchao or bitsandbytes"]
 
 
 def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
@@ -77,8 +103,8 @@ def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
         "training.local_batch_size": micro_batch * (count if plan.pp > 1 else 1),
         "training.global_batch_size": workload.global_batch(plan.dp),
         "training.seq_len": workload.sequence,
-        "parallelism.data_parallel_replicate_degree": plan.dp if replicated else 1,
-        "parallelism.data_parallel_shard_degree": 1 if replicated else plan.dp,
+        "parallelism.data_parallel_replicate_degree": plan.dp if replicated else plan.shard_copies,
+        "parallelism.data_parallel_shard_degree": 1 if replicated else plan.dp // plan.shard_copies,
         "parallelism.tensor_parallel_degree": plan.tp,
         "parallelism.pipeline_parallel_degree": plan.pp,
         "parallelism.context_parallel_degree": plan.cp,
@@ -100,23 +126,31 @@ def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
     if plan.zero in (1, 2):
         settings["parallelism.fsdp_reshard_after_forward"] = "never"
     missing = ["torchtitan shards weights too where it shards"] if plan.zero in (1, 2) else []
+    missing += _short_state_in_program(plan)
     flags = [f"--{name} {value}" for name, value in settings.items() if value is not None]
     return ProgramFlags("torchtitan", _wrapped(flags), tuple(missing))
 
 
 def _deepspeed(plan: Plan, workload: Workload) -> ProgramFlags:
     micro_batch, count = plan.batches(workload.batch)
+    sharding: dict[str, object] = {"stage": plan.zero, "overlap_comm": True}
+    if plan.shard_copies > 1:
+        sharding["mics_shard_size"] = plan.shard_degree
     settings: dict[str, object] = {
         "train_batch_size": workload.global_batch(plan.dp),
         "train_micro_batch_size_per_gpu": micro_batch,
         "gradient_accumulation_steps": count,
-        "zero_optimization": {"stage": plan.zero, "overlap_comm": True},
+        "zero_optimization": sharding,
     }
     if workload.precision in _HALVES:
         settings[workload.precision] = {"enabled": True}
     if plan.tp > 1:
         settings["tensor_parallel"] = {"autotp_size": plan.tp}
-    missing = []
+    missing = _short_state_in_program(plan)
+    if plan.shard_copies > 1:
+        missing.append("in the program: the model is made under deepspeed.zero.MiCS_Init")
+        if plan.zero < 3:
+            missing.append("DeepSpeed's groups of shards (MiCS) are of zero 3")
     if plan.pp > 1:
         missing.append(f"in the program: PipelineModule(..., num_stages={plan.pp})")
         if plan.interleave > 1:
@@ -134,8 +168,10 @@ def _deepspeed(plan: Plan, workload: Workload) -> ProgramFlags:
 
 def _fsdp(plan: Plan, workload: Workload) -> ProgramFlags:
     micro_batch, count = plan.batches(workload.batch)
-    sizes = {"dp": plan.dp, "cp": plan.cp, "tp": plan.tp}
+    copies = {"copies": plan.shard_copies} if plan.shard_copies > 1 else {}
+    sizes = {**copies, "dp": plan.dp // plan.shard_copies, "cp": plan.cp, "tp": plan.tp}
     mesh = {name: size for name, size in sizes.items() if size > 1 or name == "dp"}
+    sharded = 'mesh["copies", "dp"]' if copies else 'mesh["dp"]'
     shape, names = tuple(mesh.values()), tuple(mesh)
     lines = [f'mesh = init_device_mesh("cuda", {shape}, mesh_dim_names={names})']
     if plan.tp > 1:
@@ -147,11 +183,11 @@ def _fsdp(plan: Plan, workload: Workload) -> ProgramFlags:
     else:
         again = plan.zero == 3
         lines.append(
-            f'fully_shard(block, mesh=mesh["dp"], reshard_after_forward={again})  # each block'
+            f"fully_shard(block, mesh={sharded}, reshard_after_forward={again})  # each block"
         )
-        lines.append(f'fully_shard(model, mesh=mesh["dp"], reshard_after_forward={again})')
+        lines.append(f"fully_shard(model, mesh={sharded}, reshard_after_forward={again})")
     lines.append(f"# {micro_batch} samples at a time, {count} times per optimiser step")
-    missing = []
+    missing = _short_state_in_program(plan)
     if plan.zero in (1, 2):
         missing.append("FSDP shards weights too; kept after forward they are gathered once a step")
     if plan.pp > 1:

@@ -16,7 +16,10 @@ def gradient_exchange(
 ) -> GradientExchange | None:
     """The messages among replicas; None when there is only one."""
     group = replica.layout.replicas
-    return None if group.ranks == 1 else exchange_among(group, replica, synchronisation)
+    if group.ranks == 1:
+        return None
+    exchange = exchange_among(group, replica, synchronisation)
+    return exchange if replica.plan.shard_copies == 1 else _in_groups(exchange, replica)
 
 
 def exchange_among(
@@ -34,6 +37,22 @@ def exchange_among(
         all_reduce,
         _message(replica, "reduce_scatter", group),
         _message(replica, "all_gather", group),
+    )
+
+
+def _in_groups(exchange: GradientExchange, replica: Replica) -> GradientExchange:
+    """Weights shared out inside groups, gradients summed among the copies of each shard.
+
+    The sums have a link to themselves where groups fill nodes.
+    """
+    inside, copies = replica.layout.shard_group, replica.layout.shard_copies
+    return replace(
+        exchange,
+        reduce_scatter=_message(replica, "reduce_scatter", inside),
+        all_gather=_message(replica, "all_gather", inside),
+        copies_sum=_message(replica, "all_reduce", copies),
+        shards=replica.plan.shard_degree,
+        sums_beside=bool(inside.nodes == 1 and copies.ranks_per_node == 1),
     )
 
 

@@ -22,6 +22,8 @@ class Layout:
     pp: Numbers
     ep: Numbers
     devices_per_node: int
+    shards: Numbers | None = None
+    """Devices among which weights are shared out; None for all that hold them."""
 
     @property
     def tensor(self) -> Group:
@@ -37,6 +39,17 @@ class Layout:
     def replicas(self) -> Group:
         """Ranks that hold the same weights: they sum their gradients."""
         return self._group(self.cp * self.dp, self.tp)
+
+    @property
+    def shard_group(self) -> Group:
+        """Ranks that share out weights: neighbours among the replicas."""
+        return self.replicas if self.shards is None else self._group(self.shards, self.tp)
+
+    @property
+    def shard_copies(self) -> Group:
+        """Ranks that hold the same shard, one in each group of shards."""
+        shards = self.cp * self.dp if self.shards is None else self.shards
+        return self._group(self.cp * self.dp // shards, self.tp * shards)
 
     @property
     def experts(self) -> Group:
@@ -67,7 +80,7 @@ class Layout:
 
 def layout_of(plan: Plan, devices_per_node: int) -> Layout:
     """The layout of one plan."""
-    return Layout(plan.tp, plan.cp, plan.dp, plan.pp, plan.ep, devices_per_node)
+    return Layout(plan.tp, plan.cp, plan.dp, plan.pp, plan.ep, devices_per_node, plan.shard_group)
 
 
 def _plain(number: Numbers) -> Numbers:

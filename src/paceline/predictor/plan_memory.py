@@ -51,13 +51,13 @@ def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisa
     """Bytes by part on all stages, which hold so many layers of each kind (stage, kind)."""
     plan, workload, widths = replica.plan, replica.workload, replica.precision
     profiles = [part.profile for part in replica.kinds]
-    state_width = optimiser_bytes_per_parameter(workload.optimiser, widths)
+    state_width = optimiser_bytes_per_parameter(workload.optimiser, widths, plan.optimiser_state)
     gradients = np.array([float(p.gradient_bytes.at(workload.batch)) for p in profiles])
     kept_width = replica.framework.gradient_bytes_kept(workload.precision)
     weights = np.array([float(p.parameters * widths.weight_bytes) for p in profiles])
     trained = np.array([float(p.trainable_parameters * state_width) for p in profiles])
     buffers: Numbers = 0.0
-    if plan.shard_degree > 1:
+    if plan.holders > 1:
         buffers = buffer_bytes(
             counts @ gradients,
             synchronisation.bucket_bytes,

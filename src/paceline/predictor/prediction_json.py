@@ -58,6 +58,8 @@ def _plan_json(prediction: Prediction) -> dict[str, Any]:
     micro_batch, micro_batches = plan.batches(prediction.workload.batch)
     return {
         "zero": plan.zero,
+        "shard_group": plan.shard_group,
+        "optimiser_state": str(plan.optimiser_state),
         "micro_batch": micro_batch,
         "micro_batches": micro_batches,
         "interleave": plan.interleave,

@@ -131,7 +131,7 @@ class PreparedStep:
     def modelled_exchange(self) -> GradientExchange | None:
         """Messages among replicas, all-reduce as measured where it was; None for one replica."""
         exchange = gradient_exchange(self.replica, self.synchronisation)
-        measured = self.evidence.all_reduce.get(self.plan.shard_degree)
+        measured = self.evidence.all_reduce.get(self.plan.holders)
         if exchange is None or measured is None:
             return exchange
         return exchange.with_all_reduce(measured)
@@ -159,6 +159,7 @@ class PreparedStep:
             micro_batches=self.plan.micro_batches,
             recompute=self.plan.recompute,
             fused_attention=self.plan.fused_attention,
+            optimiser_state=self.plan.optimiser_state,
         )
         replica = replace(self.replica, cluster=self.cluster.shaped(1, 1), plan=plan)
         evidence = replace(self.evidence, spread=None, baseline=None)
@@ -239,7 +240,7 @@ class PreparedStep:
     def exchange(self) -> GradientExchange | None:
         """Messages among replicas; None when there is only one. No correction of measured ones."""
         exchange, factor = self.modelled_exchange, self.applied.bandwidth_factor
-        measured = self.plan.shard_degree in self.evidence.all_reduce
+        measured = self.plan.holders in self.evidence.all_reduce
         if exchange is None or factor == 1.0 or measured:
             return exchange
         return replace(exchange, bandwidth_factor=factor)
@@ -254,7 +255,7 @@ class PreparedStep:
         """What a step costs beside layers and messages."""
         library = self.framework.library(self.cluster.device)
         overhead = self._own_overhead_seconds
-        if self.plan.shard_degree > 1:
+        if self.plan.holders > 1:
             overhead += self._tensors * self.framework.tensor_overhead_seconds
             overhead += self.applied.overhead_seconds
         interference = self.applied.interference
@@ -348,7 +349,7 @@ class PreparedStep:
         """
         replica, plan = self.replica, self.plan
         if plan.tp > 1 or plan.ep > 1 or plan.cp > 1:
-            undivided = replace(plan, tp=1, ep=1, cp=1, sequence_parallel=False)
+            undivided = replace(plan, tp=1, ep=1, cp=1, sequence_parallel=False, shard_group=None)
             replica = replace(replica, plan=undivided)
         kinds = replica.kinds_at(self.work_scale, self.modelled_factor)
         each = [x.forward_seconds + x.backward_seconds for x in kinds]

@@ -244,7 +244,7 @@ class Replica:
         size = float(part.profile.gradient_bytes.at(self.workload.batch))
         if not part.is_expert or self.plan.ep == 1:
             return size
-        everyone = self.plan.shard_degree
+        everyone = self.plan.holders
         holders = everyone // self.plan.ep
         return size * ((holders - 1) / holders) / ((everyone - 1) / everyone)
 

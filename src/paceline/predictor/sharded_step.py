@@ -8,7 +8,7 @@ from paceline.plan.messages import Message
 from paceline.plan.synchronisation import Policy
 from paceline.predictor.device_tasks import DeviceTasks
 from paceline.predictor.replica_step import exchange_gradients, split_tasks
-from paceline.predictor.step_builder import COMPUTE, NETWORK, REPLICA_LINK
+from paceline.predictor.step_builder import COMPUTE, COPIES_LINK, NETWORK, REPLICA_LINK
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.step import Phase, Step, Task, breakdown
 
@@ -87,9 +87,7 @@ def fully_sharded_step(
         for index in reversed(units[number]):
             done = device.backward(index, int(index == units[number][0]), after)
         if gradients[number].size_bytes > 0:
-            scattered.append(
-                device.send("reduce-scatter", gradients[number], exchange.scatter, (done,))
-            )
+            scattered.append(_scatter(device, exchange, gradients[number], done))
         return done
 
     _with_weights(device, exchange, weights, range(len(units)), forward, begun)
@@ -98,11 +96,23 @@ def fully_sharded_step(
     return device.builder.build(label)
 
 
+def _scatter(
+    device: DeviceTasks, exchange: GradientExchange, gradients: Message, ready: int
+) -> int:
+    """Scatter the gradients of a unit, then sum the shards among their copies."""
+    inside = device.send("reduce-scatter", gradients, exchange.scatter_inside, (ready,))
+    if exchange.copies_sum is None:
+        return inside
+    lane = COPIES_LINK if exchange.sums_beside else NETWORK
+    shard = Message(gradients.layers, gradients.size_bytes / exchange.shards)
+    return device.send("all-reduce shards", shard, exchange.sum_copies, (inside,), lane)
+
+
 def _repeated(device: DeviceTasks, one: Step, times: int) -> tuple[int, ...]:
     """``one`` micro-batch so many times, by phase: what it exposes, and what runs beside it."""
     parts = breakdown(one)
     within = min(_busy(one, REPLICA_LINK)[0], parts.exposed_communication_seconds)
-    busy, size = _busy(one, NETWORK)
+    busy, size = _busy(one, NETWORK, COPIES_LINK)
     busy = busy or 1.0
     exposed = parts.exposed_communication_seconds - within
     hidden = parts.hidden_communication_seconds
@@ -121,9 +131,9 @@ def _repeated(device: DeviceTasks, one: Step, times: int) -> tuple[int, ...]:
     return (done,)
 
 
-def _busy(step: Step, lane: str) -> tuple[float, float]:
-    """Seconds and bytes of everything on a lane."""
-    tasks = [task for task, _ in step.on(lane)]
+def _busy(step: Step, *lanes: str) -> tuple[float, float]:
+    """Seconds and bytes of everything on some lanes."""
+    tasks = [task for lane in lanes for task, _ in step.on(lane)]
     return sum(task.seconds for task in tasks), sum(task.size_bytes for task in tasks)
 
 

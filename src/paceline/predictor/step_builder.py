@@ -4,6 +4,8 @@ from paceline.step import Phase, Task, Timetable
 
 COMPUTE = "compute"
 NETWORK = "network"
+COPIES_LINK = "network of copies"
+"""Lane of sums among copies of shards, where these do not share links with other messages."""
 REPLICA_LINK = "replica link"
 """Lane of messages between the devices of one replica."""
 
@@ -45,7 +47,8 @@ class StepBuilder(Timetable):
         """Work on the device, in order; stretched while the network is busy."""
         if self.interference > 0:
             start = self.start_on((rank, COMPUTE), after)
-            busy = self.free_at(NETWORK, rank) + self.waiting_seconds - start
+            free = max(self.free_at(NETWORK, rank), self.free_at(COPIES_LINK, rank))
+            busy = free + self.waiting_seconds - start
             seconds = interfered_seconds(seconds, busy, self.interference)
         return self.add(Task(name, phase, COMPUTE, seconds, after, rank, layer))
 

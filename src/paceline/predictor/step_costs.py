@@ -45,8 +45,9 @@ class GradientExchange:
     ``all_reduce`` is the message of most policies; with ``pull`` it is the push to parameter
     servers and ``pull`` the way back, at the same time as later pushes unless
     ``one_way_at_a_time``. Sharded data parallelism and ``split`` use ``reduce_scatter`` and
-    ``all_gather``, each half of an all-reduce unless given. Everything is divided by
-    ``bandwidth_factor``.
+    ``all_gather``, each half of an all-reduce unless given. With ``copies_sum`` what was
+    scattered is then summed among the copies of a shard, beside other messages if
+    ``sums_beside``; a shard is one of ``shards``. Everything is divided by ``bandwidth_factor``.
     """
 
     synchronisation: Synchronisation
@@ -56,6 +57,9 @@ class GradientExchange:
     pull: CollectiveSeconds | None = None
     one_way_at_a_time: bool = False
     bandwidth_factor: float = 1.0
+    copies_sum: CollectiveSeconds | None = None
+    shards: int = 1
+    sums_beside: bool = False
 
     @property
     def share(self) -> float:
@@ -75,7 +79,16 @@ class GradientExchange:
         return self.message(size) + self.answer(size)
 
     def scatter(self, size: Any) -> Any:
-        """Seconds of a reduce-scatter."""
+        """Seconds until gradients are scattered and summed among the copies of each shard."""
+        inside = self.scatter_inside(size)
+        return inside if self.copies_sum is None else inside + self.sum_copies(size / self.shards)
+
+    def sum_copies(self, size: Any) -> Any:
+        """Seconds of summing a shard of ``size`` bytes among its copies; none where it has none."""
+        return 0.0 if self.copies_sum is None else self._factor * self.copies_sum(size)
+
+    def scatter_inside(self, size: Any) -> Any:
+        """Seconds of a reduce-scatter among the devices of one group of shards."""
         if self.reduce_scatter is None:
             return 0.5 * self.message(size)
         return self._factor * self.reduce_scatter(size)
@@ -98,7 +111,13 @@ class GradientExchange:
             return lambda size: measured(size) * modelled(size) / self.all_reduce(size)
 
         return GradientExchange(
-            self.synchronisation, measured, part(self.reduce_scatter), part(self.all_gather)
+            self.synchronisation,
+            measured,
+            part(self.reduce_scatter),
+            part(self.all_gather),
+            copies_sum=part(self.copies_sum),
+            shards=self.shards,
+            sums_beside=self.sums_beside,
         )
 
     @property

@@ -91,7 +91,9 @@ class TrainingRun:
         """Weights and what the optimiser keeps, once for all replicas."""
         workload = self.prediction.workload
         numbers = precision(workload.precision)
-        state = optimiser_bytes_per_parameter(workload.optimiser, numbers)
+        state = optimiser_bytes_per_parameter(
+            workload.optimiser, numbers, self.prediction.plan.optimiser_state
+        )
         held, trained = workload.profile.parameters, workload.profile.trainable_parameters
         return float(held * numbers.weight_bytes + trained * state)
 

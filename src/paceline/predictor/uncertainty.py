@@ -80,7 +80,7 @@ def interval(prepared: PreparedStep) -> ThroughputInterval:
     beside = prepared.colocated
     launches = evidence.alone_error if beside is None else beside.relative_error
     if launches is not None:
-        measured = prepared.exchange is None or prepared.plan.shard_degree in evidence.all_reduce
+        measured = prepared.exchange is None or prepared.plan.holders in evidence.all_reduce
         return ThroughputInterval.symmetric(math.hypot(launches, combination_error(here=measured)))
     if prepared.taught is None:
         return ThroughputInterval.symmetric(number("spread.model_error.untaught"))

@@ -5,22 +5,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from paceline.plan.memory import optimiser_bytes_per_parameter
+from paceline.plan.plan import OptimiserState
 from paceline.predictor.compute import update_seconds
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, stage_counts
 from paceline.workload.precision import Precision
 
 
-def update_traffic_bytes(optimiser: str, number_format: Precision) -> int:
+def update_traffic_bytes(
+    optimiser: str, number_format: Precision, state: OptimiserState = OptimiserState.FP32
+) -> float:
     """Bytes an update moves per parameter: gradient read, weight and state read and written."""
-    state = optimiser_bytes_per_parameter(optimiser, number_format)
-    return number_format.gradient_bytes + 2 * number_format.weight_bytes + 2 * state
+    kept = optimiser_bytes_per_parameter(optimiser, number_format, state)
+    return number_format.gradient_bytes + 2 * number_format.weight_bytes + 2 * kept
 
 
 def stage_update_seconds(replica: Replica, chunks: Sequence[Chunk]) -> list[float]:
     """Seconds that each pipeline stage takes to update its weights, or its shard of them."""
     workload, plan, widths = replica.workload, replica.plan, replica.precision
-    moved = update_traffic_bytes(workload.optimiser, widths)
+    moved = update_traffic_bytes(workload.optimiser, widths, plan.optimiser_state)
     shards = plan.shard_degree if plan.zero >= 1 else 1
     gradients = [float(part.profile.gradient_bytes.at(workload.batch)) for part in replica.kinds]
     parameters = stage_counts(replica, chunks) @ gradients / widths.gradient_bytes

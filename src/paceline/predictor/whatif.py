@@ -95,7 +95,7 @@ def _resources(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
 
 def _optimisations(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
     plan = case.plan
-    if plan.shard_degree > 1:
+    if plan.holders > 1:
         for change, synchronisation in _synchronisations(case.synchronisation).items():
             yield change, _with_plan(case, replace(plan, synchronisation=synchronisation))
         yield (

@@ -9,7 +9,12 @@ from click.core import ParameterSource
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import places_given
 from paceline.cli.output import emit_json, json_option, show
-from paceline.cli.plan_options import place_options, training_options, workload_options
+from paceline.cli.plan_options import (
+    optimiser_state_option,
+    place_options,
+    training_options,
+    workload_options,
+)
 from paceline.cli.say import say
 from paceline.errors import InputError
 from paceline.places import parse_counts, place_words
@@ -47,6 +52,7 @@ Examples:
     default=True,
     help="Attention writes its scores to memory.",
 )
+@optimiser_state_option
 @click.option(
     "--top", type=click.IntRange(1, 50), default=5, show_default=True, help="Plans to show."
 )
@@ -78,9 +84,9 @@ def command(
 
     Every combination of tensor, pipeline and data parallel degrees, micro-batch, pipeline
     chunks, recomputation, shard stage and sequence parallelism is evaluated; the scheduler
-    predicts the best of each layout, and variations with context or expert parallelism and
-    uneven stages. Of plans that cannot be told apart the simplest comes first. --nodes 1..64
-    searches every number of nodes too.
+    predicts the best of each layout, and variations with context or expert parallelism,
+    weights sharded inside each node, and uneven stages. Of plans that cannot be told apart the
+    simplest comes first. --nodes 1..64 searches every number of nodes too.
     Precision is 16 bits for transformers unless given.
 
     --per-layer chooses data or model parallelism (by filter) for each layer of a network that
@@ -164,6 +170,8 @@ def _plan_of(best: "Prediction") -> dict[str, Any]:
         "micro_batch": plan.micro_batch,
         "recompute": str(plan.recompute),
         "sequence_parallel": plan.sequence_parallel,
+        "shard_group": plan.shard_group,
+        "optimiser_state": str(plan.optimiser_state),
     }
     degrees = {name: getattr(plan, name) for name in ("tp", "pp", "cp", "ep", "interleave", "zero")}
     return {**chosen, **degrees}

@@ -67,6 +67,7 @@ class PerLayerCosts:
             dp=self.cluster.devices,
             framework=self.plan.framework,
             synchronisation=replace(usual, policy=policy),
+            optimiser_state=self.plan.optimiser_state,
         )
         return self._case(self.workload, own)
 
@@ -74,7 +75,11 @@ class PerLayerCosts:
     def model(self) -> PreparedStep:
         """Everything model parallel by filter."""
         samples = self.workload.global_batch(self.cluster.devices)
-        own = Plan(tp=self.cluster.devices, framework=self.plan.framework)
+        own = Plan(
+            tp=self.cluster.devices,
+            framework=self.plan.framework,
+            optimiser_state=self.plan.optimiser_state,
+        )
         return self._case(self.workload.with_batch(samples), own)
 
     @cached_property

@@ -183,6 +183,7 @@ def _infeasible_variation(
 def _beside(plan: Plan) -> str:
     """What of a variation the degrees of a table do not say."""
     shared = [f"{name} {getattr(plan, name)}" for name in ("cp", "ep") if getattr(plan, name) > 1]
+    shared += [f"shards in groups of {plan.shard_degree}"] if plan.shard_copies > 1 else []
     return ", ".join(shared) or f"uneven stages, {plan.interleave} chunks each"
 
 

@@ -54,7 +54,8 @@ def _stage_bytes(
 ) -> Array:
     replica = setting.table.replica
     workload, widths = replica.workload, replica.precision
-    state = trained * optimiser_bytes_per_parameter(workload.optimiser, widths)
+    width = replica.plan.optimiser_state
+    state = trained * optimiser_bytes_per_parameter(workload.optimiser, widths, width)
     gradients = trained * widths.gradient_bytes
     kept_width = replica.framework.gradient_bytes_kept(workload.precision)
     zero, shards = setting.zero, setting.dp

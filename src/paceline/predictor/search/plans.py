@@ -120,6 +120,11 @@ class PlanSearch:
     efficiency: Efficiency | None = None
 
     def __post_init__(self) -> None:
+        if self.like.shard_group is not None:
+            raise InputError(
+                "groups of shards are not searched; those of a node are tried on the best plans",
+                "leave shard_group out, or let 'paceline predict' look at one plan",
+            )
         if self.like.cp > 1 or self.like.ep > 1 or self.like.compression != NO_COMPRESSION:
             raise InputError(
                 "plans with cp, ep or compressed gradients are not searched",

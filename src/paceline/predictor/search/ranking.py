@@ -14,8 +14,8 @@ def effort(prediction: Prediction) -> tuple[float, ...]:
     """What a plan asks of whoever runs it, the worst first: less is simpler.
 
     Tensor parallelism across nodes, then gradients and weights that are sharded (sharing out the
-    optimiser's state alone costs nobody anything), stages, the other degrees, recomputation and
-    chunks.
+    optimiser's state alone costs nobody anything), stages, the other degrees, recomputation,
+    chunks and copies of shards.
     """
     plan, node = prediction.plan, prediction.cluster.devices_per_node
     return (
@@ -28,6 +28,7 @@ def effort(prediction: Prediction) -> tuple[float, ...]:
         MODES.index(plan.recompute),
         plan.interleave,
         plan.zero,
+        plan.shard_copies,
     )
 
 

@@ -103,7 +103,9 @@ def _overhead(setting: Setting) -> Array:
 def _update(setting: Setting, parameters: Array) -> Array:
     """The optimiser's update of a stage, or of a shard of it."""
     replica = setting.table.replica
-    moved = update_traffic_bytes(replica.workload.optimiser, replica.precision)
+    moved = update_traffic_bytes(
+        replica.workload.optimiser, replica.precision, replica.plan.optimiser_state
+    )
     shards = np.where(setting.zero >= 1, setting.dp, 1.0)
     device = replica.cluster.device
     return np.asarray(

@@ -1,4 +1,4 @@
-"""Plans that the arrays do not hold: context and expert parallelism, stages of unequal size."""
+"""Plans that the arrays do not hold: cp and ep, shards inside nodes, stages of unequal size."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,8 @@ class PlanVariation:
 def variations(search: PlanSearch, plans: Sequence[Plan]) -> list[PlanVariation]:
     """Variations of ``plans``, and stages of unequal size, that are possible; fast ones first."""
     found = []
-    for plan in dict.fromkeys([*_shared_out(search, plans), *_uneven(search)]):
+    tried = [*_shared_out(search, plans), *_in_groups(search, plans), *_uneven(search)]
+    for plan in dict.fromkeys(tried):
         try:
             found.append(_evaluated(search, plan))
         except PacelineError:
@@ -52,9 +53,17 @@ def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
                 for zero in sorted({plan.zero, 1}):
                     for recompute in Recompute:
                         yield replace(shared, zero=zero, recompute=recompute, micro_batch=1)
-            if degree <= experts and plan.shard_degree % degree == 0 and experts % degree == 0:
+            if degree <= experts and plan.holders % degree == 0 and experts % degree == 0:
                 for micro_batch in sorted({plan.micro_batch or 1, 1}):
                     yield replace(plan, ep=degree, zero=1, micro_batch=micro_batch)
+
+
+def _in_groups(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
+    """Sharded gradients and weights that stay inside a node, copied on the others."""
+    for plan in plans:
+        size = search.cluster.devices_per_node // plan.tp
+        if plan.zero >= 2 and 1 < size < plan.holders and plan.holders % size == 0:
+            yield replace(plan, shard_group=size)
 
 
 def _operations(search: PlanSearch) -> Iterator[Op]:

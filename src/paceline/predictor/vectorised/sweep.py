@@ -70,7 +70,11 @@ class Sweep:
         """The optimiser's update on devices of such memory bandwidths."""
         if parameters == 0:
             return np.zeros_like(memory)
-        moved = update_traffic_bytes(self.workload.optimiser, precision(self.workload.precision))
+        moved = update_traffic_bytes(
+            self.workload.optimiser,
+            precision(self.workload.precision),
+            self.plan.optimiser_state,
+        )
         device = self.cluster.device
         return np.asarray(
             update_seconds(parameters, moved, device, self.efficiency, bytes_per_second=memory)

@@ -42,6 +42,7 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
     plans = [own.prediction.plan for own in advice.best]
     degrees = ["tp", "pp", "dp"]
     degrees += [name for name in ("cp", "ep") if any(getattr(p, name) > 1 for p in plans)]
+    grouped = any(plan.shard_copies > 1 for plan in plans)
     rows = []
     for number, own in enumerate(advice.best, 1):
         p, plan = own.prediction, own.prediction.plan
@@ -54,6 +55,7 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
                 float(plan.micro_batch or 1),
                 _kept_words(plan),
                 float(plan.zero),
+                *([float(plan.shard_degree)] if grouped else []),
                 Ranged(p.step_seconds, *p.step_interval_seconds),
                 float(p.memory.total_bytes),
                 *cost,
@@ -65,6 +67,7 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
             *(Column(name, decimals=0) for name in (*degrees, "chunks", "micro")),
             Column("recompute"),
             Column("zero", decimals=0),
+            *([Column("shards", decimals=0)] if grouped else []),
             Column("step", unit, scale=scale),
             Column("memory", "GB", scale=1e-9, decimals=1),
             *([Column("cost / 1M samples", decimals=2)] if priced else []),
@@ -74,7 +77,8 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
         f"{search.workload.precision} on {search.cluster.name}, "
         f"{advice.best[0].prediction.framework}",
         note="Steps with 90 % intervals. Each layout of degrees once. "
-        "chunks: pipeline chunks per stage; +sp: sequence parallel.",
+        "chunks: pipeline chunks per stage; +sp: sequence parallel"
+        + ("; shards: devices that share out weights." if grouped else "."),
     )
 
 
@@ -157,6 +161,7 @@ def advice_json(
                 "interleave": own.plan.interleave,
                 "recompute": str(own.plan.recompute),
                 "zero": own.plan.zero,
+                "shard_group": own.plan.shard_group,
                 "sequence_parallel": own.plan.sequence_parallel,
                 "step_seconds": own.step_seconds,
                 "memory_bytes": own.memory_bytes,
