@@ -34,7 +34,7 @@ def an_outcome():
         "2026-01-01T00:01:00.000+00:00",
         ranks=(
             RankSteps(0, (0.5, 0.4), (0.5, 0.4), (2.3, 2.2)),
-            RankSteps(1, (0.6, 0.5), (0.5, 0.4), (2.3, 2.2)),
+            RankSteps(1, (0.6, 0.5), (0.5, 0.4), (2.3, 2.2), (0.1, 0.05)),
         ),
         layers=(LayerTiming("conv1", 0.1, 0.2, 1728.0),),
         timeline=schedule([Task("forward", Phase.FORWARD, "compute", 0.1)]),

@@ -57,8 +57,11 @@ def seen_step(*ranks, messages=(), start=0.0, per_byte=0.0, after_backward=False
     return Step(tuple(tasks), tuple(starts), Origin.MEASURED)
 
 
-def seen_launch(number, step, cpu=None, cores=None, **changes):
-    """A launch all of whose steps are ``step``; ``cpu`` seconds of a rank, cores it may use."""
+def seen_launch(number, step, cpu=None, cores=None, delays=None, facts=None, **changes):
+    """A launch all of whose steps are ``step``; ``cpu`` seconds of a rank, cores it may use.
+
+    ``delays`` are the seconds that each rank had no core, ``facts`` what else is known.
+    """
     from dataclasses import replace
 
     ranks = step.ranks
@@ -66,6 +69,13 @@ def seen_launch(number, step, cpu=None, cores=None, **changes):
     records = launch.outcome.ranks
     if cpu is not None:
         records = tuple(replace(r, cpu_seconds=(9.0, *[cpu] * 6)) for r in records)
-    facts = {} if cores is None else {"cores": [list(cores) for _ in ranks]}
+    if delays is not None:
+        records = tuple(
+            replace(r, delay_seconds=(9.0, *[delay] * 6))
+            for r, delay in zip(records, delays, strict=True)
+        )
+    facts = dict(facts or {})
+    if cores is not None:
+        facts["cores"] = [list(cores) for _ in ranks]
     outcome = replace(launch.outcome, ranks=records, facts=facts)
     return replace(launch, outcome=outcome)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from builders import a_profile
 
-from paceline.analyse.diagnosis import Cause
 from paceline.analyse.explain import explain
+from paceline.analyse.finding import Cause
 from paceline.step import Origin, Phase, Step, Task, profile_steps
 from seen_steps import seen_launch, seen_step
 

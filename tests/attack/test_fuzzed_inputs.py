@@ -192,6 +192,8 @@ HELLO = {"event": "hello", "time": 1.0, "rank": 0, "world": 1, "pid": 5, "versio
 WATCHED_STEP = {
     "step_seconds": 10.0,
     "cpu_seconds": 9.0,
+    "delay_seconds": 0.5,
+    "collection_seconds": 0.1,
     "segments": [["input", 0.0, 1.0], ["backward", 3.0, 7.0], ["update", 8.0, 10.0]],
     "messages": [["bucket", 100.0, 4.0, 5.0]],
     "fetches": 1,

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 
-from paceline.analyse.losses import Losses
+from paceline.analyse.finding import Case, Cause, Diagnosis, least_share_saved
+from paceline.analyse.host_causes import host_findings
 from paceline.analyse.message_causes import (
     MeasuredExchange,
     MessageCost,
@@ -13,76 +12,12 @@ from paceline.analyse.message_causes import (
     with_usual_rate,
     with_usual_start,
 )
-from paceline.analyse.observed import Observed, computing_seconds
+from paceline.analyse.observed import computing_seconds
 from paceline.constants import number
-from paceline.hardware.profile import MachineProfile
 from paceline.step import Phase, StepProfile
 from paceline.units import format_bytes, format_seconds
 
 _LARGER_BATCH = 8
-_MOST_WORKERS = 16
-
-
-class Cause(StrEnum):
-    """What a finding blames."""
-
-    BATCH = "small batch"
-    INPUT = "input"
-    PAUSES = "pauses"
-    CORES = "cores"
-    STRAGGLER = "straggler"
-    JITTER = "jitter"
-    START = "slow start of collectives"
-    LINK = "slow link"
-    BUCKETS = "buckets"
-    OVERLAP = "no overlap"
-    VOLUME = "large gradient"
-    HOST = "host overhead"
-    PROCESSES = "too many processes"
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """One finding: ``seconds`` per step are due to ``cause``, ``saved_seconds`` by the remedy.
-
-    ``verdict`` says what it is, ``why`` how that is known, ``remedy`` what to do; ``saved_seconds``
-    is computed, by the predictor's schedule where messages are concerned.
-    """
-
-    cause: Cause
-    seconds: float
-    saved_seconds: float
-    verdict: str
-    why: str
-    remedy: str
-
-
-@dataclass(frozen=True)
-class Case:
-    """Everything that findings are drawn from."""
-
-    observed: Observed
-    profile: StepProfile
-    losses: Losses
-    alone: Observed | None
-    exchange: MeasuredExchange | None
-    machine: MachineProfile | None
-
-    @property
-    def step_seconds(self) -> float:
-        """The step that is explained."""
-        return self.observed.group.step.mean
-
-    @property
-    def noise_seconds(self) -> float:
-        """How far a difference from one process alone may be off."""
-        alone = 0.0 if self.alone is None else self.alone.noise_seconds
-        return math.hypot(self.observed.noise_seconds, alone)
-
-
-def least_share_saved() -> float:
-    """Part of the step that a remedy must save to be told."""
-    return number("explain.finding.worth_a_word")
 
 
 def diagnoses(case: Case) -> tuple[Diagnosis, ...]:
@@ -93,12 +28,9 @@ def diagnoses(case: Case) -> tuple[Diagnosis, ...]:
     least = least_share_saved() * case.step_seconds
     found = [
         *_batch(case),
-        *_input(case),
-        *_pauses(case),
-        *_cores(case),
+        *host_findings(case),
         *_stragglers(case),
         *_messages(case),
-        *_host(case),
     ]
     ordered = [*sorted(found, key=lambda one: -one.seconds), *_processes(case)]
     return tuple(one for one in ordered if one.saved_seconds > least)
@@ -151,63 +83,6 @@ def _on_cpu(case: Case) -> bool:
     step = seen.group.step.mean if case.alone else computing_seconds(case.profile.usual)
     at_work = cpu > number("explain.finding.host_at_work") * step
     return case.observed.launch.batch_per_rank <= number("explain.finding.handful") or at_work
-
-
-def _input(case: Case) -> Iterator[Diagnosis]:
-    waited, step = case.losses.input, case.step_seconds
-    if waited <= 0:
-        return
-    rest = max(step - waited, 1e-9)
-    workers = min(_MOST_WORKERS, max(1, math.ceil(waited / rest)))
-    saved = step - max(rest, waited / workers)
-    yield Diagnosis(
-        Cause.INPUT,
-        waited,
-        saved,
-        "training waits for input",
-        f"{format_seconds(waited)} of each step ({waited / step:.0%}) pass before a batch is there",
-        f"prepare batches beside the step: num_workers={workers} in the data loader",
-    )
-
-
-def _pauses(case: Case) -> Iterator[Diagnosis]:
-    paused = case.profile.pauses
-    if paused is None:
-        return
-    yield Diagnosis(
-        Cause.PAUSES,
-        paused.seconds,
-        paused.seconds,
-        f"training stops now and then: {paused.count} of {paused.steps} steps are "
-        f"{format_seconds(paused.each_seconds)} longer",
-        f"about every {paused.every:.0f} steps the host of rank {paused.rank} does something else "
-        "between two steps: a checkpoint, an evaluation, the start of an epoch, garbage collection",
-        "do that less often, or beside training (asynchronous checkpoints, persistent_workers)",
-    )
-
-
-def _cores(case: Case) -> Iterator[Diagnosis]:
-    waited = case.losses.cores
-    if waited <= case.noise_seconds:
-        return
-    cores, facts = case.observed.cores, case.observed.launch.outcome.facts
-    ranks = case.observed.processes // case.observed.launch.nodes
-    others = facts.get("other_busy_cores") or 0.0
-    cpu = case.observed.cpu_seconds.get(case.profile.usual.rank, 0.0)
-    computing = computing_seconds(case.profile.usual)
-    why = f"computing takes {computing / max(cpu, 1e-9):.1f} times its CPU time"
-    if case.observed.confined:
-        words = (
-            f"{ranks} processes may run on {len(cores)} core{'s' if len(cores) > 1 else ''} only"
-        )
-        remedy = "give each process a core of its own (taskset, --cpus-per-task, pinning)"
-    elif others > number("explain.finding.some_core"):
-        words = f"other programs had {others:.1f} of the cores"
-        remedy = "end other programs, or use a machine alone"
-    else:
-        words = "processes and their threads are more than the cores"
-        remedy = "use fewer threads or processes (OMP_NUM_THREADS=1)"
-    yield Diagnosis(Cause.CORES, waited, waited, f"processes wait for a core: {words}", why, remedy)
 
 
 def _stragglers(case: Case) -> Iterator[Diagnosis]:
@@ -306,7 +181,10 @@ def _messages(case: Case) -> Iterator[Diagnosis]:
     if _crowd(case):
         copying = exchange.crowding * copying_seconds(exchange.size_bytes, case.machine)
         measured = min(measured, added + copying)
-    factor = measured / added
+    same = int(case.observed.launch.outcome.facts.get("synchronised_backwards") or 1)
+    if same > 1:
+        yield _accumulation(same, measured)
+    factor = measured / same / added
     quick = with_usual_start(exchange.cost, exchange.expected)
     usual = with_usual_rate(quick, exchange.expected)
     started, rated = exchange.added_seconds(quick), exchange.added_seconds(usual)
@@ -315,6 +193,20 @@ def _messages(case: Case) -> Iterator[Diagnosis]:
     size, best = exchange.best_buckets(usual)
     yield _policy(exchange, factor * (rated - best), size)
     yield _volume(exchange, factor, size, min(best, rated), usual)
+
+
+def _accumulation(backwards: int, seconds: float) -> Diagnosis:
+    """Gradients that each micro-batch sends, of which the last alone would have to."""
+    saved = seconds * (backwards - 1) / backwards
+    return Diagnosis(
+        Cause.ACCUMULATION,
+        saved,
+        saved,
+        f"gradients are exchanged in each of the {backwards} backward passes of a step",
+        f"{backwards} passes send buckets of the same sizes, which adds {format_seconds(seconds)} "
+        "to the step; the sum of them is all that the update needs",
+        "all but the last micro-batch under no_sync() of the model (DistributedDataParallel)",
+    )
 
 
 def _slow_start(exchange: MeasuredExchange, saved: float) -> Diagnosis:
@@ -403,19 +295,6 @@ def _volume(
         "send them as 16-bit numbers, or exchange less often: a larger batch per process, or "
         "gradients of several batches summed first",
     )
-
-
-def _host(case: Case) -> Iterator[Diagnosis]:
-    lost = case.losses.framework + max(0.0, case.losses.idle)
-    if lost > case.noise_seconds:
-        yield Diagnosis(
-            Cause.HOST,
-            lost,
-            lost,
-            "the host is at work between the phases of a step, and devices wait",
-            f"{format_seconds(lost)} of each step are neither computing nor messages",
-            "issue less often: compiled graphs, fewer and larger operations, less logging",
-        )
 
 
 def _processes(case: Case) -> Iterator[Diagnosis]:

@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from paceline.analyse.diagnosis import Case, Diagnosis, diagnoses
+from paceline.analyse.diagnosis import diagnoses
+from paceline.analyse.finding import Case, Diagnosis
 from paceline.analyse.groups import LaunchGroup, grouped, job_key
 from paceline.analyse.losses import Losses, losses_of
 from paceline.analyse.measured_job import measured_job
@@ -201,7 +202,7 @@ def _items(
         paused = profile.pauses
         note = f"{paused.count} of {paused.steps} steps, {format_seconds(paused.each_seconds)} each"
         yield WaterfallItem("pauses", losses.pauses, note=note)
-    yield WaterfallItem("waiting for a core", losses.cores, note="by CPU time")
+    yield WaterfallItem("waiting for a core", losses.cores, note="as the system counted" if own.delay_seconds else "by CPU time")
     if own.processes > own.launch.nodes:
         yield WaterfallItem("sharing the machine", losses.memory, note="memory bandwidth and cache")
     if profile is not None:

@@ -55,8 +55,8 @@ def losses_of(
     ``alone`` is the same job on one process, ``larger_batch`` one process with another batch,
     ``side_by_side`` the same processes without communication: they tell what messages slow down
     from what sharing does, and are better evidence than a profile of a single step. Without
-    ``alone`` the computing of the usual rank is taken as ideal; where cores were too few, without
-    what it waited for one.
+    ``alone`` the computing of the usual rank is taken as ideal, without what it waited for a core:
+    as the system counted it, or by CPU time where cores were too few.
     """
     usual = profile.usual
     shared = {
@@ -69,11 +69,16 @@ def losses_of(
     }
     computing, cpu = computing_seconds(usual), observed.cpu_seconds.get(usual.rank)
     host = usual.seconds(Phase.OTHER)
+    delay = _while_computing(
+        observed.delay_seconds.get(usual.rank), computing, usual.seconds(Phase.INPUT)
+    )
     if alone is None:
         cores = max(0.0, computing - cpu) if cpu is not None and observed.short_of_cores else 0.0
+        cores = cores if delay is None else min(delay, computing)
         batch = 0.0 if larger_batch is None else computing - cores - _share(observed, larger_batch)
         ideal = computing - cores - batch - host
-        return Losses(ideal=ideal, batch=batch, cores=cores, framework=host, **shared)
+        found = Losses(ideal=ideal, batch=batch, cores=cores, framework=host, **shared)
+        return found if delay is None else _with_delays(found, profile, observed)
     own, host_alone = alone.computing_seconds, alone.host_seconds
     host = host if alone.profile is not None else 0.0
     growth = computing - own - (host - host_alone)
@@ -83,18 +88,56 @@ def losses_of(
         sharing = _beside(side_by_side, alone)
         uneven = side_by_side.step.mean - alone.group.step.mean - sharing
         shared["jitter"] = max(shared["jitter"], uneven - shared["straggler"])
-    cores = _waiting_for_cores(computing, cpu, alone, sharing)
+    delay_alone = _while_computing(alone.plain_delay_seconds, own, alone.input_seconds)
+    if delay is None or delay_alone is None:
+        cores, delay_alone = _waiting_for_cores(computing, cpu, alone, sharing), 0.0
+    else:
+        both = sharing + handling
+        more = min(delay - delay_alone, max(0.0, both))
+        handling = min(handling, max(0.0, both - more))
+        sharing, cores = both - handling, more
     batch = 0.0 if larger_batch is None else own - _share(alone, larger_batch)
     found = Losses(
-        ideal=own - batch - host_alone,
+        ideal=own - batch - host_alone - delay_alone,
         batch=batch,
-        cores=cores,
+        cores=cores + delay_alone,
         memory=sharing - cores,
         handling=handling,
         framework=host,
         **shared,
     )
+    if delay is not None:
+        return _with_delays(found, profile, observed)
     return _on_too_few_cores(found, observed) if observed.confined else found
+
+
+def _while_computing(delay: float | None, computing: float, input_seconds: float) -> float | None:
+    """The part of what a rank had no core for that fell into computing, as long as that is."""
+    if delay is None or computing <= 0:
+        return None
+    return min(computing, delay * computing / (computing + input_seconds))
+
+
+def _with_delays(losses: Losses, profile: StepProfile, observed: Observed) -> Losses:
+    """Waiting for a core is known: a rank that had none looks like a straggler, and is none.
+
+    Nor is it communication when the thread that carries messages had no core; of what is hidden
+    and what is not, it waits alike.
+    """
+    slowest, usual = (observed.delay_seconds.get(one.rank) for one in (profile.slowest, profile.usual))
+    late = max(0.0, (slowest or 0.0) - (usual or 0.0))
+    late = min(late, max(0.0, losses.straggler))
+    turns = max(0.0, losses.jitter) if observed.confined else 0.0
+    carried = profile.exposed_seconds + profile.hidden_seconds
+    share = losses.exposed / carried if carried > 0 else 0.0
+    waited = min(max(0.0, losses.exposed), share * observed.message_delay_seconds)
+    return replace(
+        losses,
+        cores=losses.cores + late + turns + waited,
+        straggler=losses.straggler - late,
+        jitter=losses.jitter - turns,
+        exposed=losses.exposed - waited,
+    )
 
 
 def _on_too_few_cores(losses: Losses, observed: Observed) -> Losses:

@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from paceline.analyse.groups import LaunchGroup, job_key
 from paceline.constants import number
@@ -18,13 +18,15 @@ class Observed:
     ``group`` gives the length of the step; ``profiles`` are of the same launches or of
     instrumented ones beside them. ``cpu_seconds`` is the CPU time of each rank per step, of the
     launches that the profiles are of (empty where unknown, and for steps on an accelerator, where
-    a host that waits is healthy). ``parts`` are means of parts of the step that were run alone.
+    a host that waits is healthy), ``delay_seconds`` how long its thread was ready to run and had
+    no core, likewise. ``parts`` are means of parts of the step that were run alone.
     """
 
     group: LaunchGroup
     profiles: tuple[StepProfile, ...]
     cpu_seconds: dict[int, float]
     parts: dict[str, float]
+    delay_seconds: dict[int, float] = field(default_factory=dict)
 
     @property
     def launch(self) -> Launch:
@@ -58,12 +60,38 @@ class Observed:
         return self.group.step.mean - self.input_seconds - pauses
 
     @property
-    def crowding(self) -> float:
-        """How many wanted each core while this ran, by the machine's load; 1 where none waited.
+    def plain_delay_seconds(self) -> float | None:
+        """How long rank 0 had no core in the launches that the step's length is of, if known."""
+        return _mean_by_rank(self.group.launches, "delay_seconds").get(0)
 
-        No more than computing took longer than its CPU time: a rank that was never kept waiting
+    @property
+    def message_delay_seconds(self) -> float:
+        """Seconds of a step in which the thread of the messages had no core; 0 where unknown."""
+        facts = self.launch.outcome.facts.get("message_delay_seconds") or [0.0]
+        return float(max(facts)) if self.delay_seconds else 0.0
+
+    @property
+    def loader_workers(self) -> int:
+        """Workers of the data loader of a rank; 0 where there are none or nothing told."""
+        return max(self.launch.outcome.facts.get("loader_workers") or [0])
+
+    @property
+    def available_cores(self) -> int:
+        """Cores that ranks of a machine may use; 0 where unknown."""
+        return len(self.cores) or int(self.launch.environment.get("cores") or 0)
+
+    @property
+    def crowding(self) -> float:
+        """How many wanted each core while this ran; 1 where none waited.
+
+        By how long the usual rank had no core. Where that is not known, by the machine's load, and
+        no more than computing took longer than its CPU time: a rank that was never kept waiting
         was not crowded, whatever the load.
         """
+        known = None if self.profile is None else self.profile.usual
+        if known is not None and known.rank in self.delay_seconds:
+            computing, delay = computing_seconds(known), self.delay_seconds[known.rank]
+            return computing / max(computing - delay, 0.05 * computing) if computing > 0 else 1.0
         facts = self.launch.outcome.facts
         loads = [facts[name] for name in ("load_before", "load_after") if facts.get(name)]
         cores = int(self.launch.environment.get("cores") or 0)
@@ -90,7 +118,7 @@ class Observed:
     def short_of_cores(self) -> bool:
         """Whether ranks, or they and other programs, had fewer cores than they could use."""
         launch = self.launch
-        available = len(self.cores) or int(launch.environment.get("cores") or 0)
+        available = self.available_cores
         others = float(launch.outcome.facts.get("other_busy_cores") or 0.0)
         spare = available + number("explain.finding.some_core")
         return available > 0 and self.processes / launch.nodes + others > spare
@@ -118,8 +146,9 @@ def observed(group: LaunchGroup, launches: Sequence[Launch]) -> Observed:
     return Observed(
         group,
         profiles,
-        _cpu_seconds(seen or group.launches),
+        _mean_by_rank(seen or group.launches, "cpu_seconds"),
         {name: statistics.fmean(rounds) for name, rounds in parts.items() if rounds},
+        _mean_by_rank(seen or group.launches, "delay_seconds"),
     )
 
 
@@ -150,14 +179,15 @@ def _same_configuration(launch: Launch, other: Launch) -> bool:
     )
 
 
-def _cpu_seconds(launches: Sequence[Launch]) -> dict[int, float]:
+def _mean_by_rank(launches: Sequence[Launch], name: str) -> dict[int, float]:
+    """Means over counted steps of a time that ranks recorded; none of steps on an accelerator."""
     found: dict[int, list[float]] = {}
     for launch in launches:
         memory = launch.outcome.facts.get("memory") or ()
         if launch.job.get("device", "cpu") != "cpu" or any("device_bytes" in m for m in memory):
             return {}
         for rank in launch.outcome.ranks:
-            counted = rank.cpu_seconds[launch.warmup_steps :]
-            if counted and math.fsum(counted) > 0:
+            counted = getattr(rank, name)[launch.warmup_steps :]
+            if counted and (name != "cpu_seconds" or math.fsum(counted) > 0):
                 found.setdefault(rank.rank, []).append(statistics.fmean(counted))
     return {rank: statistics.fmean(values) for rank, values in found.items()}

@@ -49,6 +49,7 @@ def rank_steps(events: list[Event]) -> RankSteps | None:
         tuple(steps["wall_seconds"]),
         tuple(steps["cpu_seconds"]),
         tuple(steps["losses"]),
+        tuple(steps.get("delay_seconds", ())),
     )
 
 

@@ -184,11 +184,17 @@ def _watch_module() -> ModuleType:
     loaded = sys.modules.get("paceline_watch")
     if loaded is not None:
         return loaded
-    path = Path(__file__).parent / "watch" / "inject" / "paceline_watch.py"
-    spec = importlib.util.spec_from_file_location("paceline_watch", path)
+    _injected("paceline_watch_cores")
+    return _injected("paceline_watch")
+
+
+def _injected(name: str) -> ModuleType:
+    """A module of those that watch processes, which are no part of the package."""
+    path = Path(__file__).parent / "watch" / "inject" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["paceline_watch"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module

@@ -36,7 +36,8 @@ _STEP = with_fields(
         "messages": list_of(row_of(is_text, is_amount, is_number, is_number)),
         "fetches": is_count,
         "samples": is_count,
-    }
+    },
+    {"delay_seconds": is_amount, "collection_seconds": is_amount},
 )
 
 _BUCKET = with_fields({"bytes": is_amount, "start_seconds": is_amount, "end_seconds": is_amount})
@@ -98,5 +99,7 @@ _ANYWHERE: dict[str, Check] = {
     "forks": is_count,
     "memory": object_of(is_number),
     "boot": is_text,
+    "loader_workers": is_count,
+    "message_delay_seconds": is_amount,
 }
 """Fields that mean the same in every event that has them."""

@@ -74,6 +74,7 @@ def step_rows(launches: Iterable[Launch]) -> Iterator[Row]:
                     "warmup": index < launch.warmup_steps,
                     "wall_seconds": wall,
                     "cpu_seconds": _at(rank.cpu_seconds, index),
+                    "delay_seconds": _at(rank.delay_seconds, index),
                     "loss": _at(rank.losses, index),
                 }
 

@@ -22,12 +22,17 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class RankSteps:
-    """Step times of one rank, warm-up included, in the order in which they ran (seconds)."""
+    """Step times of one rank, warm-up included, in the order in which they ran (seconds).
+
+    ``delay_seconds`` is how long the thread that steps was ready to run and had no core; older
+    launches and some systems do not tell.
+    """
 
     rank: int
     wall_seconds: tuple[float, ...]
     cpu_seconds: tuple[float, ...] = ()
     losses: tuple[float, ...] = ()
+    delay_seconds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

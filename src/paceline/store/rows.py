@@ -155,6 +155,10 @@ _FACTS = with_fields(
         "cores": list_of(list_of(is_count)),
         "other_busy_cores": optional(is_number),
         "samples": list_of(is_amount),
+        "message_delay_seconds": list_of(is_amount),
+        "loader_workers": list_of(is_count),
+        "collection_seconds": is_amount,
+        "synchronised_backwards": is_count,
         "steadiness": is_text,
         "profile": optional(_is_profile),
     },
@@ -179,7 +183,8 @@ _RANK = with_fields(
         "wall_seconds": list_of(is_amount),
         "cpu_seconds": list_of(is_amount),
         "losses": list_of(is_loss),
-    }
+    },
+    {"delay_seconds": list_of(is_amount)},
 )
 _LAYER = with_fields(
     {
@@ -278,6 +283,7 @@ def _outcome(status: Any, ended_at: Any, reason: Any, text: Any) -> Outcome:
                 tuple(item["wall_seconds"]),
                 tuple(item["cpu_seconds"]),
                 tuple(item["losses"]),
+                tuple(item.get("delay_seconds", ())),
             )
             for item in result["ranks"]
         ),

@@ -9,6 +9,7 @@ import pytest
 from paceline.measurement.watch.collect import (
     Lifetime,
     read_processes,
+    same_exchanges,
     step_spans,
     watched_job,
 )
@@ -122,6 +123,45 @@ def test_a_failure_is_kept_with_its_place(tmp_path: Path):
     (process,) = read_processes(tmp_path)
     assert process.failure == "ValueError: no at train.py:3"
     assert not process.ended
+
+
+def test_what_ranks_say_of_cores_loaders_and_collections(tmp_path: Path):
+    steps = [a_step(delay_seconds=0.5, collection_seconds=0.1)] * 4
+    again = {"event": "watched", "steps": steps, "message_delay_seconds": 6.0}
+    events = [{**again, "loader_workers": 3}, {"event": "end", "rank": 0, "forks": 0, "memory": {}}]
+    write(tmp_path, 10, 0, 2, steps, events=events)
+    write(tmp_path, 11, 1, 2, [a_step(collection_seconds=0.3)] * 8)
+    job = watched_job(read_processes(tmp_path))
+    assert job is not None
+    first, second = job.rank_steps()
+    assert (first.delay_seconds, second.delay_seconds) == ((0.5,) * 8, ())
+    assert job.ranks[0].message_delay_seconds == pytest.approx(1.5), "of the steps that it is of"
+    assert [process.loader_workers for process in job.ranks] == [3, 0]
+    assert job.collection_seconds(skip=1) == pytest.approx(0.3), "of the slower rank of each step"
+
+
+def accumulated(sizes: list[list[float]]) -> dict[str, Any]:
+    """A step with a backward pass for each list of buckets."""
+    segments = [["backward", 2.0 * n, 2.0 * n + 1.0] for n in range(len(sizes))]
+    messages = [
+        ["bucket", size, 2.0 * n + 0.5, 2.0 * n + 0.9] for n, own in enumerate(sizes) for size in own
+    ]
+    return a_step(segments=segments, messages=messages)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "same"),
+    [
+        ([[5.0, 3.0]], 1),
+        ([[5.0, 3.0], [3.0, 5.0], [5.0, 3.0]], 3),
+        ([[], [], [5.0, 3.0]], 1),
+        ([[5.0, 3.0], [7.0]], 1),
+        ([], 1),
+    ],
+    ids=["one pass", "each synchronises", "no_sync", "two networks", "no backward"],
+)
+def test_backward_passes_that_send_the_same_gradients_are_counted(sizes, same):
+    assert same_exchanges(accumulated(sizes)) == same
 
 
 def test_nobody_stepped(tmp_path: Path):

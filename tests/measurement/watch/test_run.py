@@ -117,6 +117,8 @@ def test_buckets_of_ddp_have_sizes_and_times(tmp_path: Path):
     parameters = 64 * 256 + 256 + 256 * 256 + 256 + 256 * 10 + 10
     assert sum(task.size_bytes for task in buckets) == 2 * 4 * parameters  # two micro-batches
     assert all(task.seconds > 0 for task in buckets)
+    assert launch.outcome.facts["synchronised_backwards"] == 2
+    assert all(len(r.delay_seconds) == len(r.wall_seconds) for r in launch.outcome.ranks)
 
 
 def test_watching_does_not_change_what_is_computed(tmp_path: Path):

@@ -4,6 +4,7 @@ Standard library only. A worker subclasses `Training` with its framework and cal
 """
 
 import json
+import math
 import os
 import platform
 import signal
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from channel import Events, die_with_parent
+from core_waits import message_delays, run_delay
 from epochs import Epochs, train_by_epochs
 
 PROTOCOL_VERSION = 1
@@ -126,7 +128,7 @@ def require_plain_sgd(job: Mapping[str, Any]) -> None:
 
 def train(training: Training, job: Mapping[str, Any], rank: int, events: Events) -> None:
     """Train for the warm-up and the counted steps, or for epochs; then write their times."""
-    wall, cpu, handles = [], [], []
+    wall, cpu, delays, handles = [], [], [], []
     step, wait = training.step, training.wait
     keep_freed_memory()
     training.barrier()
@@ -135,23 +137,28 @@ def train(training: Training, job: Mapping[str, Any], rank: int, events: Events)
 
     def timed_steps(indices: range) -> None:
         for index in indices:
-            cpu_start, start = time.process_time(), time.perf_counter()
+            delay, cpu_start, start = run_delay(), time.process_time(), time.perf_counter()
             handle = step(index)
             wait(handle)
             wall.append(time.perf_counter() - start)
             cpu.append(time.process_time() - cpu_start)
+            delays.append(run_delay() - delay)
             handles.append(handle)
 
+    before = message_delays()
     if job.get("epochs"):
         train_by_epochs(training, job, rank, events, timed_steps)
     else:
         timed_steps(range(job["warmup_steps"] + job["steps"]))
+    carried = [own - before.get(thread, 0.0) for thread, own in message_delays().items()]
     events.write(
         "steps",
         rank=rank,
         warmup_steps=job["warmup_steps"],
         wall_seconds=wall,
         cpu_seconds=cpu,
+        delay_seconds=[] if math.isnan(math.fsum(delays)) else delays,
+        **({"message_delay_seconds": max(carried) / len(wall)} if carried and wall else {}),
         losses=[training.loss_value(handle) for handle in handles],
     )
     training.report(events)

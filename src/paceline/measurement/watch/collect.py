@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -42,6 +43,8 @@ class WatchedProcess:
     told_model: str = ""
     told_batch: int = 0
     cores: tuple[int, ...] = ()
+    loader_workers: int = 0
+    message_delay_seconds: float = 0.0
 
     @property
     def usual_samples(self) -> int:
@@ -74,9 +77,32 @@ class WatchedJob:
                 process.rank,
                 tuple(process.steps[index]["step_seconds"] for index in self.kept),
                 tuple(process.steps[index]["cpu_seconds"] for index in self.kept),
+                delay_seconds=self._delays(process),
             )
             for process in self.ranks
         )
+
+    def _delays(self, process: WatchedProcess) -> tuple[float, ...]:
+        steps = [process.steps[index] for index in self.kept]
+        known = all("delay_seconds" in step for step in steps)
+        return tuple(step["delay_seconds"] for step in steps) if known else ()
+
+    def collection_seconds(self, skip: int) -> float:
+        """What Python's garbage collection takes of a mean step after ``skip``.
+
+        Of each step, on the rank that it holds longest.
+        """
+        longest = [
+            max(process.steps[index].get("collection_seconds", 0.0) for process in self.ranks)
+            for index in self._counted(skip)
+        ]
+        return statistics.fmean(longest) if longest else 0.0
+
+    @property
+    def synchronised_backwards(self) -> int:
+        """How many backward passes of a usual step send the same gradients; 1 where one does."""
+        counts = [same_exchanges(self.ranks[0].steps[index]) for index in self.kept]
+        return statistics.mode(counts) if counts else 1
 
     def median_step(self, skip: int) -> Step | None:
         """The step whose slowest rank has the median duration, after ``skip`` steps."""
@@ -149,7 +175,16 @@ def _process(hello: Event, events: list[Event]) -> WatchedProcess:
         told_model=told.get("model", ""),
         told_batch=told.get("batch", 0),
         cores=tuple(hello.get("cores", ())),
+        loader_workers=max((e.get("loader_workers", 0) for e in events), default=0),
+        message_delay_seconds=_mean_message_delay(events),
     )
+
+
+def _mean_message_delay(events: list[Event]) -> float:
+    """Seconds per step that the thread of the messages waited for a core; 0 where unknown."""
+    told = [event for event in events if "steps" in event and "message_delay_seconds" in event]
+    steps = sum(len(event["steps"]) for event in told)
+    return math.fsum(event["message_delay_seconds"] for event in told) / steps if steps else 0.0
 
 
 def watched_job(processes: Sequence[WatchedProcess], all_nodes: bool = False) -> WatchedJob | None:
@@ -214,6 +249,20 @@ def outer_messages(messages: list[list[Any]]) -> list[list[Any]]:
         if message[0] == "bucket"
         or not any(b[1] == message[1] and b[2] <= message[2] <= b[3] for b in buckets)
     ]
+
+
+def same_exchanges(step: dict[str, Any]) -> int:
+    """Backward passes of a step that each sent buckets of the same sizes; 1 where there are none.
+
+    Passes of different networks (a generator, a discriminator) send different buckets.
+    """
+    sent = []
+    for name, start, end in step["segments"]:
+        if name == "backward":
+            buckets = [m for m in step["messages"] if m[0] == "bucket" and start <= m[2] <= end]
+            sent.append(tuple(sorted(message[1] for message in buckets)))
+    counted = Counter(sizes for sizes in sent if sizes)
+    return max(counted.values(), default=1)
 
 
 def step_spans(step: dict[str, Any]) -> list[Span]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from paceline.analyse.diagnosis import Diagnosis, least_share_saved
 from paceline.analyse.explain import Explanation
+from paceline.analyse.finding import Diagnosis, least_share_saved
 from paceline.analyse.waterfall import Waterfall
 from paceline.report.table import Column, Table
 from paceline.report.tables.steps import ranks_table

@@ -9,6 +9,7 @@ script's own interpreter, which need not have Paceline.
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib.abc
 import importlib.machinery
 import json
@@ -19,6 +20,8 @@ import sys
 import time
 import traceback
 from typing import Any, Callable
+
+from paceline_watch_cores import delay_between, longest_delay, message_delays, run_delay
 
 FLUSH_SECONDS = 1.0
 LAST_WORDS_BYTES = 2000
@@ -80,6 +83,9 @@ class Recorder:
         self.step_count = 0
         self.begun: float | None = None
         self.cpu_begun = 0.0
+        self.delay_begun: float | None = None
+        self.message_delays: dict[str, float] = {}
+        self.loader_workers = 0
         self.buffer: list[tuple[Any, ...]] = []
         self.layers: Callable[[], list[dict[str, Any]]] | None = None
         self.flushed = clock()
@@ -89,6 +95,8 @@ class Recorder:
         self.segments: list[tuple[str, float, float]] = []
         self.messages: list[list[Any]] = []
         self.fetches = self.samples = 0
+        self.collecting: float | None = None
+        self.collection_seconds = 0.0
 
     def segment(self, phase: str, start: float, end: float) -> None:
         """Something of the step took from ``start`` to ``end``."""
@@ -110,10 +118,19 @@ class Recorder:
         self.fetches += 1
         self.samples += samples
 
+    def collection(self, stage: str, _: Any) -> None:
+        """Python begins or ends a garbage collection."""
+        if stage == "start":
+            self.collecting = clock()
+        elif self.collecting is not None:
+            if self.begun is not None:
+                self.collection_seconds += clock() - max(self.begun, self.collecting)
+            self.collecting = None
+
     def begin(self, moment: float) -> None:
         """A step begins at ``moment``."""
         self.begun = moment
-        self.cpu_begun = time.process_time()
+        self.cpu_begun, self.delay_begun = time.process_time(), run_delay()
 
     def end_step(self, moment: float, loss: Any = None) -> None:
         """The step ends at ``moment``, and the next one begins.
@@ -122,12 +139,14 @@ class Recorder:
         """
         loss = getattr(loss, "detach", lambda: loss)()
         begun = moment if self.begun is None else self.begun
-        cpu = time.process_time()
+        cpu, delay = time.process_time(), run_delay()
         self.buffer.append(
             (
                 begun,
                 moment,
                 cpu - self.cpu_begun,
+                delay_between(self.delay_begun, delay),
+                self.collection_seconds,
                 self.segments,
                 self.messages,
                 self.fetches,
@@ -136,7 +155,7 @@ class Recorder:
             )
         )
         self.step_count += 1
-        self.begun, self.cpu_begun = moment, cpu
+        self.begun, self.cpu_begun, self.delay_begun = moment, cpu, delay
         self._clear_step()
         if moment - self.flushed > FLUSH_SECONDS:
             self.flush()
@@ -148,7 +167,16 @@ class Recorder:
         self.flushed = clock()
         if written:
             self.hello()
-            self.write("watched", steps=[step_as_json(step) for step in written])
+            self.write(
+                "watched", steps=[step_as_json(step) for step in written], **self.since_last()
+            )
+
+    def since_last(self) -> dict[str, Any]:
+        """What is known of all steps since the last time that steps were written."""
+        before, self.message_delays = self.message_delays, message_delays()
+        delay = longest_delay(before, self.message_delays)
+        told: dict[str, Any] = {"loader_workers": self.loader_workers}
+        return told if delay is None else {**told, "message_delay_seconds": delay}
 
     def hello(self) -> None:
         """Say who this process is, once."""
@@ -199,10 +227,12 @@ class Recorder:
 
 def step_as_json(step: tuple[Any, ...]) -> dict[str, Any]:
     """One step as JSON values, moments as seconds from its beginning."""
-    begun, end, cpu, segments, messages, fetches, samples, loss = step
+    begun, end, cpu, delay, collection, segments, messages, fetches, samples, loss = step
     return {
         "step_seconds": end - begun,
         "cpu_seconds": cpu,
+        **({} if delay is None else {"delay_seconds": delay}),
+        "collection_seconds": collection,
         "segments": [[phase, start - begun, stop - begun] for phase, start, stop in segments],
         "messages": [
             [operation, size, start - begun, (end if stop is None else stop) - begun]
@@ -319,6 +349,7 @@ def start(directory: str, with_layers: bool) -> Recorder:
         patches.update(paceline_watch_layers.patches(recorder))
     sys.meta_path.insert(0, PatchAfterImport(patches))
     atexit.register(recorder.close)
+    gc.callbacks.append(recorder.collection)
     report_failures(recorder)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(

@@ -113,6 +113,7 @@ def watch_loaders(module: Any, recorder: Recorder) -> None:
         start = clock()
         batch = original(self)
         recorder.fetched(start, clock(), samples_in(batch))
+        recorder.loader_workers = max(recorder.loader_workers, getattr(self, "_num_workers", 0))
         return batch
 
     iterator.__next__ = fetch

@@ -1,0 +1,144 @@
+"""What the host does to a step: waiting for a core, input, accumulation, garbage collection."""
+
+from dataclasses import replace
+
+import pytest
+
+from paceline.analyse.explain import explain
+from paceline.analyse.finding import Cause
+from seen_steps import seen_launch, seen_step
+
+MESSAGES = tuple((share, 2e6) for share in (0.25, 0.5, 0.75, 1.0))
+QUICK = {"start": 2e-4, "per_byte": 5e-10}
+
+
+def alone(delay=0.0, **rank):
+    return seen_launch(1, seen_step(rank), cpu=0.09, delays=[delay])
+
+
+def together(*ranks, delays, facts=None, how=QUICK, **changes):
+    step = seen_step(*ranks, messages=MESSAGES, **how)
+    return seen_launch(2, step, cpu=0.09, delays=delays, facts=facts, **changes)
+
+
+def parts(*launches):
+    explanation = explain(launches)
+    assert explanation.waterfall.total_seconds == pytest.approx(explanation.measured.step.mean)
+    return {item.label: item.seconds for item in explanation.waterfall.items}
+
+
+def test_a_rank_that_had_no_core_is_not_called_a_straggler():
+    """Both do the same work; rank 0 waits 30 ms longer for a core than rank 1."""
+    run = together({"forward": 0.07}, {"forward": 0.04}, delays=[0.04, 0.01])
+    found = explain([alone(), run]).findings
+    assert found[0].cause is Cause.CORES
+    assert Cause.STRAGGLER not in {one.cause for one in found}
+    assert found[0].seconds == pytest.approx(0.04, rel=0.05)
+    assert "10.0 ms (rank 0: 40.0 ms)" in found[0].why
+
+
+def test_a_rank_that_has_more_to_do_is_a_straggler_though_both_waited():
+    run = together({"forward": 0.08}, {"forward": 0.04}, delays=[0.01, 0.01])
+    found = explain([alone(), run]).findings[0]
+    assert found.cause is Cause.STRAGGLER
+    assert found.seconds == pytest.approx(0.04, rel=0.05)
+
+
+def test_sleeping_is_not_waiting_for_a_core():
+    """Two ranks sleep 30 ms in forward on one core: CPU time alone would call that a wait."""
+    slow = {"forward": 0.06}
+    found = explain([alone(), together(slow, slow, delays=[0.0, 0.0], cores=[0])]).findings
+    assert Cause.CORES not in {one.cause for one in found}
+
+
+def test_an_ideal_step_does_not_wait_for_a_core():
+    crowded = {"forward": 0.05}
+    both = together(crowded, crowded, delays=[0.02, 0.02])
+    seen = parts(alone(delay=0.02, **crowded), both)
+    assert seen["ideal step"] == pytest.approx(0.091)
+    assert seen["waiting for a core"] == pytest.approx(0.02, rel=0.05)
+
+
+def test_a_lone_run_needs_no_reference_to_tell_waiting_for_a_core():
+    slow = {"forward": 0.06}
+    found = explain([together(slow, slow, delays=[0.03, 0.03])]).findings[0]
+    assert (found.cause, found.seconds) == (Cause.CORES, pytest.approx(0.03, rel=0.05))
+
+
+def test_messages_whose_thread_has_no_core_are_no_large_gradient():
+    """Messages take 60 ms after backward, of which their thread had no core for 55."""
+    facts = {"message_delay_seconds": [0.055, 0.05]}
+    how = {"start": 0.0, "per_byte": 7.5e-9, "after_backward": True}
+    plain = together({}, {}, delays=[0.0, 0.0], how=how)
+    assert Cause.CORES not in {one.cause for one in explain([alone(), plain]).findings}
+    run = together({}, {}, delays=[0.0, 0.0], how=how, facts=facts)
+    found = explain([alone(), run]).findings[0]
+    assert found.cause is Cause.CORES
+    assert found.seconds == pytest.approx(0.055, rel=0.1)
+
+
+def test_too_many_loader_workers_are_told_with_a_number_that_fits():
+    slow = {"forward": 0.05, "backward": 0.1}
+    facts = {"loader_workers": [8, 8]}
+    run = together(slow, slow, delays=[0.05, 0.05], facts=facts, cores=range(4))
+    found = explain([alone(), run]).findings[0]
+    assert found.cause is Cause.CORES
+    assert "2 processes with 8 data-loader workers each share 4 cores" in found.verdict
+    assert "num_workers=1 " in found.remedy
+
+
+def input_finding(workers, cores):
+    run = seen_launch(
+        1, seen_step({"input": 0.091}), cores=range(cores), facts={"loader_workers": [workers]}
+    )
+    found = explain([run]).findings[0]
+    assert found.cause is Cause.INPUT
+    return found
+
+
+def test_input_with_workers_already_asks_for_more_where_cores_are_left():
+    found = input_finding(workers=2, cores=16)
+    assert "with 2 data-loader workers" in found.why
+    assert "num_workers=4 in the data loader instead of 2" in found.remedy
+    assert found.saved_seconds == pytest.approx(0.091)
+
+
+def test_input_with_workers_on_all_cores_is_to_cost_less():
+    found = input_finding(workers=8, cores=2)
+    assert "num_workers" not in found.remedy
+    assert "half as costly" in found.remedy
+    assert found.saved_seconds == pytest.approx(0.091)
+
+
+def test_input_without_workers_asks_for_the_first():
+    assert "num_workers=1 in the data loader" in input_finding(workers=0, cores=2).remedy
+
+
+def test_synchronising_in_every_micro_batch_is_told_with_no_sync():
+    how = {"start": 0.0, "per_byte": 2e-8, "after_backward": True}
+    plain = together({}, {}, delays=[0.0, 0.0], how=how)
+    accumulated = together(
+        {}, {}, delays=[0.0, 0.0], how=how, facts={"synchronised_backwards": 4}
+    )
+    exposed = 4 * 2e6 * 2e-8
+    assert Cause.ACCUMULATION not in {one.cause for one in explain([alone(), plain]).findings}
+    found = explain([alone(), accumulated]).findings
+    assert found[0].cause is Cause.ACCUMULATION
+    assert found[0].saved_seconds == pytest.approx(0.75 * exposed, rel=0.05)
+    assert "no_sync()" in found[0].remedy
+    others = [one.seconds for one in found[1:] if one.cause is not Cause.PROCESSES]
+    assert sum(others) <= 0.26 * exposed, "what no_sync saves is not saved again"
+
+
+def test_garbage_collection_is_told_with_its_length():
+    run = together({}, {}, delays=[0.0, 0.0], facts={"collection_seconds": 0.012})
+    found = explain([alone(), run]).findings[0]
+    assert (found.cause, found.seconds) == (Cause.COLLECTION, 0.012)
+    assert "gc.freeze()" in found.remedy
+
+
+def test_launches_of_older_versions_are_explained_without_delays():
+    run = together({"forward": 0.07}, {"forward": 0.04}, delays=[0.04, 0.01])
+    ranks = tuple(replace(one, delay_seconds=()) for one in run.outcome.ranks)
+    old = replace(run, outcome=replace(run.outcome, ranks=ranks))
+    assert explain([alone(), old]).findings[0].cause is Cause.STRAGGLER
