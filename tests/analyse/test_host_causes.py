@@ -117,9 +117,7 @@ def test_input_without_workers_asks_for_the_first():
 def test_synchronising_in_every_micro_batch_is_told_with_no_sync():
     how = {"start": 0.0, "per_byte": 2e-8, "after_backward": True}
     plain = together({}, {}, delays=[0.0, 0.0], how=how)
-    accumulated = together(
-        {}, {}, delays=[0.0, 0.0], how=how, facts={"synchronised_backwards": 4}
-    )
+    accumulated = together({}, {}, delays=[0.0, 0.0], how=how, facts={"synchronised_backwards": 4})
     exposed = 4 * 2e6 * 2e-8
     assert Cause.ACCUMULATION not in {one.cause for one in explain([alone(), plain]).findings}
     found = explain([alone(), accumulated]).findings
@@ -142,3 +140,19 @@ def test_launches_of_older_versions_are_explained_without_delays():
     ranks = tuple(replace(one, delay_seconds=()) for one in run.outcome.ranks)
     old = replace(run, outcome=replace(run.outcome, ranks=ranks))
     assert explain([alone(), old]).findings[0].cause is Cause.STRAGGLER
+
+
+def test_loader_workers_are_told_beside_other_programs():
+    slow = {"forward": 0.05, "backward": 0.1}
+    facts = {"loader_workers": [8, 8], "other_busy_cores": 1.5}
+    run = together(slow, slow, delays=[0.05, 0.05], facts=facts, cores=range(4))
+    found = explain([alone(), run]).findings[0]
+    assert "other programs had 1.5 of the cores, and 2 processes with 8" in found.verdict
+    assert "num_workers=1" in found.remedy
+
+
+def test_no_ideal_is_negative_however_long_a_rank_had_no_core():
+    """The host and the input of a step had no core either, and have their own items."""
+    slow = {"input": 0.02, "forward": 0.06, "backward": 0.1}
+    seen = parts(alone(delay=0.18, **slow), together(slow, slow, delays=[0.18, 0.18]))
+    assert 0.0 < seen["ideal step"] < 0.1

@@ -202,7 +202,11 @@ def _items(
         paused = profile.pauses
         note = f"{paused.count} of {paused.steps} steps, {format_seconds(paused.each_seconds)} each"
         yield WaterfallItem("pauses", losses.pauses, note=note)
-    yield WaterfallItem("waiting for a core", losses.cores, note="as the system counted" if own.delay_seconds else "by CPU time")
+    yield WaterfallItem(
+        "waiting for a core",
+        losses.cores,
+        note="as the system counted" if own.delay_seconds else "by CPU time",
+    )
     if own.processes > own.launch.nodes:
         yield WaterfallItem("sharing the machine", losses.memory, note="memory bandwidth and cache")
     if profile is not None:

@@ -109,28 +109,37 @@ def _cores(case: Case) -> Iterator[Diagnosis]:
     why = f"computing takes {computing / max(cpu, 1e-9):.1f} times its CPU time"
     if case.observed.delay_seconds:
         why = f"they were ready to run and had no core for {_delays(case)} of each step"
-    workers = case.observed.loader_workers
+    crowd, fewer = _crowding_workers(case)
     if case.observed.confined:
         words = (
             f"{ranks} processes may run on {len(cores)} core{'s' if len(cores) > 1 else ''} only"
         )
         remedy = "give each process a core of its own (taskset, --cpus-per-task, pinning)"
     elif others > number("explain.finding.some_core"):
-        words = f"other programs had {others:.1f} of the cores"
-        remedy = "end other programs, or use a machine alone"
-    elif workers and ranks * (1 + workers) > case.observed.available_cores > 0:
-        words = (
-            f"{ranks} process{'es' if ranks > 1 else ''} with {workers} data-loader "
-            f"worker{'s' if workers > 1 else ''} each share {case.observed.available_cores} cores"
-        )
-        fewer = max(1, case.observed.available_cores // ranks - 1)
-        remedy = f"num_workers={fewer} in the data loader"
-        if fewer >= workers:
-            remedy = "fewer processes, or input that costs less"
+        words = f"other programs had {others:.1f} of the cores{crowd and ', and ' + crowd}"
+        remedy = f"end other programs, or use a machine alone{crowd and '; ' + fewer}"
+    elif crowd:
+        words, remedy = crowd, fewer
     else:
         words = "processes and their threads are more than the cores"
         remedy = "use fewer threads or processes (OMP_NUM_THREADS=1)"
     yield Diagnosis(Cause.CORES, waited, waited, f"processes wait for a core: {words}", why, remedy)
+
+
+def _crowding_workers(case: Case) -> tuple[str, str]:
+    """That data-loader workers are too many for the cores, and what to do; empty otherwise."""
+    workers, cores = case.observed.loader_workers, case.observed.available_cores
+    ranks = case.observed.processes // case.observed.launch.nodes
+    if not workers or not 0 < cores < ranks * (1 + workers):
+        return "", ""
+    fewer = max(1, cores // ranks - 1)
+    words = (
+        f"{ranks} process{'es' if ranks > 1 else ''} with {workers} data-loader "
+        f"worker{'s' if workers > 1 else ''} each share {cores} core{'s' if cores > 1 else ''}"
+    )
+    if fewer >= workers:
+        return words, "fewer processes, or input that costs less"
+    return words, f"num_workers={fewer} in the data loader"
 
 
 def _delays(case: Case) -> str:

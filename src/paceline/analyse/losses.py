@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from paceline.analyse.groups import LaunchGroup
 from paceline.analyse.observed import Observed, computing_seconds
 from paceline.analyse.statistics import mean_rank_step_seconds
+from paceline.constants import number
 from paceline.statistics.estimate import estimate
-from paceline.step import Phase, StepProfile
+from paceline.step import Phase, RankProfile, StepProfile
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,10 @@ def losses_of(
     }
     computing, cpu = computing_seconds(usual), observed.cpu_seconds.get(usual.rank)
     host = usual.seconds(Phase.OTHER)
-    delay = _while_computing(
-        observed.delay_seconds.get(usual.rank), computing, usual.seconds(Phase.INPUT)
-    )
+    delay = _while_computing(observed.delay_seconds.get(usual.rank), usual, computing)
     if alone is None:
         cores = max(0.0, computing - cpu) if cpu is not None and observed.short_of_cores else 0.0
-        cores = cores if delay is None else min(delay, computing)
+        cores = cores if delay is None else delay
         batch = 0.0 if larger_batch is None else computing - cores - _share(observed, larger_batch)
         ideal = computing - cores - batch - host
         found = Losses(ideal=ideal, batch=batch, cores=cores, framework=host, **shared)
@@ -88,7 +87,9 @@ def losses_of(
         sharing = _beside(side_by_side, alone)
         uneven = side_by_side.step.mean - alone.group.step.mean - sharing
         shared["jitter"] = max(shared["jitter"], uneven - shared["straggler"])
-    delay_alone = _while_computing(alone.plain_delay_seconds, own, alone.input_seconds)
+    delay_alone = _while_computing(
+        alone.plain_delay_seconds, None if alone.profile is None else alone.profile.usual, own
+    )
     if delay is None or delay_alone is None:
         cores, delay_alone = _waiting_for_cores(computing, cpu, alone, sharing), 0.0
     else:
@@ -111,11 +112,19 @@ def losses_of(
     return _on_too_few_cores(found, observed) if observed.confined else found
 
 
-def _while_computing(delay: float | None, computing: float, input_seconds: float) -> float | None:
-    """The part of what a rank had no core for that fell into computing, as long as that is."""
+def _while_computing(
+    delay: float | None, rank: RankProfile | None, computing: float
+) -> float | None:
+    """The part of what a rank had no core for that fell into computing, without the host's own.
+
+    Delays are taken to be spread evenly over all that the rank does.
+    """
     if delay is None or computing <= 0:
         return None
-    return min(computing, delay * computing / (computing + input_seconds))
+    host = 0.0 if rank is None else rank.seconds(Phase.OTHER)
+    busy = computing + (0.0 if rank is None else rank.seconds(Phase.INPUT))
+    able = max(0.0, computing - host)
+    return min(number("explain.finding.most_delay") * able, delay * able / busy)
 
 
 def _with_delays(losses: Losses, profile: StepProfile, observed: Observed) -> Losses:
@@ -124,7 +133,9 @@ def _with_delays(losses: Losses, profile: StepProfile, observed: Observed) -> Lo
     Nor is it communication when the thread that carries messages had no core; of what is hidden
     and what is not, it waits alike.
     """
-    slowest, usual = (observed.delay_seconds.get(one.rank) for one in (profile.slowest, profile.usual))
+    slowest, usual = (
+        observed.delay_seconds.get(one.rank) for one in (profile.slowest, profile.usual)
+    )
     late = max(0.0, (slowest or 0.0) - (usual or 0.0))
     late = min(late, max(0.0, losses.straggler))
     turns = max(0.0, losses.jitter) if observed.confined else 0.0

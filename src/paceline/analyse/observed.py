@@ -73,7 +73,7 @@ class Observed:
     @property
     def loader_workers(self) -> int:
         """Workers of the data loader of a rank; 0 where there are none or nothing told."""
-        return max(self.launch.outcome.facts.get("loader_workers") or [0])
+        return int(max(self.launch.outcome.facts.get("loader_workers") or [0]))
 
     @property
     def available_cores(self) -> int:
@@ -91,7 +91,8 @@ class Observed:
         known = None if self.profile is None else self.profile.usual
         if known is not None and known.rank in self.delay_seconds:
             computing, delay = computing_seconds(known), self.delay_seconds[known.rank]
-            return computing / max(computing - delay, 0.05 * computing) if computing > 0 else 1.0
+            least = (1.0 - number("explain.finding.most_delay")) * computing
+            return computing / max(computing - delay, least) if computing > 0 else 1.0
         facts = self.launch.outcome.facts
         loads = [facts[name] for name in ("load_before", "load_after") if facts.get(name)]
         cores = int(self.launch.environment.get("cores") or 0)

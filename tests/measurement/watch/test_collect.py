@@ -144,7 +144,9 @@ def accumulated(sizes: list[list[float]]) -> dict[str, Any]:
     """A step with a backward pass for each list of buckets."""
     segments = [["backward", 2.0 * n, 2.0 * n + 1.0] for n in range(len(sizes))]
     messages = [
-        ["bucket", size, 2.0 * n + 0.5, 2.0 * n + 0.9] for n, own in enumerate(sizes) for size in own
+        ["bucket", size, 2.0 * n + 0.5, 2.0 * n + 0.9]
+        for n, own in enumerate(sizes)
+        for size in own
     ]
     return a_step(segments=segments, messages=messages)
 
