@@ -75,6 +75,7 @@ def test_messages_whose_thread_has_no_core_are_no_large_gradient():
     found = explain([alone(), run]).findings[0]
     assert found.cause is Cause.CORES
     assert found.seconds == pytest.approx(0.055, rel=0.1)
+    assert "their messages for 55.0 ms" in found.why
 
 
 def test_too_many_loader_workers_are_told_with_a_number_that_fits():

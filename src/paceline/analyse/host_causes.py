@@ -143,12 +143,15 @@ def _crowding_workers(case: Case) -> tuple[str, str]:
 
 
 def _delays(case: Case) -> str:
-    """How long ranks had no core, the longest and the shortest."""
+    """How long ranks had no core, the longest and the shortest, and their messages."""
     delays = sorted((seconds, rank) for rank, seconds in case.observed.delay_seconds.items())
     (least, _), (most, rank) = delays[0], delays[-1]
-    if len(delays) < 2 or most - least < least_share_saved() * case.step_seconds:
-        return format_seconds(most)
-    return f"{format_seconds(least)} (rank {rank}: {format_seconds(most)})"
+    small = least_share_saved() * case.step_seconds
+    words = format_seconds(most)
+    if len(delays) > 1 and most - least > small:
+        words = f"{format_seconds(least)} (rank {rank}: {format_seconds(most)})"
+    carried = case.observed.message_delay_seconds
+    return f"{words}, their messages for {format_seconds(carried)}" if carried > small else words
 
 
 def _host(case: Case) -> Iterator[Diagnosis]:
