@@ -6,6 +6,7 @@ import pytest
 
 from paceline.analyse.explain import explain
 from paceline.analyse.finding import Cause
+from paceline.step import profile_steps
 from seen_steps import seen_launch, seen_step
 
 MESSAGES = tuple((share, 2e6) for share in (0.25, 0.5, 0.75, 1.0))
@@ -157,3 +158,26 @@ def test_no_ideal_is_negative_however_long_a_rank_had_no_core():
     slow = {"input": 0.02, "forward": 0.06, "backward": 0.1}
     seen = parts(alone(delay=0.18, **slow), together(slow, slow, delays=[0.18, 0.18]))
     assert 0.0 < seen["ideal step"] < 0.1
+
+
+def in_turns(delays):
+    """Two ranks, each 40 ms late in every second step; these are their delays."""
+    late, plain = {"forward": 0.07}, {}
+    odd, even = (
+        seen_step(*ranks, messages=MESSAGES, **QUICK) for ranks in ((late, plain), (plain, late))
+    )
+    run = seen_launch(2, odd, cpu=0.09, facts={"profile": profile_steps([odd, even] * 3).to_json()})
+    ranks = tuple(
+        replace(one, delay_seconds=(9.0, *own * 3))
+        for one, own in zip(run.outcome.ranks, delays, strict=True)
+    )
+    return replace(run, outcome=replace(run.outcome, ranks=ranks))
+
+
+def test_ranks_that_have_no_core_in_turns_are_not_called_uneven():
+    waited = parts(alone(), in_turns([(0.04, 0.0), (0.0, 0.04)]))
+    assert waited["waiting for a core"] == pytest.approx(0.04, rel=0.05)
+    assert waited.get("waiting for the slower", 0.0) == pytest.approx(0.0, abs=1e-9)
+    worked = parts(alone(), in_turns([(0.0, 0.0), (0.0, 0.0)]))
+    assert worked["waiting for the slower"] == pytest.approx(0.02, rel=0.05)
+    assert "waiting for a core" not in worked

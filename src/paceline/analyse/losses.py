@@ -130,7 +130,8 @@ def _while_computing(
 def _with_delays(losses: Losses, profile: StepProfile, observed: Observed) -> Losses:
     """Waiting for a core is known: a rank that had none looks like a straggler, and is none.
 
-    Nor is it communication when the thread that carries messages had no core; of what is hidden
+    So does another rank each time, as far as another one had none each time. Nor is it
+    communication when the thread that carries messages had no core; of what is hidden
     and what is not, it waits alike.
     """
     slowest, usual = (
@@ -138,7 +139,7 @@ def _with_delays(losses: Losses, profile: StepProfile, observed: Observed) -> Lo
     )
     late = max(0.0, (slowest or 0.0) - (usual or 0.0))
     late = min(late, max(0.0, losses.straggler))
-    turns = max(0.0, losses.jitter) if observed.confined else 0.0
+    turns = min(max(0.0, losses.jitter), observed.uneven_delay_seconds)
     carried = profile.exposed_seconds + profile.hidden_seconds
     share = losses.exposed / carried if carried > 0 else 0.0
     waited = min(max(0.0, losses.exposed), share * observed.message_delay_seconds)

@@ -19,7 +19,8 @@ class Observed:
     instrumented ones beside them. ``cpu_seconds`` is the CPU time of each rank per step, of the
     launches that the profiles are of (empty where unknown, and for steps on an accelerator, where
     a host that waits is healthy), ``delay_seconds`` how long its thread was ready to run and had
-    no core, likewise. ``parts`` are means of parts of the step that were run alone.
+    no core, likewise; ``uneven_delay_seconds`` is what a step loses because another rank had none
+    each time. ``parts`` are means of parts of the step that were run alone.
     """
 
     group: LaunchGroup
@@ -27,6 +28,7 @@ class Observed:
     cpu_seconds: dict[int, float]
     parts: dict[str, float]
     delay_seconds: dict[int, float] = field(default_factory=dict)
+    uneven_delay_seconds: float = 0.0
 
     @property
     def launch(self) -> Launch:
@@ -150,6 +152,7 @@ def observed(group: LaunchGroup, launches: Sequence[Launch]) -> Observed:
         _mean_by_rank(seen or group.launches, "cpu_seconds"),
         {name: statistics.fmean(rounds) for name, rounds in parts.items() if rounds},
         _mean_by_rank(seen or group.launches, "delay_seconds"),
+        statistics.fmean(map(_uneven_delay, seen or group.launches)),
     )
 
 
@@ -178,6 +181,15 @@ def _same_configuration(launch: Launch, other: Launch) -> bool:
         and (launch.synchronised or launch.world_size == 1)
         and launch.job.get("bucket_bytes") == other.job.get("bucket_bytes")
     )
+
+
+def _uneven_delay(launch: Launch) -> float:
+    """The longest delay of a mean step, less that of the rank whose mean is longest."""
+    ranks = [rank.delay_seconds[launch.warmup_steps :] for rank in launch.outcome.ranks]
+    if not ranks or not all(ranks):
+        return 0.0
+    longest = statistics.fmean(map(max, zip(*ranks, strict=False)))
+    return max(0.0, longest - max(map(statistics.fmean, ranks)))
 
 
 def _mean_by_rank(launches: Sequence[Launch], name: str) -> dict[int, float]:
