@@ -51,6 +51,18 @@ def test_torchtitan_multiplies_to_the_devices():
     assert words["activation_checkpoint.mode"] == "full"
 
 
+def test_some_blocks_computed_again_are_said_in_each_program():
+    plan = replace(PLAN, recompute_every=2)
+    found = {name: program_flags(name, plan, WORKLOAD) for name in PROGRAMS}
+    assert "activation_checkpoint.mode selective" in found["torchtitan"].text
+    assert "activation_checkpoint.selective_ac_option 2" in found["torchtitan"].text
+    assert "--recompute-method block" in found["megatron"].text
+    assert "--recompute-num-layers 2" in found["megatron"].text, "of 4 blocks in each chunk"
+    assert any("first blocks of each stage" in words for words in found["megatron"].missing)
+    assert any("one block in 2" in words for words in found["deepspeed"].missing)
+    assert "# one block in 2" in found["fsdp"].text
+
+
 GROUPED = Plan(dp=32, tp=2, zero=3, micro_batch=3, shard_group=4)
 
 

@@ -57,7 +57,8 @@ def predict(
     A ``plan`` is taken as it is; without one, degrees are keywords: ``dp``, ``tp``, ``pp``,
     ``cp``, ``ep``, ``zero``, ``shard_group``, ``optimiser_state`` (fp32, bf16, 8bit),
     ``micro_batch`` (samples), ``micro_batches``, ``interleave``,
-    ``pipeline``, ``stage_layers``, ``recompute``, ``sequence_parallel``, ``fused_attention``,
+    ``pipeline``, ``stage_layers``, ``recompute`` (none, selective, full, every:2),
+    ``sequence_parallel``, ``fused_attention``,
     ``framework``, ``overlap``, ``bucket`` (bytes, "25MiB"), ``compression``. Further keywords:
     ``batch`` (samples per replica), ``global_batch``, ``seq`` (tokens per sample),
     ``precision``, ``optimiser``, ``inputs``, ``trace``; ``device``, ``link``, ``intra_link``,

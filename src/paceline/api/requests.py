@@ -195,12 +195,22 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
         **{name: given[name] for name in _AS_IN_PLAN if name in given},
         pipeline=PipelineSchedule(words.get("pipeline", "1f1b")),
         stage_layers=_numbers(words.get("stage_layers")),
-        recompute=Recompute(words.get("recompute", "none")),
+        **_recompute(words.get("recompute", "none")),
         optimiser_state=optimiser_state_of(words),
         sequence_parallel=_sequence_parallel(words),
         synchronisation=synchronisation_of(words),
         compression=_compression(words.get("compression")),
     )
+
+
+def _recompute(given: str) -> dict[str, Any]:
+    """``none``, ``selective``, ``full``, or ``every:2`` for all of every second block."""
+    name, _, every = given.partition(":")
+    if name == "every" and every.isdigit() and int(every) > 0:
+        return {"recompute": Recompute.FULL, "recompute_every": int(every)}
+    known = {str(each): each for each in Recompute}
+    hint = f"one of {', '.join(known)}, or every:2 for each second block"
+    return {"recompute": look_up("recomputation", given, known, hint)}
 
 
 def optimiser_state_of(words: JobWords) -> OptimiserState:

@@ -84,9 +84,9 @@ _PLAN = (
     click.option("--stage-layers", help="Blocks of each pipeline chunk, by commas."),
     click.option(
         "--recompute",
-        type=click.Choice(["none", "selective", "full"]),
         default="none",
-        help="Activations computed again instead of kept.",
+        show_default=True,
+        help="Activations computed again, not kept: none, selective, full, every:2 (blocks).",
     ),
     click.option(
         "--sequence-parallel/--whole-sequences",

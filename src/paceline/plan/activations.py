@@ -30,12 +30,13 @@ def kept_activations(
     tp: Number = 1,
     sequence_parallel: bool = False,
     positions: Sequence[int] | None = None,
+    every: int = 1,
 ) -> KeptActivations:
     """What one device keeps of one micro-batch, for all layers or those at some positions.
 
     ``selective`` keeps the inputs of attention instead of its scores, which fused attention
-    never writes; ``full`` keeps the input of each numbered block (divided by tokens with
-    sequence parallelism) and nothing in it.
+    never writes; ``full`` keeps the input of each numbered block, or of one in ``every``, (divided
+    by tokens with sequence parallelism) and nothing in it.
     """
     sizes = [layer.profile.activation_bytes for layer in layers]
     again = [False] * len(layers)
@@ -50,11 +51,18 @@ def kept_activations(
                 sizes[index] = _smaller(sizes[index], Affine(0, inputs / tp))
     if recompute is Recompute.FULL:
         share = tp if sequence_parallel else 1
+        chosen = numbered_parts(sharding.graph)[every - 1 :: every]
         for index, place in enumerate(places):
-            if part_of(nodes[place].name):
+            if part_of(nodes[place].name) in chosen:
                 again[index] = True
                 sizes[index] = Affine(0, _entering_bytes(sharding, place) / share)
     return KeptActivations(tuple(sizes), tuple(again))
+
+
+@lru_cache(maxsize=64)
+def numbered_parts(graph: Graph) -> tuple[str, ...]:
+    """Names of the numbered blocks, in the order of the network."""
+    return tuple(dict.fromkeys(part for node in graph.nodes if (part := part_of(node.name))))
 
 
 def whole_bytes(layer: ShardedLayer, tp: Number) -> Affine:

@@ -30,10 +30,16 @@ def all_apart(layers: int) -> Alike:
 
 
 @lru_cache(maxsize=32)
-def alike_layers(sharding: Sharding, sequence_parallel: bool) -> Alike:
-    """Layers that are alike when divided are so whatever the degree and recomputation."""
+def alike_layers(sharding: Sharding, sequence_parallel: bool, every: int = 1) -> Alike:
+    """Layers that are alike when divided are so whatever the degree and recomputation.
+
+    Blocks differ where only one in ``every`` is computed again.
+    """
     parts = sharding.layers(2, 1, sequence_parallel)
-    kept = [kept_activations(sharding, parts, mode, 2, sequence_parallel) for mode in Recompute]
+    kept = [
+        kept_activations(sharding, parts, mode, 2, sequence_parallel, every=every)
+        for mode in Recompute
+    ]
     known: dict[object, int] = {}
     place = np.empty(len(parts), dtype=np.intp)
     first: list[int] = []

@@ -46,6 +46,7 @@ class Plan:
     the stage of sharded data parallelism (1 optimiser state, 2 gradients too, 3 weights too).
     ``shard_group`` neighbours share out what is sharded, and groups hold copies of each other
     (HSDP); None for one group of all ``dp`` x ``cp``. ``optimiser_state`` is the width of momenta.
+    Full recomputation is of one block in ``recompute_every``.
     ``micro_batch`` samples go through at a time, ``micro_batches`` times per step; what is not
     given follows from the batch. Each pipeline stage holds ``interleave`` chunks;
     ``stage_layers`` gives the number of blocks of each chunk when they are uneven. Without
@@ -72,9 +73,11 @@ class Plan:
     framework: str | None = None
     shard_group: int | None = None
     optimiser_state: OptimiserState = OptimiserState.FP32
+    recompute_every: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("dp", "tp", "pp", "cp", "ep", "interleave", "micro_batch", "micro_batches"):
+        counts = ("dp", "tp", "pp", "cp", "ep", "interleave", "micro_batch", "micro_batches")
+        for name in (*counts, "recompute_every"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1, not {value}", "count from one")
@@ -89,6 +92,11 @@ class Plan:
                 "experts are shared out among data-parallel devices; take a divisor",
             )
         self._check_shard_group()
+        if self.recompute_every > 1 and self.recompute is not Recompute.FULL:
+            raise InputError(
+                f"every {self.recompute_every} blocks compute again with full recomputation only",
+                "take --recompute every:2, or recompute=full beside recompute_every",
+            )
         if self.interleave > 1 and self.pp == 1:
             raise InputError(
                 f"interleave {self.interleave} needs a pipeline", "give --pp above 1 as well"

@@ -1,7 +1,7 @@
 """Plans that a network cannot follow are refused, with what would be possible."""
 
 from paceline.errors import InputError
-from paceline.plan.blocks import part_of
+from paceline.plan.activations import numbered_parts
 from paceline.plan.plan import Plan, Recompute
 from paceline.plan.tensor_parallel import check_divisible
 from paceline.workload.graph import Graph
@@ -69,7 +69,13 @@ def check_recomputation(plan: Plan, graph: Graph) -> None:
                 "never write",
                 "leave --recompute out, take full, or say --unfused-attention",
             )
-    if plan.recompute is Recompute.FULL and not any(part_of(n.name) for n in graph.nodes):
+    count = len(numbered_parts(graph))
+    if plan.recompute_every > max(1, count):
+        raise InputError(
+            f"one block in {plan.recompute_every} of the {count} of {graph.name} is none",
+            f"take every:{count} or less, or leave --recompute out",
+        )
+    if plan.recompute is Recompute.FULL and count == 0:
         raise InputError(
             f"full recomputation keeps the input of each block, and {graph.name} has no blocks",
             "leave --recompute out",

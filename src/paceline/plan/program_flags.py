@@ -46,9 +46,7 @@ def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
     flags += [*_megatron_sharding(plan), *_megatron_state(plan)]
     if plan.recompute is Recompute.SELECTIVE:
         flags.append("--recompute-granularity selective")
-    if plan.recompute is Recompute.FULL:
-        flags.append("--recompute-granularity full --recompute-method uniform")
-        flags.append("--recompute-num-layers 1")
+    flags += _megatron_full_recomputation(plan, workload)
     if workload.precision in _HALVES:
         flags.append(f"--{workload.precision}")
     missing = []
@@ -56,10 +54,30 @@ def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
         missing.append("short momenta need --use-distributed-optimizer (zero 1)")
     if plan.pp > 1 and plan.pipeline is PipelineSchedule.GPIPE:
         missing.append("Megatron-LM has no GPipe schedule")
+    if plan.recompute_every > 1:
+        missing.append("Megatron-LM computes the first blocks of each stage again, as many")
     uneven = len(blocks(workload.graph)) % plan.chunks
     if uneven and plan.pp > 1:
         missing.append("stages are uneven: give --pipeline-model-parallel-layout")
     return ProgramFlags("megatron", _wrapped(flags), tuple(missing))
+
+
+def _megatron_full_recomputation(plan: Plan, workload: Workload) -> list[str]:
+    if plan.recompute is not Recompute.FULL:
+        return []
+    method, count = "uniform", 1
+    if plan.recompute_every > 1:
+        method = "block"
+        count = max(1, len(blocks(workload.graph)) // (plan.chunks * plan.recompute_every))
+    return [
+        f"--recompute-granularity full --recompute-method {method}",
+        f"--recompute-num-layers {count}",
+    ]
+
+
+def _checkpointed(plan: Plan) -> str:
+    """Which blocks a program checkpoints."""
+    return "each block" if plan.recompute_every == 1 else f"one block in {plan.recompute_every}"
 
 
 def _megatron_sharding(plan: Plan) -> list[str]:
@@ -98,7 +116,7 @@ def _short_state_in_program(plan: Plan) -> list[str]:
 
 def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
     micro_batch, count = plan.batches(workload.batch)
-    replicated = plan.zero == 0
+    replicated, some = plan.zero == 0, plan.recompute_every > 1
     settings = {
         "training.local_batch_size": micro_batch * (count if plan.pp > 1 else 1),
         "training.global_batch_size": workload.global_batch(plan.dp),
@@ -109,7 +127,8 @@ def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
         "parallelism.pipeline_parallel_degree": plan.pp,
         "parallelism.context_parallel_degree": plan.cp,
         "parallelism.expert_parallel_degree": plan.ep if plan.ep > 1 else None,
-        "activation_checkpoint.mode": str(plan.recompute),
+        "activation_checkpoint.mode": "selective" if some else str(plan.recompute),
+        "activation_checkpoint.selective_ac_option": plan.recompute_every if some else None,
     }
     if plan.pp > 1:
         schedule = "GPipe" if plan.pipeline is PipelineSchedule.GPIPE else "1F1B"
@@ -158,7 +177,8 @@ def _deepspeed(plan: Plan, workload: Workload) -> ProgramFlags:
         if plan.zero >= 2:
             missing.append("DeepSpeed pipelines take zero 0 or 1")
     if plan.recompute is not Recompute.NONE:
-        missing.append("in the program: deepspeed.checkpointing.checkpoint around each block")
+        around = _checkpointed(plan)
+        missing.append(f"in the program: deepspeed.checkpointing.checkpoint around {around}")
     if plan.cp > 1:
         missing.append(f"in the program: DistributedAttention over {plan.cp} devices (Ulysses)")
     if plan.ep > 1:
@@ -177,7 +197,7 @@ def _fsdp(plan: Plan, workload: Workload) -> ProgramFlags:
     if plan.tp > 1:
         lines.append('parallelize_module(block, mesh["tp"], tensor_parallel_plan)  # each block')
     if plan.recompute is not Recompute.NONE:
-        lines.append("block = checkpoint_wrapper(block)  # each block")
+        lines.append(f"block = checkpoint_wrapper(block)  # {_checkpointed(plan)}")
     if plan.zero == 0:
         lines.append('replicate(model, device_mesh=mesh["dp"])')
     else:

@@ -65,6 +65,7 @@ def _plan_json(prediction: Prediction) -> dict[str, Any]:
         "interleave": plan.interleave,
         "pipeline": str(plan.pipeline),
         "recompute": str(plan.recompute),
+        "recompute_every": plan.recompute_every,
         "sequence_parallel": plan.sequence_parallel,
         "fused_attention": plan.fused_attention,
         "compression": str(plan.compression.kind),

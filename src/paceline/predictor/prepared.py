@@ -158,6 +158,7 @@ class PreparedStep:
             micro_batch=self.plan.micro_batch,
             micro_batches=self.plan.micro_batches,
             recompute=self.plan.recompute,
+            recompute_every=self.plan.recompute_every,
             fused_attention=self.plan.fused_attention,
             optimiser_state=self.plan.optimiser_state,
         )

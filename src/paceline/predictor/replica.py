@@ -58,7 +58,7 @@ class Replica:
         """Which layers cost the same; those that were measured all differ."""
         if self.measured:
             return all_apart(len(self.workload.graph.nodes))
-        return alike_layers(self.sharding, self.plan.sequence_parallel)
+        return alike_layers(self.sharding, self.plan.sequence_parallel, self.plan.recompute_every)
 
     @cached_property
     def kinds(self) -> tuple[ShardedLayer, ...]:
@@ -110,6 +110,7 @@ class Replica:
             self.plan.tp,
             self.plan.sequence_parallel,
             self.alike.first,
+            self.plan.recompute_every,
         )
 
     @cached_property

@@ -107,10 +107,10 @@ def _optimisations(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
             _with_plan(case, replace(plan, compression=Compression(CompressionKind.TOP_K))),
         )
     for recompute in Recompute:
-        if recompute is not plan.recompute:
+        if recompute is not plan.recompute or plan.recompute_every > 1:
             yield (
                 f"recompute {recompute}",
-                _with_plan(case, replace(plan, recompute=recompute)),
+                _with_plan(case, replace(plan, recompute=recompute, recompute_every=1)),
             )
     if plan.tp > 1 and not plan.sequence_parallel:
         yield "sequence parallel", _with_plan(case, replace(plan, sequence_parallel=True))

@@ -120,6 +120,11 @@ class PlanSearch:
     efficiency: Efficiency | None = None
 
     def __post_init__(self) -> None:
+        if self.like.recompute_every > 1:
+            raise InputError(
+                "recomputation of some blocks is not searched",
+                "leave recompute_every out, or let 'paceline predict' look at one plan",
+            )
         if self.like.shard_group is not None:
             raise InputError(
                 "groups of shards are not searched; those of a node are tried on the best plans",
