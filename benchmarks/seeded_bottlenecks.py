@@ -67,7 +67,7 @@ SEEDS = {
     "slow_input": Seed("input", "--model resnet20 --batch 16"),
     "slow_rank": Seed("straggler", "--model resnet20 --batch 16"),
     "slow_backward": Seed("straggler", "--model resnet20 --batch 16"),
-    "one_core": Seed("cores", "--model resnet20 --batch 16", computed=True),
+    "one_core": Seed("cores", "--model resnet20 --batch 16 --oversubscribe", computed=True),
     "tiny_batch": Seed("small batch", "--model fcn5 --batch 1", computed=True, per_sample=True),
     "no_overlap": Seed("no overlap", "--model fcn5 --batch 128 --bucket 1GiB"),
     "slow_start": Seed("slow start of collectives", "--model fcn5 --batch 64"),

@@ -181,3 +181,15 @@ def test_ranks_that_have_no_core_in_turns_are_not_called_uneven():
     worked = parts(alone(), in_turns([(0.0, 0.0), (0.0, 0.0)]))
     assert worked["waiting for the slower"] == pytest.approx(0.02, rel=0.05)
     assert "waiting for a core" not in worked
+
+
+def test_one_core_is_blamed_for_the_turns_of_its_ranks_and_other_programs_for_the_rest():
+    """91 ms of work on each of two ranks, which had no core for 150 ms."""
+    slow = {"forward": 0.08, "backward": 0.16}
+    run = together(slow, slow, delays=[0.15] * 2, cores=[0], facts={"other_busy_cores": 1.0})
+    findings = explain([alone(), run]).findings
+    found = {one.verdict.partition(": ")[2]: one.seconds for one in findings}
+    assert found["2 processes may run on 1 core only"] == pytest.approx(0.093, rel=0.05)
+    assert found["other programs had 1.0 of the cores"] == pytest.approx(0.057, rel=0.05)
+    quiet = together(slow, slow, delays=[0.15] * 2, cores=[0], facts={"other_busy_cores": 0.0})
+    assert explain([alone(), quiet]).findings[0].seconds == pytest.approx(0.15, rel=0.01)

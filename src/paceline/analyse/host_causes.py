@@ -109,21 +109,38 @@ def _cores(case: Case) -> Iterator[Diagnosis]:
     why = f"computing takes {computing / max(cpu, 1e-9):.1f} times its CPU time"
     if case.observed.delay_seconds:
         why = f"they were ready to run and had no core for {_delays(case)} of each step"
+
+    def told(seconds: float, words: str, remedy: str) -> Diagnosis:
+        verdict = f"processes wait for a core: {words}"
+        return Diagnosis(Cause.CORES, seconds, seconds, verdict, why, remedy)
+
     crowd, fewer = _crowding_workers(case)
     if case.observed.confined:
-        words = (
-            f"{ranks} processes may run on {len(cores)} core{'s' if len(cores) > 1 else ''} only"
+        turns = waited
+        if case.observed.delay_seconds and others > number("explain.finding.some_core"):
+            turns = min(waited, (ranks / len(cores) - 1.0) * (case.step_seconds - waited))
+        yield told(
+            turns,
+            f"{ranks} processes may run on {len(cores)} core{'s' if len(cores) > 1 else ''} only",
+            "give each process a core of its own (taskset, --cpus-per-task, pinning)",
         )
-        remedy = "give each process a core of its own (taskset, --cpus-per-task, pinning)"
-    elif others > number("explain.finding.some_core"):
-        words = f"other programs had {others:.1f} of the cores{crowd and ', and ' + crowd}"
-        remedy = f"end other programs, or use a machine alone{crowd and '; ' + fewer}"
+        waited -= turns
+        if waited <= 0:
+            return
+    if others > number("explain.finding.some_core"):
+        yield told(
+            waited,
+            f"other programs had {others:.1f} of the cores{crowd and ', and ' + crowd}",
+            f"end other programs, or use a machine alone{crowd and '; ' + fewer}",
+        )
     elif crowd:
-        words, remedy = crowd, fewer
+        yield told(waited, crowd, fewer)
     else:
-        words = "processes and their threads are more than the cores"
-        remedy = "use fewer threads or processes (OMP_NUM_THREADS=1)"
-    yield Diagnosis(Cause.CORES, waited, waited, f"processes wait for a core: {words}", why, remedy)
+        yield told(
+            waited,
+            "processes and their threads are more than the cores",
+            "use fewer threads or processes (OMP_NUM_THREADS=1)",
+        )
 
 
 def _crowding_workers(case: Case) -> tuple[str, str]:
