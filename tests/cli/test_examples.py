@@ -25,6 +25,14 @@ FILES = {
     "operations.csv": "traces/operations.csv",
 }
 GPT2 = '{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 99}'
+UNET = """
+from torch import nn
+
+
+class UNet(nn.Sequential):
+    def __init__(self, channels, classes):
+        super().__init__(nn.Conv2d(channels, 4, 3, padding=1), nn.Conv2d(4, classes, 1))
+"""
 SLOW = ("validate",)
 
 
@@ -61,6 +69,7 @@ def _world(tmp_path):
         shutil.copy(FIXTURES / source, tmp_path / name)
     for name in ("net.py", "model.py"):
         (tmp_path / name).write_text(NET)
+    (tmp_path / "unet.py").write_text(UNET)
     (tmp_path / "lab.toml").write_text(LAB)
     (tmp_path / "config.json").write_text(GPT2)
     (tmp_path / "study.toml").write_text('model = "resnet20"\nprocesses = [1, 2]\n')

@@ -62,7 +62,7 @@ def _world(tmp_path):
         "recipes",
         "recipes caffe",
         "doctor",
-        "published --family hkbu --limit 2",
+        pytest.param("published --family hkbu --limit 2", marks=pytest.mark.slow),  # validates
         "published --sources",
         "list --store own.db",
         "list --store own.db --study mine",

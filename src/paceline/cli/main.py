@@ -152,9 +152,13 @@ def main() -> None:
         cause = error.__cause__ or error  # click wraps what it catches
         say(f"\n{str(cause) or 'interrupted'}; what was finished is kept", err=True)
         sys.exit(128 + getattr(cause, "number", signal.SIGINT))
-    except SystemExit:
+    except SystemExit as end:
         if sys.stdout is not output:  # click met a reader that had gone away
             os._exit(128 + signal.SIGPIPE)
+        try:
+            sys.stdout.flush()
+        except OSError:  # a disk that is full must not hide how a command ended
+            os._exit(end.code if isinstance(end.code, int) else 1)
         raise
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO) or error.filename:
