@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         validate,
     )
     from paceline.api.predictions import advise, bandwidth_for, predict, sweep, whatif
+    from paceline.api.reproduction import reproduce
     from paceline.hardware import Cluster
     from paceline.measurement.recording import record
     from paceline.plan import Plan
@@ -46,6 +47,7 @@ __all__ = [
     "measure",
     "predict",
     "record",
+    "reproduce",
     "sweep",
     "utilisation",
     "validate",
@@ -62,6 +64,7 @@ _HOMES = {
         "validate",
     ),
     "paceline.api.predictions": ("advise", "bandwidth_for", "predict", "sweep", "whatif"),
+    "paceline.api.reproduction": ("reproduce",),
     "paceline.hardware": ("Cluster",),
     "paceline.measurement.recording": ("record",),
     "paceline.plan": ("Plan",),

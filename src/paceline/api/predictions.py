@@ -75,7 +75,7 @@ def predict(
         place = (words.get("nodes") or 1, words.get("processes") or 1)
         store = None if evidence is None else evidence.path
         return predict_here(model, [place], store=store, **words).comparisons[0].prediction
-    found = predictor.prediction_of(_prepared(model, cluster, plan, words, evidence))
+    found = predictor.prediction_of(prepared_job(model, cluster, plan, words, evidence))
     if evidence is None or isinstance(evidence, Evidence):
         return found
     return _with_note(found, evidence)
@@ -112,7 +112,7 @@ def whatif(
     """
     from paceline.predictor.whatif import what_if
 
-    prepared = _prepared(model, cluster, plan, job_words(words), evidence)
+    prepared = prepared_job(model, cluster, plan, job_words(words), evidence)
     return WhatIfs(predictor.prediction_of(prepared), tuple(what_if(prepared)))
 
 
@@ -132,7 +132,7 @@ def bandwidth_for(
     """
     from paceline.predictor.target_efficiency import bandwidth_needed
 
-    prepared = _prepared(model, cluster, plan, job_words(words), evidence)
+    prepared = prepared_job(model, cluster, plan, job_words(words), evidence)
     return bandwidth_needed(prepared, target_efficiency)
 
 
@@ -306,7 +306,7 @@ def advise_per_layer(
     )
 
 
-def _prepared(
+def prepared_job(
     model: Model | None,
     cluster: str | Path | Cluster | None,
     plan: Plan | None,

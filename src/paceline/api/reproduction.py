@@ -1,0 +1,79 @@
+"""reproduce: what published studies measured, beside what is predicted for their machines.
+
+The smallest point of a figure is given to the predictor, as by a user who measured that much; the
+others are predicted.
+"""
+
+from collections.abc import Sequence
+
+from paceline.analyse.published_studies import (
+    PublishedFigure,
+    PublishedStudy,
+    ReproducedPoint,
+    Reproduction,
+    published_studies,
+)
+from paceline.api.predictions import prepared_job
+from paceline.api.requests import job_words
+from paceline.naming import look_up
+from paceline.places import Place
+from paceline.predictor.evidence import Baseline, Evidence
+from paceline.predictor.predict import prediction_of
+from paceline.predictor.prediction import Prediction
+from paceline.predictor.prepared import PreparedStep
+
+
+def reproduce(names: str | Sequence[str] = ()) -> list[Reproduction]:
+    """Predict what published studies measured, each curve from its smallest point.
+
+    ``names`` are studies by name or letter [all]. Published values and predicted ones with 90 %
+    intervals are in the unit of the figure: samples per second, seconds or minutes per epoch, or
+    a speed-up.
+    """
+    studies = published_studies()
+    known = {study.name: study for study in studies} | {study.letter: study for study in studies}
+    asked = [names] if isinstance(names, str) else list(names)
+    hint = f"one of {', '.join(f'{study.letter} ({study.name})' for study in studies)}"
+    chosen = [look_up("published study", name, known, hint) for name in asked] or studies
+    return [_reproduced(study) for study in studies if study in chosen]
+
+
+def _reproduced(study: PublishedStudy) -> Reproduction:
+    points = [point for figure in study.figures for point in _points(figure)]
+    return Reproduction(study, tuple(points))
+
+
+def _points(figure: PublishedFigure) -> list[ReproducedPoint]:
+    """Every further value of a figure, predicted from its smallest one."""
+    base = _prepared(figure, figure.base_place)
+    published = figure.samples_per_second(figure.base_value)
+    samples = prediction_of(base).samples_per_step
+    seconds = base.seconds() if published is None else samples / published
+    evidence = Evidence(baseline=Baseline(base, seconds))
+    found = []
+    for place, value in zip(figure.places, figure.values, strict=True):
+        prediction = prediction_of(_prepared(figure, place, evidence))
+        found.append(_point(figure, place, value, prediction, samples / seconds))
+    return found
+
+
+def _prepared(
+    figure: PublishedFigure, place: Place, evidence: Evidence | None = None
+) -> PreparedStep:
+    nodes, processes = place
+    words = {**figure.job, "nodes": nodes, "processes": processes}
+    model, cluster = words.pop("model"), words.pop("cluster", None)
+    return prepared_job(model, cluster, None, job_words(words), evidence)
+
+
+def _point(
+    figure: PublishedFigure, place: Place, value: float, prediction: Prediction, base: float
+) -> ReproducedPoint:
+    times = prediction.samples_per_second / base
+
+    def in_unit(factor: float) -> float:
+        return figure.rate(figure.rate(figure.base_value) * times * factor)
+
+    bounds = prediction.interval.low, prediction.interval.high
+    low, high = sorted(map(in_unit, bounds))
+    return ReproducedPoint(figure, place, value, in_unit(1.0), low, high)

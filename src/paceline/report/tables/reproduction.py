@@ -1,0 +1,89 @@
+"""Published figures beside predicted ones, as tables and as JSON."""
+
+from typing import TYPE_CHECKING, Any
+
+from paceline.report.numbers import Ranged
+from paceline.report.table import Column, Table
+
+if TYPE_CHECKING:
+    from paceline.analyse.published_studies import PublishedFigure, ReproducedPoint, Reproduction
+
+
+def reproduction_parts(found: "Reproduction") -> list[str | Table]:
+    """A study: its question, a table for each figure, and what is left out."""
+    study = found.study
+    parts: list[str | Table] = [f"{study.letter}  {study.paper} ({study.name})", study.question]
+    for figure in study.figures:
+        points = [point for point in found.points if point.figure is figure]
+        parts += ["", _figure_table(figure, points)]
+    parts += [f"left out: {words}" for words in study.left_out]
+    return parts
+
+
+def summary_table(found: "list[Reproduction]") -> Table:
+    """One row per study."""
+    return Table.of(
+        found,
+        (Column("study"), lambda one: one.study.letter),
+        (Column("paper"), lambda one: one.study.paper),
+        (Column("points", decimals=0), lambda one: len(one.points)),
+        (Column("mean error", "%", scale=100.0, decimals=1), lambda one: one.mean_error),
+        (Column("in their interval", decimals=0), lambda one: sum(p.covered for p in one.points)),
+    )
+
+
+def reproduction_json(found: "list[Reproduction]") -> dict[str, Any]:
+    """The same facts; values are in the unit of their figure."""
+    return {
+        "studies": [
+            {
+                "name": one.study.name,
+                "letter": one.study.letter,
+                "paper": one.study.paper,
+                "question": one.study.question,
+                "left_out": list(one.study.left_out),
+                "mean_error": one.mean_error,
+                "points": [_point_json(point) for point in one.points],
+            }
+            for one in found
+        ]
+    }
+
+
+def _figure_table(figure: "PublishedFigure", points: "list[ReproducedPoint]") -> Table:
+    nodes, processes = figure.base_place
+    given = f"given {figure.base_value:g} at {nodes}x{processes}"
+    note = f"{given}; {figure.source}" + (f"; {figure.note}" if figure.note else "")
+    decimals = 2 if figure.quantity == "speed-up" else None
+    return Table.of(
+        points,
+        (Column("place"), _place),
+        (Column("published", figure.quantity, decimals=decimals), lambda point: point.published),
+        (
+            Column("predicted", figure.quantity, decimals=decimals),
+            lambda point: Ranged(point.predicted, point.low, point.high),
+        ),
+        (Column("speed off by", "%", scale=100.0, decimals=1), lambda point: point.error),
+        (Column("in interval"), lambda point: "yes" if point.covered else "no"),
+        title=figure.what,
+        note=note,
+    )
+
+
+def _place(point: "ReproducedPoint") -> str:
+    nodes, processes = point.place
+    return f"{nodes}x{processes}"
+
+
+def _point_json(point: "ReproducedPoint") -> dict[str, Any]:
+    return {
+        "figure": point.figure.what,
+        "quantity": point.figure.quantity,
+        "place": _place(point),
+        "published": point.published,
+        "predicted": point.predicted,
+        "low": point.low,
+        "high": point.high,
+        "speed_error": point.error,
+        "source": point.figure.source,
+    }
