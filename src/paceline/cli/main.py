@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import warnings
+from contextlib import suppress
 
 import click
 
@@ -173,7 +174,8 @@ def main() -> None:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO) or error.filename:
             raise
-        say(f"error: cannot write: {error.strerror}", err=True)
+        with suppress(OSError):  # nor can this be, where both go to the same disk
+            say(f"error: cannot write: {error.strerror}", err=True)
         os._exit(1)  # what is still in a buffer cannot be written either
 
 
