@@ -5,11 +5,6 @@ import json
 import pytest
 
 
-def settled(page):
-    page.wait_for_selector("#state:not(:text-is('…'))")
-    return page
-
-
 def test_sliders_change_the_answer_and_the_address(opened):
     page = opened("?nodes=4&batch=32")
     before = page.inner_text("#facts div:first-child .value")
@@ -17,8 +12,7 @@ def test_sliders_change_the_answer_and_the_address(opened):
     for _ in range(8):
         page.keyboard.press("ArrowRight")
     page.wait_for_selector("#command:has-text('16x8')")
-    settled(page)
-    assert page.inner_text("#facts div:first-child .value") != before
+    page.wait_for_selector(f"#facts div:first-child .value:not(:text-is('{before}'))")
     assert "nodes=16" in page.url
     page.reload()
     page.wait_for_selector("#command:has-text('16x8')")

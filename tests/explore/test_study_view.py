@@ -73,13 +73,13 @@ def looking(chromium):
 
 def test_from_the_curve_down_to_a_layer(serving, looking):
     page = looking(f"{serving}?study=mine&nodes=2", serving)
-    page.wait_for_selector("#facts div")
-    assert "measured: resnet44 b=64" in page.inner_html("#scaling-wide")
+    page.wait_for_selector("#scaling-wide :text('measured: resnet44 b=64')", state="attached")
     page.click("#look")
     page.click("text=resnet44 b=64, 2 processes (phases timed)")
     page.click("td >> text=l6")
+    page.wait_for_selector(".drawing svg")
     assert page.locator(".drawing svg").count() == 1
-    assert page.locator("text=Open in Perfetto").count() == 1
+    page.wait_for_selector("text=Open in Perfetto")
     page.click("td >> text=rank 1")
     page.click("td >> text=backward")
     page.wait_for_selector("h2:has-text('Layers by backward')")
