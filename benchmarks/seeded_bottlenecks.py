@@ -6,6 +6,8 @@ what the step gets shorter by is the true size. Target: the right cause first, i
 20 %; nothing found in the healthy run. A slow link needs the right to make a network namespace.
 
 ``--json FILE`` keeps every trial as soon as it is known; the same command again goes on from there.
+``--stores DIR`` keeps the launches: with them, an explanation that was changed is scored again
+on the same steps without running anything.
 A command that hangs is ended, its trial counts as failed, and the others go on.
 
     python benchmarks/seeded_bottlenecks.py --json seeded.json
@@ -118,27 +120,24 @@ def prefix_of(case: str, real_time: bool) -> list[str]:
     return words
 
 
-def under_run(
-    case: str, repaired: bool, steps: int, store: Path, real_time: bool
-) -> dict[str, Any]:
-    """The explanation of the own script, on one process and on two."""
+def study_name(repaired: bool) -> str:
+    return "repaired" if repaired else "seeded"
+
+
+def under_run(case: str, repaired: bool, steps: int, store: Path, real_time: bool) -> None:
+    """The own script on one process and on two; where it is repaired, on two alone."""
     word = ["repaired"] if repaired else []
-    study = "repaired" if repaired else "seeded"
     first = real_time or not SEEDS[case].computed
     prefix = prefix_of("" if repaired or case == "one_core" else case, first)
     many = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     for start in [many] if repaired else [[sys.executable], many]:
         words = [*start, str(SCRIPT), case, str(steps), *word]
-        given = ["--study", study, "--model", "net", "--store", str(store), "--json"]
-        paceline("run", *given, "--", *words, prefix=prefix)
-    return mean_step(store, study) if repaired else explained(store, study)
+        given = ["--study", study_name(repaired), "--model", "net"]
+        paceline("run", *given, "--store", str(store), "--json", "--", *words, prefix=prefix)
 
 
-def under_measure(
-    case: str, repaired: bool, steps: int, store: Path, real_time: bool
-) -> dict[str, Any]:
-    """The explanation of a study whose workers are slowed down."""
-    study = "repaired" if repaired else "seeded"
+def under_measure(case: str, repaired: bool, steps: int, store: Path, real_time: bool) -> None:
+    """A study whose workers are slowed down; where it is repaired, on two processes alone."""
     options = REPAIRED_OPTIONS.get(case, SEEDS[case].options) if repaired else SEEDS[case].options
     given = ["-j", "1x1,1x2", "--instrument", "none,phases", "--launches", "1"]
     if repaired:
@@ -146,11 +145,18 @@ def under_measure(
     variables = {"PYTHONPATH": f"{SABOTAGE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     paceline(
         *("measure", *options.split(), *given, "--steps", str(min(steps, SEEDS[case].most_steps))),
-        *("--study", study, "--store", str(store), "--json"),
+        *("--study", study_name(repaired), "--store", str(store), "--json"),
         prefix=prefix_of("" if repaired else case, real_time),
         **({} if repaired else {**variables, "SEEDED_CASE": case}),
     )
-    return mean_step(store, study) if repaired else explained(store, study)
+
+
+def kept_studies(store: Path) -> set[str]:
+    """Studies of a store of an earlier trial; none where there is no such store."""
+    if not store.exists():
+        return set()
+    listed = json.loads(paceline("studies", "--store", str(store), "--json"))
+    return {one["name"] for one in listed["studies"]}
 
 
 def mean_step(store: Path, study: str) -> dict[str, Any]:
@@ -181,7 +187,7 @@ def true_size(case: str, seeded: dict[str, Any], repaired: dict[str, Any] | None
     return step - other
 
 
-def trial(case: str, door: str, options: argparse.Namespace) -> dict[str, Any]:
+def trial(case: str, door: str, round_: int, options: argparse.Namespace) -> dict[str, Any]:
     """One bottleneck made, explained, and held against its repaired twin."""
     made = partial(
         under_run if door == "run" else under_measure,
@@ -190,10 +196,15 @@ def trial(case: str, door: str, options: argparse.Namespace) -> dict[str, Any]:
     )
     wanted, repaired = SEEDS[case].cause, None
     with tempfile.TemporaryDirectory() as directory:
-        store = Path(directory) / "seeded.db"
-        seeded = made(case, False, store=store)
+        store = Path(options.stores or directory).resolve() / f"{case}-{door}-{round_}.db"
+        done = kept_studies(store)
+        if study_name(False) not in done:
+            made(case, False, store=store)
+        seeded = explained(store, study_name(False))
         if wanted and not options.names_only:
-            repaired = made(case, True, store=store)
+            if study_name(True) not in done:
+                made(case, True, store=store)
+            repaired = mean_step(store, study_name(True))
     first = next(iter(seeded["findings"]), None)
     rest = next(i["seconds"] for i in seeded["waterfall"] if i["kind"] == "unexplained")
     step = seeded["measured_step_seconds"]
@@ -209,11 +220,11 @@ def trial(case: str, door: str, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def attempted(case: str, door: str, options: argparse.Namespace) -> dict[str, Any]:
+def attempted(case: str, door: str, round_: int, options: argparse.Namespace) -> dict[str, Any]:
     """A trial; what went wrong where it failed."""
     began = time.monotonic()
     try:
-        found = trial(case, door, options)
+        found = trial(case, door, round_, options)
     except TrialError as error:
         found = {"wanted": SEEDS[case].cause, "failed": str(error)}
     return {**found, "seconds": round(time.monotonic() - began, 1), **machine()}
@@ -230,7 +241,7 @@ def trials(options: argparse.Namespace, known: list[dict[str, Any]]) -> Iterator
                     continue
                 key = {"round": round_, "door": door, "case": case}
                 found = done.get((round_, door, case))
-                yield found or {**key, **attempted(case, door, options)}
+                yield found or {**key, **attempted(case, door, round_, options)}
 
 
 def first_right(one: dict[str, Any]) -> bool:
@@ -280,6 +291,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=25)
     parser.add_argument("--names-only", action="store_true", help="run no repaired references")
+    parser.add_argument("--stores", metavar="DIR", help="keep the launches here, or use these")
     parser.add_argument(
         "--real-time", action="store_true", help="measure before all other programs (chrt)"
     )
