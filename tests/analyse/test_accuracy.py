@@ -103,7 +103,7 @@ def test_launches_without_epochs_have_no_accuracy():
 def test_page_and_json_tell_the_same(tmp_path):
     with Store(tmp_path / "s.db", create=True) as store:
         keep(store, [*trained(1, [0.95, 0.96]), *trained(2, [0.95, 0.96])])
-    analysis = Study.load(tmp_path / "s.db", "s").analyse()
+    analysis = Study.load("s", tmp_path / "s.db").analyse()
     page = render(study_page(analysis))
     assert "No loss of accuracy" in page
     assert "Test accuracy by epoch" in page

@@ -66,7 +66,7 @@ def test_a_study_that_varies_nothing_has_no_effects():
 def test_the_page_has_effects_interactions_and_the_spread_of_steps(tmp_path):
     with Store(tmp_path / "own.db") as store:
         keep(store, launches())
-    page = render(study_page(Study.load(tmp_path / "own.db", "s").analyse()))
+    page = render(study_page(Study.load("s", tmp_path / "own.db").analyse()))
     for words in (
         "Effects on seconds per sample",
         "Analysis of variance",

@@ -193,3 +193,38 @@ def test_one_core_is_blamed_for_the_turns_of_its_ranks_and_other_programs_for_th
     assert found["other programs had 1.0 of the cores"] == pytest.approx(0.057, rel=0.05)
     quiet = together(slow, slow, delays=[0.15] * 2, cores=[0], facts={"other_busy_cores": 0.0})
     assert explain([alone(), quiet]).findings[0].seconds == pytest.approx(0.15, rel=0.01)
+
+
+def not_looked_into(launch):
+    """The same launch without its timeline: all that is left are times and delays of ranks."""
+    return replace(launch, outcome=replace(launch.outcome, timeline=None))
+
+
+def test_a_step_that_nobody_looked_into_tells_how_long_it_had_no_core():
+    slow = {"forward": 0.07}
+    one = not_looked_into(alone(delay=0.01))
+    run = not_looked_into(
+        together(slow, slow, delays=[0.05, 0.04], facts={"other_busy_cores": 1.5})
+    )
+    explanation = explain([one, run])
+    assert explanation.waterfall.ideal_seconds == pytest.approx(explanation.alone.step.mean - 0.01)
+    labels = {item.label: item.seconds for item in explanation.waterfall.items}
+    assert labels["waiting for a core"] == pytest.approx(0.05)
+    assert explanation.findings[0].cause is Cause.CORES
+    assert "other programs had 1.5 of the cores" in explanation.findings[0].verdict
+
+
+def test_what_ranks_lose_beside_each_other_is_not_counted_twice():
+    slow = {"forward": 0.07}
+    beside = replace(seen_launch(3, seen_step(slow, slow)), synchronised=False)
+    run = together(slow, slow, delays=[0.03, 0.03])
+    launches = [not_looked_into(one) for one in (alone(), beside, run)]
+    labels = {item.label: item.seconds for item in explain(launches).waterfall.items}
+    assert labels["waiting for a core"] == pytest.approx(0.03)
+    assert labels["sharing the machine"] == pytest.approx(0.01)
+
+
+def test_a_lone_run_that_nobody_looked_into_tells_its_delays():
+    found = explain([not_looked_into(together({}, {}, delays=[0.03, 0.02]))])
+    assert found.findings[0].cause is Cause.CORES
+    assert found.waterfall.ideal_seconds == pytest.approx(found.measured.step.mean - 0.03)

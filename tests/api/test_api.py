@@ -123,7 +123,7 @@ def test_launches_of_another_device_are_not_taken_for_evidence_of_this_one(tmp_p
     path = tmp_path / "own.db"
     with Store(path) as store:
         keep(store, study_launches("mine"))
-    study = pl.Study.load(path, "mine")
+    study = pl.Study.load("mine", path)
     found = pl.predict("resnet44", "dgx-1", nodes=4, evidence=study)
     assert any("study mine" in note for note in found.notes)
 
@@ -132,6 +132,6 @@ def test_a_study_writes_its_page(tmp_path):
     path = tmp_path / "own.db"
     with Store(path) as store:
         keep(store, study_launches("mine"))
-    page = pl.Study.load(path, "mine").report(tmp_path / "page.html")
+    page = pl.Study.load("mine", path).report(tmp_path / "page.html")
     assert isinstance(page, Path)
     assert "Where the time goes" in page.read_text()

@@ -172,7 +172,7 @@ def test_html_paths(kind, tmp_path):
     with Store(tmp_path / "store.db") as store:
         for launch in launches:
             store.complete(replace(launch, study=launches[1].study, job={**launch.job}))
-    page = Study.load(tmp_path / "store.db", launches[1].study).report(tmp_path / "page.html")
+    page = Study.load(launches[1].study, tmp_path / "store.db").report(tmp_path / "page.html")
     html = page.read_text()
     document = Document(html)
     assert "img" not in document.tags

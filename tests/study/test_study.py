@@ -63,7 +63,7 @@ def test_a_study_runs_is_loaded_and_prints_itself(quick_settings, tmp_path):
     path = tmp_path / "own.db"
     study = Study("resnet20", name="it", store=path, **quick_settings).run()
     assert repr(study) == "<Study it: resnet20, 4 of 4 launches finished>"
-    same = Study.load(path, "it")
+    same = Study.load("it", path)
     assert [group.first.world_size for group in same.throughput()] == [1, 2]
     assert "samples/s" in str(same.throughput())
     assert "<table" in same._repr_html_()
@@ -91,7 +91,7 @@ def test_a_study_that_is_not_there_is_said_with_those_that_are(tmp_path):
     with Store(path) as store:
         keep(store, study_launches("mine"))
     with pytest.raises(InputError, match="there is no study named 'yours'") as caught:
-        Study.load(path, "yours")
+        Study.load("yours", path)
     assert "mine" in caught.value.hint
 
 
@@ -100,7 +100,7 @@ def test_a_study_is_calibrated_predicted_compared_and_explained(tmp_path):
     with Store(path) as store:
         keep(store, study_launches("mine"))
         keep_profile(store)
-    analysis = Study.load(path, "mine").analyse(nodes=[4], link="eth_10g")
+    analysis = Study.load("mine", path).analyse(nodes=[4], link="eth_10g")
     assert analysis.calibration.step.mean == pytest.approx(1.0)
     assert [one.prediction.devices for one in analysis.here] == [2]
     assert [one.label for one in analysis.elsewhere] == ["4 nodes, eth_10g"]
@@ -108,7 +108,7 @@ def test_a_study_is_calibrated_predicted_compared_and_explained(tmp_path):
     assert not analysis.rankings
     assert len(repr(analysis)) < 120
     with pytest.raises(UnknownNameError, match="no link named 'pigeon'"):
-        Study.load(path, "mine").analyse(link="pigeon")
+        Study.load("mine", path).analyse(link="pigeon")
 
 
 def test_the_page_of_a_comparison_has_ranking_parity_and_figure_of_all(tmp_path):
@@ -119,7 +119,7 @@ def test_the_page_of_a_comparison_has_ranking_parity_and_figure_of_all(tmp_path)
     with Store(path) as store:
         keep(store, comparison_launches("both"))
         store.save_design("both", {"jobs": [], "order": [], "seed": 1, "parity": parity.to_json()})
-    study = Study.load(path, "both")
+    study = Study.load("both", path)
     analysis = study.analyse()
     assert analysis.parity.same == ["jax", "torch-ddp"]
     assert list(analysis.rankings) == [1, 2]

@@ -1,7 +1,7 @@
 """Findings in plain words: what makes a step slow, the evidence, and what a remedy would gain."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from paceline.analyse.finding import Case, Cause, Diagnosis, least_share_saved
 from paceline.analyse.host_causes import host_findings
@@ -25,7 +25,6 @@ def diagnoses(case: Case) -> tuple[Diagnosis, ...]:
 
     That fewer processes would do is a consequence of the others, and comes last.
     """
-    least = least_share_saved() * case.step_seconds
     found = [
         *_batch(case),
         *host_findings(case),
@@ -33,7 +32,13 @@ def diagnoses(case: Case) -> tuple[Diagnosis, ...]:
         *_messages(case),
     ]
     ordered = [*sorted(found, key=lambda one: -one.seconds), *_processes(case)]
-    return tuple(one for one in ordered if one.saved_seconds > least)
+    return worth_a_word(ordered, case.step_seconds)
+
+
+def worth_a_word(found: Iterable[Diagnosis], step_seconds: float) -> tuple[Diagnosis, ...]:
+    """Those whose remedy saves enough of the step."""
+    least = least_share_saved() * step_seconds
+    return tuple(one for one in found if one.saved_seconds > least)
 
 
 def _batch(case: Case) -> Iterator[Diagnosis]:

@@ -4,16 +4,18 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from paceline.analyse.diagnosis import diagnoses
-from paceline.analyse.finding import Case, Diagnosis
+from paceline.analyse.diagnosis import diagnoses, worth_a_word
+from paceline.analyse.finding import Case, Diagnosis, Outside
 from paceline.analyse.groups import LaunchGroup, grouped, job_key
-from paceline.analyse.losses import Losses, losses_of
+from paceline.analyse.host_causes import core_findings
+from paceline.analyse.losses import Losses, losses_of, waited_for_cores, with_core_waits
 from paceline.analyse.measured_job import measured_job
 from paceline.analyse.message_causes import MeasuredExchange, measured_exchange
 from paceline.analyse.observed import Observed, observed
 from paceline.analyse.statistics import mean_rank_step_seconds
 from paceline.analyse.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.errors import InputError
+from paceline.frameworks.registry import frameworks
 from paceline.hardware.profile import MachineProfile
 from paceline.statistics.estimate import estimate
 from paceline.step import Phase, StepProfile
@@ -69,7 +71,8 @@ def explain(
     inside = own.profile
     if inside is None:
         losses = _outside(own, alone, whole, beside, launches, profile)
-        return _explanation(own, alone, [losses], None, (), _missing(own, alone, None, beside))
+        found = worth_a_word(core_findings(Outside(own, losses, alone)), own.group.step.mean)
+        return _explanation(own, alone, [losses], None, found, _missing(own, alone, None, beside))
     losses = losses_of(inside, own, alone, whole, beside)
     by_launch = [losses_of(one, own, alone, whole, beside) for one in own.profiles]
     exchange = measured_exchange(
@@ -81,7 +84,7 @@ def explain(
         profile,
         own.crowding,
     )
-    case = Case(own, inside, losses, alone, exchange, profile)
+    case = Case(own, losses, alone, inside, exchange, profile)
     missing = _missing(own, alone, inside, beside)
     return _explanation(own, alone, [losses, *by_launch], exchange, diagnoses(case), missing)
 
@@ -135,20 +138,22 @@ def _outside(
 ) -> Losses:
     """Losses of a step that nobody looked into: from other launches, parts and the predictor."""
     if alone is None:
-        share = None
+        share = own.group.step.mean - waited_for_cores(own)
         if whole is not None:
             share = whole.group.step.mean * own.launch.batch_per_rank / whole.launch.batch_per_rank
-        return Losses(ideal=own.group.step.mean if share is None else share)
+        return Losses(ideal=share, cores=0.0 if whole is not None else waited_for_cores(own))
     losses = Losses(ideal=alone.group.step.mean)
     step = alone.group.step.mean
     if {"step", "local_step"} <= own.parts.keys():
         sharing = own.parts["local_step"] - step
         exposed = own.parts["step"] - own.parts["local_step"]
-        return replace(losses, memory=sharing, exposed=exposed)
-    if beside is not None:
-        mean = estimate([mean_rank_step_seconds(launch) for launch in beside.launches]).mean
-        losses = replace(losses, memory=mean - step, jitter=beside.step.mean - mean)
-    return replace(losses, exposed=_predicted_exposure(own, launches, profile))
+        losses = replace(losses, memory=sharing, exposed=exposed)
+    else:
+        if beside is not None:
+            mean = estimate([mean_rank_step_seconds(launch) for launch in beside.launches]).mean
+            losses = replace(losses, memory=mean - step, jitter=beside.step.mean - mean)
+        losses = replace(losses, exposed=_predicted_exposure(own, launches, profile))
+    return with_core_waits(losses, own, alone)
 
 
 def _predicted_exposure(
@@ -264,9 +269,15 @@ def _missing(
     measured = launch.provenance != "imported" and "command" not in launch.job
     measured = measured and not launch.job.get("recorded")
     if own.processes > launch.nodes and beside is None and measured and alone is not None:
-        found.append("what sharing the machine costs by itself: measure --no-sync")
-    if inside is None:
-        how = "measure --instrument phases" if measured else "paceline run, or import a trace"
+        again = _measured_again(launch, f"1x{own.processes}", "--no-sync")
+        found.append(f"what sharing the machine costs by itself: {again}")
+    if inside is None and not own.parts:
+        counts = f"1x1,{launch.nodes}x{own.processes // launch.nodes}"
+        how = "paceline run, or import a trace"
+        if measured:
+            adapter = frameworks().get(launch.framework)
+            kind = "phases" if adapter and "phases" in adapter.instruments else "difference"
+            how = _measured_again(launch, counts, f"--instrument none,{kind}")
         found.append(f"where the time goes inside a step: {how}")
     if inside is not None and len(inside.ranks) < own.processes:
         seen = ", ".join(str(rank.rank) for rank in inside.ranks)
@@ -283,4 +294,10 @@ def _how_alone(launch: Launch) -> str:
         return f"paceline import --study {launch.study} the log or trace of one process"
     if "command" in launch.job or launch.job.get("recorded"):
         return f"paceline run --study {launch.study} -- python ... on one process"
-    return f"paceline measure --model {launch.model} --batch {launch.batch_per_rank} -j 1x1"
+    return _measured_again(launch, "1x1")
+
+
+def _measured_again(launch: Launch, places: str, options: str = "") -> str:
+    """The command that measures the same job again, as far as a hint needs to tell."""
+    job = f"--model {launch.model} --batch {launch.batch_per_rank} --framework {launch.framework}"
+    return f"paceline measure {job} -j {places} {options}".rstrip()

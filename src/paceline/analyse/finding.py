@@ -49,15 +49,12 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
-class Case:
-    """Everything that findings are drawn from."""
+class Outside:
+    """What is known of a step that nobody looked into."""
 
     observed: Observed
-    profile: StepProfile
     losses: Losses
     alone: Observed | None
-    exchange: MeasuredExchange | None
-    machine: MachineProfile | None
 
     @property
     def step_seconds(self) -> float:
@@ -69,6 +66,15 @@ class Case:
         """How far a difference from one process alone may be off."""
         alone = 0.0 if self.alone is None else self.alone.noise_seconds
         return math.hypot(self.observed.noise_seconds, alone)
+
+
+@dataclass(frozen=True)
+class Case(Outside):
+    """Everything that findings are drawn from."""
+
+    profile: StepProfile
+    exchange: MeasuredExchange | None
+    machine: MachineProfile | None
 
 
 def least_share_saved() -> float:

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator
 
-from paceline.analyse.finding import Case, Cause, Diagnosis, least_share_saved
-from paceline.analyse.observed import computing_seconds
+from paceline.analyse.finding import Case, Cause, Diagnosis, Outside, least_share_saved
+from paceline.analyse.observed import Observed, computing_seconds
 from paceline.constants import number
 from paceline.units import format_seconds
 
@@ -16,7 +16,7 @@ def host_findings(case: Case) -> Iterator[Diagnosis]:
     yield from _input(case)
     yield from _pauses(case)
     yield from _collection(case)
-    yield from _cores(case)
+    yield from core_findings(case)
     yield from _host(case)
 
 
@@ -97,18 +97,18 @@ def _pauses(case: Case) -> Iterator[Diagnosis]:
     )
 
 
-def _cores(case: Case) -> Iterator[Diagnosis]:
+def core_findings(case: Outside) -> Iterator[Diagnosis]:
+    """Who kept the processes from their cores; known too of steps that nobody looked into."""
     waited = case.losses.cores
     if waited <= case.noise_seconds:
         return
     cores, facts = case.observed.cores, case.observed.launch.outcome.facts
     ranks = case.observed.processes // case.observed.launch.nodes
     others = facts.get("other_busy_cores") or 0.0
-    cpu = case.observed.cpu_seconds.get(case.profile.usual.rank, 0.0)
-    computing = computing_seconds(case.profile.usual)
-    why = f"computing takes {computing / max(cpu, 1e-9):.1f} times its CPU time"
     if case.observed.delay_seconds:
         why = f"they were ready to run and had no core for {_delays(case)} of each step"
+    else:
+        why = f"computing takes {_stretch(case.observed):.1f} times its CPU time"
 
     def told(seconds: float, words: str, remedy: str) -> Diagnosis:
         verdict = f"processes wait for a core: {words}"
@@ -143,7 +143,15 @@ def _cores(case: Case) -> Iterator[Diagnosis]:
         )
 
 
-def _crowding_workers(case: Case) -> tuple[str, str]:
+def _stretch(observed: Observed) -> float:
+    """Seconds that the usual rank computes over its CPU time."""
+    usual = None if observed.profile is None else observed.profile.usual
+    cpu = observed.cpu_seconds.get(0 if usual is None else usual.rank, 0.0)
+    computing = observed.group.step.mean if usual is None else computing_seconds(usual)
+    return computing / max(cpu, 1e-9)
+
+
+def _crowding_workers(case: Outside) -> tuple[str, str]:
     """That data-loader workers are too many for the cores, and what to do; empty otherwise."""
     workers, cores = case.observed.loader_workers, case.observed.available_cores
     ranks = case.observed.processes // case.observed.launch.nodes
@@ -159,7 +167,7 @@ def _crowding_workers(case: Case) -> tuple[str, str]:
     return words, f"num_workers={fewer} in the data loader"
 
 
-def _delays(case: Case) -> str:
+def _delays(case: Outside) -> str:
     """How long ranks had no core, the longest and the shortest, and their messages."""
     delays = sorted((seconds, rank) for rank, seconds in case.observed.delay_seconds.items())
     (least, _), (most, rank) = delays[0], delays[-1]

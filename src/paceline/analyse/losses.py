@@ -112,6 +112,36 @@ def losses_of(
     return _on_too_few_cores(found, observed) if observed.confined else found
 
 
+def waited_for_cores(observed: Observed) -> float:
+    """What a step that nobody looked into loses because ranks had no core, seconds.
+
+    A step takes as long as its slowest rank: of each step the longest delay counts.
+    """
+    longest = max(observed.delay_seconds.values(), default=0.0) + observed.uneven_delay_seconds
+    return min(number("explain.finding.most_delay") * observed.group.step.mean, longest)
+
+
+def with_core_waits(losses: Losses, observed: Observed, alone: Observed) -> Losses:
+    """Waiting for a core told apart, in a step that nobody looked into.
+
+    What the process alone waited is no part of the ideal. What ranks wait longer than it did is
+    taken from what they lose beside each other, then from what nothing else accounts for.
+    """
+    before = waited_for_cores(alone)
+    more = max(0.0, waited_for_cores(observed) - before)
+    memory, jitter = max(0.0, losses.memory), max(0.0, losses.jitter)
+    beside = min(more, memory + jitter)
+    unknown = max(0.0, observed.group.step.mean - losses.total)
+    shrink = beside / (memory + jitter) if beside > 0 else 0.0
+    return replace(
+        losses,
+        ideal=losses.ideal - before,
+        cores=before + beside + min(more - beside, unknown),
+        memory=losses.memory - shrink * memory,
+        jitter=losses.jitter - shrink * jitter,
+    )
+
+
 def _while_computing(
     delay: float | None, rank: RankProfile | None, computing: float
 ) -> float | None:

@@ -83,7 +83,7 @@ def explain(
     store: Path | str | None = None,
 ) -> StudyExplanation:
     """Why several processes of a study are slower than perfect scaling, cause by cause (s)."""
-    found = study if isinstance(study, Study) else Study.load(store, study)
+    found = study if isinstance(study, Study) else Study.load(study, store)
     return found.explain(processes, framework)
 
 
@@ -108,7 +108,7 @@ def utilisation(
     from paceline.hardware.machine import machine_cluster
     from paceline.measurement.probe import current_profile
 
-    found = study if isinstance(study, Study) else Study.load(store, study)
+    found = study if isinstance(study, Study) else Study.load(study, store)
     measured = found.explain(processes, framework).measured
     launch = measured.first
     if device is None and cluster is None:

@@ -70,8 +70,8 @@ class Study:
         return cls(StudySettings.read(path, **settings), name=name or Path(path).stem, store=store)
 
     @classmethod
-    def load(cls, store: Store | Path | str | None, name: str) -> "Study":
-        """The study called ``name`` in a store; an error if there is none."""
+    def load(cls, name: str, store: Store | Path | str | None = None) -> "Study":
+        """The study called ``name`` in a store, by default the usual one; an error if not there."""
         path = store.path if isinstance(store, Store) else store
         study = cls.__new__(cls)
         study._place(name, path, None)
@@ -208,7 +208,7 @@ class Study:
         path = Path(store) if store is not None else default_store_path()
         with Store(path) as opened:
             name, _, waiting = collect_study(Path(directory).resolve(), opened)
-        return cls.load(path, name), waiting
+        return cls.load(name, path), waiting
 
     def analyse(
         self, nodes: Sequence[int] = PREDICTED_NODES, link: str = PREDICTED_LINK

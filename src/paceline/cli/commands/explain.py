@@ -54,7 +54,7 @@ def command(
     from paceline.report.terminal import print_waterfall
     from paceline.study import Study
 
-    opened = Study.load(store_path, study)
+    opened = Study.load(study, store_path)
     found = explain(opened, processes=processes, framework=framework)
     changes = opened.difference(against, processes, framework) if against else None
     reached = None

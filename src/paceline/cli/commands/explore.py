@@ -85,7 +85,7 @@ def _export(directory: Path, name: str | None, store_path: Path | None, as_json:
         if not newest:
             raise InputError(f"no launch in '{path}'", "'paceline measure' makes some")
         name = newest[0].study
-    written = export_study(Study.load(path, name), directory)
+    written = export_study(Study.load(name, path), directory)
     if as_json:
         emit_json("export-site", 1, {"study": name, "files": [str(one) for one in written]})
         return

@@ -187,7 +187,7 @@ def _study(options: dict[str, Any]) -> "Study":
     store = options["store_path"]
     if options["resumed"]:
         _check_alone("--resume", "the study knows its settings", ("resumed",))
-        return Study.load(store, options["resumed"])
+        return Study.load(options["resumed"], store)
     if options["file"]:
         _check_alone(
             "--from", "the file has the settings", ("file", "name", "prepared", *LAUNCHER_OPTIONS)

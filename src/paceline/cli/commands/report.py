@@ -50,7 +50,7 @@ def command(
     from paceline.study import Study
 
     counts = parse_counts(nodes, "nodes", "--nodes")
-    found = Study.load(store_path, study)
+    found = Study.load(study, store_path)
     analysis = found.analyse(counts, link)
     page = found.report(out or Path(f"{file_name(study)}.html"), analysis=analysis)
     drawn = found.figures(figures, analysis=analysis) if figures is not None else []
