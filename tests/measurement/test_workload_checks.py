@@ -10,6 +10,7 @@ from workload_checks import check
 from workload_page import page
 
 from paceline.workload import zoo
+from paceline.workload.zoo.configured import families
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -39,8 +40,12 @@ def test_a_network_agrees_with_torch(name):
     assert_agrees(name)
 
 
-SIBLINGS = ("kimi_k2", "qwen3_235b_a22b", "gpt_oss_120b", "llama4_maverick")
-"""Larger ones of a form that is checked, minutes each; `script/workload-checks` has them."""
+OF_A_FORM = ("nemotron4_15b", "gemma_7b", "roberta_large", "vit_l_16", "gpt_neox_20b")
+SIBLINGS = (
+    *("kimi_k2", "qwen3_235b_a22b", "gpt_oss_120b", "llama4_maverick"),
+    *(name for name in families() if name not in OF_A_FORM),
+)
+"""Larger ones of a form that is checked, some minutes each; `script/workload-checks` has them."""
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from paceline.naming import unknown_name
 from paceline.plugins import PluginKind, with_plugins
 from paceline.workload.graph import Graph
 from paceline.workload.zoo import bert, gpt, llama
+from paceline.workload.zoo.configured import families
 from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt, network
 from paceline.workload.zoo.spelling import canonical, squeezed
 
@@ -79,7 +80,7 @@ def _find(name: str) -> ZooEntry:
 @lru_cache(maxsize=1)
 def entries() -> Mapping[str, ZooEntry]:
     """Every network of the zoo, by name, families together; then those of installed packages."""
-    ours = _images() | _scenes() | _signals() | _texts()
+    ours = _images() | _scenes() | _signals() | _texts() | _configured()
     return MappingProxyType(with_plugins(PluginKind.NETWORK, ours, ZooEntry, squeezed))
 
 
@@ -194,3 +195,10 @@ def _texts() -> dict[str, ZooEntry]:
         for name in names:
             table[name] = network(family, "sparse_decoders.sparse_decoder", name)
     return table
+
+
+def _configured() -> dict[str, ZooEntry]:
+    """Networks that are nothing but their published config.json."""
+    return {
+        name: network(family, "configured.configured", name) for name, family in families().items()
+    }

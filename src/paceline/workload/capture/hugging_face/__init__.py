@@ -4,8 +4,10 @@ Each ``model_type`` has a short function that says what that architecture is, mo
 words of `TransformerShape`, from which the graph with its head is written down.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from paceline.errors import InputError
 from paceline.json_checks import parsed_json
@@ -18,7 +20,7 @@ from paceline.workload.zoo.transformers import TransformerShape, transformer
 
 LARGEST_BYTES = 16_000_000
 
-__all__ = ["ARCHITECTURES", "load_config"]
+__all__ = ["ARCHITECTURES", "configured_network", "load_config"]
 
 
 def load_config(path: Path) -> Graph:
@@ -34,11 +36,15 @@ def load_config(path: Path) -> Graph:
             f"{path} has no 'model_type', so it is not a Hugging Face configuration",
             "give the config.json that lies beside the weights",
         )
-    config = Config(document, path.name)
-    kind = str(document["model_type"])
+    name = str(document.get("_name_or_path") or document.get("name") or "").split("/")[-1]
+    return configured_network(document, path.name, name)
+
+
+def configured_network(document: Mapping[str, Any], file: str, name: str = "") -> Graph:
+    """The graph of a configuration that was read from ``file``; named after its type if not."""
+    config, kind = Config(document, file), str(document["model_type"])
     known = f"read directly: {', '.join(sorted(ARCHITECTURES))}; {OTHERS}"
     described = look_up("Hugging Face model_type", kind, ARCHITECTURES, known)(config)
-    name = str(document.get("_name_or_path") or document.get("name") or kind).split("/")[-1]
     name = name or kind
     if isinstance(described, TransformerShape):
         graph = transformer(name, described)

@@ -55,6 +55,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "mixtral": sparse.mixtral,
     "mpt": early_decoders.mpt,
     "mt5": others.t5,
+    "nemotron": decoders.nemotron,
     "nemotron_h": state_spaces.nemotron_h,
     "olmo2": decoders.olmo2,
     "olmo3": decoders.olmo3,

@@ -121,6 +121,15 @@ def _but_every(config: Config, usual: int) -> Callable[[int], bool]:
     return lambda layer: (layer + 1) % step != 0
 
 
+def nemotron(config: Config) -> TransformerShape:
+    """Nemotron-4 and Minitron: one inner matrix and squared activations."""
+    return llama(config).replaced(
+        norm="layer",
+        activation=config.activation("hidden_act", default="relu2"),
+        gated=False,
+    )
+
+
 def glm(config: Config) -> TransformerShape:
     """GLM-4 in its first form."""
     bias = config.flag("attention_bias", True)
