@@ -57,6 +57,12 @@ def test_plans_that_have_to_be_scheduled_answer_too(choice):
     assert {row["nodes"] for row in found["rows"]} >= {1, 2, 4, 8}
 
 
+def test_a_replica_of_several_nodes_has_a_curve_over_those_that_it_fills():
+    choice = {"model": "gpt2_small", "tp": 4, "pp": 6, "precision": "fp16", "batch": 12}
+    found = answer(job_of(state_of({"nodes": 6, **choice}, {}), {}))
+    assert [row["nodes"] for row in found["rows"]] == [3, 6, 12]
+
+
 def test_an_uploaded_graph_is_data():
     uploads = Uploads()
     key = uploads.add("own.json", json.dumps(zoo.build("alexnet").to_json()).encode())

@@ -6,6 +6,7 @@ Everything goes through the predictor that `paceline predict` asks.
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from paceline.analyse.groups import LaunchGroup
@@ -96,7 +97,7 @@ def answer(job: AskedJob, measured: Sequence[LaunchGroup] = ()) -> dict[str, Any
 
 def curve_rows(job: AskedJob, chosen: Prediction) -> list[dict[str, float]]:
     """Throughput and its interval on 1 to twice as many nodes as are chosen."""
-    counts = _counts(job.state.nodes, job.cluster)
+    counts = _counts(job.state, job.cluster)
     try:
         several = [count for count in counts if count > 1]
         rows = [_row_of(job.predicted(1))] if counts[0] == 1 else []
@@ -142,18 +143,23 @@ def _row(
     }
 
 
-def _counts(nodes: int, cluster: Cluster) -> list[int]:
-    """Up to 50 numbers of nodes around the chosen one, closer together where they are few."""
-    most = 1 if cluster.inter is None else max(8, 2 * nodes)
-    if most <= MOST_COUNTS:
-        return list(range(1, most + 1))
-    ratio = most ** (1.0 / (MOST_COUNTS - 2))
-    found = {round(ratio**power) for power in range(MOST_COUNTS - 1)} | {nodes}
-    return sorted(count for count in found if 1 <= count <= most)
+def _counts(state: ExplorerState, cluster: Cluster) -> list[int]:
+    """Up to 50 numbers of nodes around the chosen one, closer together where they are few.
+
+    All are such that replicas of the model fill them.
+    """
+    replica = state.tp * state.pp
+    least = replica // gcd(replica, cluster.devices_per_node)
+    most = 1 if cluster.inter is None else max(8, 2 * state.nodes) // least
+    found = set(range(1, most + 1))
+    if most > MOST_COUNTS:
+        ratio = most ** (1.0 / (MOST_COUNTS - 2))
+        found = {round(ratio**power) for power in range(MOST_COUNTS - 1)}
+    return sorted({state.nodes, *(least * count for count in found if count <= most)})
 
 
 def _thinned(counts: Sequence[int], most: int, always: int) -> list[int]:
-    wanted = {1 << power for power in range(17)} | {always}
+    wanted = {counts[0] << power for power in range(17)} | {always}
     kept = [count for count in counts if count in wanted]
     return sorted({*kept[-most:], always})
 
