@@ -92,7 +92,8 @@ def _explained(explanation: Explanation) -> Iterator[str]:
     if measured.first.world_size == 1:
         words = words.replace("reach", "reaches")
     if explanation.alone is not None:
-        words += f", {explanation.efficiency:.0%} of perfect scaling"
+        scaling = explanation.alone.step.mean / measured.step.mean
+        words += f", {scaling:.0%} of perfect scaling"
     yield f"{words}."
     causes = [i for i in explanation.waterfall.items if i.kind is not ItemKind.IDEAL]
     largest = max(causes, key=lambda item: item.seconds, default=None)

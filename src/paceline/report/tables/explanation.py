@@ -85,7 +85,7 @@ def noted_waterfall(explanation: Explanation) -> Waterfall:
     step = explanation.measured.step.mean
     items = []
     for item in explanation.waterfall.items:
-        words = [f"{item.seconds / step:.0%}"]
+        words = [f"{item.seconds / step:z.0%}"]
         if math.isfinite(item.half_width):
             words[0] += f" ± {item.half_width / step:.1%}"
         items.append(replace(item, note=", ".join([*words, *filter(None, [item.note])])))
