@@ -135,3 +135,11 @@ def test_a_study_writes_its_page(tmp_path):
     page = pl.Study.load("mine", path).report(tmp_path / "page.html")
     assert isinstance(page, Path)
     assert "Where the time goes" in page.read_text()
+
+
+def test_a_pipeline_sends_one_sample_at_a_time_unless_told():
+    job = {"nodes": 1, "pp": 4, "batch": 8, "precision": "fp16", "seq": 128}
+    said = pl.predict("gpt2_small", "dgx-1", micro_batch=1, **job)
+    unsaid = pl.predict("gpt2_small", "dgx-1", **job)
+    assert unsaid.step_seconds == said.step_seconds
+    assert "batch 8 x 128 tokens in 8 micro-batches of 1" in str(unsaid)

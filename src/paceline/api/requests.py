@@ -189,7 +189,7 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
             f"{words.get('micro_batches')} micro-batches cannot be meant",
             f"give at most {MOST_MICRO_BATCHES:,}",
         )
-    given: Mapping[str, Any] = words
+    given: Mapping[str, Any] = {**words, **_micro_batch_of_a_pipeline(words)}
     return plan_for(
         devices,
         **{name: given[name] for name in _AS_IN_PLAN if name in given},
@@ -201,6 +201,12 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
         synchronisation=synchronisation_of(words),
         compression=_compression(words.get("compression")),
     )
+
+
+def _micro_batch_of_a_pipeline(words: JobWords) -> dict[str, int]:
+    """One sample where nothing is said: a pipeline of one micro-batch has nothing to overlap."""
+    unsaid = words.get("micro_batch") is None and words.get("micro_batches") is None
+    return {"micro_batch": 1} if unsaid and words.get("pp", 1) > 1 else {}
 
 
 def _recompute(given: str) -> dict[str, Any]:

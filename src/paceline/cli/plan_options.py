@@ -72,7 +72,9 @@ _PLAN = (
         help="Devices that share what is sharded; other groups hold copies (HSDP) [default: all].",
     ),
     optimiser_state_option,
-    click.option("--micro-batch", type=_COUNT, help="Samples per micro-batch."),
+    click.option(
+        "--micro-batch", type=_COUNT, help="Samples per micro-batch [default: all; with --pp 1]."
+    ),
     click.option("--micro-batches", type=_COUNT, help="Micro-batches per step."),
     click.option("--interleave", type=_COUNT, default=1, help="Pipeline chunks per stage."),
     click.option(

@@ -73,8 +73,10 @@ def headline(prediction: "Prediction") -> str:
     """What was predicted: model, batch, place, plan, framework."""
     workload, cluster, plan = prediction.workload, prediction.cluster, prediction.plan
     sequence = f" x {workload.sequence} tokens" if workload.sequence is not None else ""
+    size, count = plan.batches(workload.batch)
+    parts = f" in {count} micro-batches of {size}" if count > 1 else ""
     return (
-        f"{workload.graph.name}, batch {workload.batch}{sequence}, {workload.precision} on "
+        f"{workload.graph.name}, batch {workload.batch}{sequence}{parts}, {workload.precision} on "
         f"{cluster.name} {cluster.nodes}x{cluster.devices_per_node}, {plan.label}, "
         f"{prediction.framework}"
     )
