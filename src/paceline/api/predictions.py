@@ -55,7 +55,8 @@ def predict(
     ``model`` is a network of the zoo, FILE.py:FUNCTION, FILE.onnx, config.json, a `Graph` or a
     `Workload`; ``cluster`` a name ('paceline hardware clusters'), a TOML file or a `Cluster`.
     A ``plan`` is taken as it is; without one, degrees are keywords: ``dp``, ``tp``, ``pp``,
-    ``cp``, ``ep``, ``zero``, ``shard_group``, ``optimiser_state`` (fp32, bf16, 8bit),
+    ``cp``, ``context_form`` (ring, ring_in_order, gather, ulysses), ``ep``, ``expert_imbalance``,
+    ``zero``, ``shard_group``, ``optimiser_state`` (fp32, bf16, 8bit), ``offload``, ``tp_overlap``,
     ``micro_batch`` (samples), ``micro_batches``, ``interleave``,
     ``pipeline``, ``stage_layers``, ``recompute`` (none, selective, full, every:2),
     ``sequence_parallel``, ``fused_attention``,

@@ -11,6 +11,7 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster, catalogue
 from paceline.hardware.faster import SCALES, scaled_cluster
 from paceline.naming import look_up
+from paceline.plan.choices import ContextForm, Offload
 from paceline.plan.compression import NO_COMPRESSION, Compression, CompressionKind
 from paceline.plan.plan import OptimiserState, PipelineSchedule, Plan, Recompute, plan_for
 from paceline.plan.synchronisation import Synchronisation, synchronisation
@@ -29,7 +30,7 @@ Model = str | Path | Graph | Workload
 
 _AS_IN_PLAN = (
     *("dp", "tp", "pp", "cp", "ep", "zero", "micro_batch", "micro_batches", "interleave"),
-    *("fused_attention", "framework", "shard_group"),
+    *("fused_attention", "framework", "shard_group", "expert_imbalance", "tp_overlap"),
 )
 """Keywords that are fields of a `Plan` as they are."""
 
@@ -74,9 +75,11 @@ class PlanWords(TypedDict, total=False):
     """How it is spread: degrees [dp takes what the others leave], and how gradients travel.
 
     ``shard_group`` devices share out what ``zero`` shards [all], ``optimiser_state`` is fp32, bf16
-    or 8bit. ``micro_batch`` is samples, ``bucket`` bytes or text such as "25MiB",
-    ``stage_layers`` blocks of each pipeline chunk, ``compression`` none, fp16, top_k or
-    "top_k:0.01".
+    or 8bit, ``context_form`` ring, ring_in_order, gather or ulysses [as the framework does],
+    ``expert_imbalance`` the load of the busiest expert-parallel device over the mean [a prior],
+    ``offload`` what leaves the device: "optimiser,activations". ``micro_batch`` is samples,
+    ``bucket`` bytes or text such as "25MiB", ``stage_layers`` blocks of each pipeline chunk,
+    ``compression`` none, fp16, top_k or "top_k:0.01".
     """
 
     dp: int | None
@@ -84,6 +87,10 @@ class PlanWords(TypedDict, total=False):
     pp: int
     cp: int
     ep: int
+    context_form: str | None
+    expert_imbalance: float | None
+    offload: str | Sequence[str] | None
+    tp_overlap: bool
     zero: int
     shard_group: int | None
     optimiser_state: str
@@ -197,6 +204,8 @@ def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
         stage_layers=_numbers(words.get("stage_layers")),
         **_recompute(words.get("recompute", "none")),
         optimiser_state=optimiser_state_of(words),
+        context_form=_context_form(words.get("context_form")),
+        offload=_offload(words.get("offload")),
         sequence_parallel=_sequence_parallel(words),
         synchronisation=synchronisation_of(words),
         compression=_compression(words.get("compression")),
@@ -218,6 +227,21 @@ def optimiser_state_of(words: JobWords) -> OptimiserState:
     known = {str(each): each for each in OptimiserState}
     name = words.get("optimiser_state", "fp32")
     return look_up("optimiser state", name, known, f"one of {', '.join(known)}")
+
+
+def _context_form(name: str | None) -> ContextForm | None:
+    known = {str(each): each for each in ContextForm}
+    hint = f"one of {', '.join(known)}"
+    return None if name is None else look_up("form of context parallelism", name, known, hint)
+
+
+def _offload(given: str | Sequence[str] | None) -> tuple[Offload, ...]:
+    """``optimiser``, ``activations`` or both, by commas or as a list."""
+    known = {str(each): each for each in Offload}
+    names = given.split(",") if isinstance(given, str) else given or ()
+    hint = f"one of {', '.join(known)}, or both by a comma"
+    found = {look_up("offload", name.strip(), known, hint) for name in names}
+    return tuple(sorted(found))
 
 
 def _sequence_parallel(words: JobWords) -> bool:

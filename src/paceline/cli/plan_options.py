@@ -64,7 +64,18 @@ _PLAN = (
     click.option("--tp", type=_COUNT, default=1, help="Tensor-parallel degree."),
     click.option("--pp", type=_COUNT, default=1, help="Pipeline stages."),
     click.option("--cp", type=_COUNT, default=1, help="Context-parallel degree."),
+    click.option(
+        "--cp-form",
+        "context_form",
+        type=click.Choice(["ring", "ring_in_order", "gather", "ulysses"]),
+        help="How --cp exchanges tokens [default: as the framework does].",
+    ),
     click.option("--ep", type=_COUNT, default=1, help="Expert-parallel degree."),
+    click.option(
+        "--expert-imbalance",
+        type=FiniteRange(1.0, 1e6),
+        help="Load of the busiest --ep device over the mean, as in 1.2 [default: a prior].",
+    ),
     click.option("--zero", type=click.IntRange(0, 3), default=0, help="Stage of sharding, 0 to 3."),
     click.option(
         "--shard-group",
@@ -74,6 +85,10 @@ _PLAN = (
     optimiser_state_option,
     click.option("--micro-batch", type=_COUNT, help="Samples per micro-batch."),
     click.option("--micro-batches", type=_COUNT, help="Micro-batches per step."),
+    click.option(
+        "--offload",
+        help="What leaves the device for its host: optimiser, activations, or both by a comma.",
+    ),
     click.option("--interleave", type=_COUNT, default=1, help="Pipeline chunks per stage."),
     click.option(
         "--pipeline",
@@ -93,6 +108,7 @@ _PLAN = (
         default=None,
         help="Divide tokens between tensor-parallel ranks; by default as the framework does.",
     ),
+    click.option("--tp-overlap", is_flag=True, help="Tensor-parallel messages run under products."),
     click.option(
         "--unfused-attention",
         "fused_attention",

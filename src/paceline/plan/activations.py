@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from paceline.plan.blocks import part_of
+from paceline.plan.choices import ContextForm
 from paceline.plan.plan import Recompute
-from paceline.plan.sharding import ShardedLayer, Sharding
+from paceline.plan.sharding import ContextTensors, ShardedLayer, Sharding
 from paceline.workload.cost import Affine, Number, total
 from paceline.workload.graph import Graph
 from paceline.workload.ops import CrossEntropy
@@ -101,6 +102,23 @@ def loss_working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Af
         Affine(0, share * layers[place].profile.activation_bytes.per_sample)
         for place in _losses(sharding.graph)
     )
+
+
+def context_bytes(tensors: ContextTensors, form: ContextForm, cp: int, width: int) -> Affine:
+    """What attention holds for a moment where ``cp`` devices share out the tokens.
+
+    A ring the keys and values in use and on their way, gathering all of them and their
+    gradients, both the sum of results in 32 bits; ulysses all four tensors once more.
+    """
+    passed, result = tensors.keys_values.per_sample, tensors.result.per_sample
+    summed = _WIDE_BYTES / width * result
+    match form:
+        case ContextForm.GATHER:
+            return Affine(0, 2 * cp * passed + summed)
+        case ContextForm.ULYSSES:
+            return Affine(0, tensors.queries.per_sample + passed + result)
+        case ContextForm.RING | ContextForm.RING_IN_ORDER:
+            return Affine(0, 2 * passed + summed)
 
 
 @lru_cache(maxsize=64)

@@ -1,10 +1,11 @@
 """Plan: how a workload is spread over devices."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from paceline.errors import InputError
+from paceline.plan.choices import ContextForm, Offload
 from paceline.plan.compression import NO_COMPRESSION, Compression
 from paceline.plan.synchronisation import Synchronisation
 
@@ -46,7 +47,10 @@ class Plan:
     the stage of sharded data parallelism (1 optimiser state, 2 gradients too, 3 weights too).
     ``shard_group`` neighbours share out what is sharded, and groups hold copies of each other
     (HSDP); None for one group of all ``dp`` x ``cp``. ``optimiser_state`` is the width of momenta.
-    Full recomputation is of one block in ``recompute_every``.
+    Full recomputation is of one block in ``recompute_every``. ``context_form`` None is as the
+    framework does it. ``expert_imbalance`` is the load of the busiest expert-parallel device over
+    the mean; None for a prior, whose width the interval has. ``offload`` leaves the device for its
+    host. ``tp_overlap`` cuts products so that tensor-parallel messages run under them.
     ``micro_batch`` samples go through at a time, ``micro_batches`` times per step; what is not
     given follows from the batch. Each pipeline stage holds ``interleave`` chunks;
     ``stage_layers`` gives the number of blocks of each chunk when they are uneven. Without
@@ -74,6 +78,10 @@ class Plan:
     shard_group: int | None = None
     optimiser_state: OptimiserState = OptimiserState.FP32
     recompute_every: int = 1
+    context_form: ContextForm | None = None
+    expert_imbalance: float | None = None
+    offload: tuple[Offload, ...] = ()
+    tp_overlap: bool = False
 
     def __post_init__(self) -> None:
         counts = ("dp", "tp", "pp", "cp", "ep", "interleave", "micro_batch", "micro_batches")
@@ -92,6 +100,7 @@ class Plan:
                 "experts are shared out among data-parallel devices; take a divisor",
             )
         self._check_shard_group()
+        self._check_choices()
         if self.recompute_every > 1 and self.recompute is not Recompute.FULL:
             raise InputError(
                 f"every {self.recompute_every} blocks compute again with full recomputation only",
@@ -138,6 +147,30 @@ class Plan:
                 "leave --shard-group or --ep out",
             )
 
+    def _check_choices(self) -> None:
+        if self.context_form is not None and self.cp == 1:
+            raise InputError(
+                f"the form {self.context_form} is of context parallelism, and cp is 1",
+                "add --cp 2, or leave --cp-form out",
+            )
+        if self.expert_imbalance is not None:
+            if self.ep == 1:
+                raise InputError(
+                    "expert_imbalance is between devices that share out experts, and ep is 1",
+                    "add --ep 2, or leave --expert-imbalance out",
+                )
+            if not 1.0 <= self.expert_imbalance <= self.ep:
+                raise InputError(
+                    f"the busiest of {self.ep} devices cannot have {self.expert_imbalance:g} times "
+                    "the mean load",
+                    f"give 1 (all alike) to {self.ep} (one has everything)",
+                )
+        if self.tp_overlap and not (self.tp > 1 and self.sequence_parallel):
+            raise InputError(
+                "tp_overlap hides the gathers and scatters of sequence parallelism",
+                "add --tp 2 --sequence-parallel, or leave --tp-overlap out",
+            )
+
     @property
     def holders(self) -> int:
         """Devices that train the same weights, whole or sharded: they sum their gradients."""
@@ -152,6 +185,20 @@ class Plan:
     def shard_copies(self) -> int:
         """Groups of ``shard_degree`` devices, each with a copy of what is sharded."""
         return self.holders // self.shard_degree
+
+    def undivided(self) -> "Plan":
+        """The plan with all that divides layers left out: degrees other than ``dp`` and ``pp``."""
+        return replace(
+            self,
+            tp=1,
+            ep=1,
+            cp=1,
+            sequence_parallel=False,
+            shard_group=None,
+            context_form=None,
+            expert_imbalance=None,
+            tp_overlap=False,
+        )
 
     @property
     def label(self) -> str:
@@ -193,7 +240,7 @@ class Plan:
 
 def plan_for(devices: int, *, dp: int | None = None, **fields: Any) -> Plan:
     """The plan with ``fields`` on ``devices``; ``dp`` takes what the other degrees leave."""
-    draft = Plan(**{**fields, "ep": 1, "shard_group": None})
+    draft = Plan(**{**fields, "ep": 1, "shard_group": None, "expert_imbalance": None})
     model = draft.tp * draft.pp * draft.cp
     if dp is None and devices % model:
         raise InputError(

@@ -2,6 +2,7 @@
 
 from paceline.errors import InputError
 from paceline.plan.activations import numbered_parts
+from paceline.plan.choices import ContextForm
 from paceline.plan.plan import Plan, Recompute
 from paceline.plan.tensor_parallel import check_divisible
 from paceline.workload.graph import Graph
@@ -43,6 +44,20 @@ def _check_context(plan: Plan, graph: Graph, sequence: int | None) -> None:
         raise InputError(
             f"{tokens} tokens do not divide by cp {plan.cp}",
             f"take a context-parallel degree that divides {tokens}",
+        )
+
+
+def check_context_form(plan: Plan, form: ContextForm, graph: Graph) -> None:
+    """Refuse to exchange heads for tokens where heads do not divide."""
+    if plan.cp == 1 or form is not ContextForm.ULYSSES:
+        return
+    degree = plan.tp * plan.cp
+    heads = [node.op.heads for node in graph.nodes if isinstance(node.op, Attention)]
+    if any(count % degree for count in heads):
+        raise InputError(
+            f"the {min(heads)} heads of {graph.name} do not divide by tp x cp = {degree}, which "
+            "exchanging heads for tokens (ulysses) needs",
+            "take a smaller --cp, or --cp-form ring",
         )
 
 

@@ -6,7 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.constants import number
-from paceline.plan.activations import loss_working_bytes, whole_bytes, working_bytes
+from paceline.plan.activations import (
+    context_bytes,
+    loss_working_bytes,
+    whole_bytes,
+    working_bytes,
+)
 from paceline.plan.blocks import blocks
 from paceline.plan.memory import (
     Memory,
@@ -99,10 +104,25 @@ def _activations(replica: Replica, counts: Array) -> Numbers:
     passing = np.zeros(plan.pp)
     if plan.recompute is Recompute.FULL:
         passing += float(working_bytes(replica.parts, replica.sharding).at(batch))
+    passing += _context_bytes(replica)
     scores = float(loss_working_bytes(replica.parts, replica.sharding).at(batch))
     passing[-1] = max(passing[-1], scores)
-    kept = counts @ [float(size.at(batch)) for size in replica.kept.sizes]
+    sizes = zip(replica.loads, replica.kept.sizes, strict=True)
+    kept = counts @ [load * float(size.at(batch)) for load, size in sizes]
     return (kept + _waiting(replica, counts)) * held + passing
+
+
+def _context_bytes(replica: Replica) -> float:
+    """What exchanging the tokens of a sample holds for a moment beside a device's own."""
+    if replica.plan.cp == 1:
+        return 0.0
+    batch, width = replica.share_of_batch, replica.precision.activation_bytes
+    sizes = (
+        context_bytes(part.context, replica.context_form, replica.plan.cp, width).at(batch)
+        for part in replica.kinds
+        if part.context is not None
+    )
+    return float(max(sizes, default=0.0))
 
 
 def _waiting(replica: Replica, counts: Array) -> Numbers:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
-from paceline.plan.possible import check_possible, check_sharding
+from paceline.plan.possible import check_context_form, check_possible, check_sharding
 from paceline.predictor.corrections.covariates import Program, covariates_of
 from paceline.predictor.corrections.model import CorrectionModel, Taught, taught_by
 from paceline.predictor.corrections.table import shipped_corrections
@@ -92,6 +92,7 @@ def replica_of(
     plan.check_devices(cluster.devices)
     check_possible(plan, workload.graph, workload.sequence)
     profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
+    check_context_form(plan, plan.context_form or profile.context_form, workload.graph)
     if plan.zero == 0 and profile.shard_stage > 0:
         plan = replace(plan, zero=profile.shard_stage)
     check_sharding(plan)

@@ -7,6 +7,7 @@ from paceline.hardware import Cluster
 from paceline.plan.blocks import blocks
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Synchronisation
+from paceline.predictor.choice_notes import choice_notes
 from paceline.predictor.corrections.model import Taught
 from paceline.predictor.evidence import NO_EVIDENCE, Colocated, Evidence
 from paceline.predictor.exchange import compressed, gradient_exchange
@@ -350,8 +351,7 @@ class PreparedStep:
         """
         replica, plan = self.replica, self.plan
         if plan.tp > 1 or plan.ep > 1 or plan.cp > 1:
-            undivided = replace(plan, tp=1, ep=1, cp=1, sequence_parallel=False, shard_group=None)
-            replica = replace(replica, plan=undivided)
+            replica = replace(replica, plan=plan.undivided())
         kinds = replica.kinds_at(self.work_scale, self.modelled_factor)
         each = [x.forward_seconds + x.backward_seconds for x in kinds]
         work = self.replica.micro_batches * replica.total(each)
@@ -394,6 +394,7 @@ class PreparedStep:
             notes.append("what the layers compute and keep is not known: memory is a lower bound")
         if self.plan.tp > 1 and not self.replica.sharding.divides:
             notes.append("no layer of this model can be divided by tp: every device does it all")
+        notes += choice_notes(self.replica)
         return (*notes, *self.applied.notes, *capture_notes(self.workload.graph))
 
 

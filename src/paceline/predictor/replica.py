@@ -7,9 +7,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from paceline.constants import number
 from paceline.hardware import Cluster
 from paceline.plan.activations import KeptActivations, kept_activations
 from paceline.plan.alike import Alike, alike_layers, all_apart
+from paceline.plan.choices import ContextForm
 from paceline.plan.plan import Plan
 from paceline.plan.sharding import ShardedLayer, Sharding, ShardMessage
 from paceline.plan.written_attention import with_written_scores
@@ -17,6 +19,12 @@ from paceline.predictor.collectives import CollectiveCost, Group, collective_cos
 from paceline.predictor.compute import layer_times, with_measured
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.frameworks import FrameworkProfile
+from paceline.predictor.layer_exchanges import (
+    ContextCost,
+    ContextLinks,
+    LayerExchange,
+    context_cost,
+)
 from paceline.predictor.layout import Layout, layout_of
 from paceline.predictor.step_costs import LayerTime
 from paceline.workload.cost import GraphCost, GraphProfile
@@ -154,15 +162,21 @@ class Replica:
         """One layer of each kind, as `layers_at` has them."""
         measured = {layer.name for layer in self.measured}
         result = []
-        for layer, size, again, (forward, backward, ring) in zip(
-            self._computed, self._gradient_bytes, self.kept.again, self._exchanges, strict=True
+        for layer, size, again, exchange, load in zip(
+            self._computed,
+            self._gradient_bytes,
+            self.kept.again,
+            self._exchanges,
+            self.loads,
+            strict=True,
         ):
-            factor = scale if layer.name in measured else scale * modelled
+            factor = load * (scale if layer.name in measured else scale * modelled)
             computing, back = factor * layer.forward_seconds, factor * layer.backward_seconds
-            sent, returned = forward / bandwidth, backward / bandwidth
-            if ring > 0:
-                sent += max(0.0, ring / bandwidth - computing)
-                returned += max(0.0, 2.0 * ring / bandwidth - back)
+            if exchange.context is not None:
+                computing = exchange.context.computing(computing, 0)
+                back = exchange.context.computing(back, 1)
+            sent = exchange.waiting(computing, bandwidth, 0)
+            returned = exchange.waiting(back, bandwidth, 1)
             recomputed = computing + sent if again else 0.0
             result.append(LayerTime(layer.name, computing, back, size, recomputed, sent, returned))
         return result
@@ -200,22 +214,66 @@ class Replica:
         return with_measured(predicted, self.measured)
 
     @cached_property
-    def _exchanges(self) -> list[tuple[float, float, float]]:
-        """Seconds of each kind's forward and backward messages with its own devices.
+    def _exchanges(self) -> list[LayerExchange]:
+        """Messages of each kind of layer with its own devices."""
+        hidden = number("parallelism.tensor.hidden_share") if self.plan.tp_overlap else 0.0
+        return [
+            LayerExchange(
+                (
+                    self._seconds(part.tensor_forward, self.layout.tensor),
+                    self._seconds(part.tensor_backward, self.layout.tensor),
+                ),
+                (
+                    load * self._seconds(part.expert_forward, self.layout.experts),
+                    load * self._seconds(part.expert_backward, self.layout.experts),
+                ),
+                self._context_cost(part),
+                hidden,
+            )
+            for part, load in zip(self.kinds, self.loads, strict=True)
+        ]
 
-        The third is once round the devices that share a sample's tokens, under computing.
-        """
-        tensor, experts = self.layout.tensor, self.layout.experts
-        result = []
-        for part in self.kinds:
-            forward = self._seconds(part.tensor_forward, tensor)
-            backward = self._seconds(part.tensor_backward, tensor)
-            if self.plan.ep > 1:
-                forward += self._seconds(part.expert_forward, experts)
-                backward += self._seconds(part.expert_backward, experts)
-            ring = self._context_seconds(part.context_forward) if self.plan.cp > 1 else 0.0
-            result.append((forward, backward, ring))
-        return result
+    @cached_property
+    def loads(self) -> list[float]:
+        """Work of the busiest device over the mean, of each kind: experts that are shared out."""
+        busiest = self.expert_imbalance
+        return [busiest if part.is_expert else 1.0 for part in self.kinds]
+
+    @property
+    def expert_imbalance(self) -> float:
+        """Load of the busiest expert-parallel device over the mean: as stated, else the prior."""
+        if self.plan.ep == 1:
+            return 1.0
+        prior = min(number("parallelism.experts.imbalance"), float(self.plan.ep))
+        return self.plan.expert_imbalance or prior
+
+    @property
+    def context_form(self) -> ContextForm:
+        """How tokens that are shared out meet: as the plan says, else as the framework does it."""
+        return self.plan.context_form or self.framework.context_form
+
+    def _context_cost(self, part: ShardedLayer) -> ContextCost | None:
+        if self.plan.cp == 1 or part.context is None:
+            return None
+        return context_cost(
+            part.context,
+            self.context_form,
+            self._context_links,
+            self.share_of_batch,
+            self.precision.activation_bytes,
+            self.cluster.device,
+        )
+
+    @cached_property
+    def _context_links(self) -> ContextLinks:
+        group = self.layout.context
+        inside = [Group(2, 2, group.concurrent_groups)] if group.in_node > 1 else []
+        between = [Group(2, 1, group.concurrent_groups)] if group.nodes > 1 else []
+        return ContextLinks(
+            self.plan.cp,
+            tuple(self.cost("point_to_point", pair) for pair in inside + between),
+            lambda operation: self.cost(operation, group),
+        )
 
     def _seconds(self, messages: Sequence[ShardMessage], group: Group) -> float:
         if group.ranks == 1:
@@ -224,13 +282,6 @@ class Replica:
             float(self.cost(message.operation, group).seconds(message.size.at(self.share_of_batch)))
             for message in messages
         )
-
-    def _context_seconds(self, messages: Sequence[ShardMessage]) -> float:
-        """Keys and values once round the devices that share a sample's tokens."""
-        hops = self.plan.cp - 1
-        group = self.layout.context
-        pair = Group(2, min(2.0, float(group.ranks_per_node)), group.concurrent_groups)
-        return hops * self._seconds(messages, pair)
 
     @cached_property
     def _gradient_bytes(self) -> list[float]:
