@@ -92,7 +92,7 @@ _PLAN = (
     click.option("--interleave", type=_COUNT, default=1, help="Pipeline chunks per stage."),
     click.option(
         "--pipeline",
-        type=click.Choice(["1f1b", "gpipe"]),
+        type=click.Choice(["1f1b", "gpipe", "zero-bubble", "zb-v", "dualpipe"]),
         default="1f1b",
         help="Order of micro-batches in the pipeline.",
     ),

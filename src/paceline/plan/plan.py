@@ -36,6 +36,27 @@ class PipelineSchedule(StrEnum):
     """All forwards, then all backwards."""
     ONE_F_ONE_B = "1f1b"
     """One forward, one backward in the steady state; interleaved with several chunks."""
+    ZERO_BUBBLE = "zero-bubble"
+    """1F1B whose gradients of weights are computed later, where it would be idle (ZB-H1)."""
+    ZB_V = "zb-v"
+    """The same with two chunks per stage, the second on the way back (ZB-V)."""
+    DUALPIPE = "dualpipe"
+    """As zb-v, messages within a stage running under passes of other micro-batches (DualPipeV)."""
+
+    @property
+    def splits_backward(self) -> bool:
+        """Whether gradients of inputs and of weights are passes of their own."""
+        return self in (self.ZERO_BUBBLE, self.ZB_V, self.DUALPIPE)
+
+    @property
+    def is_v(self) -> bool:
+        """Whether the first stage holds the first and the last chunk."""
+        return self in (self.ZB_V, self.DUALPIPE)
+
+    @property
+    def chunks_of_stage(self) -> int:
+        """Chunks per stage of a schedule that splits backward."""
+        return 2 if self.is_v else 1
 
 
 @dataclass(frozen=True)
@@ -106,6 +127,9 @@ class Plan:
                 f"every {self.recompute_every} blocks compute again with full recomputation only",
                 "take --recompute every:2, or recompute=full beside recompute_every",
             )
+        self._check_pipeline()
+
+    def _check_pipeline(self) -> None:
         if self.interleave > 1 and self.pp == 1:
             raise InputError(
                 f"interleave {self.interleave} needs a pipeline", "give --pp above 1 as well"
@@ -119,6 +143,28 @@ class Plan:
                 f"{len(self.stage_layers)} stage sizes for {self.chunks} chunks "
                 f"(pp {self.pp} x interleave {self.interleave})",
                 "give one number of blocks per chunk",
+            )
+        if self.pipeline.splits_backward:
+            self._check_split_backward()
+
+    def _check_split_backward(self) -> None:
+        if self.pp == 1:
+            raise InputError(
+                f"{self.pipeline} is an order of pipeline stages, and pp is 1",
+                "add --pp 2, or leave --pipeline out",
+            )
+        chunks = self.pipeline.chunks_of_stage
+        if self.interleave != chunks:
+            raise InputError(
+                f"{self.pipeline} runs {chunks} chunk{'s' * (chunks > 1)} per stage, not "
+                f"{self.interleave}",
+                f"give --interleave {chunks}",
+            )
+        if self.zero >= 2:
+            raise InputError(
+                f"{self.pipeline} with zero {self.zero}: gradients of inputs and of weights would "
+                "each gather or scatter, which is not modelled",
+                "take --zero 1, or --pipeline 1f1b",
             )
 
     @property

@@ -23,6 +23,7 @@ from paceline.plan.memory import (
     waiting_bytes,
 )
 from paceline.plan.plan import PipelineSchedule, Recompute
+from paceline.plan.split_backward import peaks_held
 from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, stage_counts
@@ -93,23 +94,31 @@ def _sharded(replica: Replica, counts: Array, stage: int, sizes: Array) -> Numbe
 
 def _activations(replica: Replica, counts: Array) -> Numbers:
     plan, batch = replica.plan, replica.share_of_batch
-    stages = np.arange(plan.pp, dtype=np.float64)
-    held = micro_batches_held(
-        stages,
-        plan.pp,
-        replica.micro_batches if plan.pp > 1 else 1,
-        plan.interleave,
-        plan.pipeline is PipelineSchedule.GPIPE and plan.pp > 1,
-    )
+    held = _held(replica)
     passing = np.zeros(plan.pp)
     if plan.recompute is Recompute.FULL:
         passing += float(working_bytes(replica.parts, replica.sharding).at(batch))
     passing += _context_bytes(replica)
     scores = float(loss_working_bytes(replica.parts, replica.sharding).at(batch))
-    passing[-1] = max(passing[-1], scores)
+    head = 0 if plan.pipeline.is_v else -1
+    passing[head] = max(passing[head], scores)
     sizes = zip(replica.loads, replica.kept.sizes, strict=True)
     kept = counts @ [load * float(size.at(batch)) for load, size in sizes]
     return (kept + _waiting(replica, counts)) * held + passing
+
+
+def _held(replica: Replica) -> Numbers:
+    """Micro-batches whose activations each stage holds at its fullest."""
+    plan = replica.plan
+    if plan.pipeline.splits_backward:
+        return np.array(peaks_held(plan.pipeline, plan.pp, replica.micro_batches))
+    return micro_batches_held(
+        np.arange(plan.pp, dtype=np.float64),
+        plan.pp,
+        replica.micro_batches if plan.pp > 1 else 1,
+        plan.interleave,
+        plan.pipeline is PipelineSchedule.GPIPE and plan.pp > 1,
+    )
 
 
 def _context_bytes(replica: Replica) -> float:

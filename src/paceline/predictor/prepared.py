@@ -18,7 +18,7 @@ from paceline.predictor.pipeline_step import pipeline_step
 from paceline.predictor.replica import Replica
 from paceline.predictor.replica_step import replica_step
 from paceline.predictor.sharded_step import fully_sharded_step, sharded_update_step
-from paceline.predictor.stages import Chunk, chunks_of
+from paceline.predictor.stages import Chunk, chunks_of, stage_chunks
 from paceline.predictor.step_corrections import (
     NO_CORRECTIONS,
     StepCorrections,
@@ -147,7 +147,11 @@ class PreparedStep:
         whole = self.workload.profile.parameters or 1
         return [
             self.evidence.update_seconds
-            * sum(sizes[i] for chunk in self.chunks[stage :: self.plan.pp] for i in chunk.positions)
+            * sum(
+                sizes[i]
+                for chunk in stage_chunks(self.plan, self.chunks, stage)
+                for i in chunk.positions
+            )
             / (shards * whole)
             for stage in range(self.plan.pp)
         ]

@@ -27,7 +27,7 @@ from paceline.predictor.layer_exchanges import (
 )
 from paceline.predictor.layout import Layout, layout_of
 from paceline.predictor.step_costs import LayerTime
-from paceline.workload.cost import GraphCost, GraphProfile
+from paceline.workload.cost import GraphCost, GraphProfile, LayerProfile
 from paceline.workload.graph import Graph
 from paceline.workload.precision import Precision
 from paceline.workload.workload import Workload
@@ -120,6 +120,11 @@ class Replica:
             self.alike.first,
             self.plan.recompute_every,
         )
+
+    @cached_property
+    def weight_shares(self) -> list[float]:
+        """Share of each layer's backward that computes gradients of weights, by its FLOP."""
+        return self.each([_weight_share(part.profile) for part in self.kinds])
 
     @cached_property
     def weight_bytes(self) -> list[float]:
@@ -299,6 +304,15 @@ class Replica:
         everyone = self.plan.holders
         holders = everyone // self.plan.ep
         return size * ((holders - 1) / holders) / ((everyone - 1) / everyone)
+
+
+def _weight_share(profile: LayerProfile) -> float:
+    """Layers without products in backward have none: theirs passes gradients on."""
+    weights, inputs = (
+        float(sum(g.m * g.n * g.k * g.count * g.executed for g in gemms))
+        for gemms in (profile.weight_gradient_gemms, profile.input_gradient_gemms)
+    )
+    return weights / (weights + inputs) if weights > 0 else 0.0
 
 
 @lru_cache(maxsize=32)

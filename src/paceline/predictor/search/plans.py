@@ -125,6 +125,11 @@ class PlanSearch:
                 "recomputation of some blocks is not searched",
                 "leave recompute_every out, or let 'paceline predict' look at one plan",
             )
+        if self.like.pipeline.splits_backward:
+            raise InputError(
+                f"the schedule {self.like.pipeline} is not searched",
+                "leave it out, or let 'paceline predict' look at one plan",
+            )
         if self.like.shard_group is not None:
             raise InputError(
                 "groups of shards are not searched; those of a node are tried on the best plans",
