@@ -19,8 +19,10 @@ from paceline.predictor.corrections.covariates import Program, Tuning
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
 from paceline.units import parse_bandwidth, parse_bytes
+from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
+from paceline.workload.zoo.llama import ADAPTER_RANK
 
 if TYPE_CHECKING:
     from paceline.measurement.curves import CollectiveCurve
@@ -40,7 +42,8 @@ class WorkloadWords(TypedDict, total=False):
 
     ``batch`` is samples per replica and step [32], ``global_batch`` samples of all replicas
     instead; ``seq`` tokens per sample [as published]; ``inputs`` shapes of a file's inputs, the
-    batch first; ``trace`` layer times to replay: a name, a CSV file or a `LayerTrace`.
+    batch first; ``trace`` layer times to replay: a name, a CSV file or a `LayerTrace`. ``lora``
+    trains adapters of that rank beside frozen weights, which ``qlora`` holds in 4 bits.
     """
 
     batch: int | None
@@ -48,6 +51,8 @@ class WorkloadWords(TypedDict, total=False):
     seq: int | None
     precision: str
     optimiser: str | None
+    lora: int | None
+    qlora: bool
     inputs: Sequence[str]
     trace: "str | Path | LayerTrace | None"
 
@@ -167,7 +172,16 @@ def workload_of(model: Model | None, replicas: int, words: JobWords) -> Workload
     if seq is not None and not graph.uses_sequence:
         raise InputError(f"{graph.name} has no sequence", "leave --seq out")
     optimiser = words.get("optimiser") or ("adam" if graph.uses_sequence else "sgd_momentum")
-    return Workload(graph, batch, seq, words.get("precision", "fp32"), optimiser)
+    quantised = words.get("qlora", False)
+    rank = words.get("lora") or (ADAPTER_RANK if quantised else None)
+    return Workload(
+        graph if rank is None else with_adapters(graph, rank),
+        batch,
+        seq,
+        words.get("precision", "fp32"),
+        optimiser,
+        QUANTISED_BYTES if quantised else None,
+    )
 
 
 def cluster_of(cluster: str | Path | Cluster | None, words: JobWords) -> Cluster:

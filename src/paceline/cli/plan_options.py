@@ -41,6 +41,12 @@ _WORKLOAD = (
         show_default=True,
         help="Width of numbers, as in amp_fp16, bf16.",
     ),
+    click.option(
+        "--lora", type=_COUNT, help="Weights are frozen; adapters of this rank are trained."
+    ),
+    click.option(
+        "--qlora", is_flag=True, help="As --lora (16 unless given), frozen weights in 4 bits."
+    ),
     click.option("--optimiser", help="sgd, momentum, adam [default: adam for sequences]."),
 )
 _PLACE = (
@@ -101,7 +107,7 @@ _PLAN = (
         "--recompute",
         default="none",
         show_default=True,
-        help="Activations computed again, not kept: none, selective, full, every:2 (blocks).",
+        help="Activations computed again, not kept: none, selective, op, full, every:2 (blocks).",
     ),
     click.option(
         "--sequence-parallel/--whole-sequences",

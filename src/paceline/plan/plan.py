@@ -18,6 +18,12 @@ class Recompute(StrEnum):
     """The scores and softmax of attention, which are large and cheap."""
     FULL = "full"
     """Everything but the input of each block."""
+    OPERATION = "op"
+    """In each block all but attention and the outputs of every second linear layer."""
+
+
+SEARCHED_RECOMPUTATIONS = (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
+"""Those that searches try."""
 
 
 class OptimiserState(StrEnum):

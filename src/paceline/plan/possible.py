@@ -90,8 +90,9 @@ def check_recomputation(plan: Plan, graph: Graph) -> None:
             f"one block in {plan.recompute_every} of the {count} of {graph.name} is none",
             f"take every:{count} or less, or leave --recompute out",
         )
-    if plan.recompute is Recompute.FULL and count == 0:
+    if plan.recompute in (Recompute.FULL, Recompute.OPERATION) and count == 0:
         raise InputError(
-            f"full recomputation keeps the input of each block, and {graph.name} has no blocks",
+            f"{plan.recompute} recomputation keeps the input of each block, and {graph.name} has "
+            "no blocks",
             "leave --recompute out",
         )

@@ -105,6 +105,11 @@ class Sharding:
             self._layer(index, divisions[index], tp, ep, tokens_divided) for index in wanted
         )
 
+    def role(self, position: int, sequence_parallel: bool) -> Role:
+        """What part of a layer one of several tensor-parallel devices has."""
+        divisions = self._divisions_by_tokens if sequence_parallel else self._divisions
+        return divisions[position].role
+
     def output_bytes(self, name: str) -> Affine:
         """Bytes of one tensor between layers; of an input of the graph, none are trained."""
         layer = self._by_name.get(name)

@@ -13,6 +13,7 @@ from paceline.plan.activations import (
     working_bytes,
 )
 from paceline.plan.blocks import blocks
+from paceline.plan.choices import Offload
 from paceline.plan.memory import (
     Memory,
     Numbers,
@@ -60,7 +61,7 @@ def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisa
     state_width = optimiser_bytes_per_parameter(workload.optimiser, widths, plan.optimiser_state)
     gradients = np.array([float(p.gradient_bytes.at(workload.batch)) for p in profiles])
     kept_width = replica.framework.gradient_bytes_kept(workload.precision)
-    weights = np.array([float(p.parameters * widths.weight_bytes) for p in profiles])
+    weights = np.array(replica.weights_at(widths.weight_bytes))
     trained = np.array([float(p.trainable_parameters * state_width) for p in profiles])
     buffers: Numbers = 0.0
     if plan.holders > 1:
@@ -75,7 +76,7 @@ def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisa
     return Memory(
         _sharded(replica, counts, 3, weights),
         _sharded(replica, counts, 2, gradients * kept_width / widths.gradient_bytes),
-        _sharded(replica, counts, 1, trained),
+        0.0 if Offload.OPTIMISER in plan.offload else _sharded(replica, counts, 1, trained),
         activations,
         buffers + allocator_bytes(activations),
     )
@@ -96,7 +97,7 @@ def _activations(replica: Replica, counts: Array) -> Numbers:
     plan, batch = replica.plan, replica.share_of_batch
     held = _held(replica)
     passing = np.zeros(plan.pp)
-    if plan.recompute is Recompute.FULL:
+    if plan.recompute in (Recompute.FULL, Recompute.OPERATION):
         passing += float(working_bytes(replica.parts, replica.sharding).at(batch))
     passing += _context_bytes(replica)
     scores = float(loss_working_bytes(replica.parts, replica.sharding).at(batch))
@@ -104,7 +105,18 @@ def _activations(replica: Replica, counts: Array) -> Numbers:
     passing[head] = max(passing[head], scores)
     sizes = zip(replica.loads, replica.kept.sizes, strict=True)
     kept = counts @ [load * float(size.at(batch)) for load, size in sizes]
-    return (kept + _waiting(replica, counts)) * held + passing
+    all_held = (kept + _waiting(replica, counts)) * held
+    if Offload.ACTIVATIONS in plan.offload:
+        # Two blocks stay: the one that computes, and the one that is on its way.
+        moved = counts @ np.array(replica.moved_bytes) * held
+        all_held = all_held - moved + np.minimum(moved, 2.0 * _fullest_block(replica))
+    return all_held + passing
+
+
+def _fullest_block(replica: Replica) -> float:
+    """What the block that keeps most keeps of one micro-batch."""
+    moved = replica.each(replica.moved_bytes)
+    return max(sum(moved[part.first : part.last]) for part in blocks(replica.workload.graph))
 
 
 def _held(replica: Replica) -> Numbers:

@@ -11,6 +11,7 @@ from paceline.predictor.corrections.table import shipped_corrections
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
 from paceline.predictor.frameworks import framework as find_framework
+from paceline.predictor.offload import check_offload
 from paceline.predictor.plan_memory import plan_memory
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prepared import PreparedStep
@@ -96,6 +97,7 @@ def replica_of(
     if plan.zero == 0 and profile.shard_stage > 0:
         plan = replace(plan, zero=profile.shard_stage)
     check_sharding(plan)
+    check_offload(plan, cluster)
     return Replica(workload, cluster, plan, profile, efficiency, evidence.layers)
 
 

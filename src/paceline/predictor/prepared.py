@@ -166,6 +166,7 @@ class PreparedStep:
             recompute_every=self.plan.recompute_every,
             fused_attention=self.plan.fused_attention,
             optimiser_state=self.plan.optimiser_state,
+            offload=self.plan.offload,
         )
         replica = replace(self.replica, cluster=self.cluster.shaped(1, 1), plan=plan)
         evidence = replace(self.evidence, spread=None, baseline=None)

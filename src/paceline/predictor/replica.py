@@ -1,7 +1,7 @@
 """One replica of a workload under a plan: times of its layers and messages on a cluster."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
@@ -11,13 +11,14 @@ from paceline.constants import number
 from paceline.hardware import Cluster
 from paceline.plan.activations import KeptActivations, kept_activations
 from paceline.plan.alike import Alike, alike_layers, all_apart
+from paceline.plan.blocks import part_of
 from paceline.plan.choices import ContextForm
-from paceline.plan.plan import Plan
+from paceline.plan.plan import Plan, Recompute
 from paceline.plan.sharding import ShardedLayer, Sharding, ShardMessage
 from paceline.plan.written_attention import with_written_scores
 from paceline.predictor.collectives import CollectiveCost, Group, collective_cost
 from paceline.predictor.compute import layer_times, with_measured
-from paceline.predictor.efficiency import Efficiency
+from paceline.predictor.efficiency import Efficiency, load_efficiency
 from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.layer_exchanges import (
     ContextCost,
@@ -26,6 +27,7 @@ from paceline.predictor.layer_exchanges import (
     context_cost,
 )
 from paceline.predictor.layout import Layout, layout_of
+from paceline.predictor.offload import with_moved_activations
 from paceline.predictor.step_costs import LayerTime
 from paceline.workload.cost import GraphCost, GraphProfile, LayerProfile
 from paceline.workload.graph import Graph
@@ -66,7 +68,11 @@ class Replica:
         """Which layers cost the same; those that were measured all differ."""
         if self.measured:
             return all_apart(len(self.workload.graph.nodes))
-        return alike_layers(self.sharding, self.plan.sequence_parallel, self.plan.recompute_every)
+        plan = self.plan
+        by_operation = plan.recompute is Recompute.OPERATION
+        return alike_layers(
+            self.sharding, plan.sequence_parallel, plan.recompute_every, by_operation=by_operation
+        )
 
     @cached_property
     def kinds(self) -> tuple[ShardedLayer, ...]:
@@ -129,8 +135,18 @@ class Replica:
     @cached_property
     def weight_bytes(self) -> list[float]:
         """Bytes of each layer's weights as they are gathered."""
-        width = self.precision.operand_bytes
-        return self.each([float(part.profile.parameters * width) for part in self.kinds])
+        return self.each(self.weights_at(self.precision.operand_bytes))
+
+    def weights_at(self, width: float) -> list[float]:
+        """Bytes of each kind's weights of so many bytes each, frozen ones in their own width."""
+        frozen = self.workload.frozen_bytes
+        if frozen is None:
+            return [float(part.profile.parameters * width) for part in self.kinds]
+        return [
+            float(part.profile.trainable_parameters * width)
+            + frozen * _frozen_parameters(part.profile)
+            for part in self.kinds
+        ]
 
     @cached_property
     def layers(self) -> list[LayerTime]:
@@ -184,7 +200,19 @@ class Replica:
             returned = exchange.waiting(back, bandwidth, 1)
             recomputed = computing + sent if again else 0.0
             result.append(LayerTime(layer.name, computing, back, size, recomputed, sent, returned))
-        return result
+        if not self.plan.offload:
+            return result
+        counts = self.alike.counts(range(len(self.alike.place))).tolist()
+        return with_moved_activations(result, self.moved_bytes, counts, self.plan, self.cluster)
+
+    @cached_property
+    def moved_bytes(self) -> list[float]:
+        """What each kind keeps of one micro-batch, of the numbered blocks only."""
+        nodes = self.workload.graph.nodes
+        return [
+            load * float(size.at(self.share_of_batch)) if part_of(nodes[first].name) else 0.0
+            for first, load, size in zip(self.alike.first, self.loads, self.kept.sizes, strict=True)
+        ]
 
     def cost(self, operation: str, group: Group) -> CollectiveCost:
         """Seconds of a collective operation of this plan, by size."""
@@ -216,7 +244,25 @@ class Replica:
             pointwise_traffic=self.framework.pointwise_traffic,
             dispatch_seconds=self.framework.dispatch_seconds,
         )
-        return with_measured(predicted, self.measured)
+        return with_measured(self._with_conversions(predicted), self.measured)
+
+    def _with_conversions(self, layers: list[LayerTime]) -> list[LayerTime]:
+        """Layers whose frozen weights are made as wide as products read them, in each pass."""
+        frozen = self.workload.frozen_bytes
+        if frozen is None:
+            return layers
+        constants, device = self.efficiency or load_efficiency(), self.cluster.device
+        rate = device.known_memory_bandwidth * constants.memory_ceiling("cast")
+        width = (frozen + self.precision.operand_bytes) / rate
+        extra = [width * _frozen_parameters(part.profile) for part in self.kinds]
+        return [
+            replace(
+                layer,
+                forward_seconds=layer.forward_seconds + more,
+                backward_seconds=layer.backward_seconds + more,
+            )
+            for layer, more in zip(layers, extra, strict=True)
+        ]
 
     @cached_property
     def _exchanges(self) -> list[LayerExchange]:
@@ -304,6 +350,10 @@ class Replica:
         everyone = self.plan.holders
         holders = everyone // self.plan.ep
         return size * ((holders - 1) / holders) / ((everyone - 1) / everyone)
+
+
+def _frozen_parameters(profile: LayerProfile) -> float:
+    return float(profile.parameters - profile.trainable_parameters)
 
 
 def _weight_share(profile: LayerProfile) -> float:

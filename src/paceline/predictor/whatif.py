@@ -7,7 +7,7 @@ from paceline.errors import PacelineError
 from paceline.hardware import Cluster, Device, Link
 from paceline.hardware.faster import faster_arithmetic, faster_link, faster_memory, wider_link
 from paceline.plan.compression import Compression, CompressionKind
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.plan import SEARCHED_RECOMPUTATIONS, Plan
 from paceline.plan.synchronisation import MIB, Policy, Synchronisation
 from paceline.predictor.predict import prediction_of
 from paceline.predictor.prediction import Prediction
@@ -106,7 +106,7 @@ def _optimisations(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
             "1 % of gradients sent (top-k)",
             _with_plan(case, replace(plan, compression=Compression(CompressionKind.TOP_K))),
         )
-    for recompute in Recompute:
+    for recompute in SEARCHED_RECOMPUTATIONS:
         if recompute is not plan.recompute or plan.recompute_every > 1:
             yield (
                 f"recompute {recompute}",

@@ -125,6 +125,12 @@ class PlanSearch:
                 "recomputation of some blocks is not searched",
                 "leave recompute_every out, or let 'paceline predict' look at one plan",
             )
+        if self.like.offload or self.workload.frozen_bytes is not None:
+            raise InputError(
+                "plans that leave the device for its host, or hold weights in 4 bits, are not "
+                "searched",
+                "leave --offload and --qlora out, or let 'paceline predict' look at one plan",
+            )
         if self.like.pipeline.splits_backward:
             raise InputError(
                 f"the schedule {self.like.pipeline} is not searched",
