@@ -10,6 +10,8 @@ from paceline.workload.ops import Add, Attention, CrossEntropy, Linear
 QUANTISED_BYTES = 0.5 + 0.127 / 8.0
 """A frozen weight in 4 bits with scales that are quantised too (Dettmers et al. 2023, QLoRA)."""
 
+_INTO = "_adapter_in"
+
 
 @lru_cache(maxsize=32)
 def with_adapters(graph: Graph, rank: int) -> Graph:
@@ -39,9 +41,17 @@ def with_adapters(graph: Graph, rank: int) -> Graph:
 
 
 def _adapter(name: str, op: Linear, reads: tuple[str, ...], rank: int) -> list[Node]:
-    down, up = f"{name}_adapter_in", f"{name}_adapter_out"
+    down, up = f"{name}{_INTO}", f"{name}_adapter_out"
     return [
         Node(down, Linear(rank, bias=False), reads),
         Node(up, Linear(op.out_features, bias=False), (down,)),
         Node(f"{name}_adapted", Add(), (name, up)),
     ]
+
+
+def adapter_rank(graph: Graph) -> int | None:
+    """The rank that `with_adapters` was given; None of other networks."""
+    for node in graph.nodes:
+        if node.name.endswith(_INTO) and isinstance(node.op, Linear):
+            return node.op.out_features
+    return None
