@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import InputError
+from paceline.plan.choices import PipelineSchedule
 from paceline.plan.pipeline import stage_order
-from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.pipeline import ChunkTime, pipeline_tasks
 from paceline.predictor.step_builder import StepBuilder
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from paceline.errors import UnknownNameError
-from paceline.plan.choices import ContextForm, Offload
-from paceline.plan.plan import OptimiserState, PipelineSchedule, Plan, Recompute
+from paceline.plan.choices import ContextForm, Offload, OptimiserState, PipelineSchedule, Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.program_flags import PROGRAMS, program_flags
 from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 from paceline.workload.workload import Workload

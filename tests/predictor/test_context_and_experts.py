@@ -7,8 +7,8 @@ import pytest
 from paceline.constants import overridden
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.choices import ContextForm
-from paceline.plan.plan import Plan, Recompute, plan_for
+from paceline.plan.choices import ContextForm, Recompute
+from paceline.plan.plan import Plan, plan_for
 from paceline.predictor.plan_memory import stage_memories
 from paceline.predictor.predict import predict, prepare
 from paceline.workload.workload import Workload

@@ -8,8 +8,9 @@ import pytest
 from paceline.api.predictions import predict as predict_words
 from paceline.errors import InputError, UnknownNameError
 from paceline.hardware import catalogue
-from paceline.plan.choices import Offload
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.blocks import part_of
+from paceline.plan.choices import Offload, Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.possible import check_recomputation
 from paceline.predictor.predict import predict, prepare
 from paceline.predictor.search import PlanSearch
@@ -44,9 +45,10 @@ def test_what_the_link_takes_longer_than_computing_shows():
     """Everything once to the host in forward and back in backward, or as long as they take."""
     slow = replace(A100, host=replace(A100.host, bandwidth=1e9))
     replica = prepare(LLAMA, slow, replace(PLAN, offload=(Offload.ACTIVATIONS,))).replica
-    link = replica.total(replica.moved_bytes) / 1e9
+    inside = [i for i, node in enumerate(LLAMA.graph.nodes) if part_of(node.name)]
+    link = sum(replica.each(replica.moved_bytes)[i] for i in inside) / 1e9
     for way in ("whole_forward_seconds", "whole_backward_seconds"):
-        assert sum(getattr(layer, way) for layer in replica.layers) == pytest.approx(link)
+        assert sum(getattr(replica.layers[i], way) for i in inside) == pytest.approx(link)
     quick = replace(A100, host=replace(A100.host, bandwidth=1e15))
     assert moved(Offload.ACTIVATIONS, cluster=quick).step_seconds == pytest.approx(
         moved(cluster=quick).step_seconds
@@ -60,6 +62,8 @@ def test_offload_needs_a_host_and_a_link_to_it():
         predict(LLAMA, catalogue.cluster("xeon-edr").shaped(1, 1), Plan(offload=tuple(Offload)))
     with pytest.raises(UnknownNameError, match="weights"):
         predict_words("llama2_7b", "dgx-a100", nodes=1, offload="weights")
+    with pytest.raises(InputError, match="not of pipeline stages"):
+        Plan(pp=2, offload=(Offload.ACTIVATIONS,))
     with pytest.raises(InputError, match="not searched"):
         PlanSearch(LLAMA, A100, 16, like=Plan(offload=(Offload.OPTIMISER,)))
 

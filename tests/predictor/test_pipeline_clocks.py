@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.hardware import catalogue
+from paceline.plan.choices import PipelineSchedule
 from paceline.plan.pipeline import listed_passes
-from paceline.plan.plan import PipelineSchedule, Plan
+from paceline.plan.plan import Plan
 from paceline.predictor.pipeline import ChunkTime, PipelineSegment, PipelineSharding, pipeline_tasks
 from paceline.predictor.pipeline_clocks import pipeline_clocks
 from paceline.predictor.predict import predict

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.plan import PipelineSchedule, Plan, Recompute
+from paceline.plan.choices import PipelineSchedule, Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import SYNCHRONISATIONS, synchronisation
 from paceline.predictor.predict import predict
 from paceline.predictor.search import PlanSearch, advise

@@ -7,13 +7,15 @@ import pytest
 
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.plan import PipelineSchedule, Plan, Recompute
+from paceline.plan.choices import PipelineSchedule, Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.split_backward import Part, peaks_held, split_passes
 from paceline.predictor.pipeline import ChunkTime
-from paceline.predictor.predict import predict
+from paceline.predictor.predict import predict, prepare
 from paceline.predictor.search import PlanSearch
 from paceline.predictor.split_pipeline import split_pipeline_tasks
 from paceline.predictor.step_builder import StepBuilder
+from paceline.predictor.whatif import what_if
 from paceline.workload.workload import Workload
 
 SPLIT = [each for each in PipelineSchedule if each.splits_backward]
@@ -114,6 +116,14 @@ def test_what_cannot_be_is_refused(fields, words):
     with pytest.raises(InputError, match=words) as caught:
         Plan(**options)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("schedule", list(PipelineSchedule))
+def test_what_ifs_know_that_only_1f1b_interleaves(schedule):
+    chunks = 2 if schedule.is_v else 1
+    plan = Plan(dp=2, pp=4, micro_batch=1, pipeline=schedule, interleave=chunks)
+    names = {each.change for each in what_if(prepare(GPT, H100, plan))}
+    assert ("interleave 4" in names) == (schedule is PipelineSchedule.ONE_F_ONE_B)
 
 
 def test_the_search_does_not_try_them():

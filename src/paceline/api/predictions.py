@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from paceline.api.plan_words import optimiser_state_of, plan_of
 from paceline.api.requests import (
     JobWords,
     Model,
     cluster_of,
     curve_of,
     job_words,
-    optimiser_state_of,
-    plan_of,
     program_of,
     trace_of,
     workload_of,

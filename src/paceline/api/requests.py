@@ -11,14 +11,10 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster, catalogue
 from paceline.hardware.faster import SCALES, scaled_cluster
 from paceline.naming import look_up
-from paceline.plan.choices import ContextForm, Offload
-from paceline.plan.compression import NO_COMPRESSION, Compression, CompressionKind
-from paceline.plan.plan import OptimiserState, PipelineSchedule, Plan, Recompute, plan_for
-from paceline.plan.synchronisation import Synchronisation, synchronisation
+from paceline.plan.compression import Compression
+from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.corrections.covariates import Program, Tuning
-from paceline.predictor.frameworks import framework as find_framework
-from paceline.predictor.predict import DEFAULT_FRAMEWORK
-from paceline.units import parse_bandwidth, parse_bytes
+from paceline.units import parse_bandwidth
 from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
@@ -29,12 +25,6 @@ if TYPE_CHECKING:
     from paceline.step.layer_trace import LayerTrace
 
 Model = str | Path | Graph | Workload
-
-_AS_IN_PLAN = (
-    *("dp", "tp", "pp", "cp", "ep", "zero", "micro_batch", "micro_batches", "interleave"),
-    *("fused_attention", "framework", "shard_group", "expert_imbalance", "tp_overlap"),
-)
-"""Keywords that are fields of a `Plan` as they are."""
 
 
 class WorkloadWords(TypedDict, total=False):
@@ -124,7 +114,6 @@ class MeasuredWords(TypedDict, total=False):
     jitter: float | None
 
 
-MOST_MICRO_BATCHES = 20_000
 LARGEST_FACTOR = 1e6
 
 
@@ -196,75 +185,6 @@ def cluster_of(cluster: str | Path | Cluster | None, words: JobWords) -> Cluster
     )
 
 
-def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
-    """The plan on so many devices: ``plan`` as it is, or what the degrees make of them."""
-    if plan is not None:
-        return plan
-    if words.get("sequence_parallel") and words.get("tp", 1) == 1:
-        raise InputError(
-            "sequence parallelism divides tokens between tensor-parallel ranks",
-            "add --tp 2, or leave --sequence-parallel out",
-        )
-    if (words.get("micro_batches") or 1) > MOST_MICRO_BATCHES:
-        raise InputError(
-            f"{words.get('micro_batches')} micro-batches cannot be meant",
-            f"give at most {MOST_MICRO_BATCHES:,}",
-        )
-    given: Mapping[str, Any] = words
-    return plan_for(
-        devices,
-        **{name: given[name] for name in _AS_IN_PLAN if name in given},
-        pipeline=PipelineSchedule(words.get("pipeline", "1f1b")),
-        stage_layers=_numbers(words.get("stage_layers")),
-        **_recompute(words.get("recompute", "none")),
-        optimiser_state=optimiser_state_of(words),
-        context_form=_context_form(words.get("context_form")),
-        offload=_offload(words.get("offload")),
-        sequence_parallel=_sequence_parallel(words),
-        synchronisation=synchronisation_of(words),
-        compression=_compression(words.get("compression")),
-    )
-
-
-def _recompute(given: str) -> dict[str, Any]:
-    """``none``, ``selective``, ``full``, or ``every:2`` for all of every second block."""
-    name, _, every = given.partition(":")
-    if name == "every" and every.isdigit() and int(every) > 0:
-        return {"recompute": Recompute.FULL, "recompute_every": int(every)}
-    known = {str(each): each for each in Recompute}
-    hint = f"one of {', '.join(known)}, or every:2 for each second block"
-    return {"recompute": look_up("recomputation", given, known, hint)}
-
-
-def optimiser_state_of(words: JobWords) -> OptimiserState:
-    """How the optimiser keeps its momenta."""
-    known = {str(each): each for each in OptimiserState}
-    name = words.get("optimiser_state", "fp32")
-    return look_up("optimiser state", name, known, f"one of {', '.join(known)}")
-
-
-def _context_form(name: str | None) -> ContextForm | None:
-    known = {str(each): each for each in ContextForm}
-    hint = f"one of {', '.join(known)}"
-    return None if name is None else look_up("form of context parallelism", name, known, hint)
-
-
-def _offload(given: str | Sequence[str] | None) -> tuple[Offload, ...]:
-    """``optimiser``, ``activations`` or both, by commas or as a list."""
-    known = {str(each): each for each in Offload}
-    names = given.split(",") if isinstance(given, str) else given or ()
-    hint = f"one of {', '.join(known)}, or both by a comma"
-    found = {look_up("offload", name.strip(), known, hint) for name in names}
-    return tuple(sorted(found))
-
-
-def _sequence_parallel(words: JobWords) -> bool:
-    """As asked for, else as the framework does it as a rule."""
-    asked = words.get("sequence_parallel")
-    usual = find_framework(words.get("framework") or DEFAULT_FRAMEWORK).sequence_parallel
-    return asked if asked is not None else usual and words.get("tp", 1) > 1
-
-
 def program_of(words: JobWords) -> Program:
     """What is said of the program that trains."""
     name = words.get("tuning")
@@ -272,20 +192,6 @@ def program_of(words: JobWords) -> Program:
         return Program()
     known = {str(each): each for each in Tuning}
     return Program(tuning=look_up("tuning", name, known, f"one of {', '.join(known)}"))
-
-
-def synchronisation_of(words: JobWords) -> Synchronisation | None:
-    """The synchronisation that is asked for; None for the framework's own."""
-    overlap, bucket = words.get("overlap"), words.get("bucket")
-    if overlap is None and bucket is None:
-        return None
-    if isinstance(overlap, Synchronisation):
-        chosen = overlap
-    elif overlap is None:
-        chosen = find_framework(words.get("framework") or DEFAULT_FRAMEWORK).synchronisation
-    else:
-        chosen = synchronisation(overlap)
-    return chosen if bucket is None else chosen.with_bucket(parse_bytes(bucket))
 
 
 def curve_of(curve: "str | Path | CollectiveCurve | None") -> "CollectiveCurve | None":
@@ -404,27 +310,3 @@ def _global_share(words: JobWords, replicas: int) -> int | None:
 def _batch_of_micro_batches(words: JobWords) -> int | None:
     micro_batch, count = words.get("micro_batch"), words.get("micro_batches")
     return micro_batch * count if micro_batch and count else None
-
-
-def _numbers(given: str | Sequence[int] | None) -> tuple[int, ...]:
-    parts = given.split(",") if isinstance(given, str) else given or ()
-    try:
-        return tuple(int(part) for part in parts)
-    except ValueError:
-        raise InputError(
-            f"'{given}' is not a list of numbers", "write --stage-layers 3,4,4,3"
-        ) from None
-
-
-def _compression(given: str | Compression | None) -> Compression:
-    if given is None or isinstance(given, Compression):
-        return given or NO_COMPRESSION
-    name, _, density = given.partition(":")
-    kinds = {str(kind): kind for kind in CompressionKind}
-    kind = look_up("compression", name, kinds, f"one of {', '.join(kinds)}")
-    try:
-        return Compression(kind, float(density)) if density else Compression(kind)
-    except ValueError:
-        raise InputError(
-            f"'{density}' is not a fraction", "write --compression top_k:0.01"
-        ) from None

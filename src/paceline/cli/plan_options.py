@@ -20,6 +20,11 @@ optimiser_state_option = click.option(
     show_default=True,
     help="Width of the optimiser's momenta.",
 )
+emit_option = click.option(
+    "--emit",
+    type=click.Choice(["torchtitan", "megatron", "deepspeed", "fsdp"]),
+    help="Write the plan in the flags or settings of a program.",
+)
 _WORKLOAD = (
     click.option(
         "--model",

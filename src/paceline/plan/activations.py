@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from paceline.plan.blocks import part_of
-from paceline.plan.choices import ContextForm
-from paceline.plan.plan import Recompute
+from paceline.plan.choices import ContextForm, Recompute
 from paceline.plan.sharding import ContextTensors, ShardedLayer, Sharding
 from paceline.plan.tensor_parallel import Role
 from paceline.workload.cost import Affine, Number, total

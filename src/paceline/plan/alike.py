@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.plan.activations import kept_activations
-from paceline.plan.plan import SEARCHED_RECOMPUTATIONS, Recompute
+from paceline.plan.choices import SEARCHED_RECOMPUTATIONS, Recompute
 from paceline.plan.sharding import Sharding
 
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from paceline.errors import InputError
-from paceline.plan.plan import PipelineSchedule
+from paceline.plan.choices import PipelineSchedule
 
 
 class Pass(NamedTuple):

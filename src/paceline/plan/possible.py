@@ -2,8 +2,8 @@
 
 from paceline.errors import InputError
 from paceline.plan.activations import numbered_parts
-from paceline.plan.choices import ContextForm
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.choices import ContextForm, Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.tensor_parallel import check_divisible
 from paceline.workload.graph import Graph
 from paceline.workload.ops import Attention, MixtureOfExperts

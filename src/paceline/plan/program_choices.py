@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.plan.blocks import blocks
-from paceline.plan.choices import ContextForm, Offload
-from paceline.plan.plan import PipelineSchedule, Plan, Recompute
+from paceline.plan.choices import ContextForm, Offload, PipelineSchedule, Recompute
+from paceline.plan.plan import Plan
 from paceline.workload.adapters import adapter_rank
 from paceline.workload.workload import Workload
 
@@ -65,9 +65,7 @@ def told_torchtitan(plan: Plan, workload: Workload) -> Told:
     if plan.context_form in _ROTATION:
         told.settings["parallelism.context_parallel_rotate_method"] = _ROTATION[plan.context_form]
     elif plan.context_form is not None:
-        told.missing.append(
-            f"torchtitan shares out no tokens of the form {plan.context_form}"
-        )
+        told.missing.append(f"torchtitan shares out no tokens of the form {plan.context_form}")
     if plan.tp_overlap:
         told.flags += ["--parallelism.enable_async_tensor_parallel", "--compile.enable"]
     if Offload.OPTIMISER in plan.offload:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from paceline.naming import look_up
 from paceline.plan.blocks import blocks
-from paceline.plan.plan import OptimiserState, PipelineSchedule, Plan, Recompute
+from paceline.plan.choices import OptimiserState, PipelineSchedule, Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.program_choices import (
     TORCH_SCHEDULES,
     told_deepspeed,

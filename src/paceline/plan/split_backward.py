@@ -9,7 +9,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from paceline.plan.plan import PipelineSchedule
+from paceline.plan.choices import PipelineSchedule
 
 
 class Part(IntEnum):

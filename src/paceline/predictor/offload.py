@@ -55,10 +55,10 @@ def with_moved_activations(
     plan: Plan,
     cluster: Cluster,
 ) -> list[LayerTime]:
-    """Kinds of layer, of which there are ``counts``, whose kept bytes go to the host and back.
+    """Kinds of layer whose kept bytes go to the host and back; blocks have ``counts`` of each.
 
-    The link works beside computing. What it takes longer than a whole pass shows, in layers by
-    what they keep.
+    The link works beside computing. What it takes longer than a pass through all blocks shows, in
+    layers by what they keep.
     """
     if Offload.ACTIVATIONS not in plan.offload:
         return list(layers)

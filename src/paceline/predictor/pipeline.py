@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paceline.plan.choices import PipelineSchedule
 from paceline.plan.pipeline import PlacedPass, listed_passes
-from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.step_builder import REPLICA_LINK, StepBuilder
 from paceline.step import Phase
 

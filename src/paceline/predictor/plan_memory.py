@@ -13,7 +13,7 @@ from paceline.plan.activations import (
     working_bytes,
 )
 from paceline.plan.blocks import blocks
-from paceline.plan.choices import Offload
+from paceline.plan.choices import Offload, PipelineSchedule, Recompute
 from paceline.plan.memory import (
     Memory,
     Numbers,
@@ -23,7 +23,6 @@ from paceline.plan.memory import (
     sharded_bytes,
     waiting_bytes,
 )
-from paceline.plan.plan import PipelineSchedule, Recompute
 from paceline.plan.split_backward import peaks_held
 from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.replica import Replica

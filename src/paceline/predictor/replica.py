@@ -12,22 +12,18 @@ from paceline.hardware import Cluster
 from paceline.plan.activations import KeptActivations, kept_activations
 from paceline.plan.alike import Alike, alike_layers, all_apart
 from paceline.plan.blocks import part_of
-from paceline.plan.choices import ContextForm
-from paceline.plan.plan import Plan, Recompute
-from paceline.plan.sharding import ShardedLayer, Sharding, ShardMessage
+from paceline.plan.choices import ContextForm, Recompute
+from paceline.plan.plan import Plan
+from paceline.plan.sharding import ShardedLayer, Sharding
 from paceline.plan.written_attention import with_written_scores
 from paceline.predictor.collectives import CollectiveCost, Group, collective_cost
 from paceline.predictor.compute import layer_times, with_measured
 from paceline.predictor.efficiency import Efficiency, load_efficiency
 from paceline.predictor.frameworks import FrameworkProfile
-from paceline.predictor.layer_exchanges import (
-    ContextCost,
-    ContextLinks,
-    LayerExchange,
-    context_cost,
-)
+from paceline.predictor.layer_exchanges import LayerExchange
 from paceline.predictor.layout import Layout, layout_of
 from paceline.predictor.offload import with_moved_activations
+from paceline.predictor.replica_exchanges import layer_exchanges
 from paceline.predictor.step_costs import LayerTime
 from paceline.workload.cost import GraphCost, GraphProfile, LayerProfile
 from paceline.workload.graph import Graph
@@ -202,8 +198,15 @@ class Replica:
             result.append(LayerTime(layer.name, computing, back, size, recomputed, sent, returned))
         if not self.plan.offload:
             return result
-        counts = self.alike.counts(range(len(self.alike.place))).tolist()
+        counts = self._counts_in_blocks
         return with_moved_activations(result, self.moved_bytes, counts, self.plan, self.cluster)
+
+    @cached_property
+    def _counts_in_blocks(self) -> list[float]:
+        """How many layers of each kind the numbered blocks have."""
+        numbered = [bool(part_of(node.name)) for node in self.workload.graph.nodes]
+        found = np.bincount(self.alike.place[numbered], minlength=len(self.kinds))
+        return [float(count) for count in found]
 
     @cached_property
     def moved_bytes(self) -> list[float]:
@@ -267,22 +270,7 @@ class Replica:
     @cached_property
     def _exchanges(self) -> list[LayerExchange]:
         """Messages of each kind of layer with its own devices."""
-        hidden = number("parallelism.tensor.hidden_share") if self.plan.tp_overlap else 0.0
-        return [
-            LayerExchange(
-                (
-                    self._seconds(part.tensor_forward, self.layout.tensor),
-                    self._seconds(part.tensor_backward, self.layout.tensor),
-                ),
-                (
-                    load * self._seconds(part.expert_forward, self.layout.experts),
-                    load * self._seconds(part.expert_backward, self.layout.experts),
-                ),
-                self._context_cost(part),
-                hidden,
-            )
-            for part, load in zip(self.kinds, self.loads, strict=True)
-        ]
+        return layer_exchanges(self)
 
     @cached_property
     def loads(self) -> list[float]:
@@ -302,37 +290,6 @@ class Replica:
     def context_form(self) -> ContextForm:
         """How tokens that are shared out meet: as the plan says, else as the framework does it."""
         return self.plan.context_form or self.framework.context_form
-
-    def _context_cost(self, part: ShardedLayer) -> ContextCost | None:
-        if self.plan.cp == 1 or part.context is None:
-            return None
-        return context_cost(
-            part.context,
-            self.context_form,
-            self._context_links,
-            self.share_of_batch,
-            self.precision.activation_bytes,
-            self.cluster.device,
-        )
-
-    @cached_property
-    def _context_links(self) -> ContextLinks:
-        group = self.layout.context
-        inside = [Group(2, 2, group.concurrent_groups)] if group.in_node > 1 else []
-        between = [Group(2, 1, group.concurrent_groups)] if group.nodes > 1 else []
-        return ContextLinks(
-            self.plan.cp,
-            tuple(self.cost("point_to_point", pair) for pair in inside + between),
-            lambda operation: self.cost(operation, group),
-        )
-
-    def _seconds(self, messages: Sequence[ShardMessage], group: Group) -> float:
-        if group.ranks == 1:
-            return 0.0
-        return sum(
-            float(self.cost(message.operation, group).seconds(message.size.at(self.share_of_batch)))
-            for message in messages
-        )
 
     @cached_property
     def _gradient_bytes(self) -> list[float]:

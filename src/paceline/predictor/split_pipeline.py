@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from paceline.plan.plan import PipelineSchedule
+from paceline.plan.choices import PipelineSchedule
 from paceline.plan.split_backward import Part, SplitPass, split_passes
 from paceline.predictor.pipeline import PIPELINE, ChunkTime, PipelineSegment
 from paceline.predictor.step_builder import REPLICA_LINK, StepBuilder

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paceline.plan.choices import Offload
+from paceline.plan.choices import Offload, OptimiserState
 from paceline.plan.memory import optimiser_bytes_per_parameter
-from paceline.plan.plan import OptimiserState
 from paceline.predictor.compute import update_seconds
 from paceline.predictor.offload import host_update_seconds
 from paceline.predictor.replica import Replica

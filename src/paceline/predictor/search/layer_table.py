@@ -15,7 +15,7 @@ from paceline.plan.activations import (
     working_bytes,
 )
 from paceline.plan.alike import Alike
-from paceline.plan.plan import SEARCHED_RECOMPUTATIONS
+from paceline.plan.choices import SEARCHED_RECOMPUTATIONS
 from paceline.plan.sharding import ShardedLayer, ShardMessage
 from paceline.predictor.collectives import collective_cost
 from paceline.predictor.compute import layer_work

@@ -11,8 +11,9 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.plan.alike import alike_layers
 from paceline.plan.blocks import Block, blocks, part_of
+from paceline.plan.choices import PipelineSchedule
 from paceline.plan.compression import NO_COMPRESSION
-from paceline.plan.plan import PipelineSchedule, Plan
+from paceline.plan.plan import Plan
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from paceline.errors import PacelineError
 from paceline.plan.blocks import blocks
-from paceline.plan.plan import SEARCHED_RECOMPUTATIONS, Plan
+from paceline.plan.choices import SEARCHED_RECOMPUTATIONS
+from paceline.plan.plan import Plan
 from paceline.plan.tensor_parallel import is_transformer
 from paceline.predictor.plan_memory import plan_memory
 from paceline.predictor.predict import prepare
