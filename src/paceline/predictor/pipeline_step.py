@@ -106,11 +106,16 @@ def _chunk_time(
         forward_sharding=sharded[0],
         backward_sharding=sharded[1],
         launch_seconds=launches,
-        weight_seconds=sum(
-            share * x.backward_seconds
-            for share, x in zip(replica.weight_shares[chunk.first : chunk.last], own, strict=True)
-        ),
+        weight_seconds=_weight_seconds(chunk, replica, own),
     )
+
+
+def _weight_seconds(chunk: Chunk, replica: Replica, own: Sequence[LayerTime]) -> float:
+    """What of a chunk's backward computes gradients of weights, where that is a pass."""
+    if not replica.plan.pipeline.splits_backward:
+        return 0.0
+    shares = replica.weight_shares[chunk.first : chunk.last]
+    return sum(share * x.backward_seconds for share, x in zip(shares, own, strict=True))
 
 
 def _units(chunk: Chunk, replica: Replica) -> list[range]:

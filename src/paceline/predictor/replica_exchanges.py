@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 def layer_exchanges(replica: "Replica") -> list[LayerExchange]:
     """Tensor, expert and context-parallel messages of one micro-batch, by kind of layer."""
-    plan, layout = replica.plan, replica.layout
+    plan, tensor, experts = replica.plan, replica.layout.tensor, replica.layout.experts
     hidden = number("parallelism.tensor.hidden_share") if plan.tp_overlap else 0.0
     links = _context_links(replica) if plan.cp > 1 else None
     return [
         LayerExchange(
             (
-                _seconds(replica, part.tensor_forward, layout.tensor),
-                _seconds(replica, part.tensor_backward, layout.tensor),
+                _seconds(replica, part.tensor_forward, tensor),
+                _seconds(replica, part.tensor_backward, tensor),
             ),
             (
-                load * _seconds(replica, part.expert_forward, layout.experts),
-                load * _seconds(replica, part.expert_backward, layout.experts),
+                load * _seconds(replica, part.expert_forward, experts),
+                load * _seconds(replica, part.expert_backward, experts),
             ),
             _context_cost(replica, part, links),
             hidden,
