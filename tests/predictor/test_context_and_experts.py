@@ -126,6 +126,19 @@ def test_what_nobody_stated_is_in_the_interval_and_in_a_note():
     assert not any("mean load" in note for note in stated.notes)
 
 
+def test_tokens_that_go_to_experts_of_other_nodes_take_the_network():
+    def sent(cluster, tp):
+        plan = Plan(dp=16 // tp, tp=tp, ep=8, zero=1, micro_batch=1)
+        job = prepare(MIXTRAL, cluster, plan)
+        layers = zip(job.layers, job.replica.parts, strict=True)
+        return sum(layer.forward_exchange_seconds for layer, part in layers if part.is_expert)
+
+    near = H100.with_nodes(2)
+    slow = replace(near, inter=replace(near.inter, bandwidth=near.inter.bandwidth / 10))
+    assert sent(slow, 1) == sent(near, 1), "eight devices of one node share out the experts"
+    assert sent(slow, 2) > 3 * sent(near, 2)
+
+
 @pytest.mark.parametrize(("imbalance", "ep"), [(0.9, 8), (9.0, 8), (1.2, 1)])
 def test_impossible_imbalances_are_refused(imbalance, ep):
     with pytest.raises(InputError, match=r"expert_imbalance|cannot have") as caught:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.choices import PipelineSchedule, Recompute
+from paceline.plan.choices import SEARCHED_RECOMPUTATIONS, PipelineSchedule
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import SYNCHRONISATIONS, synchronisation
 from paceline.predictor.predict import predict
@@ -102,7 +102,7 @@ def test_candidates_are_all_combinations_that_divide():
     assert all(plan.devices == 32 and 96 % plan.dp == 0 for plan in seen)
     assert all(12 % plan.tp == 0 and 12 % plan.chunks == 0 for plan in seen)
     assert all((96 // plan.dp) % plan.micro_batch == 0 for plan in seen)
-    assert {plan.recompute for plan in seen} == set(Recompute)
+    assert {plan.recompute for plan in seen} == set(SEARCHED_RECOMPUTATIONS)
     assert {plan.zero for plan in seen} == {0, 1, 2, 3}
     assert {plan.sequence_parallel for plan in seen} == {False, True}
     assert {plan.tp for plan in seen} == {1, 2, 4}
