@@ -11,6 +11,7 @@ from paceline.plan.choices import ContextForm, Recompute
 from paceline.plan.plan import Plan, plan_for
 from paceline.predictor.plan_memory import stage_memories
 from paceline.predictor.predict import predict, prepare
+from paceline.predictor.render import losses_seconds
 from paceline.workload.workload import Workload
 
 H100 = catalogue.cluster("dgx-h100")
@@ -124,6 +125,17 @@ def test_what_nobody_stated_is_in_the_interval_and_in_a_note():
     assert assumed.interval.low < stated.interval.low < 1.0
     assert any("1.2 times the mean load" in note for note in assumed.notes)
     assert not any("mean load" in note for note in stated.notes)
+
+
+def test_what_is_lost_to_unequal_work_has_a_name():
+    name = "unequal experts, attention in parts"
+    even, uneven = (losses_seconds(experts(imbalance)) for imbalance in (1.0, 1.5))
+    assert name not in even
+    assert uneven[name] > 0.0
+    assert uneven["recomputation and overheads"] == pytest.approx(
+        even["recomputation and overheads"], rel=0.02
+    )
+    assert losses_seconds(shared(4, ContextForm.RING))[name] > 0.0
 
 
 def test_tokens_that_go_to_experts_of_other_nodes_take_the_network():

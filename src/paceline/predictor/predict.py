@@ -8,6 +8,7 @@ from paceline.plan.possible import check_context_form, check_possible, check_sha
 from paceline.predictor.corrections.covariates import Program, covariates_of
 from paceline.predictor.corrections.model import CorrectionModel, Taught, taught_by
 from paceline.predictor.corrections.table import shipped_corrections
+from paceline.predictor.division_losses import division_seconds
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
 from paceline.predictor.frameworks import framework as find_framework
@@ -143,6 +144,7 @@ def prediction_of(prepared: PreparedStep) -> Prediction:
         waiting_seconds=prepared.waiting_seconds(),
         training_flops=float(prepared.workload.cost.training_flops) * prepared.plan.dp,
         interval=interval(prepared),
+        division_seconds=division_seconds(prepared),
         notes=prepared.notes() + (() if known_here else domain_notes(*where)),
     )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _NEAR_IDEAL = 0.9
 _WORTH_A_WORD = 1e-4
 _WIDTH = 100
+_UNEQUAL_WORK = "unequal experts, attention in parts"
 
 
 def bound_by(prediction: "Prediction") -> str:
@@ -39,6 +40,7 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
     feeding = exposed.get(Phase.INPUT, 0.0) + exposed.get(Phase.COPY, 0.0)
     own = prediction.ideal_seconds - prediction.ideal_input_seconds
     known = own + prediction.sharing_seconds + prediction.waiting_seconds
+    unequal = min(prediction.division_seconds, max(0.0, computing - known))
     pipelined = prediction.plan.pp > 1
     return {
         "network": max(0.0, communication - within),
@@ -47,7 +49,8 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
         "input": max(0.0, feeding - prediction.ideal_input_seconds),
         "sharing the machine": prediction.sharing_seconds,
         "waiting for the slowest": prediction.waiting_seconds,
-        "recomputation and overheads": max(0.0, computing - known),
+        **({_UNEQUAL_WORK: unequal} if prediction.division_seconds else {}),
+        "recomputation and overheads": max(0.0, computing - known - unequal),
     }
 
 

@@ -180,7 +180,7 @@ class Replica:
         measured = {layer.name for layer in self.measured}
         result = []
         for layer, size, again, exchange, load in zip(
-            self._computed,
+            self.computed,
             self._gradient_bytes,
             self.kept.again,
             self._exchanges,
@@ -232,7 +232,7 @@ class Replica:
         return {}
 
     @cached_property
-    def _computed(self) -> list[LayerTime]:
+    def computed(self) -> list[LayerTime]:
         """Computing of each kind of layer: measured, else as the device model says."""
         profile = GraphProfile(tuple(part.profile for part in self.kinds))
         if {layer.name for layer in self.measured} == {part.name for part in profile.layers}:
