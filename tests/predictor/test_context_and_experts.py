@@ -128,14 +128,14 @@ def test_what_nobody_stated_is_in_the_interval_and_in_a_note():
 
 
 def test_what_is_lost_to_unequal_work_has_a_name():
-    name = "unequal experts, attention in parts"
+    name = "unequal experts"
     even, uneven = (losses_seconds(experts(imbalance)) for imbalance in (1.0, 1.5))
     assert name not in even
     assert uneven[name] > 0.0
     assert uneven["recomputation and overheads"] == pytest.approx(
         even["recomputation and overheads"], rel=0.02
     )
-    assert losses_seconds(shared(4, ContextForm.RING))[name] > 0.0
+    assert losses_seconds(shared(4, ContextForm.RING))["attention in parts"] > 0.0
 
 
 def test_tokens_that_go_to_experts_of_other_nodes_take_the_network():

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _NEAR_IDEAL = 0.9
 _WORTH_A_WORD = 1e-4
 _WIDTH = 100
-_UNEQUAL_WORK = "unequal experts, attention in parts"
 
 
 def bound_by(prediction: "Prediction") -> str:
@@ -49,9 +48,14 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
         "input": max(0.0, feeding - prediction.ideal_input_seconds),
         "sharing the machine": prediction.sharing_seconds,
         "waiting for the slowest": prediction.waiting_seconds,
-        **({_UNEQUAL_WORK: unequal} if prediction.division_seconds else {}),
+        **({_unequal_work(prediction): unequal} if prediction.division_seconds else {}),
         "recomputation and overheads": max(0.0, computing - known - unequal),
     }
+
+
+def _unequal_work(prediction: "Prediction") -> str:
+    experts = ["unequal experts"] if prediction.plan.ep > 1 else []
+    return ", ".join([*experts, *["attention in parts"] * (prediction.plan.cp > 1)])
 
 
 def as_text(prediction: "Prediction") -> str:
