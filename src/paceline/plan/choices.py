@@ -79,3 +79,7 @@ class PipelineSchedule(StrEnum):
     def chunks_of_stage(self) -> int:
         """Chunks per stage of a schedule that splits backward."""
         return 2 if self.is_v else 1
+
+
+WHOLE_BACKWARD = tuple(each for each in PipelineSchedule if not each.splits_backward)
+"""Schedules whose backward is one pass."""
