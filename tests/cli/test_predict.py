@@ -77,6 +77,21 @@ def test_any_plan_can_be_given_and_comes_back_as_json():
     assert found["optimiser"] == "adam"
 
 
+def test_choices_of_a_plan_come_back_with_the_flags_of_a_program():
+    job = "--model llama2_7b --seq 4096 --batch 4 --micro-batch 1 --precision bf16 --qlora"
+    place = "--cluster dgx-h100 -j 1x8 --framework megatron-lm"
+    plan = "--tp 2 --sequence-parallel --tp-overlap --cp 2 --cp-form ulysses --recompute op"
+    words = f"{job} {place} {plan} --zero 1 --offload optimiser --emit megatron".split()
+    (found,) = json.loads(run(predict, *words, "--json"))["predictions"]
+    assert found["plan"]["context_form"] == "ulysses"
+    assert found["plan"]["offload"] == ["optimiser"]
+    assert found["plan"]["tp_overlap"] and found["plan"]["recompute"] == "op"
+    assert found["memory_bytes"]["optimiser"] == 0
+    assert "--cp-comm-type a2a" in found["flags"]["text"]
+    text = run(predict, *words)
+    assert "--tp-comm-overlap" in text and "# Megatron-LM: adapters" in text
+
+
 def test_a_trace_and_a_timeline_are_written(tmp_path):
     trace, timeline = tmp_path / "step.json", tmp_path / "step.svg"
     run(predict, *RESNET, *HKBU, "-j", "2x4",

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paceline.plan.choices import PipelineSchedule
 from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
 from paceline.plan.pipeline_times import EqualBlocks, TimedChunk, uneven_seconds
-from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.pipeline import ChunkTime, pipeline_tasks
 from paceline.predictor.step_builder import StepBuilder
 from paceline.step import Phase, Task, schedule

@@ -1,7 +1,8 @@
 import pytest
 
 from paceline.errors import InputError
-from paceline.plan.plan import PipelineSchedule, Plan, plan_for
+from paceline.plan.choices import PipelineSchedule
+from paceline.plan.plan import Plan, plan_for
 
 
 def test_degrees_multiply_to_the_devices():

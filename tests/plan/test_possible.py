@@ -3,7 +3,8 @@
 import pytest
 
 from paceline.errors import InputError
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.choices import Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.possible import check_possible, check_recomputation
 from paceline.workload import zoo
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from paceline.errors import UnknownNameError
-from paceline.plan.plan import OptimiserState, Plan, Recompute
+from paceline.plan.choices import ContextForm, Offload, OptimiserState, PipelineSchedule, Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.program_flags import PROGRAMS, program_flags
+from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 from paceline.workload.workload import Workload
 
 WORKLOAD = Workload.of("gpt3_175b", 96, 2048, "bf16", "adam")
@@ -116,3 +118,61 @@ def test_an_unknown_program_is_refused():
     with pytest.raises(UnknownNameError):
         program_flags("mesh-tensorflow", PLAN, WORKLOAD)
     assert set(PROGRAMS) == {"torchtitan", "megatron", "deepspeed", "fsdp"}
+
+
+LONG = Workload.of("llama2_7b", 8, 4096, "bf16", "adam")
+
+
+@pytest.mark.parametrize(
+    ("form", "megatron", "rotation"),
+    [("ring", "p2p", "alltoall"), ("gather", "allgather", "allgather"), ("ulysses", "a2a", "")],
+)
+def test_forms_of_context_parallelism_have_their_names(form, megatron, rotation):
+    plan = Plan(dp=2, cp=4, zero=3, context_form=ContextForm(form))
+    found = {name: program_flags(name, plan, LONG) for name in PROGRAMS}
+    assert f"--cp-comm-type {megatron}" in found["megatron"].text
+    for name in ("torchtitan", "fsdp"):
+        assert rotation in found[name].text
+        assert any("of the form" in words for words in found[name].missing) == (not rotation)
+    assert any("is Ulysses" in words for words in found["deepspeed"].missing) == bool(rotation)
+
+
+def test_offload_overlap_and_chosen_operations_are_told_or_said_to_be_missing():
+    plan = Plan(
+        dp=4,
+        tp=2,
+        zero=1,
+        sequence_parallel=True,
+        tp_overlap=True,
+        offload=tuple(Offload),
+        recompute=Recompute.OPERATION,
+    )
+    found = {name: program_flags(name, plan, LONG) for name in PROGRAMS}
+    for flag in ("--tp-comm-overlap", "--optimizer-cpu-offload", "--cpu-offloading-num-layers 31"):
+        assert flag in found["megatron"].text
+    assert any("--recompute-modules" in words for words in found["megatron"].missing)
+    for flag in ("selective_ac_option op", "enable_cpu_offload", "enable_async_tensor_parallel"):
+        assert flag in found["torchtitan"].text
+    settings = json.loads(found["deepspeed"].text)
+    assert settings["zero_optimization"]["offload_optimizer"]["device"] == "cpu"
+    assert settings["activation_checkpointing"] == {"cpu_checkpointing": True}
+    assert "save_on_cpu" in found["fsdp"].text
+    assert "checkpoint_wrapper" not in found["fsdp"].text
+
+
+def test_schedules_that_split_backward_are_pytorchs():
+    plan = Plan(pp=4, interleave=2, micro_batch=1, pipeline=PipelineSchedule.ZB_V)
+    found = {name: program_flags(name, plan, LONG) for name in PROGRAMS}
+    assert "pipeline_parallel_schedule ZBVZeroBubble" in found["torchtitan"].text
+    assert any("ScheduleZBVZeroBubble" in words for words in found["fsdp"].missing)
+    for name in ("megatron", "deepspeed"):
+        assert any("no schedule zb-v" in words for words in found[name].missing)
+
+
+def test_adapters_are_a_change_of_the_program():
+    adapted = replace(LONG, graph=with_adapters(LONG.graph, 8), frozen_bytes=QUANTISED_BYTES)
+    found = {name: program_flags(name, Plan(dp=8), adapted) for name in PROGRAMS}
+    assert all("adapters" in " ".join(found[name].missing) for name in ("megatron", "torchtitan"))
+    for name in ("deepspeed", "fsdp"):
+        assert "LoraConfig(r=8" in " ".join(found[name].missing)
+        assert "load_in_4bit" in " ".join(found[name].missing)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.choices import Recompute
+from paceline.plan.plan import Plan
 from paceline.predictor.evidence import Baseline, Colocated, Evidence
 from paceline.predictor.frameworks import framework
 from paceline.predictor.predict import predict, prepare

@@ -7,7 +7,8 @@ import pytest
 
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.plan import OptimiserState, Plan
+from paceline.plan.choices import OptimiserState
+from paceline.plan.plan import Plan
 from paceline.predictor.predict import predict, prepare
 from paceline.predictor.search import PlanSearch
 from paceline.predictor.search.advice import prediction_of_plan

@@ -5,8 +5,9 @@ import pytest
 import paceline
 from paceline.errors import InputError
 from paceline.hardware import catalogue
+from paceline.plan.choices import Recompute
 from paceline.plan.compression import Compression, CompressionKind
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation, synchronisation
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.predict import predict, prepare

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.choices import Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import SYNCHRONISATIONS, synchronisation
 from paceline.predictor.collectives import library
 from paceline.predictor.evidence import Evidence

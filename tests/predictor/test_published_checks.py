@@ -14,7 +14,8 @@ from scipy.stats import spearmanr
 
 from paceline.analyse.validation.reference import reference_table
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.choices import Recompute
+from paceline.plan.plan import Plan
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.predict import predict
 from paceline.predictor.step_corrections import NO_CORRECTIONS

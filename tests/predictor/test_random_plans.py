@@ -12,8 +12,11 @@ import pytest
 
 from paceline.errors import PacelineError
 from paceline.hardware import catalogue
-from paceline.plan.plan import OptimiserState, Recompute, plan_for
+from paceline.plan.choices import ContextForm, Offload, OptimiserState, PipelineSchedule, Recompute
+from paceline.plan.plan import plan_for
+from paceline.plan.tensor_parallel import is_transformer
 from paceline.predictor.predict import predict
+from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 from paceline.workload.workload import Workload
 
 NETWORKS = {
@@ -53,6 +56,27 @@ def drawn(dice):
         sequence_parallel=tp > 1 and dice.random() < 0.5,
         framework=dice.choice(FRAMEWORKS),
     )
+    return workload, cluster, plan
+
+
+def with_choices(dice):
+    """A job with the options that divide, move or leave out more than degrees do."""
+    workload, cluster, plan = drawn(dice)
+    schedule = dice.choice(list(PipelineSchedule)) if plan.pp > 1 else plan.pipeline
+    if schedule.splits_backward:
+        plan = replace(plan, interleave=schedule.chunks_of_stage, zero=min(plan.zero, 1))
+    plan = replace(
+        plan,
+        pipeline=schedule,
+        context_form=dice.choice((None, *ContextForm)) if plan.cp > 1 else None,
+        expert_imbalance=dice.choice((None, 1.0, 1.5)) if plan.ep > 1 else None,
+        offload=dice.choice(((), *((each,) for each in Offload), tuple(Offload))),
+        tp_overlap=plan.sequence_parallel and dice.random() < 0.5,
+    )
+    if is_transformer(workload.graph) and dice.random() < 0.3:
+        short = dice.choice((None, QUANTISED_BYTES))
+        adapted = with_adapters(workload.graph, dice.choice((4, 64)))
+        workload = replace(workload, graph=adapted, frozen_bytes=short)
     return workload, cluster, plan
 
 
@@ -145,7 +169,9 @@ def in_groups(dice):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("draw", "plans"), [(drawn, PLANS), (in_groups, PLANS // 2)], ids=["all", "groups"]
+    ("draw", "plans"),
+    [(drawn, PLANS), (in_groups, PLANS // 2), (with_choices, PLANS)],
+    ids=["all", "groups", "choices"],
 )
 def test_laws_on_random_plans(draw, plans):
     dice = random.Random(14)

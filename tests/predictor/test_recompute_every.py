@@ -8,7 +8,8 @@ import pytest
 from paceline.api.predictions import predict as predict_words
 from paceline.errors import InputError, UnknownNameError
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.choices import Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.possible import check_recomputation
 from paceline.predictor.predict import predict, prepare
 from paceline.predictor.search import PlanSearch

@@ -6,7 +6,8 @@ from typing import Any
 
 from paceline.constants import number, overridden
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.choices import Recompute
+from paceline.plan.plan import Plan
 from paceline.predictor.predict import predict
 from paceline.workload.workload import Workload
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from paceline.api.plan_words import optimiser_state_of, plan_of
 from paceline.api.requests import (
     JobWords,
     Model,
     cluster_of,
     curve_of,
     job_words,
-    optimiser_state_of,
-    plan_of,
     program_of,
     trace_of,
     workload_of,
@@ -55,17 +54,19 @@ def predict(
     ``model`` is a network of the zoo, FILE.py:FUNCTION, FILE.onnx, config.json, a `Graph` or a
     `Workload`; ``cluster`` a name ('paceline hardware clusters'), a TOML file or a `Cluster`.
     A ``plan`` is taken as it is; without one, degrees are keywords: ``dp``, ``tp``, ``pp``,
-    ``cp``, ``ep``, ``zero``, ``shard_group``, ``optimiser_state`` (fp32, bf16, 8bit),
+    ``cp``, ``context_form`` (ring, ring_in_order, gather, ulysses), ``ep``, ``expert_imbalance``,
+    ``zero``, ``shard_group``, ``optimiser_state`` (fp32, bf16, 8bit), ``offload``, ``tp_overlap``,
     ``micro_batch`` (samples), ``micro_batches``, ``interleave``,
-    ``pipeline``, ``stage_layers``, ``recompute`` (none, selective, full, every:2),
+    ``pipeline``, ``stage_layers``, ``recompute`` (none, selective, op, full, every:2),
     ``sequence_parallel``, ``fused_attention``,
     ``framework``, ``overlap``, ``bucket`` (bytes, "25MiB"), ``compression``. Further keywords:
     ``batch`` (samples per replica), ``global_batch``, ``seq`` (tokens per sample),
-    ``precision``, ``optimiser``, ``inputs``, ``trace``; ``device``, ``link``, ``intra_link``,
-    ``cards``, ``scale``, ``nodes``, ``processes`` (on each node); ``measured_step`` and
-    ``input_time`` (seconds, "253ms"), ``jitter``, ``curve`` (a file with all-reduce by bytes);
-    ``tuning`` (plain, reference, tuned). ``evidence`` is what was measured of the job, or a study
-    of it. Without a cluster, device or trace the place is this machine (`predict_here`).
+    ``precision``, ``optimiser``, ``lora`` (rank), ``qlora``, ``inputs``, ``trace``; ``device``,
+    ``link``, ``intra_link``, ``cards``, ``scale``, ``nodes``, ``processes`` (on each node);
+    ``measured_step`` and ``input_time`` (seconds, "253ms"), ``jitter``, ``curve`` (a file with
+    all-reduce by bytes); ``tuning`` (plain, reference, tuned). ``evidence`` is what was measured
+    of the job, or a study of it. Without a cluster, device or trace the place is this machine
+    (`predict_here`).
     """
     words = job_words(words)
     somewhere = cluster is not None or words.get("device") or words.get("trace") is not None

@@ -11,15 +11,14 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster, catalogue
 from paceline.hardware.faster import SCALES, scaled_cluster
 from paceline.naming import look_up
-from paceline.plan.compression import NO_COMPRESSION, Compression, CompressionKind
-from paceline.plan.plan import OptimiserState, PipelineSchedule, Plan, Recompute, plan_for
-from paceline.plan.synchronisation import Synchronisation, synchronisation
+from paceline.plan.compression import Compression
+from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.corrections.covariates import Program, Tuning
-from paceline.predictor.frameworks import framework as find_framework
-from paceline.predictor.predict import DEFAULT_FRAMEWORK
-from paceline.units import parse_bandwidth, parse_bytes
+from paceline.units import parse_bandwidth
+from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
+from paceline.workload.zoo.llama import ADAPTER_RANK
 
 if TYPE_CHECKING:
     from paceline.measurement.curves import CollectiveCurve
@@ -27,19 +26,14 @@ if TYPE_CHECKING:
 
 Model = str | Path | Graph | Workload
 
-_AS_IN_PLAN = (
-    *("dp", "tp", "pp", "cp", "ep", "zero", "micro_batch", "micro_batches", "interleave"),
-    *("fused_attention", "framework", "shard_group"),
-)
-"""Keywords that are fields of a `Plan` as they are."""
-
 
 class WorkloadWords(TypedDict, total=False):
     """What is trained.
 
     ``batch`` is samples per replica and step [32], ``global_batch`` samples of all replicas
     instead; ``seq`` tokens per sample [as published]; ``inputs`` shapes of a file's inputs, the
-    batch first; ``trace`` layer times to replay: a name, a CSV file or a `LayerTrace`.
+    batch first; ``trace`` layer times to replay: a name, a CSV file or a `LayerTrace`. ``lora``
+    trains adapters of that rank beside frozen weights, which ``qlora`` holds in 4 bits.
     """
 
     batch: int | None
@@ -47,6 +41,8 @@ class WorkloadWords(TypedDict, total=False):
     seq: int | None
     precision: str
     optimiser: str | None
+    lora: int | None
+    qlora: bool
     inputs: Sequence[str]
     trace: "str | Path | LayerTrace | None"
 
@@ -74,9 +70,11 @@ class PlanWords(TypedDict, total=False):
     """How it is spread: degrees [dp takes what the others leave], and how gradients travel.
 
     ``shard_group`` devices share out what ``zero`` shards [all], ``optimiser_state`` is fp32, bf16
-    or 8bit. ``micro_batch`` is samples, ``bucket`` bytes or text such as "25MiB",
-    ``stage_layers`` blocks of each pipeline chunk, ``compression`` none, fp16, top_k or
-    "top_k:0.01".
+    or 8bit, ``context_form`` ring, ring_in_order, gather or ulysses [as the framework does],
+    ``expert_imbalance`` the load of the busiest expert-parallel device over the mean [a prior],
+    ``offload`` what leaves the device: "optimiser,activations". ``micro_batch`` is samples,
+    ``bucket`` bytes or text such as "25MiB", ``stage_layers`` blocks of each pipeline chunk,
+    ``compression`` none, fp16, top_k or "top_k:0.01".
     """
 
     dp: int | None
@@ -84,6 +82,10 @@ class PlanWords(TypedDict, total=False):
     pp: int
     cp: int
     ep: int
+    context_form: str | None
+    expert_imbalance: float | None
+    offload: str | Sequence[str] | None
+    tp_overlap: bool
     zero: int
     shard_group: int | None
     optimiser_state: str
@@ -112,7 +114,6 @@ class MeasuredWords(TypedDict, total=False):
     jitter: float | None
 
 
-MOST_MICRO_BATCHES = 20_000
 LARGEST_FACTOR = 1e6
 
 
@@ -160,7 +161,16 @@ def workload_of(model: Model | None, replicas: int, words: JobWords) -> Workload
     if seq is not None and not graph.uses_sequence:
         raise InputError(f"{graph.name} has no sequence", "leave --seq out")
     optimiser = words.get("optimiser") or ("adam" if graph.uses_sequence else "sgd_momentum")
-    return Workload(graph, batch, seq, words.get("precision", "fp32"), optimiser)
+    quantised = words.get("qlora", False)
+    rank = words.get("lora") or (ADAPTER_RANK if quantised else None)
+    return Workload(
+        graph if rank is None else with_adapters(graph, rank),
+        batch,
+        seq,
+        words.get("precision", "fp32"),
+        optimiser,
+        QUANTISED_BYTES if quantised else None,
+    )
 
 
 def cluster_of(cluster: str | Path | Cluster | None, words: JobWords) -> Cluster:
@@ -175,64 +185,6 @@ def cluster_of(cluster: str | Path | Cluster | None, words: JobWords) -> Cluster
     )
 
 
-def plan_of(plan: Plan | None, devices: int, words: JobWords) -> Plan:
-    """The plan on so many devices: ``plan`` as it is, or what the degrees make of them."""
-    if plan is not None:
-        return plan
-    if words.get("sequence_parallel") and words.get("tp", 1) == 1:
-        raise InputError(
-            "sequence parallelism divides tokens between tensor-parallel ranks",
-            "add --tp 2, or leave --sequence-parallel out",
-        )
-    if (words.get("micro_batches") or 1) > MOST_MICRO_BATCHES:
-        raise InputError(
-            f"{words.get('micro_batches')} micro-batches cannot be meant",
-            f"give at most {MOST_MICRO_BATCHES:,}",
-        )
-    given: Mapping[str, Any] = {**words, **_micro_batch_of_a_pipeline(words)}
-    return plan_for(
-        devices,
-        **{name: given[name] for name in _AS_IN_PLAN if name in given},
-        pipeline=PipelineSchedule(words.get("pipeline", "1f1b")),
-        stage_layers=_numbers(words.get("stage_layers")),
-        **_recompute(words.get("recompute", "none")),
-        optimiser_state=optimiser_state_of(words),
-        sequence_parallel=_sequence_parallel(words),
-        synchronisation=synchronisation_of(words),
-        compression=_compression(words.get("compression")),
-    )
-
-
-def _micro_batch_of_a_pipeline(words: JobWords) -> dict[str, int]:
-    """One sample where nothing is said: a pipeline of one micro-batch has nothing to overlap."""
-    unsaid = words.get("micro_batch") is None and words.get("micro_batches") is None
-    return {"micro_batch": 1} if unsaid and words.get("pp", 1) > 1 else {}
-
-
-def _recompute(given: str) -> dict[str, Any]:
-    """``none``, ``selective``, ``full``, or ``every:2`` for all of every second block."""
-    name, _, every = given.partition(":")
-    if name == "every" and every.isdigit() and int(every) > 0:
-        return {"recompute": Recompute.FULL, "recompute_every": int(every)}
-    known = {str(each): each for each in Recompute}
-    hint = f"one of {', '.join(known)}, or every:2 for each second block"
-    return {"recompute": look_up("recomputation", given, known, hint)}
-
-
-def optimiser_state_of(words: JobWords) -> OptimiserState:
-    """How the optimiser keeps its momenta."""
-    known = {str(each): each for each in OptimiserState}
-    name = words.get("optimiser_state", "fp32")
-    return look_up("optimiser state", name, known, f"one of {', '.join(known)}")
-
-
-def _sequence_parallel(words: JobWords) -> bool:
-    """As asked for, else as the framework does it as a rule."""
-    asked = words.get("sequence_parallel")
-    usual = find_framework(words.get("framework") or DEFAULT_FRAMEWORK).sequence_parallel
-    return asked if asked is not None else usual and words.get("tp", 1) > 1
-
-
 def program_of(words: JobWords) -> Program:
     """What is said of the program that trains."""
     name = words.get("tuning")
@@ -240,20 +192,6 @@ def program_of(words: JobWords) -> Program:
         return Program()
     known = {str(each): each for each in Tuning}
     return Program(tuning=look_up("tuning", name, known, f"one of {', '.join(known)}"))
-
-
-def synchronisation_of(words: JobWords) -> Synchronisation | None:
-    """The synchronisation that is asked for; None for the framework's own."""
-    overlap, bucket = words.get("overlap"), words.get("bucket")
-    if overlap is None and bucket is None:
-        return None
-    if isinstance(overlap, Synchronisation):
-        chosen = overlap
-    elif overlap is None:
-        chosen = find_framework(words.get("framework") or DEFAULT_FRAMEWORK).synchronisation
-    else:
-        chosen = synchronisation(overlap)
-    return chosen if bucket is None else chosen.with_bucket(parse_bytes(bucket))
 
 
 def curve_of(curve: "str | Path | CollectiveCurve | None") -> "CollectiveCurve | None":
@@ -372,27 +310,3 @@ def _global_share(words: JobWords, replicas: int) -> int | None:
 def _batch_of_micro_batches(words: JobWords) -> int | None:
     micro_batch, count = words.get("micro_batch"), words.get("micro_batches")
     return micro_batch * count if micro_batch and count else None
-
-
-def _numbers(given: str | Sequence[int] | None) -> tuple[int, ...]:
-    parts = given.split(",") if isinstance(given, str) else given or ()
-    try:
-        return tuple(int(part) for part in parts)
-    except ValueError:
-        raise InputError(
-            f"'{given}' is not a list of numbers", "write --stage-layers 3,4,4,3"
-        ) from None
-
-
-def _compression(given: str | Compression | None) -> Compression:
-    if given is None or isinstance(given, Compression):
-        return given or NO_COMPRESSION
-    name, _, density = given.partition(":")
-    kinds = {str(kind): kind for kind in CompressionKind}
-    kind = look_up("compression", name, kinds, f"one of {', '.join(kinds)}")
-    try:
-        return Compression(kind, float(density)) if density else Compression(kind)
-    except ValueError:
-        raise InputError(
-            f"'{density}' is not a fraction", "write --compression top_k:0.01"
-        ) from None

@@ -20,6 +20,11 @@ optimiser_state_option = click.option(
     show_default=True,
     help="Width of the optimiser's momenta.",
 )
+emit_option = click.option(
+    "--emit",
+    type=click.Choice(["torchtitan", "megatron", "deepspeed", "fsdp"]),
+    help="Write the plan in the flags or settings of a program.",
+)
 _WORKLOAD = (
     click.option(
         "--model",
@@ -40,6 +45,12 @@ _WORKLOAD = (
         default="fp32",
         show_default=True,
         help="Width of numbers, as in amp_fp16, bf16.",
+    ),
+    click.option(
+        "--lora", type=_COUNT, help="Weights are frozen; adapters of this rank are trained."
+    ),
+    click.option(
+        "--qlora", is_flag=True, help="As --lora (16 unless given), frozen weights in 4 bits."
     ),
     click.option("--optimiser", help="sgd, momentum, adam [default: adam for sequences]."),
 )
@@ -64,7 +75,18 @@ _PLAN = (
     click.option("--tp", type=_COUNT, default=1, help="Tensor-parallel degree."),
     click.option("--pp", type=_COUNT, default=1, help="Pipeline stages."),
     click.option("--cp", type=_COUNT, default=1, help="Context-parallel degree."),
+    click.option(
+        "--cp-form",
+        "context_form",
+        type=click.Choice(["ring", "ring_in_order", "gather", "ulysses"]),
+        help="How --cp exchanges tokens [default: as the framework does].",
+    ),
     click.option("--ep", type=_COUNT, default=1, help="Expert-parallel degree."),
+    click.option(
+        "--expert-imbalance",
+        type=FiniteRange(1.0, 1e6),
+        help="Load of the busiest --ep device over the mean, as in 1.2 [default: a prior].",
+    ),
     click.option("--zero", type=click.IntRange(0, 3), default=0, help="Stage of sharding, 0 to 3."),
     click.option(
         "--shard-group",
@@ -76,10 +98,14 @@ _PLAN = (
         "--micro-batch", type=_COUNT, help="Samples per micro-batch [default: all; with --pp 1]."
     ),
     click.option("--micro-batches", type=_COUNT, help="Micro-batches per step."),
+    click.option(
+        "--offload",
+        help="What leaves the device for its host: optimiser, activations, or both by a comma.",
+    ),
     click.option("--interleave", type=_COUNT, default=1, help="Pipeline chunks per stage."),
     click.option(
         "--pipeline",
-        type=click.Choice(["1f1b", "gpipe"]),
+        type=click.Choice(["1f1b", "gpipe", "zero-bubble", "zb-v", "dualpipe"]),
         default="1f1b",
         help="Order of micro-batches in the pipeline.",
     ),
@@ -88,13 +114,14 @@ _PLAN = (
         "--recompute",
         default="none",
         show_default=True,
-        help="Activations computed again, not kept: none, selective, full, every:2 (blocks).",
+        help="Activations computed again, not kept: none, selective, op, full, every:2 (blocks).",
     ),
     click.option(
         "--sequence-parallel/--whole-sequences",
         default=None,
         help="Divide tokens between tensor-parallel ranks; by default as the framework does.",
     ),
+    click.option("--tp-overlap", is_flag=True, help="Tensor-parallel messages run under products."),
     click.option(
         "--unfused-attention",
         "fused_attention",

@@ -13,7 +13,10 @@ from paceline.constants.value import Constant
 from paceline.located_toml import TomlTable, shipped_toml
 from paceline.naming import look_up
 
-FILES = ("kernels", "overheads", "libraries", "spread", "corrections", "explain", "operation")
+FILES = (
+    *("kernels", "overheads", "libraries", "parallelism", "spread", "corrections", "explain"),
+    "operation",
+)
 """Files of ``data/constants``; the name of a constant begins with that of its file."""
 
 T = TypeVar("T")

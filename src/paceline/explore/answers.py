@@ -10,8 +10,9 @@ from math import gcd
 from typing import Any
 
 from paceline.analyse.groups import LaunchGroup
+from paceline.api.plan_words import plan_of
 from paceline.api.predictions import predict
-from paceline.api.requests import cluster_of, job_words, plan_of, program_of, workload_of
+from paceline.api.requests import cluster_of, job_words, program_of, workload_of
 from paceline.errors import InputError
 from paceline.explore.published import published_points
 from paceline.explore.state import ExplorerState

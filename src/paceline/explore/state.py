@@ -111,7 +111,7 @@ def _checks(uploads: Mapping[str, Any], studies: Sequence[str]) -> dict[str, Cal
 
 def choices() -> dict[str, list[str]]:
     """Every name that can be chosen, by what it names."""
-    from paceline.plan.plan import Recompute
+    from paceline.plan.choices import Recompute
     from paceline.predictor.corrections.covariates import Tuning
     from paceline.predictor.frameworks import framework_names
     from paceline.workload.precision import PRECISIONS

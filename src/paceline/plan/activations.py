@@ -1,15 +1,17 @@
 """What each layer keeps for backward, and what is computed again instead."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from paceline.plan.blocks import part_of
-from paceline.plan.plan import Recompute
-from paceline.plan.sharding import ShardedLayer, Sharding
+from paceline.plan.choices import ContextForm, Recompute
+from paceline.plan.sharding import ContextTensors, ShardedLayer, Sharding
+from paceline.plan.tensor_parallel import Role
 from paceline.workload.cost import Affine, Number, total
 from paceline.workload.graph import Graph
-from paceline.workload.ops import CrossEntropy
+from paceline.workload.ops import Attention, CrossEntropy, Linear, MixtureOfExperts
 
 _WIDE_BYTES = 4
 _ATTENTIONS = ("attention", "relative_attention", "additive_attention")
@@ -36,7 +38,8 @@ def kept_activations(
 
     ``selective`` keeps the inputs of attention instead of its scores, which fused attention
     never writes; ``full`` keeps the input of each numbered block, or of one in ``every``, (divided
-    by tokens with sequence parallelism) and nothing in it.
+    by tokens with sequence parallelism) and nothing in it; ``op`` keeps the input of each block
+    and, in it, the results of fused attention, experts and every second linear layer.
     """
     sizes = [layer.profile.activation_bytes for layer in layers]
     again = [False] * len(layers)
@@ -56,7 +59,44 @@ def kept_activations(
             if part_of(nodes[place].name) in chosen:
                 again[index] = True
                 sizes[index] = Affine(0, _entering_bytes(sharding, place) / share)
+    if recompute is Recompute.OPERATION:
+        share = tp if sequence_parallel else 1
+        for index, place in enumerate(places):
+            if part_of(nodes[place].name):
+                own = _kept_result(sharding, place, tp, sequence_parallel)
+                again[index] = own is None
+                entering = Affine(0, _entering_bytes(sharding, place) / share)
+                if nodes[place].op.kind != "moe":
+                    sizes[index] = entering if own is None else entering + own
     return KeptActivations(tuple(sizes), tuple(again))
+
+
+def _kept_result(
+    sharding: Sharding, place: int, tp: Number, sequence_parallel: bool
+) -> Affine | None:
+    """What one device keeps of a layer's result where operations are chosen; None of others."""
+    node = sharding.graph.nodes[place]
+    size = sharding.output_bytes(node.name).per_sample
+    if isinstance(node.op, Linear):
+        if _linears_before(sharding.graph)[place] % 2:
+            return None
+        role = sharding.role(place, sequence_parallel)
+        return Affine(0, size / tp if sequence_parallel or role is Role.OUTPUTS else size)
+    if isinstance(node.op, Attention) and node.op.fused:
+        return Affine(0, size / tp)
+    return Affine() if isinstance(node.op, MixtureOfExperts) else None
+
+
+@lru_cache(maxsize=64)
+def _linears_before(graph: Graph) -> tuple[int, ...]:
+    """How many linear layers of the same block come before each node."""
+    seen: Counter[str] = Counter()
+    before = []
+    for node in graph.nodes:
+        part = part_of(node.name)
+        before.append(seen[part])
+        seen[part] += isinstance(node.op, Linear)
+    return tuple(before)
 
 
 @lru_cache(maxsize=64)
@@ -101,6 +141,23 @@ def loss_working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Af
         Affine(0, share * layers[place].profile.activation_bytes.per_sample)
         for place in _losses(sharding.graph)
     )
+
+
+def context_bytes(tensors: ContextTensors, form: ContextForm, cp: int, width: int) -> Affine:
+    """What attention holds for a moment where ``cp`` devices share out the tokens.
+
+    A ring the keys and values in use and on their way, gathering all of them and their
+    gradients, both the sum of results in 32 bits; ulysses all four tensors once more.
+    """
+    passed, result = tensors.keys_values.per_sample, tensors.result.per_sample
+    summed = _WIDE_BYTES / width * result
+    match form:
+        case ContextForm.GATHER:
+            return Affine(0, 2 * cp * passed + summed)
+        case ContextForm.ULYSSES:
+            return Affine(0, tensors.queries.per_sample + passed + result)
+        case ContextForm.RING | ContextForm.RING_IN_ORDER:
+            return Affine(0, 2 * passed + summed)
 
 
 @lru_cache(maxsize=64)

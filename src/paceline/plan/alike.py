@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.plan.activations import kept_activations
-from paceline.plan.plan import Recompute
+from paceline.plan.choices import SEARCHED_RECOMPUTATIONS, Recompute
 from paceline.plan.sharding import Sharding
 
 
@@ -30,15 +30,18 @@ def all_apart(layers: int) -> Alike:
 
 
 @lru_cache(maxsize=32)
-def alike_layers(sharding: Sharding, sequence_parallel: bool, every: int = 1) -> Alike:
+def alike_layers(
+    sharding: Sharding, sequence_parallel: bool, every: int = 1, *, by_operation: bool = False
+) -> Alike:
     """Layers that are alike when divided are so whatever the degree and recomputation.
 
-    Blocks differ where only one in ``every`` is computed again.
+    Blocks differ where only one in ``every`` is computed again, linear layers where some of
+    them are (``by_operation``).
     """
     parts = sharding.layers(2, 1, sequence_parallel)
     kept = [
         kept_activations(sharding, parts, mode, 2, sequence_parallel, every=every)
-        for mode in Recompute
+        for mode in (*SEARCHED_RECOMPUTATIONS, *[Recompute.OPERATION] * by_operation)
     ]
     known: dict[object, int] = {}
     place = np.empty(len(parts), dtype=np.intp)

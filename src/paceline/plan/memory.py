@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from paceline.errors import InputError
 from paceline.naming import look_up
-from paceline.plan.plan import OptimiserState
+from paceline.plan.choices import OptimiserState
 from paceline.workload.precision import Precision
 
 Numbers = float | NDArray[np.float64]

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from paceline.errors import InputError
-from paceline.plan.plan import PipelineSchedule
+from paceline.plan.choices import PipelineSchedule
 
 
 class Pass(NamedTuple):
@@ -63,7 +63,9 @@ def listed_passes(
 def stage_order(
     schedule: PipelineSchedule, stage: int, pp: int, micro_batches: int, interleave: int = 1
 ) -> list[Pass]:
-    """Everything a stage does in one step, in order; chunk 0 is nearest the input.
+    """Everything a stage does in one step of one of `choices.WHOLE_BACKWARD`, in order.
+
+    Chunk 0 is nearest the input.
 
     1F1B runs as many forwards as there are stages behind it, then one forward and one backward
     in turn. Interleaved, it goes through chunks in rounds of ``pp`` micro-batches (Narayanan et

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.plan.choices import PipelineSchedule
 from paceline.plan.pipeline import listed_passes
-from paceline.plan.plan import PipelineSchedule
 
 Array = NDArray[np.float64]
 

@@ -1,40 +1,13 @@
 """Plan: how a workload is spread over devices."""
 
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.errors import InputError
+from paceline.plan.choices import ContextForm, Offload, OptimiserState, PipelineSchedule, Recompute
 from paceline.plan.compression import NO_COMPRESSION, Compression
+from paceline.plan.consistent import check_consistent
 from paceline.plan.synchronisation import Synchronisation
-
-
-class Recompute(StrEnum):
-    """Which activations are computed again in backward instead of being kept."""
-
-    NONE = "none"
-    SELECTIVE = "selective"
-    """The scores and softmax of attention, which are large and cheap."""
-    FULL = "full"
-    """Everything but the input of each block."""
-
-
-class OptimiserState(StrEnum):
-    """How the optimiser keeps its momenta; master copies of weights stay as they are."""
-
-    FP32 = "fp32"
-    BF16 = "bf16"
-    EIGHT_BIT = "8bit"
-    """Blocks of 8-bit numbers, each block with a scale in 32 bits."""
-
-
-class PipelineSchedule(StrEnum):
-    """The order in which a pipeline stage works through micro-batches."""
-
-    GPIPE = "gpipe"
-    """All forwards, then all backwards."""
-    ONE_F_ONE_B = "1f1b"
-    """One forward, one backward in the steady state; interleaved with several chunks."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +19,10 @@ class Plan:
     the stage of sharded data parallelism (1 optimiser state, 2 gradients too, 3 weights too).
     ``shard_group`` neighbours share out what is sharded, and groups hold copies of each other
     (HSDP); None for one group of all ``dp`` x ``cp``. ``optimiser_state`` is the width of momenta.
-    Full recomputation is of one block in ``recompute_every``.
+    Full recomputation is of one block in ``recompute_every``. ``context_form`` None is as the
+    framework does it. ``expert_imbalance`` is the load of the busiest expert-parallel device over
+    the mean; None for a prior, whose width the interval has. ``offload`` leaves the device for its
+    host. ``tp_overlap`` cuts products so that tensor-parallel messages run under them.
     ``micro_batch`` samples go through at a time, ``micro_batches`` times per step; what is not
     given follows from the batch. Each pipeline stage holds ``interleave`` chunks;
     ``stage_layers`` gives the number of blocks of each chunk when they are uneven. Without
@@ -74,43 +50,13 @@ class Plan:
     shard_group: int | None = None
     optimiser_state: OptimiserState = OptimiserState.FP32
     recompute_every: int = 1
+    context_form: ContextForm | None = None
+    expert_imbalance: float | None = None
+    offload: tuple[Offload, ...] = ()
+    tp_overlap: bool = False
 
     def __post_init__(self) -> None:
-        counts = ("dp", "tp", "pp", "cp", "ep", "interleave", "micro_batch", "micro_batches")
-        for name in (*counts, "recompute_every"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1, not {value}", "count from one")
-        if self.zero not in (0, 1, 2, 3):
-            raise InputError(
-                f"there is no stage {self.zero} of sharded data parallelism",
-                "0 shards nothing, 1 optimiser state, 2 gradients too, 3 weights too",
-            )
-        if (self.dp * self.cp) % self.ep:
-            raise InputError(
-                f"ep {self.ep} does not divide dp x cp = {self.dp * self.cp}",
-                "experts are shared out among data-parallel devices; take a divisor",
-            )
-        self._check_shard_group()
-        if self.recompute_every > 1 and self.recompute is not Recompute.FULL:
-            raise InputError(
-                f"every {self.recompute_every} blocks compute again with full recomputation only",
-                "take --recompute every:2, or recompute=full beside recompute_every",
-            )
-        if self.interleave > 1 and self.pp == 1:
-            raise InputError(
-                f"interleave {self.interleave} needs a pipeline", "give --pp above 1 as well"
-            )
-        if self.interleave > 1 and self.pipeline is PipelineSchedule.GPIPE:
-            raise InputError(
-                "gpipe runs one chunk per stage", "interleave with --pipeline 1f1b, or not at all"
-            )
-        if self.stage_layers and len(self.stage_layers) != self.chunks:
-            raise InputError(
-                f"{len(self.stage_layers)} stage sizes for {self.chunks} chunks "
-                f"(pp {self.pp} x interleave {self.interleave})",
-                "give one number of blocks per chunk",
-            )
+        check_consistent(self)
 
     @property
     def devices(self) -> int:
@@ -121,22 +67,6 @@ class Plan:
     def chunks(self) -> int:
         """Parts that the pipeline cuts the network into."""
         return self.pp * self.interleave
-
-    def _check_shard_group(self) -> None:
-        size = self.shard_group
-        if size is None:
-            return
-        if size < 2 or self.holders % size or size % self.cp:
-            raise InputError(
-                f"groups of {size} cannot share out weights among dp x cp = {self.holders}",
-                f"take a divisor of {self.holders} above 1 that is a multiple of cp {self.cp}",
-            )
-        if self.ep > 1 and self.shard_copies > 1:
-            raise InputError(
-                f"shard_group {size} with ep {self.ep}: experts that are shared out have other "
-                "copies than the rest, which is not modelled",
-                "leave --shard-group or --ep out",
-            )
 
     @property
     def holders(self) -> int:
@@ -152,6 +82,20 @@ class Plan:
     def shard_copies(self) -> int:
         """Groups of ``shard_degree`` devices, each with a copy of what is sharded."""
         return self.holders // self.shard_degree
+
+    def undivided(self) -> "Plan":
+        """The plan with all that divides layers left out: degrees other than ``dp`` and ``pp``."""
+        return replace(
+            self,
+            tp=1,
+            ep=1,
+            cp=1,
+            sequence_parallel=False,
+            shard_group=None,
+            context_form=None,
+            expert_imbalance=None,
+            tp_overlap=False,
+        )
 
     @property
     def label(self) -> str:
@@ -193,7 +137,7 @@ class Plan:
 
 def plan_for(devices: int, *, dp: int | None = None, **fields: Any) -> Plan:
     """The plan with ``fields`` on ``devices``; ``dp`` takes what the other degrees leave."""
-    draft = Plan(**{**fields, "ep": 1, "shard_group": None})
+    draft = Plan(**{**fields, "ep": 1, "shard_group": None, "expert_imbalance": None})
     model = draft.tp * draft.pp * draft.cp
     if dp is None and devices % model:
         raise InputError(

@@ -2,7 +2,8 @@
 
 from paceline.errors import InputError
 from paceline.plan.activations import numbered_parts
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.choices import ContextForm, Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.tensor_parallel import check_divisible
 from paceline.workload.graph import Graph
 from paceline.workload.ops import Attention, MixtureOfExperts
@@ -46,6 +47,20 @@ def _check_context(plan: Plan, graph: Graph, sequence: int | None) -> None:
         )
 
 
+def check_context_form(plan: Plan, form: ContextForm, graph: Graph) -> None:
+    """Refuse to exchange heads for tokens where heads do not divide."""
+    if plan.cp == 1 or form is not ContextForm.ULYSSES:
+        return
+    degree = plan.tp * plan.cp
+    heads = [node.op.heads for node in graph.nodes if isinstance(node.op, Attention)]
+    if any(count % degree for count in heads):
+        raise InputError(
+            f"the {min(heads)} heads of {graph.name} do not divide by tp x cp = {degree}, which "
+            "exchanging heads for tokens (ulysses) needs",
+            "take a smaller --cp, or --cp-form ring",
+        )
+
+
 def check_sharding(plan: Plan) -> None:
     """Refuse groups of shards where nothing is sharded."""
     if plan.shard_group is not None and plan.zero == 0:
@@ -75,8 +90,9 @@ def check_recomputation(plan: Plan, graph: Graph) -> None:
             f"one block in {plan.recompute_every} of the {count} of {graph.name} is none",
             f"take every:{count} or less, or leave --recompute out",
         )
-    if plan.recompute is Recompute.FULL and count == 0:
+    if plan.recompute in (Recompute.FULL, Recompute.OPERATION) and count == 0:
         raise InputError(
-            f"full recomputation keeps the input of each block, and {graph.name} has no blocks",
+            f"{plan.recompute} recomputation keeps the input of each block, and {graph.name} has "
+            "no blocks",
             "leave --recompute out",
         )

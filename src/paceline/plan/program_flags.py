@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from paceline.naming import look_up
 from paceline.plan.blocks import blocks
-from paceline.plan.plan import OptimiserState, PipelineSchedule, Plan, Recompute
+from paceline.plan.choices import OptimiserState, PipelineSchedule, Recompute
+from paceline.plan.plan import Plan
+from paceline.plan.program_choices import (
+    TORCH_SCHEDULES,
+    told_deepspeed,
+    told_fsdp,
+    told_megatron,
+    told_torchtitan,
+)
 from paceline.workload.workload import Workload
 
 _HALVES = {"bf16", "fp16"}
@@ -49,7 +57,9 @@ def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
     flags += _megatron_full_recomputation(plan, workload)
     if workload.precision in _HALVES:
         flags.append(f"--{workload.precision}")
-    missing = []
+    told = told_megatron(plan, workload)
+    flags += told.flags
+    missing = told.missing
     if plan.zero == 0 and plan.optimiser_state is not OptimiserState.FP32:
         missing.append("short momenta need --use-distributed-optimizer (zero 1)")
     if plan.pp > 1 and plan.pipeline is PipelineSchedule.GPIPE:
@@ -144,9 +154,12 @@ def _torchtitan(plan: Plan, workload: Workload) -> ProgramFlags:
         }
     if plan.zero in (1, 2):
         settings["parallelism.fsdp_reshard_after_forward"] = "never"
+    told = told_torchtitan(plan, workload)
+    settings |= told.settings
     missing = ["torchtitan shards weights too where it shards"] if plan.zero in (1, 2) else []
-    missing += _short_state_in_program(plan)
+    missing += [*_short_state_in_program(plan), *told.missing]
     flags = [f"--{name} {value}" for name, value in settings.items() if value is not None]
+    flags += told.flags
     return ProgramFlags("torchtitan", _wrapped(flags), tuple(missing))
 
 
@@ -165,7 +178,10 @@ def _deepspeed(plan: Plan, workload: Workload) -> ProgramFlags:
         settings[workload.precision] = {"enabled": True}
     if plan.tp > 1:
         settings["tensor_parallel"] = {"autotp_size": plan.tp}
-    missing = _short_state_in_program(plan)
+    told = told_deepspeed(plan, workload)
+    sharding |= told.settings.pop("zero_optimization", {})
+    settings |= told.settings
+    missing = [*_short_state_in_program(plan), *told.missing]
     if plan.shard_copies > 1:
         missing.append("in the program: the model is made under deepspeed.zero.MiCS_Init")
         if plan.zero < 3:
@@ -196,7 +212,7 @@ def _fsdp(plan: Plan, workload: Workload) -> ProgramFlags:
     lines = [f'mesh = init_device_mesh("cuda", {shape}, mesh_dim_names={names})']
     if plan.tp > 1:
         lines.append('parallelize_module(block, mesh["tp"], tensor_parallel_plan)  # each block')
-    if plan.recompute is not Recompute.NONE:
+    if plan.recompute not in (Recompute.NONE, Recompute.OPERATION):
         lines.append(f"block = checkpoint_wrapper(block)  # {_checkpointed(plan)}")
     if plan.zero == 0:
         lines.append('replicate(model, device_mesh=mesh["dp"])')
@@ -206,17 +222,24 @@ def _fsdp(plan: Plan, workload: Workload) -> ProgramFlags:
             f"fully_shard(block, mesh={sharded}, reshard_after_forward={again})  # each block"
         )
         lines.append(f"fully_shard(model, mesh={sharded}, reshard_after_forward={again})")
+    told = told_fsdp(plan, workload)
+    lines += told.flags
     lines.append(f"# {micro_batch} samples at a time, {count} times per optimiser step")
-    missing = _short_state_in_program(plan)
+    missing = [*_short_state_in_program(plan), *told.missing]
     if plan.zero in (1, 2):
         missing.append("FSDP shards weights too; kept after forward they are gathered once a step")
     if plan.pp > 1:
-        missing.append(f"pipelines of {plan.pp} stages: torch.distributed.pipelining")
+        missing.append(f"pipelines of {plan.pp} stages: {_torch_schedule(plan)}")
     if plan.cp > 1:
         missing.append('in the program: context_parallel(mesh["cp"], ...)')
     if plan.ep > 1:
         missing.append(f"FSDP has no expert parallelism (ep {plan.ep})")
     return ProgramFlags("fsdp", "\n".join(lines), tuple(missing))
+
+
+def _torch_schedule(plan: Plan) -> str:
+    name = TORCH_SCHEDULES.get(plan.pipeline)
+    return "torch.distributed.pipelining" + (f".Schedule{name}" if name else "")
 
 
 def _wrapped(flags: list[str]) -> str:

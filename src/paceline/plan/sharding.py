@@ -11,8 +11,8 @@ from functools import cached_property
 from paceline.plan.division import divided_profile, shared_out_experts
 from paceline.plan.tensor_parallel import Division, Role, Transfer, divide
 from paceline.workload.cost import Affine, GraphProfile, LayerProfile, Number
-from paceline.workload.graph import Graph
-from paceline.workload.ops import MixtureOfExperts
+from paceline.workload.graph import Graph, Node
+from paceline.workload.ops import Attention, MixtureOfExperts, RelativeAttention
 from paceline.workload.ops.sizes import elements
 from paceline.workload.precision import Precision, precision
 
@@ -26,14 +26,25 @@ class ShardMessage:
 
 
 @dataclass(frozen=True)
+class ContextTensors:
+    """What attention reads and writes, bytes on one of ``tp`` devices as functions of the batch."""
+
+    queries: Affine
+    keys_values: Affine
+    result: Affine
+    kv_heads: int
+    causal: bool
+    tp: Number
+
+
+@dataclass(frozen=True)
 class ShardedLayer:
     """One device's part of a layer, and its exchanges with devices of the same replica.
 
     ``tensor_forward`` and ``tensor_backward`` travel among tensor-parallel devices,
     ``expert_forward`` and ``expert_backward`` among expert-parallel ones.
-    ``context_forward`` is what context-parallel devices pass round in forward; backward passes
-    twice that. ``is_expert``: most of its weights are shared out among experts, so they are
-    reduced among fewer replicas.
+    ``context`` are the tensors whose tokens context-parallel devices exchange. ``is_expert``: most
+    of its weights are shared out among experts, so they are reduced among fewer replicas.
     """
 
     profile: LayerProfile
@@ -41,7 +52,7 @@ class ShardedLayer:
     tensor_backward: tuple[ShardMessage, ...] = ()
     expert_forward: tuple[ShardMessage, ...] = ()
     expert_backward: tuple[ShardMessage, ...] = ()
-    context_forward: tuple[ShardMessage, ...] = ()
+    context: ContextTensors | None = None
     is_expert: bool = False
 
     @property
@@ -94,6 +105,11 @@ class Sharding:
             self._layer(index, divisions[index], tp, ep, tokens_divided) for index in wanted
         )
 
+    def role(self, position: int, sequence_parallel: bool) -> Role:
+        """What part of a layer one of several tensor-parallel devices has."""
+        divisions = self._divisions_by_tokens if sequence_parallel else self._divisions
+        return divisions[position].role
+
     def output_bytes(self, name: str) -> Affine:
         """Bytes of one tensor between layers; of an input of the graph, none are trained."""
         layer = self._by_name.get(name)
@@ -113,19 +129,28 @@ class Sharding:
             share = tp if tokens_divided else 1
             size = Affine(0, node.op.top_k * routed.per_sample / share)
             expert_messages = (ShardMessage("all_to_all", size),) * 2
-        context: tuple[ShardMessage, ...] = ()
-        if node.op.kind in ("attention", "relative_attention"):
-            keys_and_values = [self.output_bytes(name) for name in node.inputs[1:3]]
-            passed = sum((size.per_sample for size in keys_and_values), 0)
-            context = (ShardMessage("point_to_point", Affine(0, passed / tp)),)
         return ShardedLayer(
             sharded,
             tensor_forward=self._messages(division.forward),
             tensor_backward=self._messages(division.backward),
             expert_forward=expert_messages,
             expert_backward=expert_messages,
-            context_forward=context,
+            context=self._context(node, tp),
             is_expert=bool(expert_messages),
+        )
+
+    def _context(self, node: Node, tp: Number) -> ContextTensors | None:
+        op = node.op
+        if not isinstance(op, Attention | RelativeAttention):
+            return None
+        query, *others = (self.output_bytes(name).per_sample / tp for name in node.inputs[:3])
+        return ContextTensors(
+            Affine(0, query),
+            Affine(0, sum(others)),
+            Affine(0, self.output_bytes(node.name).per_sample / tp),
+            op.kv_heads if isinstance(op, Attention) else op.heads,
+            isinstance(op, RelativeAttention) or op.causal,
+            tp,
         )
 
     def _messages(self, transfers: tuple[Transfer, ...]) -> tuple[ShardMessage, ...]:

@@ -13,6 +13,7 @@ from paceline.frameworks import registry
 from paceline.hardware import Device
 from paceline.located_toml import TomlTable, read_toml
 from paceline.naming import nearest, unknown_name
+from paceline.plan.choices import ContextForm
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
 from paceline.predictor.collectives.library import Library, library
 from paceline.predictor.compute import CONVOLUTIONS
@@ -21,7 +22,7 @@ from paceline.workload.precision import Precision, precision
 _OPTIONAL_KEYS = (
     *("inherits", "aliases", "shard_stage", "gradient_views", "stages_by_cost"),
     *("sequence_parallel", "interleaves", "wide_gradients", "keeps_short_gradients"),
-    "whole_tensors_wait",
+    *("whole_tensors_wait", "context_form"),
 )
 _NEEDED_KEYS = (
     *("title", "synchronisation", "library", "input_overlapped", "dispatch", "step_overhead"),
@@ -52,6 +53,7 @@ class FrameworkProfile:
     whole is free again only when the device has caught up with the host.
     ``sequence_parallel``: tensor-parallel devices share out tokens between products as a rule,
     ``interleaves``: stages of a pipeline hold a block per chunk in its recipes.
+    ``context_form`` is how devices exchange the tokens of a sample that they share out.
     ``pointwise_traffic`` is the fraction of pointwise memory traffic left after fusion.
     ``policy`` describes the behaviour in words, ``priors`` names the fields that are
     judgements rather than facts of the source.
@@ -76,6 +78,7 @@ class FrameworkProfile:
     wide_gradients: tuple[str, ...]
     keeps_short_gradients: bool
     whole_tensors_wait: bool
+    context_form: ContextForm
     pointwise_traffic: float
     convolution: str
     policy: str
@@ -178,6 +181,9 @@ def _profile(own: TomlTable, known: Mapping[str, TomlTable]) -> FrameworkProfile
         wide_gradients=tuple(table.names("wide_gradients")),
         keeps_short_gradients=table.flag("keeps_short_gradients"),
         whole_tensors_wait=table.flag("whole_tensors_wait"),
+        context_form=ContextForm(
+            table.text_of("context_form", ContextForm.RING, tuple(ContextForm))
+        ),
         pointwise_traffic=table.parsed("pointwise_traffic", float) or 1.0,
         convolution=table.text_of("convolution", allowed=CONVOLUTIONS),
         policy=table.text_of("policy"),

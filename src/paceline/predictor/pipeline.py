@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paceline.plan.choices import PipelineSchedule
 from paceline.plan.pipeline import PlacedPass, listed_passes
-from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.step_builder import REPLICA_LINK, StepBuilder
 from paceline.step import Phase
 
@@ -51,7 +51,7 @@ class ChunkTime:
     from it; ``send_seconds`` each way. ``segments`` divide the last backward by the gradient
     messages that leave under it. With sharded gradients every backward scatters them, with sharded
     weights every pass gathers those first; ``launch_seconds`` of each backward start these
-    messages.
+    messages. ``weight_seconds`` of backward compute gradients of weights.
     """
 
     name: str
@@ -65,6 +65,7 @@ class ChunkTime:
     forward_sharding: PipelineSharding | None = None
     backward_sharding: PipelineSharding | None = None
     launch_seconds: float = 0.0
+    weight_seconds: float = 0.0
 
 
 def pipeline_tasks(

@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.plan.choices import PipelineSchedule
 from paceline.plan.pipeline import listed_passes
-from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.pipeline import ChunkTime, PipelineSegment
 from paceline.predictor.step_builder import COMPUTE, NETWORK, StepBuilder, interfered_seconds
 from paceline.step import Phase, Task

@@ -10,7 +10,8 @@ from paceline.predictor.gradient_messages import gradient_messages, leaves_after
 from paceline.predictor.pipeline import ChunkTime, PipelineSegment, PipelineSharding, pipeline_tasks
 from paceline.predictor.pipeline_clocks import pipeline_clocks
 from paceline.predictor.replica import Replica
-from paceline.predictor.stages import Chunk, tied_bytes
+from paceline.predictor.split_pipeline import split_pipeline_tasks
+from paceline.predictor.stages import Chunk, stage_chunks, tied_bytes
 from paceline.predictor.step_builder import StepBuilder
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.step import Phase, Step, Task
@@ -40,13 +41,15 @@ def pipeline_step(
     times = _chunk_times(chunks, replica, layers, exchange, launch, bandwidth_factor)
     builder = StepBuilder(costs.interference)
     passes = pipeline_tasks if timeline else pipeline_clocks
+    if plan.pipeline.splits_backward:
+        passes = split_pipeline_tasks
     waits = passes(builder, times, plan.pp, replica.micro_batches, plan.pipeline)
     _input(builder, costs)
     tied = _tied(builder, replica, chunks, waits, bandwidth_factor)
     for stage, finished in enumerate(waits):
         size = 0.0
         if exchange is not None and plan.zero in (1, 2):
-            own = [i for chunk in chunks[stage :: plan.pp] for i in chunk.positions]
+            own = [i for chunk in stage_chunks(plan, chunks, stage) for i in chunk.positions]
             size = sum(replica.weight_bytes[i] for i in own)
         after = (*finished, *tied.get(stage, ()))
         _update(builder, stage, update_seconds[stage], after, exchange, size)
@@ -103,7 +106,16 @@ def _chunk_time(
         forward_sharding=sharded[0],
         backward_sharding=sharded[1],
         launch_seconds=launches,
+        weight_seconds=_weight_seconds(chunk, replica, own),
     )
+
+
+def _weight_seconds(chunk: Chunk, replica: Replica, own: Sequence[LayerTime]) -> float:
+    """What of a chunk's backward computes gradients of weights, where that is a pass."""
+    if not replica.plan.pipeline.splits_backward:
+        return 0.0
+    shares = replica.weight_shares[chunk.first : chunk.last]
+    return sum(share * x.backward_seconds for share, x in zip(shares, own, strict=True))
 
 
 def _units(chunk: Chunk, replica: Replica) -> list[range]:
@@ -212,9 +224,12 @@ def _tied(
     waits: Sequence[tuple[int, ...]],
     bandwidth_factor: float,
 ) -> dict[int, tuple[int, ...]]:
-    """Sum the gradients of weights that the first and the last stage share."""
+    """Sum the gradients of weights that the first and the last stage share.
+
+    Where the first stage has the last chunk too there is nothing to send.
+    """
     size = tied_bytes(replica, chunks)
-    if size == 0:
+    if size == 0 or replica.plan.pipeline.is_v:
         return {}
     pair = Group(2, replica.layout.neighbours.ranks_per_node)
     seconds = float(replica.cost("all_reduce", pair).seconds(size)) / bandwidth_factor

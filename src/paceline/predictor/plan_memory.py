@@ -6,8 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.constants import number
-from paceline.plan.activations import loss_working_bytes, whole_bytes, working_bytes
+from paceline.plan.activations import (
+    context_bytes,
+    loss_working_bytes,
+    whole_bytes,
+    working_bytes,
+)
 from paceline.plan.blocks import blocks
+from paceline.plan.choices import Offload, PipelineSchedule, Recompute
 from paceline.plan.memory import (
     Memory,
     Numbers,
@@ -17,7 +23,7 @@ from paceline.plan.memory import (
     sharded_bytes,
     waiting_bytes,
 )
-from paceline.plan.plan import PipelineSchedule, Recompute
+from paceline.plan.split_backward import peaks_held
 from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, stage_counts
@@ -54,7 +60,7 @@ def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisa
     state_width = optimiser_bytes_per_parameter(workload.optimiser, widths, plan.optimiser_state)
     gradients = np.array([float(p.gradient_bytes.at(workload.batch)) for p in profiles])
     kept_width = replica.framework.gradient_bytes_kept(workload.precision)
-    weights = np.array([float(p.parameters * widths.weight_bytes) for p in profiles])
+    weights = np.array(replica.weights_at(widths.weight_bytes))
     trained = np.array([float(p.trainable_parameters * state_width) for p in profiles])
     buffers: Numbers = 0.0
     if plan.holders > 1:
@@ -69,7 +75,7 @@ def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisa
     return Memory(
         _sharded(replica, counts, 3, weights),
         _sharded(replica, counts, 2, gradients * kept_width / widths.gradient_bytes),
-        _sharded(replica, counts, 1, trained),
+        0.0 if Offload.OPTIMISER in plan.offload else _sharded(replica, counts, 1, trained),
         activations,
         buffers + allocator_bytes(activations),
     )
@@ -88,21 +94,55 @@ def _sharded(replica: Replica, counts: Array, stage: int, sizes: Array) -> Numbe
 
 def _activations(replica: Replica, counts: Array) -> Numbers:
     plan, batch = replica.plan, replica.share_of_batch
-    stages = np.arange(plan.pp, dtype=np.float64)
-    held = micro_batches_held(
-        stages,
+    held = _held(replica)
+    passing = np.zeros(plan.pp)
+    if plan.recompute in (Recompute.FULL, Recompute.OPERATION):
+        passing += float(working_bytes(replica.parts, replica.sharding).at(batch))
+    passing += _context_bytes(replica)
+    scores = float(loss_working_bytes(replica.parts, replica.sharding).at(batch))
+    head = 0 if plan.pipeline.is_v else -1
+    passing[head] = max(passing[head], scores)
+    sizes = zip(replica.loads, replica.kept.sizes, strict=True)
+    kept = counts @ [load * float(size.at(batch)) for load, size in sizes]
+    all_held = (kept + _waiting(replica, counts)) * held
+    if Offload.ACTIVATIONS in plan.offload:
+        # Two blocks stay: the one that computes, and the one that is on its way.
+        moved = counts @ np.array(replica.moved_bytes) * held
+        all_held = all_held - moved + np.minimum(moved, 2.0 * _fullest_block(replica))
+    return all_held + passing
+
+
+def _fullest_block(replica: Replica) -> float:
+    """What the block that keeps most keeps of one micro-batch."""
+    moved = replica.each(replica.moved_bytes)
+    return max(sum(moved[part.first : part.last]) for part in blocks(replica.workload.graph))
+
+
+def _held(replica: Replica) -> Numbers:
+    """Micro-batches whose activations each stage holds at its fullest."""
+    plan = replica.plan
+    if plan.pipeline.splits_backward:
+        return np.array(peaks_held(plan.pipeline, plan.pp, replica.micro_batches))
+    return micro_batches_held(
+        np.arange(plan.pp, dtype=np.float64),
         plan.pp,
         replica.micro_batches if plan.pp > 1 else 1,
         plan.interleave,
         plan.pipeline is PipelineSchedule.GPIPE and plan.pp > 1,
     )
-    passing = np.zeros(plan.pp)
-    if plan.recompute is Recompute.FULL:
-        passing += float(working_bytes(replica.parts, replica.sharding).at(batch))
-    scores = float(loss_working_bytes(replica.parts, replica.sharding).at(batch))
-    passing[-1] = max(passing[-1], scores)
-    kept = counts @ [float(size.at(batch)) for size in replica.kept.sizes]
-    return (kept + _waiting(replica, counts)) * held + passing
+
+
+def _context_bytes(replica: Replica) -> float:
+    """What exchanging the tokens of a sample holds for a moment beside a device's own."""
+    if replica.plan.cp == 1:
+        return 0.0
+    batch, width = replica.share_of_batch, replica.precision.activation_bytes
+    sizes = (
+        context_bytes(part.context, replica.context_form, replica.plan.cp, width).at(batch)
+        for part in replica.kinds
+        if part.context is not None
+    )
+    return float(max(sizes, default=0.0))
 
 
 def _waiting(replica: Replica, counts: Array) -> Numbers:

@@ -4,13 +4,15 @@ from dataclasses import replace
 
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
-from paceline.plan.possible import check_possible, check_sharding
+from paceline.plan.possible import check_context_form, check_possible, check_sharding
 from paceline.predictor.corrections.covariates import Program, covariates_of
 from paceline.predictor.corrections.model import CorrectionModel, Taught, taught_by
 from paceline.predictor.corrections.table import shipped_corrections
+from paceline.predictor.division_losses import division_seconds
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
 from paceline.predictor.frameworks import framework as find_framework
+from paceline.predictor.offload import check_offload
 from paceline.predictor.plan_memory import plan_memory
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prepared import PreparedStep
@@ -92,9 +94,11 @@ def replica_of(
     plan.check_devices(cluster.devices)
     check_possible(plan, workload.graph, workload.sequence)
     profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
+    check_context_form(plan, plan.context_form or profile.context_form, workload.graph)
     if plan.zero == 0 and profile.shard_stage > 0:
         plan = replace(plan, zero=profile.shard_stage)
     check_sharding(plan)
+    check_offload(plan, cluster)
     return Replica(workload, cluster, plan, profile, efficiency, evidence.layers)
 
 
@@ -140,6 +144,7 @@ def prediction_of(prepared: PreparedStep) -> Prediction:
         waiting_seconds=prepared.waiting_seconds(),
         training_flops=float(prepared.workload.cost.training_flops) * prepared.plan.dp,
         interval=interval(prepared),
+        division_seconds=division_seconds(prepared),
         notes=prepared.notes() + (() if known_here else domain_notes(*where)),
     )
 

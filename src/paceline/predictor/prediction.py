@@ -26,8 +26,9 @@ class Prediction:
     bubbles, waiting or recomputation, but ``ideal_input_seconds`` of input where one device
     alone was seen to wait for so much. ``sharing_seconds`` is how much longer a device takes
     beside the others of its machine, ``waiting_seconds`` how much longer the slowest of all
-    workers computes than the mean one. ``interval`` is 90 %, as factors on the throughput.
-    ``notes`` say what the numbers rest on and what is not known.
+    workers computes than the mean one, ``division_seconds`` how much longer because tokens and
+    experts are shared out unequally or in parts. ``interval`` is 90 %, as factors on the
+    throughput. ``notes`` say what the numbers rest on and what is not known.
     """
 
     workload: Workload
@@ -44,6 +45,7 @@ class Prediction:
     training_flops: float
     interval: ThroughputInterval
     notes: tuple[str, ...] = ()
+    division_seconds: float = 0.0
 
     @property
     def devices(self) -> int:

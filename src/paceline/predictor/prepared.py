@@ -7,6 +7,7 @@ from paceline.hardware import Cluster
 from paceline.plan.blocks import blocks
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Synchronisation
+from paceline.predictor.choice_notes import choice_notes
 from paceline.predictor.corrections.model import Taught
 from paceline.predictor.evidence import NO_EVIDENCE, Colocated, Evidence
 from paceline.predictor.exchange import compressed, gradient_exchange
@@ -17,7 +18,7 @@ from paceline.predictor.pipeline_step import pipeline_step
 from paceline.predictor.replica import Replica
 from paceline.predictor.replica_step import replica_step
 from paceline.predictor.sharded_step import fully_sharded_step, sharded_update_step
-from paceline.predictor.stages import Chunk, chunks_of
+from paceline.predictor.stages import Chunk, chunks_of, stage_chunks
 from paceline.predictor.step_corrections import (
     NO_CORRECTIONS,
     StepCorrections,
@@ -146,7 +147,11 @@ class PreparedStep:
         whole = self.workload.profile.parameters or 1
         return [
             self.evidence.update_seconds
-            * sum(sizes[i] for chunk in self.chunks[stage :: self.plan.pp] for i in chunk.positions)
+            * sum(
+                sizes[i]
+                for chunk in stage_chunks(self.plan, self.chunks, stage)
+                for i in chunk.positions
+            )
             / (shards * whole)
             for stage in range(self.plan.pp)
         ]
@@ -161,6 +166,7 @@ class PreparedStep:
             recompute_every=self.plan.recompute_every,
             fused_attention=self.plan.fused_attention,
             optimiser_state=self.plan.optimiser_state,
+            offload=self.plan.offload,
         )
         replica = replace(self.replica, cluster=self.cluster.shaped(1, 1), plan=plan)
         evidence = replace(self.evidence, spread=None, baseline=None)
@@ -350,8 +356,7 @@ class PreparedStep:
         """
         replica, plan = self.replica, self.plan
         if plan.tp > 1 or plan.ep > 1 or plan.cp > 1:
-            undivided = replace(plan, tp=1, ep=1, cp=1, sequence_parallel=False, shard_group=None)
-            replica = replace(replica, plan=undivided)
+            replica = replace(replica, plan=plan.undivided())
         kinds = replica.kinds_at(self.work_scale, self.modelled_factor)
         each = [x.forward_seconds + x.backward_seconds for x in kinds]
         work = self.replica.micro_batches * replica.total(each)
@@ -394,6 +399,7 @@ class PreparedStep:
             notes.append("what the layers compute and keep is not known: memory is a lower bound")
         if self.plan.tp > 1 and not self.replica.sharding.divides:
             notes.append("no layer of this model can be divided by tp: every device does it all")
+        notes += choice_notes(self.replica)
         return (*notes, *self.applied.notes, *capture_notes(self.workload.graph))
 
 

@@ -39,6 +39,7 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
     feeding = exposed.get(Phase.INPUT, 0.0) + exposed.get(Phase.COPY, 0.0)
     own = prediction.ideal_seconds - prediction.ideal_input_seconds
     known = own + prediction.sharing_seconds + prediction.waiting_seconds
+    unequal = min(prediction.division_seconds, max(0.0, computing - known))
     pipelined = prediction.plan.pp > 1
     return {
         "network": max(0.0, communication - within),
@@ -47,8 +48,14 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
         "input": max(0.0, feeding - prediction.ideal_input_seconds),
         "sharing the machine": prediction.sharing_seconds,
         "waiting for the slowest": prediction.waiting_seconds,
-        "recomputation and overheads": max(0.0, computing - known),
+        **({_unequal_work(prediction): unequal} if prediction.division_seconds else {}),
+        "recomputation and overheads": max(0.0, computing - known - unequal),
     }
+
+
+def _unequal_work(prediction: "Prediction") -> str:
+    experts = ["unequal experts"] if prediction.plan.ep > 1 else []
+    return ", ".join([*experts, *["attention in parts"] * (prediction.plan.cp > 1)])
 
 
 def as_text(prediction: "Prediction") -> str:

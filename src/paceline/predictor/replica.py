@@ -1,25 +1,31 @@
 """One replica of a workload under a plan: times of its layers and messages on a cluster."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import numpy as np
 
+from paceline.constants import number
 from paceline.hardware import Cluster
 from paceline.plan.activations import KeptActivations, kept_activations
 from paceline.plan.alike import Alike, alike_layers, all_apart
+from paceline.plan.blocks import part_of
+from paceline.plan.choices import ContextForm, Recompute
 from paceline.plan.plan import Plan
-from paceline.plan.sharding import ShardedLayer, Sharding, ShardMessage
+from paceline.plan.sharding import ShardedLayer, Sharding
 from paceline.plan.written_attention import with_written_scores
 from paceline.predictor.collectives import CollectiveCost, Group, collective_cost
 from paceline.predictor.compute import layer_times, with_measured
-from paceline.predictor.efficiency import Efficiency
+from paceline.predictor.efficiency import Efficiency, load_efficiency
 from paceline.predictor.frameworks import FrameworkProfile
+from paceline.predictor.layer_exchanges import LayerExchange
 from paceline.predictor.layout import Layout, layout_of
+from paceline.predictor.offload import with_moved_activations
+from paceline.predictor.replica_exchanges import layer_exchanges
 from paceline.predictor.step_costs import LayerTime
-from paceline.workload.cost import GraphCost, GraphProfile
+from paceline.workload.cost import GraphCost, GraphProfile, LayerProfile
 from paceline.workload.graph import Graph
 from paceline.workload.precision import Precision
 from paceline.workload.workload import Workload
@@ -58,7 +64,11 @@ class Replica:
         """Which layers cost the same; those that were measured all differ."""
         if self.measured:
             return all_apart(len(self.workload.graph.nodes))
-        return alike_layers(self.sharding, self.plan.sequence_parallel, self.plan.recompute_every)
+        plan = self.plan
+        by_operation = plan.recompute is Recompute.OPERATION
+        return alike_layers(
+            self.sharding, plan.sequence_parallel, plan.recompute_every, by_operation=by_operation
+        )
 
     @cached_property
     def kinds(self) -> tuple[ShardedLayer, ...]:
@@ -114,10 +124,25 @@ class Replica:
         )
 
     @cached_property
+    def weight_shares(self) -> list[float]:
+        """Share of each layer's backward that computes gradients of weights, by its FLOP."""
+        return self.each([_weight_share(part.profile) for part in self.kinds])
+
+    @cached_property
     def weight_bytes(self) -> list[float]:
         """Bytes of each layer's weights as they are gathered."""
-        width = self.precision.operand_bytes
-        return self.each([float(part.profile.parameters * width) for part in self.kinds])
+        return self.each(self.weights_at(self.precision.operand_bytes))
+
+    def weights_at(self, width: float) -> list[float]:
+        """Bytes of each kind's weights of so many bytes each, frozen ones in their own width."""
+        frozen = self.workload.frozen_bytes
+        if frozen is None:
+            return [float(part.profile.parameters * width) for part in self.kinds]
+        return [
+            float(part.profile.trainable_parameters * width)
+            + frozen * _frozen_parameters(part.profile)
+            for part in self.kinds
+        ]
 
     @cached_property
     def layers(self) -> list[LayerTime]:
@@ -154,18 +179,43 @@ class Replica:
         """One layer of each kind, as `layers_at` has them."""
         measured = {layer.name for layer in self.measured}
         result = []
-        for layer, size, again, (forward, backward, ring) in zip(
-            self._computed, self._gradient_bytes, self.kept.again, self._exchanges, strict=True
+        for layer, size, again, exchange, load in zip(
+            self.computed,
+            self._gradient_bytes,
+            self.kept.again,
+            self._exchanges,
+            self.loads,
+            strict=True,
         ):
-            factor = scale if layer.name in measured else scale * modelled
+            factor = load * (scale if layer.name in measured else scale * modelled)
             computing, back = factor * layer.forward_seconds, factor * layer.backward_seconds
-            sent, returned = forward / bandwidth, backward / bandwidth
-            if ring > 0:
-                sent += max(0.0, ring / bandwidth - computing)
-                returned += max(0.0, 2.0 * ring / bandwidth - back)
+            if exchange.context is not None:
+                computing = exchange.context.computing(computing, 0)
+                back = exchange.context.computing(back, 1)
+            sent = exchange.waiting(computing, bandwidth, 0)
+            returned = exchange.waiting(back, bandwidth, 1)
             recomputed = computing + sent if again else 0.0
             result.append(LayerTime(layer.name, computing, back, size, recomputed, sent, returned))
-        return result
+        if not self.plan.offload:
+            return result
+        counts = self._counts_in_blocks
+        return with_moved_activations(result, self.moved_bytes, counts, self.plan, self.cluster)
+
+    @cached_property
+    def _counts_in_blocks(self) -> list[float]:
+        """How many layers of each kind the numbered blocks have."""
+        numbered = [bool(part_of(node.name)) for node in self.workload.graph.nodes]
+        found = np.bincount(self.alike.place[numbered], minlength=len(self.kinds))
+        return [float(count) for count in found]
+
+    @cached_property
+    def moved_bytes(self) -> list[float]:
+        """What each kind keeps of one micro-batch, of the numbered blocks only."""
+        nodes = self.workload.graph.nodes
+        return [
+            load * float(size.at(self.share_of_batch)) if part_of(nodes[first].name) else 0.0
+            for first, load, size in zip(self.alike.first, self.loads, self.kept.sizes, strict=True)
+        ]
 
     def cost(self, operation: str, group: Group) -> CollectiveCost:
         """Seconds of a collective operation of this plan, by size."""
@@ -182,7 +232,7 @@ class Replica:
         return {}
 
     @cached_property
-    def _computed(self) -> list[LayerTime]:
+    def computed(self) -> list[LayerTime]:
         """Computing of each kind of layer: measured, else as the device model says."""
         profile = GraphProfile(tuple(part.profile for part in self.kinds))
         if {layer.name for layer in self.measured} == {part.name for part in profile.layers}:
@@ -197,40 +247,49 @@ class Replica:
             pointwise_traffic=self.framework.pointwise_traffic,
             dispatch_seconds=self.framework.dispatch_seconds,
         )
-        return with_measured(predicted, self.measured)
+        return with_measured(self._with_conversions(predicted), self.measured)
+
+    def _with_conversions(self, layers: list[LayerTime]) -> list[LayerTime]:
+        """Layers whose frozen weights are made as wide as products read them, in each pass."""
+        frozen = self.workload.frozen_bytes
+        if frozen is None:
+            return layers
+        constants, device = self.efficiency or load_efficiency(), self.cluster.device
+        rate = device.known_memory_bandwidth * constants.memory_ceiling("cast")
+        width = (frozen + self.precision.operand_bytes) / rate
+        extra = [width * _frozen_parameters(part.profile) for part in self.kinds]
+        return [
+            replace(
+                layer,
+                forward_seconds=layer.forward_seconds + more,
+                backward_seconds=layer.backward_seconds + more,
+            )
+            for layer, more in zip(layers, extra, strict=True)
+        ]
 
     @cached_property
-    def _exchanges(self) -> list[tuple[float, float, float]]:
-        """Seconds of each kind's forward and backward messages with its own devices.
+    def _exchanges(self) -> list[LayerExchange]:
+        """Messages of each kind of layer with its own devices."""
+        return layer_exchanges(self)
 
-        The third is once round the devices that share a sample's tokens, under computing.
-        """
-        tensor, experts = self.layout.tensor, self.layout.experts
-        result = []
-        for part in self.kinds:
-            forward = self._seconds(part.tensor_forward, tensor)
-            backward = self._seconds(part.tensor_backward, tensor)
-            if self.plan.ep > 1:
-                forward += self._seconds(part.expert_forward, experts)
-                backward += self._seconds(part.expert_backward, experts)
-            ring = self._context_seconds(part.context_forward) if self.plan.cp > 1 else 0.0
-            result.append((forward, backward, ring))
-        return result
+    @cached_property
+    def loads(self) -> list[float]:
+        """Work of the busiest device over the mean, of each kind: experts that are shared out."""
+        busiest = self.expert_imbalance
+        return [busiest if part.is_expert else 1.0 for part in self.kinds]
 
-    def _seconds(self, messages: Sequence[ShardMessage], group: Group) -> float:
-        if group.ranks == 1:
-            return 0.0
-        return sum(
-            float(self.cost(message.operation, group).seconds(message.size.at(self.share_of_batch)))
-            for message in messages
-        )
+    @property
+    def expert_imbalance(self) -> float:
+        """Load of the busiest expert-parallel device over the mean: as stated, else the prior."""
+        if self.plan.ep == 1:
+            return 1.0
+        prior = min(number("parallelism.experts.imbalance"), float(self.plan.ep))
+        return self.plan.expert_imbalance or prior
 
-    def _context_seconds(self, messages: Sequence[ShardMessage]) -> float:
-        """Keys and values once round the devices that share a sample's tokens."""
-        hops = self.plan.cp - 1
-        group = self.layout.context
-        pair = Group(2, min(2.0, float(group.ranks_per_node)), group.concurrent_groups)
-        return hops * self._seconds(messages, pair)
+    @property
+    def context_form(self) -> ContextForm:
+        """How tokens that are shared out meet: as the plan says, else as the framework does it."""
+        return self.plan.context_form or self.framework.context_form
 
     @cached_property
     def _gradient_bytes(self) -> list[float]:
@@ -248,6 +307,19 @@ class Replica:
         everyone = self.plan.holders
         holders = everyone // self.plan.ep
         return size * ((holders - 1) / holders) / ((everyone - 1) / everyone)
+
+
+def _frozen_parameters(profile: LayerProfile) -> float:
+    return float(profile.parameters - profile.trainable_parameters)
+
+
+def _weight_share(profile: LayerProfile) -> float:
+    """Layers without products in backward have none: theirs passes gradients on."""
+    weights, inputs = (
+        float(sum(g.m * g.n * g.k * g.count * g.executed for g in gemms))
+        for gemms in (profile.weight_gradient_gemms, profile.input_gradient_gemms)
+    )
+    return weights / (weights + inputs) if weights > 0 else 0.0
 
 
 @lru_cache(maxsize=32)

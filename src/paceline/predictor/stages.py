@@ -17,7 +17,9 @@ from paceline.plan.blocks import (
     part_of,
     with_own_tail,
 )
+from paceline.plan.plan import Plan
 from paceline.plan.sharding import Sharding
+from paceline.plan.split_backward import stage_places
 from paceline.predictor.replica import Replica
 from paceline.workload.cost import Affine, total
 from paceline.workload.graph import Graph
@@ -63,10 +65,17 @@ def chunks_of(replica: Replica) -> tuple[Chunk, ...]:
     return tuple(Chunk(run.first, run.last, _sent_bytes(replica, run.last)) for run in runs)
 
 
+def stage_chunks(plan: Plan, chunks: Sequence[Chunk], stage: int) -> list[Chunk]:
+    """The chunks that a stage holds, in the order of the network."""
+    return [chunks[i] for i in stage_places(plan.pipeline, stage, plan.pp, len(chunks))]
+
+
 def stage_counts(replica: Replica, chunks: Sequence[Chunk]) -> NDArray[np.float64]:
     """How many layers of each kind each pipeline stage has: stage, kind."""
-    pp = replica.plan.pp
-    runs = ([chunk.positions for chunk in chunks[stage::pp]] for stage in range(pp))
+    plan = replica.plan
+    runs = (
+        [chunk.positions for chunk in stage_chunks(plan, chunks, stage)] for stage in range(plan.pp)
+    )
     return np.stack([replica.alike.counts(*own) for own in runs])
 
 

@@ -1,13 +1,14 @@
 """How far a measured throughput may lie from a predicted one: the one rule for all intervals."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from paceline.constants import number
+from paceline.plan.choices import ContextForm
 from paceline.predictor.corrections.model import COLD, KNOWN_WORK, ErrorRule, Taught
 from paceline.predictor.corrections.quantities import (
     BANDWIDTH,
@@ -81,11 +82,42 @@ def interval(prepared: PreparedStep) -> ThroughputInterval:
     launches = evidence.alone_error if beside is None else beside.relative_error
     if launches is not None:
         measured = prepared.exchange is None or prepared.plan.holders in evidence.all_reduce
-        return ThroughputInterval.symmetric(math.hypot(launches, combination_error(here=measured)))
+        together = math.hypot(launches, combination_error(here=measured), division_error(prepared))
+        return ThroughputInterval.symmetric(together)
     if prepared.taught is None:
-        return ThroughputInterval.symmetric(number("spread.model_error.untaught"))
+        untaught = math.hypot(number("spread.model_error.untaught"), division_error(prepared))
+        return ThroughputInterval.symmetric(untaught)
     rule = prepared.taught.rule(KNOWN_WORK if evidence.knows_work else COLD)
-    return ThroughputInterval.ruled(rule, taught_variance(prepared, prepared.taught))
+    variance = taught_variance(prepared, prepared.taught) + division_error(prepared) ** 2
+    return ThroughputInterval.ruled(rule, variance)
+
+
+def division_error(prepared: PreparedStep) -> float:
+    """What priors on dividing tokens and experts leave open, as a standard error of the step.
+
+    Each counts with the share of the step that it multiplies.
+    """
+    plan, replica = prepared.plan, prepared.replica
+    parts = replica.parts
+    error = 0.0
+    if plan.ep > 1 and plan.expert_imbalance is None:
+        share = _share(prepared, [part.is_expert for part in parts])
+        error = share * number("parallelism.experts.spread")
+    if plan.cp > 1 and replica.context_form is not ContextForm.ULYSSES:
+        share = _share(prepared, [part.context is not None for part in parts])
+        error = math.hypot(error, share * number("parallelism.context.spread"))
+    return error
+
+
+def _share(prepared: PreparedStep, chosen: Sequence[bool]) -> float:
+    """What some layers take of a step, their messages included."""
+    each = sum(
+        layer.whole_forward_seconds + layer.whole_backward_seconds
+        for layer, counts in zip(prepared.layers, chosen, strict=True)
+        if counts
+    )
+    replica = prepared.replica
+    return min(1.0, each * replica.micro_batches / replica.plan.pp / prepared.seconds())
 
 
 def taught_variance(prepared: PreparedStep, taught: Taught) -> float:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from paceline.plan.choices import Offload, OptimiserState
 from paceline.plan.memory import optimiser_bytes_per_parameter
-from paceline.plan.plan import OptimiserState
 from paceline.predictor.compute import update_seconds
+from paceline.predictor.offload import host_update_seconds
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, stage_counts
 from paceline.workload.precision import Precision
@@ -27,5 +28,10 @@ def stage_update_seconds(replica: Replica, chunks: Sequence[Chunk]) -> list[floa
     shards = plan.shard_degree if plan.zero >= 1 else 1
     gradients = [float(part.profile.gradient_bytes.at(workload.batch)) for part in replica.kinds]
     parameters = stage_counts(replica, chunks) @ gradients / widths.gradient_bytes
+    if Offload.OPTIMISER in plan.offload:
+        passed = widths.gradient_bytes + widths.weight_bytes
+        return [
+            host_update_seconds(own / shards, moved, passed, replica.cluster) for own in parameters
+        ]
     seconds = update_seconds(parameters / shards, moved, replica.cluster.device, replica.efficiency)
     return [float(each) for each in np.where(parameters > 0, seconds, 0.0)]

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from paceline.errors import PacelineError
 from paceline.hardware import Cluster, Device, Link
 from paceline.hardware.faster import faster_arithmetic, faster_link, faster_memory, wider_link
+from paceline.plan.choices import SEARCHED_RECOMPUTATIONS, PipelineSchedule
 from paceline.plan.compression import Compression, CompressionKind
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import MIB, Policy, Synchronisation
 from paceline.predictor.predict import prediction_of
 from paceline.predictor.prediction import Prediction
@@ -106,7 +107,7 @@ def _optimisations(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
             "1 % of gradients sent (top-k)",
             _with_plan(case, replace(plan, compression=Compression(CompressionKind.TOP_K))),
         )
-    for recompute in Recompute:
+    for recompute in SEARCHED_RECOMPUTATIONS:
         if recompute is not plan.recompute or plan.recompute_every > 1:
             yield (
                 f"recompute {recompute}",
@@ -133,7 +134,7 @@ def _synchronisations(current: Synchronisation) -> Mapping[str, Synchronisation]
 
 def _pipelines(case: PreparedStep, plan: Plan) -> Iterator[tuple[str, PreparedStep]]:
     for chunks in (2, 4):
-        if chunks != plan.interleave:
+        if plan.pipeline is PipelineSchedule.ONE_F_ONE_B and chunks != plan.interleave:
             yield f"interleave {chunks}", _with_plan(case, replace(plan, interleave=chunks))
     micro_batch, count = plan.batches(case.replica.workload.batch)
     if micro_batch % 2 == 0:

@@ -15,7 +15,8 @@ class Workload:
 
     ``batch`` counts samples per data-parallel replica and optimiser step. ``sequence`` is the
     length of a sample where the network has one (the graph's own unless given). ``precision``
-    and ``optimiser`` are names.
+    and ``optimiser`` are names. Frozen weights are held in ``frozen_bytes`` each, and converted
+    whenever a product reads them; None for the width of trained ones.
     """
 
     graph: Graph
@@ -23,6 +24,7 @@ class Workload:
     sequence: int | None = None
     precision: str = "fp32"
     optimiser: str = "sgd_momentum"
+    frozen_bytes: float | None = None
 
     def __post_init__(self) -> None:
         if type(self.batch) is not int or self.batch < 1:

@@ -16,7 +16,8 @@ from paceline.analyse.validation.workloads import black_box, graph_of, tokens_pe
 from paceline.errors import PacelineError, UnknownNameError
 from paceline.hardware import Cluster, Device, Link, catalogue
 from paceline.hardware.usual_links import with_usual_links
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.choices import Recompute
+from paceline.plan.plan import Plan
 from paceline.plan.possible import check_experts
 from paceline.plan.synchronisation import Exchange, Policy, Synchronisation
 from paceline.predictor.corrections.covariates import Program, Tuning

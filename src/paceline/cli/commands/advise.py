@@ -10,6 +10,7 @@ from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import places_given
 from paceline.cli.output import emit_json, json_option, show
 from paceline.cli.plan_options import (
+    emit_option,
     optimiser_state_option,
     place_options,
     training_options,
@@ -57,11 +58,7 @@ Examples:
     "--top", type=click.IntRange(1, 50), default=5, show_default=True, help="Plans to show."
 )
 @training_options
-@click.option(
-    "--emit",
-    type=click.Choice(["torchtitan", "megatron", "deepspeed", "fsdp"]),
-    help="Write each plan in the flags or settings of a program.",
-)
+@emit_option
 @click.option("--budget", help="Most to pay for a whole training, as in 2M; needs a price.")
 @click.option("--deadline", help="Most time for a whole training, as in 30d.")
 @click.option(
@@ -128,9 +125,9 @@ def command(
     from paceline.report.tables.advice import (
         advice_json,
         advice_parts,
-        flags_lines,
         searched_words,
     )
+    from paceline.report.tables.program_flags import flags_lines
 
     if as_json:
         emit_json("advice", 1, advice_json(found.search, found.advice, seconds, emit))
@@ -138,7 +135,8 @@ def command(
     say(searched_words(found.search, found.advice, seconds))
     show(advice_parts(found.search, found.advice))
     if emit is not None:
-        say("\n".join(flags_lines(found.advice, emit)))
+        for number, own in enumerate(found.advice.best, 1):
+            say("\n".join(flags_lines(own.prediction, emit, number)))
     next_line(same_job("predict", drop=("price",), **_plan_of(found.best[0])))
 
 

@@ -9,7 +9,7 @@ import click
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import figure_option, out_option, places_given, store_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
-from paceline.cli.plan_options import job_options, training_options
+from paceline.cli.plan_options import emit_option, job_options, training_options
 from paceline.cli.say import say
 from paceline.errors import InputError
 from paceline.units import parse_share
@@ -46,6 +46,7 @@ Examples:
 @out_option("--chrome-trace", "Write the step as JSON for ui.perfetto.dev.")
 @figure_option("--timeline", "Draw the step")
 @training_options
+@emit_option
 @click.option("--target-efficiency", help="Say which bandwidth an efficiency needs, as in 90%.")
 @click.option("--explain", "explained", is_flag=True, help="Say what each cause adds to the step.")
 @store_option
@@ -55,6 +56,7 @@ def command(
     timeline: Path | None,
     explained: bool,
     target_efficiency: str | None,
+    emit: str | None,
     store_path: Path | None,
     as_json: bool,
     **options: Any,
@@ -68,7 +70,8 @@ def command(
     trace without a cluster is replayed on nodes of the traced device joined by --link.
 
     --tokens or --epochs give days, device-hours, price and energy of a whole training, with
-    failures and checkpoints. --target-efficiency says which bandwidth would be needed.
+    failures and checkpoints. --target-efficiency says which bandwidth would be needed, --emit how
+    a program is told the plan (of the last place).
     """
     from paceline.api.predictions import bandwidth_for, predict
     from paceline.api.training import asks_for_training, split_training_words, training_of
@@ -102,13 +105,17 @@ def command(
         needed = bandwidth_for(target_efficiency=target, **{**last, **places[-1]})
     _write(predictions[-1], chrome_trace, timeline)
     if as_json:
-        _emit(predictions, here, runs, target, needed)
+        _emit(predictions, here, runs, target, needed, emit)
         return
     _show(predictions, here, runs)
     if target is not None and needed is not None:
         say("\n".join(bandwidth_words(target, needed)))
     if explained:
         _explain(predictions[-1])
+    if emit is not None:
+        from paceline.report.tables.program_flags import flags_lines
+
+        say("\n".join(flags_lines(predictions[-1], emit)))
     for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
         if path is not None:
             say(f"{how} {path}")
@@ -126,13 +133,17 @@ def _emit(
     runs: "Sequence[TrainingRun]",
     target: float | None,
     needed: Any,
+    program: str | None,
 ) -> None:
     """Everything that was asked for, as JSON."""
     from paceline.analyse.comparison import comparisons_json
     from paceline.predictor.prediction_json import prediction_json
+    from paceline.report.tables.program_flags import flags_json
     from paceline.report.tables.training import bandwidth_json, training_json
 
-    fields: dict[str, Any] = {"predictions": [prediction_json(p) for p in predictions]}
+    fields: dict[str, Any] = {
+        "predictions": [{**prediction_json(p), **flags_json(p, program)} for p in predictions]
+    }
     if here is not None:
         fields["comparisons"] = comparisons_json(here.comparisons)
     if runs:

@@ -15,7 +15,7 @@ from paceline.plan.activations import (
     working_bytes,
 )
 from paceline.plan.alike import Alike
-from paceline.plan.plan import Recompute
+from paceline.plan.choices import SEARCHED_RECOMPUTATIONS
 from paceline.plan.sharding import ShardedLayer, ShardMessage
 from paceline.predictor.collectives import collective_cost
 from paceline.predictor.compute import layer_work
@@ -28,7 +28,7 @@ from paceline.workload.cost import Affine, GraphProfile
 
 Array = NDArray[np.float64]
 
-MODES = tuple(Recompute)
+MODES = SEARCHED_RECOMPUTATIONS
 """Recomputations, in the order of the axis that arrays have for them."""
 
 

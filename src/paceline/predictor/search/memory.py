@@ -4,6 +4,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from paceline.plan.choices import PipelineSchedule, Recompute
 from paceline.plan.memory import (
     buffer_bytes,
     micro_batches_held,
@@ -11,7 +12,6 @@ from paceline.plan.memory import (
     sharded_bytes,
     waiting_bytes,
 )
-from paceline.plan.plan import PipelineSchedule, Recompute
 from paceline.predictor.plan_memory import allocator_bytes
 from paceline.predictor.search.layer_table import MODES, Array
 from paceline.predictor.search.setting import Setting

@@ -11,8 +11,9 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.plan.alike import alike_layers
 from paceline.plan.blocks import Block, blocks, part_of
+from paceline.plan.choices import PipelineSchedule
 from paceline.plan.compression import NO_COMPRESSION
-from paceline.plan.plan import PipelineSchedule, Plan
+from paceline.plan.plan import Plan
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.frameworks import framework as find_framework
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
@@ -124,6 +125,17 @@ class PlanSearch:
             raise InputError(
                 "recomputation of some blocks is not searched",
                 "leave recompute_every out, or let 'paceline predict' look at one plan",
+            )
+        if self.like.offload or self.workload.frozen_bytes is not None:
+            raise InputError(
+                "plans that leave the device for its host, or hold weights in 4 bits, are not "
+                "searched",
+                "leave --offload and --qlora out, or let 'paceline predict' look at one plan",
+            )
+        if self.like.pipeline.splits_backward:
+            raise InputError(
+                f"the schedule {self.like.pipeline} is not searched",
+                "leave it out, or let 'paceline predict' look at one plan",
             )
         if self.like.shard_group is not None:
             raise InputError(

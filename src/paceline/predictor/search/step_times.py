@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from paceline.plan.choices import PipelineSchedule
 from paceline.plan.pipeline_times import EqualBlocks
-from paceline.plan.plan import PipelineSchedule
 from paceline.predictor.compute import update_seconds
 from paceline.predictor.search.gradient_tails import pipeline_tails, replica_tails
 from paceline.predictor.search.layer_table import Array

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from paceline.errors import PacelineError
 from paceline.plan.blocks import blocks
-from paceline.plan.plan import Plan, Recompute
+from paceline.plan.choices import SEARCHED_RECOMPUTATIONS
+from paceline.plan.plan import Plan
 from paceline.plan.tensor_parallel import is_transformer
 from paceline.predictor.plan_memory import plan_memory
 from paceline.predictor.predict import prepare
@@ -51,7 +52,7 @@ def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
             if sequence >= _LONG_SAMPLES and plan.dp % degree == 0:
                 shared = replace(plan, cp=degree, dp=plan.dp // degree)
                 for zero in sorted({plan.zero, 1}):
-                    for recompute in Recompute:
+                    for recompute in SEARCHED_RECOMPUTATIONS:
                         yield replace(shared, zero=zero, recompute=recompute, micro_batch=1)
             if degree <= experts and plan.holders % degree == 0 and experts % degree == 0:
                 for micro_batch in sorted({plan.micro_batch or 1, 1}):
@@ -92,7 +93,7 @@ def _uneven(search: PlanSearch) -> Iterator[Plan]:
             )
             rounds = search.global_batch // dp % pp == 0 and search.space.interleaves
             for interleave in (1, 2, 4) if rounds else (1,):
-                for recompute in Recompute:
+                for recompute in SEARCHED_RECOMPUTATIONS:
                     yield replace(
                         plan,
                         interleave=interleave,

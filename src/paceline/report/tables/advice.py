@@ -3,12 +3,11 @@
 from typing import Any
 
 from paceline.plan.plan import Plan
-from paceline.plan.program_flags import program_flags
-from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_json import prediction_json
 from paceline.predictor.search import Advice, PlanSearch
 from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
+from paceline.report.tables.program_flags import flags_json
 from paceline.units import format_bytes, seconds_unit
 
 
@@ -111,24 +110,6 @@ def closing_line(advice: Advice) -> str:
     return f"{line}, number {advice.fastest + 1} may be {1 - fastest / first:.1%} faster: measure."
 
 
-def flags_lines(advice: Advice, program: str) -> list[str]:
-    """Each plan in the words of a program."""
-    lines = []
-    for number, own in enumerate(advice.best, 1):
-        found = program_flags(program, own.prediction.plan, own.prediction.workload)
-        lines += [f"# plan {number} for {program}: {own.prediction.plan.label}", found.text]
-        lines += [f"# {words}" for words in found.missing]
-    return lines
-
-
-def _flags_json(prediction: Prediction, program: str | None) -> dict[str, Any]:
-    if program is None:
-        return {}
-    found = program_flags(program, prediction.plan, prediction.workload)
-    flags = {"program": program, "text": found.text, "missing": list(found.missing)}
-    return {"flags": flags}
-
-
 def advice_json(
     search: PlanSearch, advice: Advice, seconds: float, program: str | None = None
 ) -> dict[str, Any]:
@@ -148,7 +129,7 @@ def advice_json(
             {
                 **prediction_json(own.prediction),
                 "why_not_better": own.why,
-                **_flags_json(own.prediction, program),
+                **flags_json(own.prediction, program),
             }
             for own in advice.best
         ],

@@ -15,6 +15,7 @@ import paceline
 from paceline.analyse.validation.fitting.calibration import calibrated
 from paceline.analyse.validation.fitting.kernels import left_out_table
 from paceline.analyse.validation.fitting.refit import refit
+from paceline.analyse.validation.fitting.shipped_kernels import shipped_table
 from paceline.analyse.validation.fitting.statements import FILE as STATEMENTS
 from paceline.analyse.validation.fitting.statements import statements_bytes
 from paceline.analyse.validation.hold_out import fitted_rows
@@ -30,11 +31,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     parser.add_argument(
-        "--kernels", action="store_true", help="only fit kernels without each device in turn"
+        "--kernels",
+        action="store_true",
+        help="only fit kernels without each device in turn, and score those that predict",
     )
     options = parser.parse_args()
     if options.kernels:
-        print(left_out_table())
+        print(left_out_table(), shipped_table(), sep="\n\n")
         return 0
     check = options.check
     begun = time.monotonic()

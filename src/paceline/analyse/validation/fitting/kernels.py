@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from paceline.hardware import Device, catalogue
 
 Array = NDArray[np.float64]
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 _PRIOR_WEIGHT = 0.02
 _LARGE_RESIDUAL = 0.2
 _ROUNDS = 25
@@ -93,13 +94,13 @@ def _kinds() -> list[tuple[str, KernelCurve, list[KernelPoints]]]:
         ),
         ("attention", KernelCurve(_attention_seconds, _logs(600, 20, 0.3, 1e-5), -0.5)),
     ]
-    kinds = [(kind, curve, _points(kind)) for kind, curve in found]
-    for operation in ("all_reduce", "all_gather", "reduce_scatter"):
+    kinds = [(kind, curve, points_of(kind)) for kind, curve in found]
+    for operation in COLLECTIVES:
         passes = 2.0 if operation == "all_reduce" else 1.0
         curve = KernelCurve(
             partial(_collective_seconds, passes), _logs(0.1, 0.7, 0.75, 0.8, 1), -11.8
         )
-        kinds.append((operation, curve, _points("collective", operation)))
+        kinds.append((operation, curve, points_of("collective", operation)))
     return kinds
 
 
@@ -201,7 +202,7 @@ def _rows() -> list[dict[str, str]]:
     return list(csv.DictReader(gzip.decompress(packed.read_bytes()).decode("utf-8").splitlines()))
 
 
-def _points(kind: str, what: str | None = None) -> list[KernelPoints]:
+def points_of(kind: str, what: str | None = None) -> list[KernelPoints]:
     """Points of each device, in the order of the file."""
     rows = [row for row in _rows() if row["kind"] == kind and what in (None, row["what"])]
     return [

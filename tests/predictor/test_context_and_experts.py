@@ -1,0 +1,174 @@
+"""Tokens and experts that are shared out: what it costs, by form and imbalance."""
+
+from dataclasses import replace
+
+import pytest
+
+from paceline.constants import overridden
+from paceline.errors import InputError
+from paceline.hardware import catalogue
+from paceline.plan.choices import ContextForm, Recompute
+from paceline.plan.plan import Plan, plan_for
+from paceline.predictor.plan_memory import stage_memories
+from paceline.predictor.predict import predict, prepare
+from paceline.predictor.render import losses_seconds
+from paceline.workload.workload import Workload
+
+H100 = catalogue.cluster("dgx-h100")
+LONG = Workload.of("llama3_8b", 1, 131_072, "bf16", "adam")
+FREE = {"parallelism.context.in_parts": 1.0, "parallelism.context.merge_passes": 0.0}
+
+
+def shared(cp, form=None, nodes=1, workload=LONG, **fields):
+    devices = 8 * nodes
+    options = {"zero": 3, "recompute": Recompute.FULL, "framework": "megatron-lm", **fields}
+    plan = plan_for(devices, cp=cp, context_form=form, **options)
+    return predict(workload, H100.with_nodes(nodes), plan)
+
+
+def token_seconds(found):
+    """Device-seconds of a token."""
+    return found.step_seconds * found.plan.tp * found.plan.cp
+
+
+@pytest.mark.parametrize("form", list(ContextForm))
+def test_no_form_is_free(form):
+    whole, divided = shared(1), shared(8, form)
+    assert token_seconds(divided) > token_seconds(whole)
+    assert divided.memory.activations_bytes < whole.memory.activations_bytes
+
+
+def test_a_ring_over_more_nodes_loses_more():
+    lost = [token_seconds(shared(cp, ContextForm.RING, nodes)) for cp, nodes in ((8, 1), (32, 4))]
+    assert lost[1] > 1.05 * lost[0]
+
+
+def test_neighbouring_tokens_leave_the_last_device_most_of_a_causal_mask():
+    """The diagonal and three whole squares, of which the mean device has two."""
+    with overridden(FREE):
+        jobs = [
+            prepare(LONG, H100.shaped(1, 8), _plan(form))
+            for form in (ContextForm.RING, ContextForm.RING_IN_ORDER)
+        ]
+        plain, in_order = (_attention(job) for job in jobs)
+    assert in_order.forward_seconds == pytest.approx(plain.forward_seconds * 7 / 4)
+
+
+def test_attention_that_sees_everything_is_balanced_in_any_order():
+    bert = Workload.of("bert_large", 4, 512, "bf16", "adam")
+    plans = (Plan(dp=2, cp=4, context_form=form) for form in list(ContextForm)[:2])
+    balanced, in_order = (predict(bert, H100.shaped(1, 8), plan) for plan in plans)
+    assert in_order.step_seconds == balanced.step_seconds
+
+
+def _attention(job):
+    parts = job.replica.parts
+    return next(x for x, part in zip(job.layers, parts, strict=True) if part.context is not None)
+
+
+def _plan(form):
+    return Plan(dp=2, cp=4, zero=3, context_form=form)
+
+
+def test_slow_links_show_what_attention_does_not_hide():
+    slow = replace(H100, intra=replace(H100.intra, bandwidth=1e9, collective_bandwidth=None))
+    fast, late = (predict(LONG, place.shaped(1, 8), _plan(None)) for place in (H100, slow))
+    assert late.step_seconds > 2 * fast.step_seconds
+
+
+def test_gathering_holds_all_keys_and_values():
+    def first_stage(form):
+        plan = Plan(pp=4, cp=2, micro_batch=1, context_form=form)
+        job = prepare(LONG.with_batch(4), H100.shaped(1, 8), plan)
+        return stage_memories(job.replica, job.chunks, job.synchronisation)[0].activations_bytes
+
+    assert first_stage(ContextForm.GATHER) > first_stage(ContextForm.RING)
+
+
+def test_the_framework_has_its_form_and_says_so():
+    for framework, form in (("deepspeed", "ulysses"), ("torch-fsdp", "gather")):
+        found = shared(8, framework=framework)
+        assert found.step_seconds == shared(8, ContextForm(form), framework=framework).step_seconds
+        assert any(form in note for note in found.notes)
+
+
+def test_heads_that_do_not_divide_are_not_exchanged_for_tokens():
+    with pytest.raises(InputError, match=r"32 heads .* do not divide by tp x cp = 64") as caught:
+        shared(16, ContextForm.ULYSSES, nodes=8, tp=4)
+    assert "--cp-form ring" in caught.value.hint
+
+
+def test_a_form_without_context_parallelism_is_refused():
+    with pytest.raises(InputError, match="cp is 1"):
+        Plan(context_form=ContextForm.RING)
+
+
+MIXTRAL = Workload.of("mixtral_8x7b", 4, 4096, "bf16", "adam")
+
+
+def experts(imbalance, ep=8):
+    plan = Plan(dp=16, ep=ep, zero=1, micro_batch=1, expert_imbalance=imbalance)
+    return predict(MIXTRAL, H100.with_nodes(2), plan)
+
+
+def test_everyone_waits_for_the_busiest_experts():
+    found = [experts(imbalance) for imbalance in (1.0, 1.2, 2.0)]
+    seconds = [own.step_seconds for own in found]
+    assert seconds == sorted(seconds) and seconds[0] < seconds[1]
+    held = [own.memory.activations_bytes for own in found]
+    assert held == sorted(held) and held[0] < held[1]
+
+
+def test_what_nobody_stated_is_in_the_interval_and_in_a_note():
+    stated, assumed = experts(1.2), experts(None)
+    assert assumed.step_seconds == stated.step_seconds
+    assert assumed.interval.low < stated.interval.low < 1.0
+    assert any("1.2 times the mean load" in note for note in assumed.notes)
+    assert not any("mean load" in note for note in stated.notes)
+
+
+def test_what_is_lost_to_unequal_work_has_a_name():
+    name = "unequal experts"
+    even, uneven = (losses_seconds(experts(imbalance)) for imbalance in (1.0, 1.5))
+    assert name not in even
+    assert uneven[name] > 0.0
+    assert uneven["recomputation and overheads"] == pytest.approx(
+        even["recomputation and overheads"], rel=0.02
+    )
+    assert losses_seconds(shared(4, ContextForm.RING))["attention in parts"] > 0.0
+
+
+def test_tokens_that_go_to_experts_of_other_nodes_take_the_network():
+    def sent(cluster, tp):
+        plan = Plan(dp=16 // tp, tp=tp, ep=8, zero=1, micro_batch=1)
+        job = prepare(MIXTRAL, cluster, plan)
+        layers = zip(job.layers, job.replica.parts, strict=True)
+        return sum(layer.forward_exchange_seconds for layer, part in layers if part.is_expert)
+
+    near = H100.with_nodes(2)
+    slow = replace(near, inter=replace(near.inter, bandwidth=near.inter.bandwidth / 10))
+    assert sent(slow, 1) == sent(near, 1), "eight devices of one node share out the experts"
+    assert sent(slow, 2) > 3 * sent(near, 2)
+
+
+@pytest.mark.parametrize(("imbalance", "ep"), [(0.9, 8), (9.0, 8), (1.2, 1)])
+def test_impossible_imbalances_are_refused(imbalance, ep):
+    with pytest.raises(InputError, match=r"expert_imbalance|cannot have") as caught:
+        experts(imbalance, ep)
+    assert caught.value.hint
+
+
+def test_products_hide_most_of_tensor_parallel_messages_but_not_all():
+    gpt = Workload.of("gpt3_6.7b", 4, 2048, "bf16", "adam")
+    plan = Plan(tp=8, sequence_parallel=True)
+    apart, over = (
+        prepare(gpt, H100.shaped(1, 8), replace(plan, tp_overlap=overlap)).layers
+        for overlap in (False, True)
+    )
+    waited, left = (
+        sum(x.forward_exchange_seconds + x.backward_exchange_seconds for x in layers)
+        for layers in (apart, over)
+    )
+    assert 0.29 * waited < left < waited
+    with pytest.raises(InputError, match="sequence parallelism"):
+        Plan(tp=8, tp_overlap=True)

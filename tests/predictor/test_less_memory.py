@@ -1,0 +1,128 @@
+"""Plans that need less memory: offload to the host, adapters, chosen operations computed again."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from paceline.api.predictions import predict as predict_words
+from paceline.errors import InputError, UnknownNameError
+from paceline.hardware import catalogue
+from paceline.plan.blocks import part_of
+from paceline.plan.choices import Offload, Recompute
+from paceline.plan.plan import Plan
+from paceline.plan.possible import check_recomputation
+from paceline.predictor.predict import predict, prepare
+from paceline.predictor.search import PlanSearch
+from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
+from paceline.workload.workload import Workload
+
+A100 = catalogue.cluster("dgx-a100").with_nodes(1)
+LLAMA = Workload.of("llama2_7b", 2, 4096, "bf16", "adam")
+PLAN = Plan(dp=8, zero=1, micro_batch=1)
+
+
+def moved(*offload, workload=LLAMA, cluster=A100, plan=PLAN):
+    return predict(workload, cluster, replace(plan, offload=offload))
+
+
+def test_the_state_of_the_optimiser_leaves_and_its_update_takes_longer():
+    here, away = moved(), moved(Offload.OPTIMISER)
+    assert away.memory.optimiser_bytes == 0.0 < here.memory.optimiser_bytes
+    assert away.memory.activations_bytes == here.memory.activations_bytes
+    assert away.step_seconds > here.step_seconds
+
+
+@pytest.mark.parametrize("recompute", [Recompute.NONE, Recompute.FULL])
+def test_activations_leave_but_for_two_blocks(recompute):
+    plan = replace(PLAN, recompute=recompute)
+    here, away = moved(plan=plan), moved(Offload.ACTIVATIONS, plan=plan)
+    assert away.memory.activations_bytes < here.memory.activations_bytes
+    assert away.step_seconds >= here.step_seconds
+
+
+def test_what_the_link_takes_longer_than_computing_shows():
+    """Everything once to the host in forward and back in backward, or as long as they take."""
+    slow = replace(A100, host=replace(A100.host, bandwidth=1e9))
+    replica = prepare(LLAMA, slow, replace(PLAN, offload=(Offload.ACTIVATIONS,))).replica
+    inside = [i for i, node in enumerate(LLAMA.graph.nodes) if part_of(node.name)]
+    link = sum(replica.each(replica.moved_bytes)[i] for i in inside) / 1e9
+    for way in ("whole_forward_seconds", "whole_backward_seconds"):
+        assert sum(getattr(replica.layers[i], way) for i in inside) == pytest.approx(link)
+    quick = replace(A100, host=replace(A100.host, bandwidth=1e15))
+    assert moved(Offload.ACTIVATIONS, cluster=quick).step_seconds == pytest.approx(
+        moved(cluster=quick).step_seconds
+    )
+
+
+def test_offload_needs_a_host_and_a_link_to_it():
+    with pytest.raises(InputError, match="states none"):
+        moved(Offload.OPTIMISER, cluster=replace(A100, host=None))
+    with pytest.raises(InputError, match="memory of its host"):
+        predict(LLAMA, catalogue.cluster("xeon-edr").shaped(1, 1), Plan(offload=tuple(Offload)))
+    with pytest.raises(UnknownNameError, match="weights"):
+        predict_words("llama2_7b", "dgx-a100", nodes=1, offload="weights")
+    with pytest.raises(InputError, match="not of pipeline stages"):
+        Plan(pp=2, offload=(Offload.ACTIVATIONS,))
+    with pytest.raises(InputError, match="not searched"):
+        PlanSearch(LLAMA, A100, 16, like=Plan(offload=(Offload.OPTIMISER,)))
+
+
+def test_words_name_both():
+    found = predict_words("gpt2", "dgx-a100", nodes=1, offload="activations,optimiser")
+    assert set(found.plan.offload) == set(Offload)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama2_7b", "bert_large", "mixtral_8x7b", "deepseek_v3"])
+def test_adapters_are_trained_and_nothing_else(name):
+    graph = Workload.of(name, 1).graph
+    adapted = with_adapters(graph, 8)
+    before, after = (each.profile(128, "bf16") for each in (graph, adapted))
+    assert after.parameters - before.parameters == after.trainable_parameters
+    assert 0 < after.trainable_parameters < before.parameters / 50
+    assert after.quantity("forward_flops").per_sample > before.quantity("forward_flops").per_sample
+
+
+def test_a_seven_billion_network_is_adapted_on_one_device_of_24_gb():
+    place = catalogue.cluster("dgx-a100").shaped(1, 1)
+    words = {"seq": 512, "batch": 1, "precision": "bf16", "optimiser": "adam", "recompute": "full"}
+    whole, adapted, short = (
+        predict_words("llama2_7b", place, **words, **extra)
+        for extra in ({}, {"lora": 16}, {"qlora": True})
+    )
+    assert short.memory.total_bytes < adapted.memory.total_bytes < 24e9
+    assert whole.memory.total_bytes > 100e9
+    assert adapted.step_seconds < short.step_seconds < whole.step_seconds
+    frozen = LLAMA.profile.parameters
+    assert adapted.memory.weights_bytes - short.memory.weights_bytes == pytest.approx(
+        (2 - QUANTISED_BYTES) * frozen
+    )
+
+
+def test_adapters_have_their_place():
+    with pytest.raises(InputError, match="is none"):
+        predict_words("resnet50", "dgx-a100", nodes=1, lora=16)
+    with pytest.raises(InputError, match="frozen weights already"):
+        predict_words("llama2_7b_lora", "dgx-a100", nodes=1, lora=16)
+    short = replace(LLAMA, frozen_bytes=QUANTISED_BYTES)
+    with pytest.raises(InputError, match="4 bits"):
+        PlanSearch(short, A100, 16)
+
+
+@pytest.mark.parametrize("fields", [{"dp": 8}, {"tp": 8}, {"tp": 8, "sequence_parallel": True}])
+def test_chosen_operations_lie_between_everything_and_nothing(fields):
+    """Less time than all of each block again, less memory than none of it."""
+    workload = LLAMA.with_batch(1)
+    found = [
+        predict(workload, A100, Plan(**fields, recompute=recompute))
+        for recompute in (Recompute.NONE, Recompute.OPERATION, Recompute.FULL)
+    ]
+    for less, more in pairwise(found):
+        assert less.step_seconds < more.step_seconds
+        assert less.memory.activations_bytes > more.memory.activations_bytes
+
+
+def test_chosen_operations_need_blocks():
+    alexnet = Workload.of("alexnet", 8).graph
+    with pytest.raises(InputError, match="no blocks"):
+        check_recomputation(Plan(recompute=Recompute.OPERATION), alexnet)
