@@ -3,7 +3,7 @@
 from collections.abc import Sized
 from dataclasses import dataclass, field
 
-from paceline.measurement.readers.agreement import disagreements, outside_all_steps
+from paceline.measurement.readers.agreement import agree, disagreements, outside_all_steps
 from paceline.measurement.readers.parsed_log import (
     OperationTime,
     ParsedLog,
@@ -17,6 +17,8 @@ from paceline.step.layer_trace import TracedLayer
 
 MOST_RECORDS = 100_000
 MOST_WARNINGS = 20
+RANKED_PART = 0.2
+"""Part of the lines that must name a rank for the highest one to tell how many there are."""
 
 
 @dataclass
@@ -37,6 +39,7 @@ class LogBuilder:
     lines: int = 0
     unread_lines: int = 0
     highest_rank: int | None = None
+    ranked_lines: int = 0
     phases: dict[str, float] = field(default_factory=dict)
     facts: dict[str, str | float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -132,12 +135,23 @@ class LogBuilder:
         if per_second is not None and per_second > 0:
             self.printed.append(Rate(per_second, unit, scope, source))
 
+    def derive_batch(self, per_second: float) -> None:
+        """Samples of a step, where a log prints both its rate and its seconds and nothing more."""
+        told = self.global_batch or self.batch_per_rank or any(one.samples for one in self.steps)
+        seconds = self._parsed().step_seconds
+        if told or not seconds:
+            return
+        batch = round(per_second * seconds)
+        if batch >= 1 and agree(batch, per_second * seconds):
+            self.global_batch = batch
+            self.warn(f"{batch:,} samples per step follow from printed rates and times")
+
     def build(self) -> ParsedLog:
         """The finished log, with throughput worked out from the steps where none was printed.
 
         What was worked out and every rate that was printed must agree.
         """
-        if self.ranks is None and self.highest_rank is not None:
+        if self.ranks is None and self.highest_rank and self._names_ranks:
             self.ranks = self.highest_rank + 1
         if self.global_batch is None and self.batch_per_rank is not None and self.ranks:
             self.global_batch = self.batch_per_rank * self.ranks
@@ -155,6 +169,14 @@ class LogBuilder:
         ):
             self.contradict(message)
         return self._parsed()
+
+    @property
+    def _names_ranks(self) -> bool:
+        """Whether lines begin with ranks: a few that do are something else.
+
+        Rank 0 alone tells nothing, since launchers often let only that one speak.
+        """
+        return self.ranked_lines >= RANKED_PART * self.lines
 
     def _count_samples(self) -> None:
         """Mean samples per step, where the log counts them step by step."""
