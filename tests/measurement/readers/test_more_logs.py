@@ -216,7 +216,7 @@ LOGS = {
         [
             '{"env_info": "linux", "seed": 0}',
             *(
-                json.dumps({"mode": m, "epoch": e, "iter": 50, "data_time": 0.01, "time": s})
+                json.dumps({"mode": m, "epoch": e, "data_time": 0.01, "time": s, "lr": 1})
                 for m, e, s in (
                     ("train", 1, 9.0),
                     ("train", 2, 0.4),
@@ -225,6 +225,14 @@ LOGS = {
                 )
             ),
         ],
+        {"program": "metrics-json", "step": 0.5, "input": 0.01},
+    ),
+    "mmengine_scalars": (
+        [
+            json.dumps({"lr": 0.1, "data_time": 0.01, "loss": 1.5, "time": t, "iter": n, "step": n})
+            for n, t in ((50, 9.0), (100, 0.4), (150, 0.6))
+        ]
+        + [json.dumps({"coco/bbox_mAP": 0.3, "data_time": 0.2, "time": 7.0, "step": 1})],
         {"program": "metrics-json", "step": 0.5, "input": 0.01},
     ),
     "tqdm_without_a_bar": (

@@ -125,7 +125,7 @@ class JsonLinesParser(MetricParser):
         if isinstance(data, dict):
             last = step[-1] if isinstance(step, list) and step else step
             row = {**data, "step": last} if isinstance(last, int) else data
-        if row.get("mode") not in ("val", "test"):
+        if row.get("mode", "train") == "train":
             self.rows.add(_named(_plain(row)))
         return True
 
@@ -162,9 +162,14 @@ class MlflowParser(MetricParser):
 
 
 def _named(row: dict[str, float]) -> dict[str, float]:
-    """Rows of mmcv, mmengine and detectron2: ``time`` beside ``data_time`` is that of a step."""
+    """Rows of mmcv, mmengine and detectron2: ``time`` beside ``data_time`` is that of a step.
+
+    Rows of evaluation have both too, but no loss and no learning rate.
+    """
     if "data_time" not in row or "time" not in row:
         return row
+    if not any(name == "lr" or "loss" in name for name in row):
+        return {}
     return {"step_time": row["time"], **{n: v for n, v in row.items() if n != "time"}}
 
 
