@@ -235,6 +235,20 @@ LOGS = {
         + [json.dumps({"coco/bbox_mAP": 0.3, "data_time": 0.2, "time": 7.0, "step": 1})],
         {"program": "metrics-json", "step": 0.5, "input": 0.01},
     ),
+    "composer_on_8_devices": (
+        [
+            line
+            for n in (10, 11)
+            for line in (
+                f"[batch={n}/4800]:",
+                "         Train throughput/batches_per_sec: 0.1000",
+                "         Train throughput/samples_per_sec: 32.0000",
+                "         Train throughput/device/batches_per_sec: 0.0125",
+                "         Train throughput/device/samples_per_sec: 4.0000",
+            )
+        ],
+        {"program": "composer", "rate": 32.0, "step": 10.0, "batch": 320, "ranks": 8},
+    ),
     "tqdm_without_a_bar": (
         [f"Epoch 0:  9% {n}/900 [{t}<05:00,  2.00it/s, loss=0.1]" for n, t in
          ((10, "00:09"), (50, "00:29"), (90, "00:49"))],

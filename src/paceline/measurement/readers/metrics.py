@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from paceline.measurement.readers.agreement import agree, mean_rate
+from paceline.measurement.readers.agreement import agree, devices, mean_rate
 from paceline.measurement.readers.builder import MOST_RECORDS, LogBuilder
 from paceline.measurement.readers.numbers import LONGEST_SECONDS, SHORTEST_SECONDS
 from paceline.measurement.readers.parsed_log import RateScope, RateUnit
@@ -26,7 +26,7 @@ _MEANINGS = {
     "samples": rf"{_TRAINING}(?:samples_per_second|(?:throughput|global)/samples_per_sec"
     r"|(?:total_)?ips|samples/sec|sequences_per_second|throughput_train|imgs_per_sec|images_per_second)",
     "samples_each": rf"{_TRAINING}(?:throughput/)?device/samples_per_sec",
-    "steps_each": rf"{_TRAINING}(?:throughput/)?device/batches_per_sec",
+    "steps_each": rf"{_TRAINING}device/batches_per_sec",  # Composer's is a part of a step
     "tokens": rf"{_TRAINING}(?:throughput/tokens_per_sec|tokens_per_second)",
     "tokens_each": rf"{_TRAINING}throughput/device/tokens_per_sec|throughput\(tps\)",
     "batch": rf"{_TRAINING}global[-_]batch[-_]size",
@@ -106,6 +106,9 @@ class MetricRows:
             log.global_batch = log.global_batch or self.batch
         self._tell_steps(log)
         means = {name: _mean(own) for name, own in self.rates.items()}
+        if log.ranks is None:
+            pairs = {name: [(1.0, rate)] for name, rate in means.items() if rate}
+            log.ranks = devices(pairs, "samples") or devices(pairs, "tokens")
         if log.global_batch is None and means.get("samples") and means.get("steps"):
             log.global_batch = (means["samples"] or 0.0) / (means["steps"] or 1.0)
         if means.get("samples") and log.steps:
