@@ -330,6 +330,10 @@ CONTRADICTIONS = {
     "means_that_run_on": [
         imagenet(n, 0.5, 1.2, 0.1, epoch=7) for n in (1, 11, 21)
     ],
+    "two_runs_in_one_table": [
+        '"Step","run-a - train/loss","run-b - train/loss","run-a - _runtime","run-b - _runtime"',
+        *(f'"{n}","4.0","4.0","{10 * n}","{5 * n}"' for n in (10, 20, 30)),
+    ],
     "open_clip_begun_late": [
         "2022-07-25,10:00:00 | INFO | Train Epoch: 1 [ 25600000/99999999 (8%)] Loss: 0.4 (0.4) "
         "Data (t): 0.01 Batch (t): 0.500s, 512/s LR: 0.0001"

@@ -93,6 +93,11 @@ class CsvParser(MetricParser):
             return False
         if not self._header:
             self._header = [_column(name) for name in cells]
+            runs = sorted({name.rsplit(" - ", 1)[0] for name in cells if " - " in name})
+            if len(runs) > 1 and len(set(self._header)) < len(self._header):
+                self.log.contradict(
+                    f"the table holds {len(runs)} runs ({', '.join(runs[:3])}): export one of them"
+                )
             return True
         if len(cells) != len(self._header):
             return not cells
