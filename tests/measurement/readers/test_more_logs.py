@@ -235,6 +235,21 @@ LOGS = {
         + [json.dumps({"coco/bbox_mAP": 0.3, "data_time": 0.2, "time": 7.0, "step": 1})],
         {"program": "metrics-json", "step": 0.5, "input": 0.01},
     ),
+    "nanogpt_with_evaluation_in_a_step": (
+        [
+            f"iter {n}: loss 2.9, time {ms}ms, mfu 30.00%"
+            for n, ms in ((0, 9000), (10, 400), (20, 600), (30, 9500), (40, 500))
+        ],
+        {"program": "nanogpt", "step": 0.5},
+    ),
+    "mxnet_two_workers": (
+        [
+            f"[1,{rank}]<stderr>:INFO:root:Epoch[0] Batch [{n}]\tSpeed: 400.0 samples/sec"
+            for n in (20, 40, 60)
+            for rank in (0, 1)
+        ],
+        {"program": "mxnet", "rate": 800.0, "ranks": 2},
+    ),
     "composer_on_8_devices": (
         [
             line

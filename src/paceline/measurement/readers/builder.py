@@ -1,5 +1,6 @@
 """Collects what a reader finds, within bounds, and closes it into a `ParsedLog`."""
 
+import math
 from collections.abc import Sized
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ from paceline.step.layer_trace import TracedLayer
 
 MOST_RECORDS = 100_000
 MOST_WARNINGS = 20
+PAUSE = 5.0
+"""A single step that took so many times as long as usual holds something else."""
 RANKED_PART = 0.2
 """Part of the lines that must name a rank for the highest one to tell how many there are."""
 
@@ -135,6 +138,18 @@ class LogBuilder:
         if per_second is not None and per_second > 0:
             self.printed.append(Rate(per_second, unit, scope, source))
 
+    def drop_pauses(self) -> None:
+        """Leave out single steps that took much longer than usual: something else is in them."""
+        ordered = sorted(one.seconds for one in self.steps)
+        usual = ordered[len(ordered) // 2] if len(ordered) > 2 else math.inf
+        kept = [one for one in self.steps if one.warm_up or one.seconds <= PAUSE * usual]
+        if len(kept) < len(self.steps):
+            self.warn(
+                f"{len(self.steps) - len(kept)} steps that took more than {PAUSE:g} times as long "
+                "as usual (evaluation, checkpoint) are left out"
+            )
+            self.steps = kept
+
     def derive_batch(self, per_second: float) -> None:
         """Samples of a step, where a log prints both its rate and its seconds and nothing more."""
         told = self.global_batch or self.batch_per_rank or any(one.samples for one in self.steps)
@@ -151,8 +166,7 @@ class LogBuilder:
 
         What was worked out and every rate that was printed must agree.
         """
-        if self.ranks is None and self.highest_rank and self._names_ranks:
-            self.ranks = self.highest_rank + 1
+        self.ranks = self.ranks or self.printing_ranks
         if self.global_batch is None and self.batch_per_rank is not None and self.ranks:
             self.global_batch = self.batch_per_rank * self.ranks
         if self.throughput is None and self.steps:
@@ -171,12 +185,13 @@ class LogBuilder:
         return self._parsed()
 
     @property
-    def _names_ranks(self) -> bool:
-        """Whether lines begin with ranks: a few that do are something else.
+    def printing_ranks(self) -> int | None:
+        """Ranks by the prefixes of lines; None where too few lines have one to be meant so.
 
         Rank 0 alone tells nothing, since launchers often let only that one speak.
         """
-        return self.ranked_lines >= RANKED_PART * self.lines
+        meant = self.highest_rank and self.ranked_lines >= RANKED_PART * self.lines
+        return self.highest_rank + 1 if self.highest_rank and meant else None
 
     def _count_samples(self) -> None:
         """Mean samples per step, where the log counts them step by step."""

@@ -66,7 +66,10 @@ class SettingLine:
 
 @dataclass(frozen=True)
 class StepLog:
-    """A program's lines: its steps, its settings and how it ends; and the marks it is known by."""
+    """A program's lines: its steps, its settings and how it ends; and the marks it is known by.
+
+    ``own_rates`` says that each rank that prints gives its own samples per second.
+    """
 
     program: str
     title: str
@@ -75,6 +78,7 @@ class StepLog:
     settings: tuple[SettingLine, ...] = ()
     finished: re.Pattern[str] | None = None
     ignored: re.Pattern[str] = field(default=re.compile(r".*"))
+    own_rates: bool = False
 
     @property
     def reader(self) -> ProgramReader:
@@ -99,6 +103,8 @@ class StepLineParser(LineParser):
         self._before: dict[int | None, Place] = {}
         self._wall, self._stamps = LineClock(), LineClock()
         self._begun_at = 0
+        self._own_rates = program.own_rates
+        self._times_single_steps = not all(one.averages for one in program.steps)
         self.rules = (
             *(LineRule(one.needle, one.pattern, self._taker(one)) for one in program.steps),
             *(LineRule("", one.pattern, self._setter(one.name)) for one in program.settings),
@@ -109,12 +115,12 @@ class StepLineParser(LineParser):
         """The mean of each rate that was printed: the throughput, or what it is held against."""
         log = self.log
         self._check_batches()
-        for message in (self._wall.too_short(), self._stamps.too_short(IMPOSSIBLE)):
-            if message:
-                log.contradict(message)
-        for message in (self._stamps.too_short(), self._stamps.too_long):
-            if message:
-                log.warn(message)
+        if self._times_single_steps:
+            log.drop_pauses()
+        for message in filter(None, (self._wall.too_short(), self._stamps.too_short(IMPOSSIBLE))):
+            log.contradict(message)
+        for message in filter(None, (self._stamps.too_short(), self._stamps.too_long)):
+            log.warn(message)
         tokens = log.facts.get("tokens_per_step")
         if log.global_batch is None and log.sequence_length and isinstance(tokens, float):
             log.global_batch = tokens / log.sequence_length
@@ -128,6 +134,8 @@ class StepLineParser(LineParser):
         for name, pairs in rates.items():
             unit, scope = RATES[name]
             mean = mean_rate(pairs)
+            if mean and name == "rate" and self._own_rates:
+                mean *= log.printing_ranks or 1
             source = f"mean of the printed {unit}/s"
             if name == "rate" and mean:
                 log.derive_batch(mean)

@@ -178,6 +178,7 @@ MXNET = StepLog(
             ),
         ),
     ),
+    own_rates=True,
 )
 TENSORFLOW = StepLog(
     "tensorflow",
