@@ -125,6 +125,12 @@ WRITTEN = {
 
 ONE_FIGURE = {
     "cntk-profiler": "times of operations, without a rate",
+    "dllogger-text": "a clock, and samples per second, from which the batch follows",
+    "maskrcnn-benchmark": "seconds of a step",
+    "nanotron": "seconds and tokens of a step, from which the sequence follows",
+    "nemo-automodel": "tokens per second",
+    "semseg": "seconds of a step",
+    "tensorflow": "seconds of a step",
     "composer": "samples and steps per second, from which the batch follows",
     "detectron2": "seconds of a step",
     "lbann": "seconds of a step; the run time of an epoch holds more than its steps",

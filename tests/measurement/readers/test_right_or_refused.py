@@ -67,6 +67,18 @@ CNTK = {
         3200 / 2.0,
     ),
     "interrupted": ([*mb(1, 1, 10, 640, 1.0), minibatches(1, 11, 20, 640, 1.0)[:70]], 640.0),
+    "interrupted_on_one_rank": (
+        mb(1, 1, 10, 640, 2.0, 0) + mb(1, 1, 10, 640, 2.0, 1) + mb(1, 11, 20, 640, 2.0, 0),
+        320.0,
+    ),
+    "evaluation_between": (
+        [
+            *mb(1, 1, 10, 640, 1.0),
+            "03/02/2017 10:00:09: Minibatch[1-500]: CrossEntropy = 0.2 * 10000",
+            *mb(2, 1, 10, 640, 3.0),
+        ],
+        1280 / 4.0,
+    ),
     "epochs_only": ([epoch_line(1, 1000, 2.0), epoch_line(2, 1000, 3.0)], 400.0),
     "epochs_of_two_actions": (
         [epoch_line(1, 1000, 2.0), epoch_line(2, 1000, 2.0), epoch_line(1, 1000, 6.0)],
@@ -154,6 +166,31 @@ MLPERF = {
         ],
         REFUSED,
     ),
+    "growing_batches": (
+        [
+            *settings(global_batch_size=100, number_of_ranks=8),
+            event("block_start", 0),
+            event("block_stop", 10, samples_count=1000),
+            *settings(global_batch_size=400),
+            event("block_start", 20),
+            event("block_stop", 30, samples_count=2000),
+        ],
+        150.0,
+    ),
+    "two_runs_in_one_file": (
+        [
+            *EPOCHS,
+            event("run_stop", 50, status="success"),
+            event("epoch_start", 100),
+            event("epoch_stop", 140),
+        ],
+        30_000 / 80,
+    ),
+    "every_rank_prints": ([f"{rank}: {line}" for line in EPOCHS for rank in range(4)], 500.0),
+    "tracked_by_block": (
+        [*EPOCHS, event("tracked_stats", 45, {"throughput": 505.0, "step": 100})],
+        500.0,
+    ),
     "interrupted": ([*EPOCHS[:-1], event("epoch_stop", 45)[:40]], 500.0),
     "only_counts": (
         [
@@ -209,6 +246,19 @@ def check(folder, lines, truth) -> ParsedLog:
         stored = [sum(one.wall_seconds) / len(one.wall_seconds) for one in launch.outcome.ranks]
         assert log.global_batch / max(stored) == pytest.approx(truth, rel=0.01)
     return log
+
+
+def test_batches_that_grow_are_counted_in_steps_of_their_own(tmp_path):
+    lines, _ = MLPERF["growing_batches"]
+    log = check(tmp_path, lines, 150.0)
+    assert sum(one.count for one in log.steps) == 1000 / 100 + 2000 / 400
+    assert log.global_batch == pytest.approx(3000 / 15)
+
+
+def test_ranks_of_cntk_are_those_that_print(tmp_path):
+    lines, truth = CNTK["ranks"]
+    log = check(tmp_path, [*lines, "MPI Rank 0: Starting minibatch loop."], truth)
+    assert log.ranks == 2
 
 
 def test_what_is_said_against_the_log_is_told():

@@ -59,6 +59,53 @@ def test_a_closure_is_forward_and_backward_and_not_update(tmp_path: Path):
     assert found[Phase.UPDATE] < found[Phase.FORWARD]
 
 
+ENGINE = """
+import time
+import torch
+
+class DeepSpeedEngine:  # a stand-in with the names that are watched
+    def __init__(self):
+        self.model = torch.nn.Linear(8, 8)
+        self.optimiser = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.micro_steps = 0
+
+    def train_micro_batch_size_per_gpu(self):
+        return 4
+
+    def gradient_accumulation_steps(self):
+        return 2
+
+    def is_gradient_accumulation_boundary(self):
+        return self.micro_steps % 2 == 1
+
+    def step(self):
+        if self.is_gradient_accumulation_boundary():
+            self.optimiser.step()
+            time.sleep(0.02)  # gathers what it updated
+        self.micro_steps += 1
+"""
+TRAINED = """
+import torch
+from deepspeed.runtime.engine import DeepSpeedEngine
+
+engine = DeepSpeedEngine()
+for _ in range(16):
+    engine.model(torch.randn(4, 8)).sum().backward()
+    engine.step()
+"""
+
+
+def test_an_engine_s_step_is_the_step_and_the_update(tmp_path: Path):
+    package = tmp_path / "deepspeed" / "runtime"
+    package.mkdir(parents=True)
+    (package / "engine.py").write_text(ENGINE)
+    (tmp_path / "train.py").write_text(TRAINED)
+    launch = run(tmp_path, sys.executable, str(tmp_path / "train.py"))
+    assert (launch.status, len(launch.outcome.ranks[0].wall_seconds)) == (Status.FINISHED, 8)
+    assert launch.batch_per_rank == 8
+    assert phases(launch)[Phase.UPDATE] >= 0.02
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 class TestUnlikeScripts:
     def test_ddp_with_gradient_accumulation(self, processes: int, tmp_path: Path):

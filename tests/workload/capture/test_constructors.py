@@ -112,6 +112,72 @@ def test_copied_layers_own_their_weights(tmp_path):
     assert capture_notes(encoder) == []
 
 
+TRAINING_SCRIPT = """
+    import argparse
+
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--width", type=int, default=8)
+    options = parser.parse_args()
+
+
+    class Rotated(nn.Module):
+        # Keeps its table for the length it saw last, as many do.
+        def __init__(self):
+            super().__init__()
+            self.query, self.table = nn.Linear(options.width, options.width), None
+
+        def forward(self, x):
+            if self.table is None or len(self.table) != x.shape[1]:
+                self.table = torch.outer(torch.arange(x.shape[1]).float(), torch.ones(8)).cos()
+            return self.query(x) * self.table
+
+
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(options.width, 3)
+
+        def forward(self, x, targets=None):
+            logits = self.layer(x)
+            return logits, None if targets is None else F.cross_entropy(logits, targets)
+
+
+    @torch.jit.script
+    def gelu(x):
+        return x * 0.5 * (1.0 + torch.erf(x / 1.41421))
+
+
+    class Scripted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(options.width, options.width)
+
+        def forward(self, x):
+            return gelu(self.layer(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "flops"),
+    [
+        ("Rotated", ["4x6x8"], 2 * 4 * 6 * 2 * 64),
+        ("Classifier", ["4x8", "targets=4:int64"], 2 * 4 * 2 * 24),
+        ("Scripted", ["4x8"], 2 * 4 * 2 * 64),
+    ],
+)
+def test_a_training_script_that_parses_arguments_gets_its_defaults(tmp_path, name, inputs, flops):
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(TRAINING_SCRIPT))
+    graph = load_user_model(f"{path}:{name}", inputs)
+    assert graph.cost(4).training_flops == flops
+    assert graph.cost(8).training_flops == 2 * flops
+    assert capture_notes(graph) == []
+
+
 class TestLayersDroppedByChance:
     @staticmethod
     def graph(rate):

@@ -319,6 +319,7 @@ def test_inputs_that_make_no_sense_are_refused(text):
         parse_input(text)
 
 
-def test_inputs_have_names_all_or_none():
-    with pytest.raises(InputError, match="some inputs have names"):
+def test_inputs_with_names_come_last():
+    assert [given.name for given in parse_inputs(["3x3", "a=2x2"])] == [None, "a"]
+    with pytest.raises(InputError, match="without a name follows"):
         parse_inputs(["a=2x2", "3x3"])

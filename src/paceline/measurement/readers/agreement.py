@@ -1,6 +1,6 @@
 """Whether the figures of one log agree: every rate that it prints, and what its steps give."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from paceline.measurement.readers.parsed_log import ParsedLog, Rate, RateScope, RateUnit
 
@@ -66,3 +66,10 @@ def mean_rate(amounts: Sequence[tuple[float, float]]) -> float | None:
     """Amount per second of (amount, rate) pairs: all of it over all the time it took."""
     seconds = sum(amount / rate for amount, rate in amounts)
     return sum(amount for amount, _ in amounts) / seconds if seconds > 0 else None
+
+
+def devices(rates: Mapping[str, Sequence[tuple[float, float]]], name: str) -> int | None:
+    """How many devices there are, by the rates of the job and of each (``name`` + ``_each``)."""
+    job, each = mean_rate(rates.get(name, ())), mean_rate(rates.get(f"{name}_each", ()))
+    number = round(job / each) if job and each else 0
+    return number if job and each and number and agree(job, number * each) else None

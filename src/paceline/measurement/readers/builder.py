@@ -1,9 +1,10 @@
 """Collects what a reader finds, within bounds, and closes it into a `ParsedLog`."""
 
+import math
 from collections.abc import Sized
 from dataclasses import dataclass, field
 
-from paceline.measurement.readers.agreement import disagreements, outside_all_steps
+from paceline.measurement.readers.agreement import agree, disagreements, outside_all_steps
 from paceline.measurement.readers.parsed_log import (
     OperationTime,
     ParsedLog,
@@ -17,6 +18,10 @@ from paceline.step.layer_trace import TracedLayer
 
 MOST_RECORDS = 100_000
 MOST_WARNINGS = 20
+PAUSE = 5.0
+"""A single step that took so many times as long as usual holds something else."""
+RANKED_PART = 0.2
+"""Part of the lines that must name a rank for the highest one to tell how many there are."""
 
 
 @dataclass
@@ -37,6 +42,7 @@ class LogBuilder:
     lines: int = 0
     unread_lines: int = 0
     highest_rank: int | None = None
+    ranked_lines: int = 0
     phases: dict[str, float] = field(default_factory=dict)
     facts: dict[str, str | float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -132,13 +138,35 @@ class LogBuilder:
         if per_second is not None and per_second > 0:
             self.printed.append(Rate(per_second, unit, scope, source))
 
+    def drop_pauses(self) -> None:
+        """Leave out single steps that took much longer than usual: something else is in them."""
+        ordered = sorted(one.seconds for one in self.steps)
+        usual = ordered[len(ordered) // 2] if len(ordered) > 2 else math.inf
+        kept = [one for one in self.steps if one.warm_up or one.seconds <= PAUSE * usual]
+        if len(kept) < len(self.steps):
+            self.warn(
+                f"{len(self.steps) - len(kept)} steps that took more than {PAUSE:g} times as long "
+                "as usual (evaluation, checkpoint) are left out"
+            )
+            self.steps = kept
+
+    def derive_batch(self, per_second: float) -> None:
+        """Samples of a step, where a log prints both its rate and its seconds and nothing more."""
+        told = self.global_batch or self.batch_per_rank or any(one.samples for one in self.steps)
+        seconds = self._parsed().step_seconds
+        if told or not seconds:
+            return
+        batch = round(per_second * seconds)
+        if batch >= 1 and agree(batch, per_second * seconds):
+            self.global_batch = batch
+            self.warn(f"{batch:,} samples per step follow from printed rates and times")
+
     def build(self) -> ParsedLog:
         """The finished log, with throughput worked out from the steps where none was printed.
 
         What was worked out and every rate that was printed must agree.
         """
-        if self.ranks is None and self.highest_rank is not None:
-            self.ranks = self.highest_rank + 1
+        self.ranks = self.ranks or self.printing_ranks
         if self.global_batch is None and self.batch_per_rank is not None and self.ranks:
             self.global_batch = self.batch_per_rank * self.ranks
         if self.throughput is None and self.steps:
@@ -155,6 +183,15 @@ class LogBuilder:
         ):
             self.contradict(message)
         return self._parsed()
+
+    @property
+    def printing_ranks(self) -> int | None:
+        """Ranks by the prefixes of lines; None where too few lines have one to be meant so.
+
+        Rank 0 alone tells nothing, since launchers often let only that one speak.
+        """
+        meant = self.highest_rank and self.ranked_lines >= RANKED_PART * self.lines
+        return self.highest_rank + 1 if self.highest_rank and meant else None
 
     def _count_samples(self) -> None:
         """Mean samples per step, where the log counts them step by step."""

@@ -184,7 +184,8 @@ class CntkParser(LineParser):
             self.log.finished = True
 
     def _loop(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.ranks = count(match[3] or "1") or self.log.ranks
+        alone = "1" if line.rank is None else ""
+        self.log.ranks = count(match[3] or alone) or self.log.ranks
         if match[1] is not None:
             self.log.facts["parallel"] = match[1]
             self.log.facts["gradient_bits"] = match[4]

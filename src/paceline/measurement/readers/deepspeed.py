@@ -129,6 +129,7 @@ READER = ProgramReader(
         ("DeepSpeed info: ", 0.3),
         ("bwd_allreduce", 0.3),
         ("deepspeed", 0.1),
+        ("elapsed time per iteration (", -0.9),
     ),
     parser=DeepspeedParser,
 )

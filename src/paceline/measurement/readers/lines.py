@@ -22,12 +22,22 @@ _RANK_PREFIX = re.compile(
     r"\s*(?:"
     r"\[\d+,(?P<openmpi>\d{1,6})\]<std\w{2,6}>:"
     r"|\[(?P<horovod>\d{1,6})\]<std\w{2,6}>:"
-    r"|\[(?:rank|default)(?P<torch>\d{1,6})\]:"
+    r"|\[(?:rank|default|trainer|worker)(?P<torch>\d{1,6})\]:"
+    r"|\[\d+,mpirank:(?P<sagemaker>\d{1,6}),[\w.-]{1,80}\]<std\w{2,6}>:"
     r"|MPI Rank (?P<cntk>\d{1,6}):"
     r"|(?P<srun>\d{1,6}): "
     r"|\[(?P<hydra>\d{1,6})\] (?!Epoch :)"
     r") ?"
 )
+_CARRIER_PREFIX = re.compile(
+    r"\s*(?:"
+    r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)(?: std(?:out|err) [FP])?"
+    r"|\[pod/[\w./-]{1,200}\]"
+    r"|\(\w{1,80} pid=\d{1,10}(?:, ip=[\w.:]{1,60})?\)"
+    r"|[a-zA-Z][\w.-]{0,80}-\d{1,5} +\|(?= )"
+    r") (?=\S| )"
+)
+"""What collects logs puts before lines: Docker and Kubernetes (time, pod), Compose, Ray."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +60,15 @@ def read_lines(path: Path) -> Iterator[LogLine]:
 
 
 def split_rank(text: str) -> LogLine:
-    """Take the prefixes off that launchers put before a line (``[1,0]<stdout>:``, ``[rank0]:``)."""
+    """Take off what launchers and collectors put before a line (``[rank0]:``, a pod's name)."""
     rank: int | None = None
     text = _CONTROL.sub("", text).rstrip()
-    for _ in range(3):
-        match = _RANK_PREFIX.match(text)
-        if match is None or match.lastgroup is None:
+    for _ in range(4):
+        match = _RANK_PREFIX.match(text) or _CARRIER_PREFIX.match(text)
+        if match is None:
             break
-        rank = int(match[match.lastgroup])
+        if match.lastgroup is not None:
+            rank = int(match[match.lastgroup])
         text = text[match.end() :]
     return LogLine(text, rank)
 

@@ -3,21 +3,15 @@
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.metrics import MetricRows, check_run_length
-from paceline.measurement.readers.numbers import NUMBER, count, finite
-from paceline.measurement.readers.progress_bars import Bars
+from paceline.measurement.readers.numbers import NUMBER, finite
 from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 LONGEST_DOCUMENT = 1 << 26
-_PAIR = re.compile(rf"['\"]([\w./| -]{{1,80}})['\"]: ['\"]?({NUMBER})['\"]?(?=[,}}])")
-_BATCH = re.compile(r"Total train batch size \(w\. parallel.*\) = ([\d,]+)")
-_EACH = re.compile(r"Instantaneous batch size per device = ([\d,]+)")
-_STEPS = re.compile(r"Total optimization steps = ([\d,]+)")
-_HF_ROW = re.compile(r"^\s*(\{'[\w/]+': .*\})\s*$")
 
 
 class MetricParser(LineParser):
@@ -30,49 +24,6 @@ class MetricParser(LineParser):
     def finish(self) -> None:
         """What all rows tell."""
         self.rows.tell(self.log)
-
-
-class HuggingFaceParser(MetricParser):
-    """What ``Trainer`` prints: a banner, a dictionary per logging step, one at the end."""
-
-    program = "hf-trainer"
-    ignored = re.compile(r".*")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._planned: int | None = None
-        self._bars = Bars()
-        self.rules = (
-            *self._bars.rules(),
-            LineRule("", _BATCH, self._batch),
-            LineRule("", _EACH, self._each),
-            LineRule("", _STEPS, self._steps),
-            LineRule("{'", _HF_ROW, self._row),
-        )
-
-    def finish(self) -> None:
-        """Without the closing row (a run that was ended), what its bar shows."""
-        if self.rows.runtime is None:
-            self._bars.tell(self.log, self._planned)
-        super().finish()
-
-    def _batch(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.global_batch = float(count(match[1]) or 0) or None
-
-    def _each(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.facts["micro_batch"] = float(count(match[1]) or 0)
-
-    def _steps(self, match: re.Match[str], line: LogLine) -> None:
-        self._planned = count(match[1])
-
-    def _row(self, match: re.Match[str], line: LogLine) -> None:
-        row = dict(_numbers(match[1]))
-        self.rows.add(row)
-        if "train_runtime" in row:
-            self.log.finished = True
-            steps, rate = self._planned, row.get("train_steps_per_second")
-            if steps and rate:
-                check_run_length(self.log, steps, row["train_runtime"], rate)
 
 
 class DocumentParser(MetricParser):
@@ -142,6 +93,11 @@ class CsvParser(MetricParser):
             return False
         if not self._header:
             self._header = [_column(name) for name in cells]
+            runs = sorted({name.rsplit(" - ", 1)[0] for name in cells if " - " in name})
+            if len(runs) > 1 and len(set(self._header)) < len(self._header):
+                self.log.contradict(
+                    f"the table holds {len(runs)} runs ({', '.join(runs[:3])}): export one of them"
+                )
             return True
         if len(cells) != len(self._header):
             return not cells
@@ -174,7 +130,8 @@ class JsonLinesParser(MetricParser):
         if isinstance(data, dict):
             last = step[-1] if isinstance(step, list) and step else step
             row = {**data, "step": last} if isinstance(last, int) else data
-        self.rows.add(_plain(row))
+        if row.get("mode", "train") == "train":
+            self.rows.add(_named(_plain(row)))
         return True
 
 
@@ -209,11 +166,16 @@ class MlflowParser(MetricParser):
         self.rows.add({"_timestamp": int(match[1]) / 1e3, "step": float(match[3])})
 
 
-def _numbers(text: str) -> Iterator[tuple[str, float]]:
-    for name, digits in _PAIR.findall(text):
-        value = finite(digits)
-        if value is not None:
-            yield name, value
+def _named(row: dict[str, float]) -> dict[str, float]:
+    """Rows of mmcv, mmengine and detectron2: ``time`` beside ``data_time`` is that of a step.
+
+    Rows of evaluation have both too, but no loss and no learning rate.
+    """
+    if "data_time" not in row or "time" not in row:
+        return row
+    if not any(name == "lr" or "loss" in name for name in row):
+        return {}
+    return {"step_time": row["time"], **{n: v for n, v in row.items() if n != "time"}}
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, float]:
@@ -252,12 +214,6 @@ _HEADER_CELL = r"\"?[A-Za-z_][\w|/. ()%-]{0,200}\"?"
 
 READERS = (
     ProgramReader(
-        "hf-trainer",
-        "Hugging Face Trainer (console)",
-        (("'train_runtime': ", 0.7), ("***** Running training *****", 0.6)),
-        HuggingFaceParser,
-    ),
-    ProgramReader(
         "hf-trainer-json",
         "Hugging Face Trainer (trainer_state.json, train_results.json)",
         (('"train_runtime": ', 0.4), ('"log_history": ', 0.5), ('"train_samples_per_second"', 0.4)),
@@ -272,12 +228,15 @@ READERS = (
     ),
     ProgramReader(
         "metrics-json",
-        "W&B history and LLaMA-Factory's trainer_log.jsonl (JSON lines)",
+        "JSON lines: W&B history, mmcv, mmengine, detectron2, LLaMA-Factory's trainer_log.jsonl",
         (),
         JsonLinesParser,
-        _starts(r"\{[^\n]*\"(?:_step|_runtime|_timestamp|current_steps)\"[^\n]*\}"),
+        _starts(
+            r"(?:\{[^\n]*\n){0,3}\{[^\n]*\"(?:_step|_runtime|_timestamp|current_steps|data_time)\""
+            r"[^\n]*\}"
+        ),
     ),
-    ProgramReader("dllogger", "NVIDIA DLLogger", (("DLLL {", 1.0),), JsonLinesParser),
+    ProgramReader("dllogger", "NVIDIA DLLogger (JSON)", (("DLLL {", 1.0),), JsonLinesParser),
     ProgramReader(
         "composer",
         "MosaicML Composer",

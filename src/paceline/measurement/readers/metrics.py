@@ -5,11 +5,11 @@ files); the names in them mean the same, and one table says what.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from paceline.measurement.readers.agreement import agree, mean_rate
+from paceline.measurement.readers.agreement import agree, devices, mean_rate
 from paceline.measurement.readers.builder import MOST_RECORDS, LogBuilder
 from paceline.measurement.readers.numbers import LONGEST_SECONDS, SHORTEST_SECONDS
 from paceline.measurement.readers.parsed_log import RateScope, RateUnit
@@ -18,14 +18,15 @@ _TRAINING = r"(?:train(?:ing)?[./|_])*"
 _MEANINGS = {
     "step": r"(?:_step|step|Step|current_steps|(?:train(?:er)?/)?global_step|num_updates)",
     "clock": r"(?:_runtime|_timestamp|Wall time|wall_time|elapsedtime|elapsed_time)",
-    "step_seconds": rf"{_TRAINING}(?:step_timing in s|iteration[-_]time|step[-_]time|time/step"
+    "step_seconds": rf"{_TRAINING}(?:step_timing in s|(?:iter|iteration|step)[-_]time|time/step"
     r"|seconds_per_step|step_duration)",
+    "input_seconds": rf"{_TRAINING}data[-_]time",
     "runtime": r"(?:train/)?train_runtime",
     "steps": rf"{_TRAINING}(?:steps_per_second|batches_per_sec|throughput/batches_per_sec)",
     "samples": rf"{_TRAINING}(?:samples_per_second|(?:throughput|global)/samples_per_sec"
-    r"|(?:total_)?ips|samples/sec|sequences_per_second)",
+    r"|(?:total_)?ips|samples/sec|sequences_per_second|throughput_train|imgs_per_sec|images_per_second)",
     "samples_each": rf"{_TRAINING}(?:throughput/)?device/samples_per_sec",
-    "steps_each": rf"{_TRAINING}(?:throughput/)?device/batches_per_sec",
+    "steps_each": rf"{_TRAINING}device/batches_per_sec",  # Composer's is a part of a step
     "tokens": rf"{_TRAINING}(?:throughput/tokens_per_sec|tokens_per_second)",
     "tokens_each": rf"{_TRAINING}throughput/device/tokens_per_sec|throughput\(tps\)",
     "batch": rf"{_TRAINING}global[-_]batch[-_]size",
@@ -57,6 +58,7 @@ class MetricRows:
     seconds: list[tuple[int, float]] = field(default_factory=list)
     clock: list[tuple[int, float]] = field(default_factory=list)
     losses: list[tuple[int, float]] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
     batch: float | None = None
     runtime: float | None = None
     last_step: int = 0
@@ -87,8 +89,11 @@ class MetricRows:
         room = len(self.clock) + len(self.seconds) < MOST_RECORDS
         here = self.last_step + 1 if step is None else step
         taken = found.get("step_seconds", 0.0)
-        if room and SHORTEST_SECONDS <= taken <= LONGEST_SECONDS:
+        if room and is_training and SHORTEST_SECONDS <= taken <= LONGEST_SECONDS:
             self.seconds.append((here, taken))
+            self.last_step = max(here, self.last_step)
+            if 0 <= found.get("input_seconds", -1.0) <= taken:
+                self.waits.append(found["input_seconds"])
         if room and step is not None and is_training and "clock" in found:
             self.clock.append((step, found["clock"]))
         if "loss" in found and len(self.losses) < MOST_RECORDS:
@@ -100,9 +105,14 @@ class MetricRows:
         if self.batch and self.batch >= 1:
             log.global_batch = log.global_batch or self.batch
         self._tell_steps(log)
-        means = {name: mean_rate([(1.0, rate) for rate in own]) for name, own in self.rates.items()}
+        means = {name: _mean(own) for name, own in self.rates.items()}
+        if log.ranks is None:
+            pairs = {name: [(1.0, rate)] for name, rate in means.items() if rate}
+            log.ranks = devices(pairs, "samples") or devices(pairs, "tokens")
         if log.global_batch is None and means.get("samples") and means.get("steps"):
             log.global_batch = (means["samples"] or 0.0) / (means["steps"] or 1.0)
+        if means.get("samples") and log.steps:
+            log.derive_batch(means["samples"] or 0.0)
         for name, (unit, scope) in _RATES.items():
             rate = means.get(name)
             if log.steps:
@@ -118,10 +128,13 @@ class MetricRows:
 
     def _tell_steps(self, log: LogBuilder) -> None:
         rates = self.rates.get("steps") or self.rates.get("steps_each") or []
-        printed = mean_rate([(1.0, rate) for rate in rates])
+        printed = _mean(rates)
         if self.seconds:
             for number, (step, seconds) in enumerate(self.seconds):
-                log.step(step, seconds, warm_up=number == 0)
+                log.step(step, seconds, warm_up=number == 0 and len(self.seconds) > 1)
+            waits = self.waits[1:] or self.waits
+            if waits:
+                log.phases["input"] = sum(waits) / len(waits)
         elif self.runtime and self.last_step and SHORTEST_SECONDS < self.runtime < LONGEST_SECONDS:
             log.step(self.last_step, self.runtime / self.last_step, self.last_step)
             log.warn("the time is that of the whole run: evaluation and checkpoints are in it")
@@ -150,6 +163,11 @@ class MetricRows:
             log.step(step, seconds, steps, warm_up=number == 0 and len(spans) > 2)
         if left_out:
             log.warn(f"{left_out} intervals with a pause (evaluation, checkpoint) are left out")
+
+
+def _mean(rates: Sequence[float]) -> float | None:
+    """Mean of rates, each over the same work, without the first one of several (warm-up)."""
+    return mean_rate([(1.0, rate) for rate in (rates[1:] if len(rates) > 2 else rates)])
 
 
 def check_run_length(log: LogBuilder, steps: float, seconds: float, printed: float) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 from paceline.measurement.readers.lines import LogLine
@@ -75,11 +76,18 @@ class MlperfParser(LineParser):
         log, done = self.log, 0
         if log.global_batch and name != "samples counted between events":
             log.steps.clear()
-            for samples, seconds in pairs:
-                steps = round(samples / log.global_batch)
+            batches = [one.global_batch or log.global_batch for one in self._counts.intervals]
+            for (samples, seconds), batch in zip(pairs, batches, strict=True):
+                steps = round(samples / batch)
                 if steps >= 1:
                     done += steps
-                    log.step(done, seconds / (samples / log.global_batch), steps)
+                    log.step(done, seconds / (samples / batch), steps)
+            if done and max(batches) > min(batches):
+                log.global_batch = sum(samples for samples, _ in pairs) / done
+                log.warn(
+                    f"samples per step vary from {min(batches):,.4g} to {max(batches):,.4g}; "
+                    f"{log.global_batch:,.4g} is their mean"
+                )
         if name == "samples counted between events":
             log.warn("only counts between events are known: evaluation is in the time")
         if "tokens" in name:
@@ -178,7 +186,10 @@ class MlperfParser(LineParser):
                     continue
                 seconds = (time_ms - begun) * MILLISECOND
                 if 0 < seconds < 1e9 and len(self._counts.intervals) < 100_000:
-                    self._counts.intervals.append(_interval(seconds, opening, metadata))
+                    interval = _interval(seconds, opening, metadata)
+                    self._counts.intervals.append(
+                        replace(interval, global_batch=self.log.global_batch)
+                    )
         samples = _number(metadata.get("samples_count"))
         if samples is not None and len(self._counts.progress) < 100_000:
             self._counts.progress.append((time_ms * MILLISECOND, samples))

@@ -14,11 +14,12 @@ SHORTEST_STEP_SECONDS = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class TrainingInterval:
-    """A stretch of training: its seconds, its epochs or what is called so, and its samples."""
+    """A stretch of training: its seconds, its epochs or what is called so, samples and batch."""
 
     seconds: float
     epochs: float
     samples_count: float | None = None
+    global_batch: float | None = None
 
 
 @dataclass

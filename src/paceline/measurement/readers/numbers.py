@@ -11,14 +11,21 @@ LONGEST_SECONDS = 1e9
 LARGEST_COUNT = 10**12
 
 
+SUFFIXES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+"""What programs shorten numbers with; ``B`` is a billion."""
+
+
 def finite(text: str) -> float | None:
-    """The number ``text`` spells; None when it is none, too long, infinite or not a number."""
+    """The number ``text`` spells, also as in 1.25k; None when it is none, too long or infinite."""
     if len(text) > LONGEST_NUMBER:
         return None
+    digits = text.rstrip("".join(SUFFIXES))
     try:
-        value = float(text.replace(",", ""))
+        value = float(digits.replace(",", ""))
     except ValueError:
         return None
+    if len(digits) < len(text):
+        value *= SUFFIXES[text[-1]] if len(text) == len(digits) + 1 else math.nan
     return value if math.isfinite(value) else None
 
 
@@ -44,3 +51,11 @@ def count(text: str) -> int | None:
         return None
     value = int(digits)
     return value if value <= LARGEST_COUNT else None
+
+
+def last_digit(text: str) -> float:
+    """What one more in the last digit of ``text`` is: 0.001 for 12.345."""
+    digits, _, exponent = text.lower().partition("e")
+    _, _, decimals = digits.partition(".")
+    power = int(exponent) if exponent.lstrip("+-").isdigit() and len(exponent) < 5 else 0
+    return float(10.0 ** (power - len(decimals)))

@@ -16,9 +16,10 @@ MOST_BARS = 10_000
 
 _CLOCK = r"(?:(?P<hours>\d{1,6}):)?(?P<minutes>\d{1,6}):(?P<seconds>\d\d)"
 _COUNT = r"\d+(?:\.\d+)?[kMG]?"
-_RATE = rf"(?P<rate>{NUMBER})\s?(?P<unit>it/s|s/it)"
+_UNIT = r"(?:it|batch|batches|ba|steps?|iters?)"
+_RATE = rf"(?P<rate>{NUMBER})\s?(?P<unit>{_UNIT}/s|s/{_UNIT})\b"
 _TQDM = re.compile(
-    rf"^(?P<name>[^|]{{0,80}}?)\s*\d{{1,3}}%\|[^|]*\| *(?P<done>\d+)/(?P<total>\d+) "
+    rf"^(?P<name>[^|]{{0,80}}?)\s*\d{{1,3}}%(?:\|[^|]*\|)? *(?P<done>\d+)/(?P<total>\d+) "
     rf"\[{_CLOCK}<[^,\]]*,\s*{_RATE}"
 )
 _RICH = re.compile(
@@ -30,14 +31,14 @@ _LOGGED = re.compile(
     rf"rate:{_RATE} remaining:\S+ elapsed:{_CLOCK}"
 )
 _ANY_BAR = re.compile(
-    r"%\|[^|\n]{0,200}\| *\d+/\d+ \[[\d:]+<[^\n]{0,40}(?:it/s|s/it)"
+    r"%(?:\|[^|\n]{0,200}\|)? *\d+/\d+ \[[\d:]+<[^\n]{0,40}"
+    rf"(?:{_UNIT}/s|s/{_UNIT})\b"
     r"|[━╸╺] {0,80}\d+/\d+ [\d:]+ • [\d:-]+ [\d.]+(?:it/s|s/it)"
     r"|Progress on:train \S+it/\S+it rate:[\d.]+(?:it/s|s/it)"
 )
 _NOT_TRAINING = re.compile(
     r"valid|eval|test|sanity|predict|download|loading|map|token|generat|fetch|filter|resolv", re.I
 )
-_SUFFIXES = {"k": 1e3, "M": 1e6, "G": 1e9}
 
 
 class Bars:
@@ -50,7 +51,7 @@ class Bars:
     def rules(self) -> tuple[LineRule, ...]:
         """What bars look like: tqdm's, Rich's (Lightning), and tqdm's written as lines."""
         return (
-            LineRule("%|", _TQDM, self._state),
+            LineRule("%", _TQDM, self._state),
             LineRule("•", _RICH, self._state),
             LineRule("Progress on:", _LOGGED, self._state),
         )
@@ -62,7 +63,7 @@ class Bars:
             return
         seconds = 3600.0 * int(match["hours"] or 0) + 60.0 * int(match["minutes"])
         seconds += int(match["seconds"])
-        per_second = rate if match["unit"] == "it/s" else 1 / rate
+        per_second = rate if match["unit"].endswith("/s") else 1 / rate
         bar = self._shown.get((name, total))
         if bar is None or done < bar.done:
             if len(self._bars) >= MOST_BARS:
@@ -157,10 +158,9 @@ class _Bar:
 
 def _steps(text: str) -> int | None:
     """A number of steps, also as in 1.25k; None where it cannot be."""
-    value = positive(text.rstrip("kMG"))
-    if value is None:
+    steps = positive(text)
+    if steps is None:
         return None
-    steps = value * _SUFFIXES.get(text[-1], 1.0)
     return round(steps) if 1 <= steps < 1e12 else None
 
 

@@ -73,6 +73,7 @@ class LineParser:
             self.log.lines += 1
             if line.rank is not None:
                 self.log.highest_rank = max(line.rank, self.log.highest_rank or 0)
+                self.log.ranked_lines += 1
             if not self.take(line):
                 self.log.unread_lines += 1
         self.finish()

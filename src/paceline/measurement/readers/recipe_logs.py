@@ -124,6 +124,14 @@ OPEN_CLIP = StepLog(
                 rf"(?P<tokens>{_N})/s, (?P<tokens_each>{_N})/s/gpu"
             ),
         ),
+        StepLine(
+            "Batch (t):",
+            re.compile(
+                rf"Train Epoch: (?P<epoch>\d+) \[\s*(?P<seen>\d+)/\d+ \(\d+%\)\] "
+                rf"(?:Loss: (?P<loss>{_N}) (?:\({_N}\) )?)?Data \(t\): (?P<data>{_N}) "
+                rf"Batch \(t\): (?P<seconds>{_N})s?(?:, (?P<rate>{_N})/s)? LR: "
+            ),
+        ),
     ),
 )
 METRIC_LOGGER = StepLog(
@@ -151,7 +159,8 @@ SWIN = StepLog(
             "Train: [",
             re.compile(
                 rf"Train: \[(?P<epoch>\d+)/\d+\]\[(?P<step>\d+)/\d+\]\s+eta .*?"
-                rf"\btime {_N} \((?P<mean>{_N})\)\s+(?:\w+ {_N} \({_N}\)\s+)??loss (?P<loss>{_N}) "
+                rf"\btime (?P<now>{_N}) \((?P<mean>{_N})\)\s+"
+                rf"(?:\w+ {_N} \({_N}\)\s+)??loss (?P<loss>{_N}) "
             ),
             first=0,
         ),

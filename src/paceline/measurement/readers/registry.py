@@ -12,6 +12,8 @@ from paceline.measurement.readers import (
     cntk,
     cntk_profiler,
     deepspeed,
+    dllogger_text,
+    hf_trainer,
     horovod_benchmark,
     lbann,
     metric_logs,
@@ -26,6 +28,7 @@ from paceline.measurement.readers import (
     tarantella,
     tf_cnn_benchmarks,
     torchtitan,
+    vision_logs,
 )
 from paceline.measurement.readers.event_files import is_event_file, read_event_file
 from paceline.measurement.readers.lines import read_lines
@@ -44,6 +47,8 @@ _MODULES = (
     cntk,
     cntk_profiler,
     deepspeed,
+    dllogger_text,
+    hf_trainer,
     horovod_benchmark,
     lbann,
     mlperf,
@@ -55,7 +60,7 @@ _MODULES = (
     tf_cnn_benchmarks,
     torchtitan,
 )
-_TABLES = (step_logs, recipe_logs, metric_logs, progress_bars)
+_TABLES = (step_logs, vision_logs, recipe_logs, metric_logs, progress_bars)
 """Modules with several readers; bars last, since other programs show them too."""
 
 

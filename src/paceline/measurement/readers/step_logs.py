@@ -40,6 +40,39 @@ MEGATRON = StepLog(
     ),
     finished=re.compile(r"\[after training is done\]"),
 )
+NANOTRON = StepLog(
+    "nanotron",
+    "nanotron",
+    (("elapsed_time_per_iteration_ms: ", 0.7), ("tokens_per_sec_per_gpu: ", 0.3)),
+    steps=(
+        StepLine(
+            "elapsed_time_per_iteration_ms:",
+            re.compile(
+                rf"iteration: (?P<step>\d+) / \d+ \|.*?"
+                rf"elapsed_time_per_iteration_ms: (?P<ms>{_N}K?) \|"
+                rf"(?: tokens_per_sec: (?P<tokens>{_N}[KMG]?) \|)?"
+                rf"(?: tokens_per_sec_per_gpu: (?P<tokens_each>{_N}[KMG]?) \|)?"
+                rf"(?: global_batch_size: (?P<batch>{_N}K?) \|)?(?: lm_loss: (?P<loss>{_N}))?"
+            ),
+            averages=False,
+        ),
+    ),
+)
+AUTOMODEL = StepLog(
+    "nemo-automodel",
+    "NVIDIA NeMo AutoModel",
+    ((" | tps ", 0.4), ("/gpu) | ", 0.3), (" | grad_norm ", 0.1)),
+    steps=(
+        StepLine(
+            "| tps ",
+            re.compile(
+                rf"\| step (?P<step>\d+) \| epoch \d+ \| loss (?P<loss>{_N}) \|.*?"
+                rf"\| tps (?P<tokens>{_N})\((?P<tokens_each>{_N})/gpu\)"
+            ),
+            averages=False,
+        ),
+    ),
+)
 NEMO = StepLog(
     "nemo",
     "NVIDIA NeMo",
@@ -75,14 +108,37 @@ NEMO = StepLog(
 FAIRSEQ = StepLog(
     "fairseq",
     "fairseq",
-    (("| train_inner |", 0.6), ("num_updates", 0.2), ("fairseq_cli.train", 0.3), ("wps", 0.1)),
+    (
+        ("| train_inner |", 0.6),
+        ("num_updates", 0.2),
+        ("fairseq_cli.train", 0.3),
+        ("wps", 0.1),
+        (", wpb=", 0.3),
+        ("| epoch 0", 0.3),
+    ),
     steps=(
         StepLine(
             "num_updates",
             re.compile(
-                rf"wps\W+(?P<tokens>{_N})\W+ups\W+(?:(?P<steps_rate>[1-9]{_N})|{_N})\W+"
-                rf"wpb\W+(?P<amount>{_N})\W+"
-                rf"bsz\W+(?P<batch>{_N})\W+num_updates\W+(?P<step>\d+)"
+                rf"wps\W+(?P<tokens>{_N})\W+ups\W+(?:(?P<steps_rate>[1-9]{_N})|{_N}|inf)\W+"
+                rf"wpb\W+(?P<amount>{_N})\W+bsz\W+(?P<batch>{_N})\W+num_updates\W+(?P<step>\d+)"
+                rf"\b(?!.*\boom=)(?:.*\bwall\W+(?P<wall>{_N}))?"
+            ),
+        ),
+        # Until 2019 rates were means since the epoch or the process began: the clock tells.
+        StepLine(
+            "num_updates",
+            re.compile(
+                rf"wps=.*?bsz=(?P<batch>{_N}), num_updates=(?P<step>\d+),.*?"
+                rf"\boom=.*?\bwall=(?P<elapsed>{_N})"
+            ),
+        ),
+        StepLine(
+            "wpb=",
+            re.compile(
+                rf"\| epoch (?P<epoch>\d+):?\s+(?P<step>\d+) / \d+ loss=.*?"
+                rf"wps=(?P<tokens>{_N}), (?:ups=\S+ )?wpb=(?P<amount>{_N}), bsz=(?P<batch>{_N}),"
+                rf"(?!.*num_updates)"
             ),
         ),
     ),
@@ -109,99 +165,6 @@ NANOGPT = StepLog(
         SettingLine("parameters", re.compile(r"number of parameters: (\S+)")),
     ),
 )
-TIMM = StepLog(
-    "timm",
-    "timm's training script",
-    (("Train: ", 0.2), ("/s)  LR: ", 0.6)),
-    steps=(
-        StepLine(
-            "Train: ",
-            re.compile(
-                rf"Train: (?P<epoch>\d+) \[\s*(?P<step>\d+)/\d+ \(\s*\d+%\)\].*?"
-                rf"Loss: (?P<loss>{_N}) .*?Time: {_N}s,\s*{_N}/s\s+"
-                rf"\((?P<mean>{_N})s,\s*(?P<rate>{_N})/s\)"
-                rf"(?:.*?Data: {_N} \((?P<data>{_N})\))?"
-            ),
-            first=0,
-        ),
-    ),
-    settings=(
-        SettingLine("ranks", re.compile(r"Process \d+, total (\d+)")),
-        SettingLine("model", re.compile(r"Model (\S+) created, param count")),
-        SettingLine("batch_per_rank", re.compile(r"^batch_size: (\d+)")),
-    ),
-)
-IMAGENET = StepLog(
-    "pytorch-imagenet",
-    "PyTorch's ImageNet example",
-    (("Epoch: [", 0.3), ("Acc@1", 0.3), ("\tData ", 0.2)),
-    steps=(
-        StepLine(
-            "Time",
-            re.compile(
-                rf"Epoch: \[(?P<epoch>\d+)\]\[\s*(?P<step>\d+)/\d+\]\s+"
-                rf"Time\s+{_N} \(\s*(?P<mean>{_N})\)\s+"
-                rf"Data\s+{_N} \(\s*(?P<data>{_N})\)\s+Loss\s+(?P<loss>{_N}) "
-            ),
-            first=1,
-        ),
-    ),
-    settings=(SettingLine("model", re.compile(r"=> creating model '(\w+)'")),),
-)
-MMENGINE = StepLog(
-    "mmengine",
-    "mmengine (mm* projects)",
-    (("(train)", 0.4), ("mmengine", 0.4)),
-    steps=(
-        StepLine(
-            "(train)",
-            re.compile(
-                rf"(?:Epoch\(train\)\s+\[(?P<epoch>\d+)\]|Iter\(train\) )\s*"
-                rf"\[\s*(?P<step>\d+)/\d+\].*? time: (?P<seconds>{_N})"
-                rf"(?:\s+data_time: (?P<data>{_N}))?"
-                rf"(?:.*? loss: (?P<loss>{_N}))?"
-            ),
-        ),
-    ),
-    settings=(
-        SettingLine("ranks", re.compile(r"^\s*GPU number: (\d+)")),
-        SettingLine("ranks", re.compile(r"^\s*Distributed training: \w+, GPU number: (\d+)")),
-    ),
-)
-MMCV = StepLog(
-    "mmcv",
-    "mmcv (older mm* projects)",
-    ((", data_time: ", 0.5), (" - mm", 0.3)),
-    steps=(
-        StepLine(
-            "data_time:",
-            re.compile(
-                rf"(?:Epoch \[(?P<epoch>\d+)\]|Iter )\[(?P<step>\d+)/\d+\].*?"
-                rf" time: (?P<seconds>{_N}), data_time: (?P<data>{_N})(?:.*? loss: (?P<loss>{_N}))?"
-            ),
-        ),
-    ),
-)
-DETECTRON2 = StepLog(
-    "detectron2",
-    "detectron2",
-    (("d2.utils.events]:", 0.9),),
-    steps=(
-        StepLine(
-            "d2.utils.events]:",
-            re.compile(
-                rf"iter: (?P<step>\d+)\s+total_loss: (?P<loss>{_N})"
-                rf"(?:.*?\btime: (?P<mean>{_N}))?(?:.*?\bdata_time: (?P<data>{_N}))?"
-            ),
-            first=0,
-        ),
-    ),
-    settings=(
-        SettingLine("ranks", re.compile(r"d2\.utils\.env\]: .*world_size[=: ]+(\d+)")),
-        SettingLine("global_batch", re.compile(r"^\s*IMS_PER_BATCH: (\d+)")),
-    ),
-    finished=re.compile(r"Overall training speed|Total training time"),
-)
 MXNET = StepLog(
     "mxnet",
     "MXNet's Speedometer",
@@ -210,43 +173,45 @@ MXNET = StepLog(
         StepLine(
             "samples/sec",
             re.compile(
-                rf"(?:Epoch|Iter)\[(?P<epoch>\d+)\] Batch ?\[(?:\d+-)?(?P<step>\d+)\]\s+"
+                rf"(?:(?:Epoch|Iter)\[(?P<epoch>\d+)\] )?Batch ?\[(?:\d+-)?(?P<step>\d+)\]\s+"
                 rf"Speed: (?P<rate>{_N}) samples/sec"
             ),
         ),
     ),
+    own_rates=True,
 )
-PADDLE = StepLog(
-    "paddle",
-    "PaddlePaddle",
-    (("avg_batch_cost: ", 0.8),),
+TENSORFLOW = StepLog(
+    "tensorflow",
+    "TensorFlow's estimators and TF-Slim",
+    (("INFO:tensorflow:", 0.2), (" sec/step)", 0.4), ("global_step/sec: ", 0.3), (" sec)", 0.1)),
     steps=(
         StepLine(
-            "avg_batch_cost:",
+            "sec/step)",
             re.compile(
-                rf"(?:global[ _]step:?|\biter:?|\bbatch:) *(?P<step>\d+).*?"
-                rf"avg_batch_cost: (?P<seconds>{_N})(?: sec)?"
-                rf"(?:,(?: avg_samples: (?P<each>{_N})\s*,)?.*?\bips: (?P<rate_each>{_N}) "
-                rf"(?:images|samples|sequences|img|ins)/s)?"
+                rf"global step (?P<step>\d+): loss = (?P<loss>{_N}|nan) "
+                rf"\((?P<seconds>{_N}) sec/step\)"
             ),
-            first=0,
+            averages=False,
+        ),
+        StepLine(
+            " sec)",
+            re.compile(
+                rf"loss = (?P<loss>{_N}|nan),.*?\bstep = (?P<step>\d+)\b.*?"
+                rf"\((?P<interval>{_N}) sec\)"
+            ),
         ),
     ),
 )
-
 READERS = tuple(
     log.reader
     for log in (
         MEGATRON,
+        NANOTRON,
         NEMO,
+        AUTOMODEL,
         FAIRSEQ,
         NANOGPT,
-        TIMM,
-        IMAGENET,
-        MMENGINE,
-        MMCV,
-        DETECTRON2,
         MXNET,
-        PADDLE,
+        TENSORFLOW,
     )
 )

@@ -31,7 +31,7 @@ def described(
 
     ``notes`` say how it was seen.
     """
-    if second is not None and not _alike(first, second):
+    if second is not None and not alike(first, second):
         second = None
     pairs = [
         _Pair(segment, first.batch, other.segments[index], other.batch)
@@ -154,7 +154,7 @@ class _Pair:
         return tuple(Gemm(m, n, k, count, grows) for (m, n, k, grows), count in counts.items())
 
 
-def _alike(first: RecordedStep, second: RecordedStep) -> bool:
+def alike(first: RecordedStep, second: RecordedStep) -> bool:
     """Whether the same modules did the same products in the same order at both batches."""
     return len(first.segments) == len(second.segments) and all(
         a.module == b.module

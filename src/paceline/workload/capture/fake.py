@@ -53,16 +53,16 @@ def fake_copy(module: Any, mode: Any) -> Any:
 
 
 class ExampleInputs:
-    """What a model is called with: a tensor, positional tensors, or keyword tensors.
+    """What a model is called with: a tensor, positional tensors, keyword tensors, or both.
 
     The first dimension of the first tensor is the batch; other tensors with the same first
     dimension grow with it. Where a list of samples comes with a list of targets of the same
     length, a mapping each, as detection networks take them, that length is the batch.
     """
 
-    def __init__(self, example: Any) -> None:
+    def __init__(self, example: Any, keywords: Mapping[str, Any] | None = None) -> None:
         self._args: tuple[Any, ...] = ()
-        self._kwargs: dict[str, Any] = {}
+        self._kwargs: dict[str, Any] = dict(keywords or {})
         if isinstance(example, Mapping):
             self._kwargs = dict(example)
         elif isinstance(example, list | tuple):

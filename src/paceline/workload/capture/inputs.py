@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from paceline.errors import InputError
 from paceline.naming import look_up
@@ -51,11 +52,11 @@ def parse_input(text: str) -> InputShape:
 
 
 def parse_inputs(inputs: Iterable[str | Sequence[int]]) -> list[InputShape]:
-    """Inputs given as text or as plain shapes; either all have names or none has."""
+    """Inputs given as text or as plain shapes; those with names come last, as in a call."""
     parsed = [
         parse_input(given) if isinstance(given, str) else InputShape(tuple(given))
         for given in inputs
     ]
-    if len({given.name is None for given in parsed}) > 1:
-        raise InputError("some inputs have names and some have none", "name all of them, or none")
+    if any(named.name and not plain.name for named, plain in pairwise(parsed)):
+        raise InputError("an input without a name follows one with a name", "give names last")
     return parsed

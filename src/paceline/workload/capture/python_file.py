@@ -38,7 +38,7 @@ def load_python(path: Path, made_by: str, shapes: list[InputShape]) -> Graph:
     maker = parse_maker(made_by)
     label = f"{path.name}:{maker.name}"
     graph_name = f"{path.stem}.{maker.name}"
-    with _importable_neighbours(path):
+    with _as_if_started(path):
         try:
             model, example = _made(path, maker, MemorylessMode())
         except NeedsDataError:
@@ -144,35 +144,37 @@ def _check_memory(model: Any, label: str) -> None:
 
 
 def _inputs(shapes: list[InputShape], example: Any, label: str) -> ExampleInputs:
-    return ExampleInputs(_example(shapes, example, label))
-
-
-def _example(shapes: list[InputShape], example: Any, label: str) -> Any:
     if not shapes:
         if example is not None:
-            return example
+            return ExampleInputs(example)
         raise InputError(
             f"nothing says what goes into {label}", "add --input 32x3x224x224, batch first"
         )
-    tensors = [
-        torch.empty(given.shape, dtype=getattr(torch, given.dtype), device="meta")
-        for given in shapes
-    ]
-    if shapes[0].name is None:
-        return tuple(tensors)
-    return {str(given.name): tensor for given, tensor in zip(shapes, tensors, strict=True)}
+    plain: list[torch.Tensor] = []
+    named: dict[str, torch.Tensor] = {}
+    for given in shapes:
+        tensor = torch.empty(given.shape, dtype=getattr(torch, given.dtype), device="meta")
+        if given.name is None:
+            plain.append(tensor)
+        else:
+            named[given.name] = tensor
+    return ExampleInputs(tuple(plain), named)
 
 
 @contextmanager
-def _importable_neighbours(path: Path) -> Iterator[None]:
-    """Let the file import what lies beside it, in its package, and in the current folder."""
+def _as_if_started(path: Path) -> Iterator[None]:
+    """Let the file import what lies beside it, in its package, and in the current folder.
+
+    It sees no arguments of the command line: one that parses them gets its own defaults.
+    """
     root, _ = _package_of(path)
-    before = list(sys.path)
+    before, arguments = list(sys.path), list(sys.argv)
     sys.path[:] = [str(path.resolve().parent), str(root), *before, str(Path.cwd())]
+    sys.argv[:] = [str(path)]
     try:
         yield
     finally:
-        sys.path[:] = before
+        sys.path[:], sys.argv[:] = before, arguments
 
 
 def _package_of(path: Path) -> tuple[Path, str]:

@@ -86,6 +86,7 @@ class Recorder:
         self.delay_begun: float | None = None
         self.message_delays: dict[str, float] = {}
         self.loader_workers = 0
+        self.in_engine = False
         self.buffer: list[tuple[Any, ...]] = []
         self.layers: Callable[[], list[dict[str, Any]]] | None = None
         self.flushed = clock()
@@ -339,12 +340,14 @@ class PatchAfterImport(importlib.abc.MetaPathFinder):
 
 def start(directory: str, with_layers: bool) -> Recorder:
     """Watch this process and write what it does to a file in ``directory``."""
+    import paceline_watch_engines
     import paceline_watch_layers
     import paceline_watch_torch
 
     global active
     active = recorder = Recorder(directory)
     patches = paceline_watch_torch.patches(recorder)
+    patches.update(paceline_watch_engines.patches(recorder))
     if with_layers:
         patches.update(paceline_watch_layers.patches(recorder))
     sys.meta_path.insert(0, PatchAfterImport(patches))

@@ -69,7 +69,7 @@ def watch_optimisers(module: Any, recorder: Recorder) -> None:
 
     def after(optimiser: Any, args: Any, kwargs: Any) -> None:
         state["depth"] = max(0, state["depth"] - 1)
-        if state["depth"] == 0:
+        if state["depth"] == 0 and not recorder.in_engine:
             moment = clock()
             recorder.segment("update", state["started"], moment)
             if id(optimiser) == state["main"] and not recorder.steps_by_hand:
