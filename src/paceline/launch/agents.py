@@ -105,7 +105,7 @@ class AgentLauncher(Launcher):
         finally:
             _settle(request)
         self.collect(request)
-        return self._collected(request, exited, logs)
+        return _with_silence(self._collected(request, exited, logs), request.directory)
 
     def _rank_codes(self, request: LaunchRequest, processes: Sequence[Process]) -> Codes:
         """How each rank ended; one that left no word ended as the command that runs it did."""
@@ -158,6 +158,16 @@ class AgentLauncher(Launcher):
         if word is not None and word.reason:
             reason = f"{reason}: {word.reason}"
         return replace(ended, reason=reason, first_failed=failed)
+
+
+def _with_silence(ended: LaunchExit, directory: Path) -> LaunchExit:
+    """The end of a launch with the peers that did not answer its ranks."""
+    found: dict[str, list[str]] = {}
+    for one in ended.ranks:
+        word = rank_word(directory, one.rank)
+        if word is not None and word.unanswered:
+            found.setdefault(one.host, []).extend(word.unanswered)
+    return replace(ended, unanswered=found)
 
 
 def _first_failed(directory: Path, words: Mapping[int, RankWord | None]) -> int | None:

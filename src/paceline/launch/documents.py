@@ -46,12 +46,16 @@ class MeetingPlace:
 
 @dataclass(frozen=True)
 class RankWord:
-    """What the agent of a rank left: how the rank ended, why, when, and how large its files are."""
+    """What the agent of a rank left: how the rank ended, why, when, and how large its files are.
+
+    ``unanswered`` are peers that did not answer a rank that had to be ended.
+    """
 
     code: int
     reason: str
     time: float
     files: dict[str, int]
+    unanswered: tuple[str, ...] = ()
 
 
 def write_launch(
@@ -151,6 +155,7 @@ def rank_word(directory: Path, rank: int) -> RankWord | None:
             str(document["reason"]),
             float(document["time"]),
             {str(name): int(size) for name, size in document["files"].items()},
+            tuple(map(str, document.get("unanswered", ()))),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
