@@ -30,6 +30,7 @@ def test_each_lab_is_a_configuration_of_its_own(quick_framework, lab_name, tmp_p
 
 
 @needs_lab
+@pytest.mark.slow
 @pytest.mark.framework("horovod-torch", builds=builds())
 @pytest.mark.usefixtures("installed", "lab_name")
 @pytest.mark.parametrize("emulated", [{}, {"emulate": "v100", "time_scale": 10.0}])

@@ -77,6 +77,7 @@ def test_rows_of_local_and_mpi_are_the_same(measured, over_mpi):
     assert measured("local", hosts=HERE) == over_mpi("openmpi")
 
 
+@pytest.mark.slow
 @pytest.mark.framework("horovod-torch", builds=builds())
 @pytest.mark.parametrize("wheel", WHEELS)
 @pytest.mark.usefixtures("installed")
