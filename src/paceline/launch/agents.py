@@ -13,6 +13,7 @@ from paceline.launch.documents import (
     cut_off,
     rank_host,
     rank_word,
+    unanswered_by_host,
     write_launch,
 )
 from paceline.launch.launcher import (
@@ -105,7 +106,8 @@ class AgentLauncher(Launcher):
         finally:
             _settle(request)
         self.collect(request)
-        return _with_silence(self._collected(request, exited, logs), request.directory)
+        ended = self._collected(request, exited, logs)
+        return replace(ended, unanswered=unanswered_by_host(request.directory, ended.ranks))
 
     def _rank_codes(self, request: LaunchRequest, processes: Sequence[Process]) -> Codes:
         """How each rank ended; one that left no word ended as the command that runs it did."""
@@ -158,16 +160,6 @@ class AgentLauncher(Launcher):
         if word is not None and word.reason:
             reason = f"{reason}: {word.reason}"
         return replace(ended, reason=reason, first_failed=failed)
-
-
-def _with_silence(ended: LaunchExit, directory: Path) -> LaunchExit:
-    """The end of a launch with the peers that did not answer its ranks."""
-    found: dict[str, list[str]] = {}
-    for one in ended.ranks:
-        word = rank_word(directory, one.rank)
-        if word is not None and word.unanswered:
-            found.setdefault(one.host, []).extend(word.unanswered)
-    return replace(ended, unanswered=found)
 
 
 def _first_failed(directory: Path, words: Mapping[int, RankWord | None]) -> int | None:

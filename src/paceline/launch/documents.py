@@ -5,6 +5,7 @@ import secrets
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,8 @@ def collected_exit(directory: Path, world_size: int) -> LaunchExit | None:
             reason = f"rank {rank}: {wrong}" if wrong else describe_exit(rank, code)
     begun = [path.stat().st_mtime for path in directory.glob("rank-*.host.json")]
     seconds = max(0.0, max(ended) - min(begun)) if begun else 0.0
-    return LaunchExit(tuple(exits), reason, seconds, failed)
+    silent = unanswered_by_host(directory, exits)
+    return LaunchExit(tuple(exits), reason, seconds, failed, unanswered=silent)
 
 
 def rank_word(directory: Path, rank: int) -> RankWord | None:
@@ -159,6 +161,16 @@ def rank_word(directory: Path, rank: int) -> RankWord | None:
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def unanswered_by_host(directory: Path, ranks: Sequence[RankExit]) -> dict[str, list[str]]:
+    """Peers that did not answer ranks that had to be ended, by the host of the rank."""
+    found: dict[str, list[str]] = {}
+    for one in ranks:
+        word = rank_word(directory, one.rank)
+        if word is not None and word.unanswered:
+            found.setdefault(one.host, []).extend(word.unanswered)
+    return found
 
 
 def rank_host(directory: Path, rank: int) -> dict[str, Any]:
