@@ -1,5 +1,6 @@
 """Launchers whose ranks are run by agents on their machines, and watched by files they leave."""
 
+import signal
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -25,13 +26,15 @@ from paceline.launch.launcher import (
     exit_path,
 )
 from paceline.launch.local import start_logged
-from paceline.launch.onhost.agent import ASKED
+from paceline.launch.onhost.agent import ASKED, NOT_MET
 from paceline.launch.ports import meeting_port
 from paceline.launch.processes import POLL_SECONDS, Codes, Process, run_to_end
 
 SETTLING_SECONDS = 5.0
 LONGEST_WORDS = 200
 """Characters of an engine's own words in a reason."""
+MOST_WORDS = 3
+"""Agents that a reason quotes."""
 
 
 class AgentLauncher(Launcher):
@@ -154,6 +157,8 @@ class AgentLauncher(Launcher):
         if failed is None:
             return ended
         word = words[failed]
+        if word is not None and word.code == NOT_MET:
+            return replace(ended, reason=_not_met(words), first_failed=failed)
         reason = exited.reason
         if not reason.startswith("timed out"):
             reason = describe_exit(failed, ranks[failed].code)
@@ -162,14 +167,28 @@ class AgentLauncher(Launcher):
         return replace(ended, reason=reason, first_failed=failed)
 
 
+def _not_met(words: Mapping[int, RankWord | None]) -> str:
+    """What agents that did not meet say, those first that name a host which reaches nobody."""
+    told = [word.reason for word in words.values() if word is not None and word.code == NOT_MET]
+    first = sorted(dict.fromkeys(told), key=lambda reason: "cannot reach" not in reason)
+    return "; ".join(first[:MOST_WORDS])
+
+
 def _first_failed(directory: Path, words: Mapping[int, RankWord | None]) -> int | None:
-    """The rank that was the first to end badly, by the clock of rank 0."""
+    """The rank that was the first to end badly, by the clock of rank 0.
+
+    One that was ended comes after those that ended themselves: clocks may differ by more.
+    """
     bad = [
-        (word.time + rank_host(directory, rank).get("clock_offset_seconds", 0.0), rank)
+        (
+            _was_asked(word) or word.code == -signal.SIGTERM,
+            word.time + rank_host(directory, rank).get("clock_offset_seconds", 0.0),
+            rank,
+        )
         for rank, word in words.items()
         if word is not None and word.code != 0
     ]
-    return min(bad)[1] if bad else None
+    return min(bad)[2] if bad else None
 
 
 def _was_asked(word: RankWord | None) -> bool:
