@@ -145,7 +145,9 @@ class AgentLauncher(Launcher):
         if verdict:
             return replace(ended, reason=verdict, first_failed=failed)
         silent = [rank for rank, word in words.items() if word is None]
-        for rank in [*silent, *(rank for rank in words if _was_asked(words[rank]))]:
+        asked = [rank for rank, word in words.items() if word is not None and word.reason == ASKED]
+        by_itself = failed is not None and not _was_ended(words[failed])
+        for rank in [*silent, *([] if by_itself else asked)]:
             command = _command_of(request, rank, len(logs))
             log = logs[command].read_text(encoding="utf-8", errors="replace")
             trouble = self.trouble(request, command, log)
@@ -181,7 +183,7 @@ def _first_failed(directory: Path, words: Mapping[int, RankWord | None]) -> int 
     """
     bad = [
         (
-            _was_asked(word) or word.code == -signal.SIGTERM,
+            _was_ended(word),
             word.time + rank_host(directory, rank).get("clock_offset_seconds", 0.0),
             rank,
         )
@@ -191,9 +193,9 @@ def _first_failed(directory: Path, words: Mapping[int, RankWord | None]) -> int 
     return min(bad)[2] if bad else None
 
 
-def _was_asked(word: RankWord | None) -> bool:
+def _was_ended(word: RankWord | None) -> bool:
     """Whether a rank was ended from outside, as when the connection to its machine breaks."""
-    return word is not None and word.reason == ASKED
+    return word is not None and (word.reason == ASKED or word.code == -signal.SIGTERM)
 
 
 def _with_last_line(reason: str, log: Path) -> str:
