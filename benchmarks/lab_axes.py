@@ -199,12 +199,18 @@ def measure_crossover(lab: Laboratory) -> dict[str, Any]:
         )
         for kind in ("predicted", "measured")
     }
-    words = {
+    found = {"ways": ways, "crossover_log_batch": crossings}
+    print(crossover_words(found))
+    return found
+
+
+def crossover_words(found: dict[str, Any]) -> str:
+    """From which batch data parallelism is faster, measured and predicted."""
+    said = {
         kind: "none in this range" if x is None else f"{math.exp(x):.0f} samples"
-        for kind, x in crossings.items()
+        for kind, x in found["crossover_log_batch"].items()
     }
-    print(f"crossover: predicted {words['predicted']}, measured {words['measured']}")
-    return {"ways": ways, "crossover_log_batch": crossings}
+    return f"crossover: measured {said['measured']}, predicted {said['predicted']}"
 
 
 def crossing(xs: Sequence[float], ys: Sequence[float]) -> float | None:
@@ -237,7 +243,7 @@ def draw_axes(found: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def draw_crossover(found: dict[str, Any]) -> str:
-    """Step of both ways over the batch, with the crossovers."""
+    """Step of both ways over the batch, with the measured crossover and what was predicted."""
     series = tuple(
         LineSeries(
             f"{name} parallel, {kind}",
@@ -246,12 +252,9 @@ def draw_crossover(found: dict[str, Any]) -> str:
         for name, rows in found["ways"].items()
         for kind in ("predicted", "measured")
     )
-    data = found["ways"]["data"]
-    crossings = tuple(
-        Crossover(math.exp(x), 1e3 * data[1][f"{kind}_seconds"], f"{kind} crossover")
-        for kind, x in found["crossover_log_batch"].items()
-        if x is not None
-    )
+    middle = 1e3 * found["ways"]["data"][1]["measured_seconds"]
+    words, measured = crossover_words(found), found["crossover_log_batch"]["measured"]
+    crossings = () if measured is None else (Crossover(math.exp(measured), middle, words),)
     title = "samples of all hosts"
     info = LinesInfo(title, "step (ms)", series, crossings, log_x=True, log_y=True)
     return standalone(draw(info))

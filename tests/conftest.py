@@ -62,11 +62,12 @@ def pytest_collection_modifyitems(config, items):
 
 
 def is_chosen(item, builds_one):
-    """Whether the seed chooses a test: quick ones, a part of the slow ones, maybe a build."""
+    """Whether the seed chooses a test: quick ones, a part of the slow ones, those of one build."""
     slow, framework = item.get_closest_marker("slow"), item.get_closest_marker("framework")
     if framework and framework.kwargs.get("builds"):
         builds = framework.kwargs["builds"]
-        return builds_one and framework.args[0] == builds[SEED % len(builds)]
+        if not builds_one or framework.args[0] != builds[SEED % len(builds)]:
+            return False
     if slow is None:
         return True
     own = int(hashlib.sha256(item.nodeid.encode()).hexdigest(), 16)

@@ -5,4 +5,4 @@ import sys
 from paceline.frameworks.command import search_path
 from paceline.frameworks.registry import framework
 
-sys.path[:0] = map(str, search_path(framework("torch-ddp")))
+sys.path[:0] = map(str, search_path(framework("horovod-torch")))

@@ -66,6 +66,48 @@ def test_a_host_whose_traffic_to_rank_0_is_dropped_is_named_in_time(lab, tmp_pat
     assert time.monotonic() - begun < 120.0
 
 
+TALKS = """
+import os, pathlib, socket, time
+place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if os.environ["RANK"] == "0":
+    peer, _ = socket.create_server(place).accept()
+    time.sleep(600)
+while True:
+    try:
+        peer = socket.create_connection(place)
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.1)
+pathlib.Path("connected").touch()
+while True:
+    peer.sendall(b"x")
+    time.sleep(0.1)
+"""
+"""Rank 1 connects to rank 0 and keeps talking to it."""
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_launch_whose_traffic_is_dropped_names_who_got_no_answer(moment, lab, tmp_path):
+    """Before ranks have met, and when they have."""
+
+    def drop_later():
+        while not (tmp_path / "connected").exists():
+            time.sleep(0.05)
+        drop(lab, 1, 0)
+
+    if moment == "before":
+        drop(lab, 1, 0)
+    else:
+        threading.Thread(target=drop_later, daemon=True).start()
+    starter = launcher("lab", LaunchSettings(options={"name": lab.record.name}))
+    words = (sys.executable, "-c", TALKS)
+    ended = starter.launch(LaunchRequest(lambda rank: words, tmp_path, 12.0, nodes=2))
+    assert ended.reason.startswith("timed out")
+    assert list(ended.unanswered) == [lab.hosts[1].address]
+    (peer,) = ended.unanswered[lab.hosts[1].address]
+    assert peer.startswith(f"{lab.hosts[0].address}:")
+
+
 def test_a_host_that_dies_in_mid_launch_is_named(lab, tmp_path):
     def kill():
         while not (tmp_path / "up-1").exists():

@@ -72,6 +72,45 @@ def test_a_host_whose_agent_never_comes_is_named_by_rank_0(tmp_path, monkeypatch
     assert rank_word(tmp_path, 0).code == 114
 
 
+DEAF = """
+import socket, time
+server = socket.create_server(("127.0.0.1", 0), backlog=0)
+waiting = [socket.socket() for _ in range(4)]
+for one in waiting:
+    one.setblocking(False)
+    one.connect_ex(server.getsockname())
+print(server.getsockname()[1], flush=True)
+time.sleep(600)
+"""
+"""Connects to a listener whose queue is full, which drops what comes."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's tables")
+def test_ranks_that_time_out_tell_who_did_not_answer(tmp_path):
+    exited = HereLauncher().launch(request_of(tmp_path, DEAF, timeout_seconds=15.0))
+    assert exited.reason.startswith("timed out after 15 s")
+    for rank, host in enumerate(("one", "two")):
+        port = (tmp_path / f"rank-{rank}.log").read_text().strip()
+        assert set(exited.unanswered[host]) == {f"127.0.0.1:{port}"}
+
+
+def test_who_failed_first_is_not_who_was_ended_for_it(tmp_path):
+    """The clock of a rank that was ended may be behind."""
+
+    class Behind(HereLauncher):
+        def _collected(self, request, exited, logs):
+            path = request.directory / "rank-1.host.json"
+            told = json.loads(path.read_text())
+            path.write_text(json.dumps({**told, "clock_offset_seconds": -100.0}))
+            return super()._collected(request, exited, logs)
+
+    script = "import os, time; os._exit(7) if os.environ['RANK'] == '0' else time.sleep(600)"
+    exited = Behind().launch(request_of(tmp_path, script, peer_grace_seconds=0.5))
+    assert exited.first_failed == 0
+    assert exited.reason.startswith("rank 0 ended with code 7")
+
+
 def test_a_word_of_an_agent_that_makes_no_sense_is_none(tmp_path):
     for text in (
         "",

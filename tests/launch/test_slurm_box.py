@@ -81,6 +81,16 @@ def test_a_queue_without_end_is_left_in_time(slurm_box, tmp_path):
     assert subprocess.check_output(["squeue", "-h"], text=True) == ""
 
 
+def test_a_node_that_cannot_reach_rank_0_is_named_within_the_time(tmp_path_factory, tmp_path):
+    """In a box of its own: traffic between two of its nodes is dropped."""
+    words = (sys.executable, "-c", "pass")
+    with running_box(tmp_path_factory.mktemp("parted"), os.environ) as parted:
+        assert box("drop", parted, "n2", "n1").returncode == 0
+        ended = launcher("slurm").launch(LaunchRequest(lambda rank: words, tmp_path, 30.0, 2))
+    assert ended.reason.startswith("host n2: cannot reach rank 0 at ")
+    assert "host n1: rank 1 did not reach" in ended.reason
+
+
 def test_a_launch_whose_node_dies_begins_again_on_others(slurm_box, tmp_path):
     """The last test: a node of the box is dead after it."""
     script = "import time; print('here', flush=True); time.sleep(6)"

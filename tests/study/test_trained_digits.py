@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from installation import builds
 
 from commandline import run
 
@@ -11,6 +12,23 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 @pytest.mark.parametrize("framework", ["torch-ddp", "torch-fsdp"])
 def test_two_processes_come_to_the_accuracy_of_one(tmp_path, framework):
+    check_accuracy(framework, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "framework",
+    [
+        pytest.param(name, marks=pytest.mark.framework(name, builds=builds()))
+        for name in ("horovod-torch", "horovod-tensorflow")
+    ],
+)
+@pytest.mark.usefixtures("installed")
+def test_two_processes_of_horovod_come_to_the_accuracy_of_one(tmp_path, framework):
+    check_accuracy(framework, tmp_path)
+
+
+def check_accuracy(framework, tmp_path):
+    """One process and two train alike, and learn the digits."""
     store = f"--store {tmp_path / 's.db'}"
     measured = run(
         "paceline measure --model digits_cnn --data digits --epochs 2 --batch 32 --scaling strong "

@@ -8,8 +8,9 @@ chooses one.
 import warnings
 
 import pytest
+from installation import builds
 
-from paceline.frameworks.registry import environments, framework, frameworks
+from paceline.frameworks.registry import framework, frameworks
 from paceline.store import Store
 from paceline.testing.adapter_suite import CHECKS, QUICK
 from paceline.testing.bench import Bench
@@ -24,7 +25,7 @@ HERE = "torch"
 ENVIRONMENTS = {name: one.environment for name, one in frameworks().items() if one.environment}
 OF_PYTORCH = [name for name, place in ENVIRONMENTS.items() if place == HERE and name != "torch-ddp"]
 INSTALLED = {name: place for name, place in ENVIRONMENTS.items() if place != HERE}
-BUILDS = [name for name, place in INSTALLED.items() if environments()[place].tools]
+BUILDS = builds()
 
 
 @pytest.fixture

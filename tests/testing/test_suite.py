@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from builders import study_launches
 
 from paceline.store import Store
 from paceline.testing import failure_checks
@@ -50,6 +51,21 @@ def test_a_worker_that_times_out_before_it_is_ready_fails(bench, monkeypatch):
     result = run_check("timeout", QUICK["timeout"], bench)
     assert result.passed is False
     assert result.words == "not all ranks were ready after 2 s"
+
+
+def test_a_framework_that_lifts_its_pin_fails_however_busy_the_machine_is(bench, monkeypatch):
+    """Its processes had half a core each, but might have had two."""
+    launch = study_launches("pinned")[0]
+    ranks = tuple(
+        replace(rank, cpu_seconds=tuple(0.5 * wall for wall in rank.wall_seconds))
+        for rank in launch.outcome.ranks
+    )
+    facts = {"thread_cores": [[0, 1]]}
+    seen = replace(launch, outcome=replace(launch.outcome, ranks=ranks, facts=facts))
+    monkeypatch.setattr(Bench, "finished", lambda self, job: seen)
+    result = run_check("cores", QUICK["cores"], bench)
+    assert result.passed is False
+    assert result.words == "threads of a process of 1 thread may use 2 cores, one of 1"
 
 
 @pytest.mark.parametrize("network", SMALL_NETWORKS)

@@ -20,7 +20,7 @@ from paceline.units import format_seconds
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
 
-EMULATING = ("torch-ddp", "torch-fsdp")
+EMULATING = ("torch-ddp", "torch-fsdp", "horovod-torch")
 """Frameworks whose workers can sleep their layers."""
 SHORTEST_STEP_SECONDS = 0.02
 """Sleeps end some 0.1 ms late: a shorter step cannot be kept within a percent or two."""

@@ -1,5 +1,6 @@
 """Launchers whose ranks are run by agents on their machines, and watched by files they leave."""
 
+import signal
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from paceline.launch.documents import (
     cut_off,
     rank_host,
     rank_word,
+    unanswered_by_host,
     write_launch,
 )
 from paceline.launch.launcher import (
@@ -24,13 +26,15 @@ from paceline.launch.launcher import (
     exit_path,
 )
 from paceline.launch.local import start_logged
-from paceline.launch.onhost.agent import ASKED
+from paceline.launch.onhost.agent import ASKED, NOT_MET
 from paceline.launch.ports import meeting_port
 from paceline.launch.processes import POLL_SECONDS, Codes, Process, run_to_end
 
 SETTLING_SECONDS = 5.0
 LONGEST_WORDS = 200
 """Characters of an engine's own words in a reason."""
+MOST_WORDS = 3
+"""Agents that a reason quotes."""
 
 
 class AgentLauncher(Launcher):
@@ -105,7 +109,8 @@ class AgentLauncher(Launcher):
         finally:
             _settle(request)
         self.collect(request)
-        return self._collected(request, exited, logs)
+        ended = self._collected(request, exited, logs)
+        return replace(ended, unanswered=unanswered_by_host(request.directory, ended.ranks))
 
     def _rank_codes(self, request: LaunchRequest, processes: Sequence[Process]) -> Codes:
         """How each rank ended; one that left no word ended as the command that runs it did."""
@@ -140,7 +145,9 @@ class AgentLauncher(Launcher):
         if verdict:
             return replace(ended, reason=verdict, first_failed=failed)
         silent = [rank for rank, word in words.items() if word is None]
-        for rank in [*silent, *(rank for rank in words if _was_asked(words[rank]))]:
+        asked = [rank for rank, word in words.items() if word is not None and word.reason == ASKED]
+        by_itself = failed is not None and not _was_ended(words[failed])
+        for rank in [*silent, *([] if by_itself else asked)]:
             command = _command_of(request, rank, len(logs))
             log = logs[command].read_text(encoding="utf-8", errors="replace")
             trouble = self.trouble(request, command, log)
@@ -152,6 +159,8 @@ class AgentLauncher(Launcher):
         if failed is None:
             return ended
         word = words[failed]
+        if word is not None and word.code == NOT_MET:
+            return replace(ended, reason=_not_met(words), first_failed=failed)
         reason = exited.reason
         if not reason.startswith("timed out"):
             reason = describe_exit(failed, ranks[failed].code)
@@ -160,19 +169,33 @@ class AgentLauncher(Launcher):
         return replace(ended, reason=reason, first_failed=failed)
 
 
+def _not_met(words: Mapping[int, RankWord | None]) -> str:
+    """What agents that did not meet say, those first that name a host which reaches nobody."""
+    told = [word.reason for word in words.values() if word is not None and word.code == NOT_MET]
+    first = sorted(dict.fromkeys(told), key=lambda reason: "cannot reach" not in reason)
+    return "; ".join(first[:MOST_WORDS])
+
+
 def _first_failed(directory: Path, words: Mapping[int, RankWord | None]) -> int | None:
-    """The rank that was the first to end badly, by the clock of rank 0."""
+    """The rank that was the first to end badly, by the clock of rank 0.
+
+    One that was ended comes after those that ended themselves: clocks may differ by more.
+    """
     bad = [
-        (word.time + rank_host(directory, rank).get("clock_offset_seconds", 0.0), rank)
+        (
+            _was_ended(word),
+            word.time + rank_host(directory, rank).get("clock_offset_seconds", 0.0),
+            rank,
+        )
         for rank, word in words.items()
         if word is not None and word.code != 0
     ]
-    return min(bad)[1] if bad else None
+    return min(bad)[2] if bad else None
 
 
-def _was_asked(word: RankWord | None) -> bool:
+def _was_ended(word: RankWord | None) -> bool:
     """Whether a rank was ended from outside, as when the connection to its machine breaks."""
-    return word is not None and word.reason == ASKED
+    return word is not None and (word.reason == ASKED or word.code == -signal.SIGTERM)
 
 
 def _with_last_line(reason: str, log: Path) -> str:

@@ -5,6 +5,7 @@ import secrets
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,12 +47,16 @@ class MeetingPlace:
 
 @dataclass(frozen=True)
 class RankWord:
-    """What the agent of a rank left: how the rank ended, why, when, and how large its files are."""
+    """What the agent of a rank left: how the rank ended, why, when, and how large its files are.
+
+    ``unanswered`` are peers that did not answer a rank that had to be ended.
+    """
 
     code: int
     reason: str
     time: float
     files: dict[str, int]
+    unanswered: tuple[str, ...] = ()
 
 
 def write_launch(
@@ -139,7 +144,8 @@ def collected_exit(directory: Path, world_size: int) -> LaunchExit | None:
             reason = f"rank {rank}: {wrong}" if wrong else describe_exit(rank, code)
     begun = [path.stat().st_mtime for path in directory.glob("rank-*.host.json")]
     seconds = max(0.0, max(ended) - min(begun)) if begun else 0.0
-    return LaunchExit(tuple(exits), reason, seconds, failed)
+    silent = unanswered_by_host(directory, exits)
+    return LaunchExit(tuple(exits), reason, seconds, failed, unanswered=silent)
 
 
 def rank_word(directory: Path, rank: int) -> RankWord | None:
@@ -151,9 +157,20 @@ def rank_word(directory: Path, rank: int) -> RankWord | None:
             str(document["reason"]),
             float(document["time"]),
             {str(name): int(size) for name, size in document["files"].items()},
+            tuple(map(str, document.get("unanswered", ()))),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def unanswered_by_host(directory: Path, ranks: Sequence[RankExit]) -> dict[str, list[str]]:
+    """Peers that did not answer ranks that had to be ended, by the host of the rank."""
+    found: dict[str, list[str]] = {}
+    for one in ranks:
+        word = rank_word(directory, one.rank)
+        if word is not None and word.unanswered:
+            found.setdefault(one.host, []).extend(word.unanswered)
+    return found
 
 
 def rank_host(directory: Path, rank: int) -> dict[str, Any]:

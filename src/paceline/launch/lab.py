@@ -1,6 +1,6 @@
 """Ranks on the hosts of a lab: one that is up, or one made for the launch and ended after it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -26,9 +26,10 @@ from paceline.launch.launcher import (
     own_cores,
 )
 from paceline.launch.local import pinned_cores, start_logged
+from paceline.launch.onhost.connections import unanswered
 from paceline.launch.onhost.meeting_place import INTERFACE_VARIABLES
 from paceline.launch.ports import free_port
-from paceline.launch.processes import run_to_end
+from paceline.launch.processes import Process, run_to_end
 
 SHAPE = ("link", "delay", "speed")
 """Options that ask for a lab of their own."""
@@ -113,16 +114,24 @@ class LabLauncher(Launcher):
                 )
                 for rank, log in enumerate(request.logs)
             ]
+            hosts = [lab.hosts[node].address for node in range(request.nodes)]
+            silent: dict[str, list[str]] = {}
+
+            def look(processes: Sequence[Process]) -> None:
+                for rank, process in enumerate(processes):
+                    if found := unanswered(process.pid):
+                        silent.setdefault(hosts[rank // request.processes], []).extend(found)
+
             ended = run_to_end(
                 starts,
                 request.logs,
                 request.timeout_seconds,
                 request.peer_grace_seconds,
                 request.on_event,
+                on_failure=look,
             )
-            hosts = [lab.hosts[one.rank // request.processes].address for one in ended.ranks]
-            ranks = zip(ended.ranks, hosts, strict=True)
-            return replace(ended, ranks=tuple(replace(one, host=host) for one, host in ranks))
+            ranks = (replace(one, host=hosts[one.rank // request.processes]) for one in ended.ranks)
+            return replace(ended, ranks=tuple(ranks), unanswered=silent)
 
     @property
     def _name(self) -> str:

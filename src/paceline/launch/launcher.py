@@ -121,7 +121,8 @@ class LaunchExit:
     """How a whole launch ended; ``reason`` is empty when every rank ended well.
 
     ``first_failed`` is the rank that ended badly before any other did, if one did. ``restarts``
-    counts how often it was begun again, after the loss of a machine.
+    counts how often it was begun again, after the loss of a machine. ``unanswered`` are peers, as
+    ``address:port``, that did not answer the ranks that were left, by the host of the rank.
     """
 
     ranks: tuple[RankExit, ...]
@@ -129,6 +130,7 @@ class LaunchExit:
     seconds: float
     first_failed: int | None = None
     restarts: int = 0
+    unanswered: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class Launcher(ABC):

@@ -88,13 +88,15 @@ def run_to_end(
     peer_grace_seconds: float = PEER_GRACE_SECONDS,
     on_event: Callable[[RankEvent], None] = lambda event: None,
     rank_codes: Callable[[Sequence[Process]], Codes] = exit_codes,
+    on_failure: Callable[[Sequence[Process]], None] = lambda processes: None,
     signals_pass: bool = False,
 ) -> LaunchExit:
     """Start processes, each in a session of its own, and wait until all ranks have ended.
 
     There is one rank per log. Each process is a rank, unless ``rank_codes`` knows how the ranks
     inside of them ended. When one fails, the others have ``peer_grace_seconds`` to notice; then,
-    as at the timeout, an interrupt or an exception here, every process group is ended. With
+    as at the timeout, an interrupt or an exception here, every process group is ended; before
+    that, ``on_failure`` can look at those that still run. With
     ``signals_pass`` processes get the signals that we get, else SIGTERM when they are to end.
     """
     begun = time.monotonic()
@@ -115,6 +117,8 @@ def run_to_end(
                 on_event,
                 interrupts,
             )
+            if reason:
+                on_failure(processes)
         except StartingTooLongError as late:
             reason, failed = str(late), None
         finally:

@@ -6,6 +6,8 @@ from paceline.launch import LaunchExit
 from paceline.measurement.events import Event, only
 
 LOG_TAIL_BYTES = 4096
+MOST_HOSTS = 3
+"""Hosts without an answer that a reason names."""
 OOM_COUNTERS = (Path("/proc/vmstat"), Path("/sys/fs/cgroup/memory.events"))
 
 
@@ -32,9 +34,22 @@ def with_memory_kill(reason: str, kills_before: int) -> str:
 def failure_reason(exited: LaunchExit, ranks: list[list[Event]]) -> str:
     """Cause of a failed launch, and the log that tells more.
 
-    A lost connection is what the ranks that were left see of another's end, so that it counts
-    only where nothing else was said. Empty where every rank ended well.
+    Hosts that did not answer come first: the rest may follow from it. A lost connection is what
+    the ranks that were left see of another's end, so that it counts only where nothing else was
+    said. Empty where every rank ended well.
     """
+    reason = _said_or_ended(exited, ranks)
+    if not reason:
+        return ""
+    silence = [
+        f"host {host} gets no answer from {', '.join(dict.fromkeys(peers))}"
+        for host, peers in list(exited.unanswered.items())[:MOST_HOSTS]
+    ]
+    return "; ".join([*silence, reason])
+
+
+def _said_or_ended(exited: LaunchExit, ranks: list[list[Event]]) -> str:
+    """What a rank said of its failure, else how the processes ended."""
     said = {
         rank: failure for rank, events in enumerate(ranks) if (failure := only(events, "failure"))
     }

@@ -228,6 +228,7 @@ def outcome_of(job: Job, directory: Path, exited: LaunchExit) -> Outcome:
     facts: dict[str, Any] = {
         "versions": hello["versions"] if hello else {},
         "cores": [(only(events, "hello") or {}).get("cores", []) for events in ranks],
+        "thread_cores": [(only(events, "steps") or {}).get("thread_cores", []) for events in ranks],
         "message_delay_seconds": [
             (only(events, "steps") or {}).get("message_delay_seconds", 0.0) for events in ranks
         ],

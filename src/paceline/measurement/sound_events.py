@@ -100,6 +100,7 @@ _ANYWHERE: dict[str, Check] = {
     "memory": object_of(is_number),
     "boot": is_text,
     "loader_workers": is_count,
+    "thread_cores": list_of(is_count),
     "message_delay_seconds": is_amount,
 }
 """Fields that mean the same in every event that has them."""

@@ -153,6 +153,7 @@ _FACTS = with_fields(
         "memory": list_of(object_of(is_number)),
         "phases": object_of(is_amount),
         "cores": list_of(list_of(is_count)),
+        "thread_cores": list_of(list_of(is_count)),
         "other_busy_cores": optional(is_number),
         "samples": list_of(is_amount),
         "message_delay_seconds": list_of(is_amount),

@@ -78,17 +78,28 @@ def check_two_processes(bench: Bench) -> str:
 
 
 def check_cores(bench: Bench) -> str:
-    """Alone or beside another, a process uses no more cores than it has threads."""
+    """Alone or beside another, a process uses no more cores than it has threads.
+
+    On a busy machine it gets less than it would take: its threads must not be allowed more either.
+    """
     found = []
     for world in (1, 2):
         job = bench.job(*CORES_JOB, world_size=world, steps=CORES_STEPS, warmup_steps=2)
-        used = bench.finished(job).cores_used
+        launch = bench.finished(job)
+        used, allowed = launch.cores_used, launch.outcome.facts["thread_cores"]
         if not used <= CORES_TOLERANCE * job.threads:
             raise ContractError(
                 f"{used:.2f} cores were used by a process of {job.threads} thread, one of {world}"
             )
+        if any(len(cores) > job.threads for cores in allowed):
+            raise ContractError(
+                f"threads of a process of {job.threads} thread may use {max(map(len, allowed))} "
+                f"cores, one of {world}"
+            )
         found.append(f"{used:.2f}")
-    return f"{' and '.join(found)} cores for one thread, of 1 and 2 processes"
+    return (
+        f"{' and '.join(found)} cores for one thread, of 1 and 2 processes, and none allowed more"
+    )
 
 
 def check_phases(bench: Bench) -> str:

@@ -17,8 +17,10 @@ from paceline.frameworks.environments.diagnosis import diagnose
 from paceline.frameworks.environments.install import install, remove
 from paceline.frameworks.environments.place import (
     State,
+    environment_directory,
     environment_state,
     installed_python,
+    python_in,
     record_verification,
 )
 from paceline.frameworks.environments.spec import EnvironmentSpec, PipStep
@@ -79,6 +81,41 @@ def test_half_made_is_never_used_and_is_finished_later(plain, tmp_path):
     install(two, said.append)
     assert environment_state(two).state is State.INSTALLED
     assert said == ["more: looking for packages", "importing it"]
+
+
+@pytest.fixture
+def commands(plain, monkeypatch):
+    """What an installation would run; nothing is, and importing fails as long as it is told to."""
+    called = []
+
+    def run(command, name, log, report, variables):
+        called.append(command)
+        if "venv" in command:
+            python = python_in(environment_directory(name))
+            python.parent.mkdir(parents=True)
+            python.touch()
+        if "-c" in command:
+            raise EnvironmentUnusableError("no such module", "")
+
+    monkeypatch.setattr("paceline.frameworks.environments.install.run_logged", run)
+    return called
+
+
+def test_what_variables_decide_is_built_anew(plain, commands):
+    """A wheel that pip kept may be one that was built for another framework."""
+    built = PipStep(plain.steps[0].requirements, variables={"WITH_TENSORFLOW": "1"})
+    with pytest.raises(EnvironmentUnusableError):
+        install(replace(plain, steps=(*plain.steps, built)), quietly)
+    pip = [words for words in commands if "install" in words]
+    assert ["--no-cache-dir" in words for words in pip] == [False, True]
+
+
+def test_what_cannot_be_imported_is_installed_again(plain, commands):
+    for _ in range(2):
+        with pytest.raises(EnvironmentUnusableError, match="no such module"):
+            install(plain, quietly)
+    assert sum("install" in words for words in commands) == 2
+    assert sum("venv" in words for words in commands) == 1
 
 
 @pytest.mark.slow
@@ -239,6 +276,7 @@ def test_an_unknown_environment_gets_suggestions():
         ("ERROR: Package 'x' requires a different Python: 3.13", "does not support this Python"),
         ("g++: fatal error: Killed signal terminated program cc1plus", "ran out of memory"),
         ("ERROR: something else", "ERROR: something else"),
+        ("ImportError: the extension has not been built", "ImportError: the extension has not"),
     ],
 )
 def test_causes_are_read_from_the_log(line, cause):

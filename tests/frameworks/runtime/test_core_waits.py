@@ -1,4 +1,4 @@
-"""How long threads had no core, of this very process."""
+"""Cores of threads: how long they had none, and which they may use, of this very process."""
 
 import math
 import os
@@ -56,3 +56,28 @@ def test_a_system_that_keeps_no_books_is_not_known(core_waits, monkeypatch):
 
 def _refused(path: str) -> list[str]:
     raise PermissionError(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system cannot pin")
+def test_a_thread_that_may_use_another_core_is_seen(core_waits):
+    """Threads start with the cores of the one that starts them."""
+    usable = os.sched_getaffinity(0)
+    begun, done = threading.Event(), threading.Event()
+
+    def pinned():
+        os.sched_setaffinity(0, {min(usable)})
+        begun.set()
+        done.wait()
+
+    thread = threading.Thread(target=pinned)
+    thread.start()
+    begun.wait()
+    assert core_waits.thread_cores() == sorted(usable)
+    os.sched_setaffinity(0, {max(usable)})
+    try:
+        seen = core_waits.thread_cores()
+    finally:
+        os.sched_setaffinity(0, usable)
+        done.set()
+        thread.join()
+    assert {min(usable), max(usable)} <= set(seen)

@@ -54,5 +54,5 @@ def diagnose(log: str) -> tuple[str, str]:
         found = re.search(pattern, text)
         if found:
             return cause.format(*found.groups()), remedy
-    errors = [line.strip() for line in log.splitlines() if re.match(r"\s*error\b", line, re.I)]
+    errors = [line.strip() for line in log.splitlines() if re.match(r"\s*\w*error\b", line, re.I)]
     return (errors[-1][:160] if errors else "pip failed"), "the log tells more"

@@ -59,7 +59,11 @@ def install(spec: EnvironmentSpec, report: Report, python: str | None = None) ->
                 done = [*done, label]
                 _remember(directory, spec.digest, base, done)
         report("importing it")
-        _python(spec, directory, ["-c", f"import {spec.module}"], log, report)
+        try:
+            _python(spec, directory, ["-c", f"import {spec.module}"], log, report)
+        except EnvironmentUnusableError:
+            _remember(directory, spec.digest, base, done[:-1])  # what cannot be used is not done
+            raise
         _finish(spec, directory)
 
 
@@ -168,6 +172,8 @@ def _pip(spec: EnvironmentSpec, step: PipStep, directory: Path, log: Path, repor
         variables["CMAKE_CXX_COMPILER_LAUNCHER"] = str(_compiler_launcher(spec, directory))
     command = [str(python_in(directory)), "-m", "pip", "install", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar", "off", *step.options]
+    if step.variables:  # they decide what is built, which the name of a kept wheel does not tell
+        command.append("--no-cache-dir")
     run_logged([*command, "-r", str(step.requirements)], spec.name, log, report, variables)
 
 

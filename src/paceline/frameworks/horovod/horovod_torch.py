@@ -27,10 +27,16 @@ class HorovodTraining(TorchTraining):
             raise RuntimeError(f"Horovod found {hvd.size()} ranks of {self.world}")
 
     def make_optimiser(self) -> torch.optim.Optimizer:
-        """The job's optimiser; Horovod's hooks are in it where ranks synchronise."""
+        """The job's optimiser; Horovod's hooks are in it where ranks synchronise.
+
+        They find the gradients of an emulated network, which makes none, where they are sent from.
+        """
         plain = super().make_optimiser()
         if not self.synchronises:
             return plain
+        if self.emulation is not None:
+            for own in self.network.parameters():
+                own.grad = torch.zeros_like(own) if own.requires_grad else None
         return hvd.DistributedOptimizer(plain, named_parameters=self.network.named_parameters())
 
     def barrier(self) -> None:

@@ -1,13 +1,24 @@
-"""How long threads of a worker were ready to run and had no core, by the system's books.
+"""Cores of a worker's threads: which they may use, and how long they were ready and had none.
 
-Standard library only. Linux counts it for each thread; elsewhere it is not known.
+Standard library only. Linux tells it of each thread; elsewhere it is not known.
 """
 
 import math
 import os
+from contextlib import suppress
 
 MESSAGE_THREADS = "gloo"
 """Part of the name of threads that carry messages between processes."""
+
+
+def thread_cores() -> list[int]:
+    """Cores that any thread of this process may use; a pin may have been lifted since its start."""
+    found: set[int] = set()
+    with suppress(OSError):
+        for thread in os.listdir("/proc/self/task"):
+            with suppress(ProcessLookupError):
+                found |= os.sched_getaffinity(int(thread))
+    return sorted(found)
 
 
 def run_delay(thread: str = "thread-self") -> float:

@@ -21,11 +21,16 @@ def exchange(value: object) -> list:
     return _collect(address, world, value) if rank == 0 else _send(address, rank, value)
 
 
-def own_endpoint() -> str:
-    """``address:port`` where this rank can listen: the address that rank 0 sees, a free port."""
+def own_address() -> str:
+    """The address of this machine that rank 0 sees."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
-        address = probe.getsockname()[0]
+        return str(probe.getsockname()[0])
+
+
+def own_endpoint() -> str:
+    """``address:port`` where this rank can listen: the address that rank 0 sees, a free port."""
+    address = own_address()
     with socket.socket() as probe:
         probe.bind((address, 0))
         return f"{address}:{probe.getsockname()[1]}"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from channel import Events, die_with_parent
-from core_waits import message_delays, run_delay
+from core_waits import message_delays, run_delay, thread_cores
 from epochs import Epochs, train_by_epochs
 
 PROTOCOL_VERSION = 1
@@ -157,6 +157,7 @@ def train(training: Training, job: Mapping[str, Any], rank: int, events: Events)
         warmup_steps=job["warmup_steps"],
         wall_seconds=wall,
         cpu_seconds=cpu,
+        thread_cores=thread_cores(),
         delay_seconds=[] if math.isnan(math.fsum(delays)) else delays,
         **({"message_delay_seconds": max(carried) / len(wall)} if carried and wall else {}),
         losses=[training.loss_value(handle) for handle in handles],

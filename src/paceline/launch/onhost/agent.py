@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from paceline.launch.onhost.connections import Lookout
 from paceline.launch.onhost.meeting_place import MeetingError, Met, host_name, meet
 from paceline.launch.onhost.placement import Placement, PlacementError, node_ranks, placement
 from paceline.launch.onhost.roll_call import RollCallError
@@ -94,12 +95,15 @@ def _run(directory: Path, launch: dict[str, Any], mine: Placement, asked: thread
             words = f"cannot run '{program}': {error.strerror or error}"
             _path(directory, rank, "log").write_text(f"{words}\n", encoding="utf-8")
             codes[rank] = _write_exit(directory, rank, CANNOT_RUN, words)
-    reason = _watch(directory, running, codes, asked, deadline)
+    lookout = Lookout(launch["timeout_seconds"])
+    reason = _watch(directory, running, codes, asked, deadline, lookout)
     for one in running:
         _end(one.process)
     for one in running:
         if one.rank not in codes:
-            codes[one.rank] = _write_exit(directory, one.rank, one.process.returncode, reason)
+            code = one.process.returncode
+            silent = lookout.seen.get(one.rank, ())
+            codes[one.rank] = _write_exit(directory, one.rank, code, reason, silent)
     return next((_as_shell(code) for code in codes.values() if code != 0), 0)
 
 
@@ -109,12 +113,17 @@ def _watch(
     codes: dict[int, int],
     asked: threading.Event,
     deadline: float,
+    lookout: Lookout,
 ) -> str:
     """Write down each rank that ends; returns why those that are left must end."""
     while len(codes) < len(running) + sum(1 for code in codes.values() if code == CANNOT_RUN):
         for one in running:
             if one.rank not in codes and one.process.poll() is not None:
-                codes[one.rank] = _write_exit(directory, one.rank, one.process.returncode, "")
+                silent = lookout.seen.get(one.rank, ())
+                code = _write_exit(directory, one.rank, one.process.returncode, "", silent)
+                codes[one.rank] = code
+        left = {one.rank: one.process.pid for one in running if one.rank not in codes}
+        lookout.look(left, now=asked.is_set())
         if asked.is_set():
             return ASKED
         if time.monotonic() > deadline:
@@ -180,13 +189,19 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _write_exit(directory: Path, rank: int, code: int, reason: str) -> int:
-    """Leave word of how a rank ended, and how large its files are, all at once."""
+def _write_exit(
+    directory: Path, rank: int, code: int, reason: str, silent: Sequence[str] = ()
+) -> int:
+    """Leave word of how a rank ended, and how large its files are, all at once.
+
+    ``silent`` are peers that did not answer it.
+    """
     own = [
         path for path in directory.glob(f"rank-{rank}.*") if path.suffix not in (".exit", ".part")
     ]
     sizes = {path.name: path.stat().st_size for path in own}
     document = {"code": code, "time": time.time(), "reason": reason, "files": sizes}
+    document["unanswered"] = list(silent)
     _write(_path(directory, rank, "exit"), document)
     return code
 

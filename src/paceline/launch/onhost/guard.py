@@ -77,12 +77,12 @@ def _watch(child: int) -> tuple[int | None, int]:
 
 def _end_descendants(asked: int, grace_seconds: float) -> dict[int, int]:
     """End every process below this one: asked with a signal, then forced; their statuses."""
-    _signal(_descendants(), asked)
+    _signal(descendants(os.getpid()), asked)
     end = time.monotonic() + grace_seconds
-    while _descendants() and time.monotonic() < end:
+    while descendants(os.getpid()) and time.monotonic() < end:
         time.sleep(POLL_SECONDS)
     for _ in range(FORCED_ROUNDS):
-        left = _descendants()
+        left = descendants(os.getpid())
         if not left:
             break
         _signal(left, signal.SIGKILL)
@@ -90,8 +90,8 @@ def _end_descendants(asked: int, grace_seconds: float) -> dict[int, int]:
     return _reap()
 
 
-def _descendants() -> list[int]:
-    """Processes below this one that still run, by their parents as the kernel tells them."""
+def descendants(process: int) -> list[int]:
+    """Processes below one that still run, by their parents as the kernel tells them."""
     children: dict[int, list[int]] = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
@@ -100,7 +100,7 @@ def _descendants() -> list[int]:
                 if state != b"Z":
                     children.setdefault(int(parent), []).append(int(entry.name))
     found = []
-    waiting = [os.getpid()]
+    waiting = [process]
     while waiting:
         below = children.get(waiting.pop(), [])
         found += below

@@ -23,6 +23,8 @@ from paceline.launch.onhost.placement import Placement
 from paceline.launch.onhost.roll_call import Attendance, Clock
 
 POLL_SECONDS = 0.05
+SHARE_OF_TIME = 0.75
+"""Of the time of a launch that ranks may take to meet; in the rest they tell who is missing."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 INTERFACE_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE")
 """Where libraries are told the interface to talk over; one that is set already stays."""
@@ -109,7 +111,7 @@ def meet(
         everyone = tuple(range(processes))
         return Met(1, processes, mine, LOOPBACK, launch["port"], LOOPBACK, host, everyone)
     world, token = nodes * processes, launch["token"]
-    patience = min(launch["patience_seconds"], launch["timeout_seconds"])
+    patience = min(launch["patience_seconds"], SHARE_OF_TIME * launch["timeout_seconds"])
     place = (
         _open(directory, launch, mine) if holds else _told(directory, launch, mine, patience, asked)
     )

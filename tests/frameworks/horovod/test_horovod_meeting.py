@@ -1,0 +1,61 @@
+"""Where Horovod's ranks find each other: at the address that their machine's name stands for."""
+
+import os
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+HERE = "198.51.100.7"
+
+
+@pytest.fixture
+def be_found_at():
+    from horovod_meeting import be_found_at
+
+    return be_found_at
+
+
+@pytest.fixture
+def named(monkeypatch):
+    """Lets the machine's name stand for an address; nobody may change the name."""
+
+    def stands_for(address):
+        monkeypatch.setattr(socket, "gethostbyname", lambda name: address)
+
+    def refused(name):
+        raise PermissionError
+
+    monkeypatch.setattr("horovod_meeting._take_name", refused)
+    monkeypatch.setattr(socket, "gethostname", lambda: "box")
+    return stands_for
+
+
+@pytest.mark.parametrize(
+    ("address", "several"), [(HERE, True), ("127.0.1.1", False), ("198.51.100.9", True)]
+)
+def test_a_name_that_others_can_use_is_left_alone(address, several, named, be_found_at):
+    named(address)
+    be_found_at(HERE, several)
+
+
+def test_a_name_that_means_loopback_is_told_where_it_cannot_be_changed(named, be_found_at):
+    named("127.0.1.1")
+    with pytest.raises(RuntimeError, match=rf"box, which is 127.0.1.1 here: .*{HERE} in /etc/ho"):
+        be_found_at(HERE, True)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs root, Linux")
+def test_a_process_gets_a_name_of_its_own(be_found_at):
+    """In the thread that asks and those it starts; the machine keeps its name."""
+    before = socket.gethostname()
+
+    def named():
+        be_found_at(HERE, True)
+        with ThreadPoolExecutor(1) as below:
+            return socket.gethostname(), below.submit(socket.gethostname).result()
+
+    with ThreadPoolExecutor(1) as apart:
+        assert apart.submit(named).result() == (HERE, HERE)
+    assert socket.gethostname() == before
