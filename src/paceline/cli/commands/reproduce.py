@@ -1,28 +1,65 @@
-"""``paceline reproduce``: five published studies beside predictions for their machines."""
+"""``paceline reproduce``: five published studies beside predictions, and done on this machine."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from paceline.cli.next_steps import next_line
+from paceline.cli.next_steps import command_line, next_line, same_job
+from paceline.cli.options import store_option
 from paceline.cli.output import emit_json, json_option, show
+from paceline.cli.say import say
+from paceline.errors import InputError
 
+if TYPE_CHECKING:
+    from paceline.analyse.study_results import StudyResults
+    from paceline.api.studies_here import PlannedStudies
+
+DEFAULT_SITE = Path("five-studies")
 EXAMPLE = """
 \b
 Examples:
   paceline reproduce
   paceline reproduce A
   paceline reproduce sgd2018 --json
+  paceline reproduce --run --site five-studies
+  paceline reproduce A C --run --short
 """
 
 
 @click.command(epilog=EXAMPLE)
 @click.argument("studies", nargs=-1)
+@click.option("--run", "runs", is_flag=True, help="Train what of them this machine can.")
+@click.option(
+    "--site",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write a page for each and an index there [default with --run: five-studies].",
+)
+@click.option("--short", is_flag=True, help="Fewer and smaller launches: 8 minutes, not 40.")
+@store_option
 @json_option
-def command(studies: tuple[str, ...], as_json: bool) -> None:
+def command(
+    studies: tuple[str, ...],
+    runs: bool,
+    site: Path | None,
+    short: bool,
+    store_path: Path | None,
+    as_json: bool,
+) -> None:
     """Set what published STUDIES [all five] measured beside what is predicted for their machines.
 
     Each curve is predicted from its smallest published point. What a paper does not print as a
     number is listed as left out.
+
+    With --run their designs are trained on this machine as far as it goes: studies that come with
+    Paceline, in at most 40 minutes on two cores. The same command goes on where it was
+    interrupted. --site alone writes the pages from the launches that the store has.
     """
+    if runs or site is not None:
+        _done_here(studies, runs, site or DEFAULT_SITE, short, store_path, as_json)
+        return
+    if short or store_path is not None:
+        raise InputError("nothing is run", "add --run to train, or --site DIR to write pages")
     from paceline.api.reproduction import reproduce
     from paceline.report.tables.reproduction import (
         reproduction_json,
@@ -37,4 +74,75 @@ def command(studies: tuple[str, ...], as_json: bool) -> None:
     for one in found:
         show([*reproduction_parts(one), ""])
     show([summary_table(found)])
-    next_line("paceline validate --hold-out source", "paceline published --sources")
+    next_line("paceline reproduce --run --short", "paceline validate --hold-out source")
+
+
+def _done_here(
+    studies: tuple[str, ...],
+    runs: bool,
+    site: Path,
+    short: bool,
+    store_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Run what is left, then predict the rest and write the pages."""
+    from paceline.api.studies_here import planned_studies, study_results, write_studies_site
+    from paceline.cli.progress import study_progress
+    from paceline.report.files import check_writable
+    from paceline.store import default_store_path
+    from paceline.study.measured_parts import run_parts
+
+    check_writable(site / "index.html")
+    store = store_path or default_store_path()
+    plan = planned_studies(studies, store, short)
+    parts = [part for _, own in plan for part in own]
+    try:
+        with study_progress("published studies") as progress:
+            if runs:
+                run_parts(parts, store, progress.stage, progress.before_launch)
+            results = study_results(plan, store, progress.stage)
+            progress.stage("pages")
+            index = write_studies_site(results, site)
+    except KeyboardInterrupt:
+        say(f"\ncontinue with: {same_job('reproduce')}", err=True)
+        raise
+    if as_json:
+        _emit(results, index)
+    else:
+        _tell(plan, results, index)
+
+
+def _emit(results: "list[StudyResults]", index: Path) -> None:
+    from paceline.report.tables.reproduction import reproduction_json
+
+    document = reproduction_json([one.reproduction for one in results])
+    measured = [
+        {
+            "study": one.reproduction.study.name,
+            "part": part.part.what,
+            "name": part.study,
+            "launches": 0 if part.analysis is None else len(part.analysis.launches),
+            "missing_frameworks": dict(part.missing),
+            "reason": part.reason,
+        }
+        for one in results
+        for part in one.measured
+    ]
+    emit_json("reproduce", 1, {**document, "measured": measured, "site": str(index)})
+
+
+def _tell(plan: "PlannedStudies", results: "list[StudyResults]", index: Path) -> None:
+    from paceline.report.reproduced.site import measured_table
+    from paceline.report.tables.reproduction import summary_table
+
+    show([measured_table([(one, part) for one in results for part in one.measured]), ""])
+    show([summary_table([one.reproduction for one in results])])
+    missing = {
+        name: words for _, own in plan for part in own for name, words in part.missing.items()
+    }
+    for name, words in missing.items():
+        say(f"left out: {name} is not installed; {words}")
+    say(f"Pages: {index}")
+    first = next((part.name for _, own in plan for part in own if part.study is not None), None)
+    again = [command_line("report", first)] if first else []
+    next_line(*again, "paceline sweep --help")
