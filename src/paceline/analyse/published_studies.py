@@ -24,7 +24,7 @@ _NEEDED_CURVES_KEYS = ("what", "quantity", "places", "job", "lines")
 _CURVES_KEYS = (*_NEEDED_CURVES_KEYS, "beside", "note")
 _SWEEP_KEYS = ("what", "axis", "job")
 _NEEDED_MEASURED_KEYS = ("study", "what", "short")
-_MEASURED_KEYS = (*_NEEDED_MEASURED_KEYS, "needs", "by", "ways")
+_MEASURED_KEYS = (*_NEEDED_MEASURED_KEYS, "needs", "by", "ways", "parity")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class MeasuredPart:
 
     ``short`` are settings of the short form. Without the frameworks that it ``needs`` the part
     cannot run at all. A part ``by`` model is explained network by network; one with ``ways``
-    compares data and tensor parallelism.
+    compares data and tensor parallelism; one with ``parity`` first shows that its frameworks
+    train the same.
     """
 
     study: str
@@ -100,6 +101,7 @@ class MeasuredPart:
     needs: tuple[str, ...] = ()
     by: str = ""
     ways: bool = False
+    parity: bool = False
 
 
 @dataclass(frozen=True)
@@ -230,4 +232,5 @@ def _measured(table: TomlTable) -> MeasuredPart:
         tuple(table.names("needs")),
         table.text_of("by", allowed=("", "model")),
         table.flag("ways"),
+        table.flag("parity"),
     )

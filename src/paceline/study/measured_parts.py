@@ -29,7 +29,8 @@ class PlannedPart:
     """A part as it would run here.
 
     ``study`` is None where it cannot, and ``reason`` says why; ``missing`` are frameworks that
-    are left out, with the command that installs each.
+    are left out, with the command that installs each. One that ``proves_parity`` leaves out
+    those that do not train the same, too.
     """
 
     part: MeasuredPart
@@ -37,6 +38,7 @@ class PlannedPart:
     study: Study | None
     missing: dict[str, str]
     reason: str = ""
+    proves_parity: bool = False
 
     def result(self, store: Path) -> MeasuredResult:
         """What its launches tell so far."""
@@ -58,7 +60,9 @@ def planned_part(part: MeasuredPart, store: Path, short: bool = False) -> Planne
         usable.design()
     except PacelineError as error:
         return PlannedPart(part, name, None, missing, f"{error.message} ({error.hint})")
-    return PlannedPart(part, name, Study(usable, name=name, store=store), missing)
+    study = Study(usable, name=name, store=store)
+    proves_parity = part.parity and not short and len(usable.frameworks) > 1
+    return PlannedPart(part, name, study, missing, proves_parity=proves_parity)
 
 
 def study_settings(part: MeasuredPart, short: bool = False) -> StudySettings:
@@ -78,15 +82,17 @@ def run_parts(
     """Probe the machine unless it was, then run what is left of every part, one after the other."""
     from paceline.measurement.probe import current_profile, probe_machine
 
-    runnable = [part.study for part in parts if part.study is not None]
+    runnable = [(part, part.study) for part in parts if part.study is not None]
     if not runnable:
         return
     with Store(store) as opened:
         profile = current_profile(opened)
         if profile is None or PROBED_PROCESSES not in profile.all_reduce:
             probe_machine(opened, (PROBED_PROCESSES,), on_stage=on_stage)
-    for study in runnable:
+    for part, study in runnable:
         on_stage(f"study {study.name}")
+        if part.proves_parity:
+            study.prove_parity(on_launch=lambda name: on_stage(f"parity of {name}")).check_some()
         study.run(on_launch=on_launch, extend=True)
 
 

@@ -143,6 +143,8 @@ def _tell(plan: "PlannedStudies", results: "list[StudyResults]", index: Path) ->
     for name, words in missing.items():
         say(f"left out: {name} is not installed; {words}")
     say(f"Pages: {index}")
-    first = next((part.name for _, own in plan for part in own if part.study is not None), None)
-    again = [command_line("report", first)] if first else []
-    next_line(*again, "paceline sweep --help")
+    ran = [part.study for one in results for part in one.measured if part.analysis is not None]
+    if ran:
+        next_line(command_line("report", ran[0]), command_line("explain", ran[0]))
+    else:
+        next_line(same_job("reproduce", runs=True, short=True))

@@ -1,5 +1,6 @@
 """What was measured of a study on this machine: one section for each part."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ from paceline.report.study_sections.results import (
 from paceline.report.study_sections.verdict import verdict
 from paceline.report.tables.resources import resource_tables
 
+_PATH = re.compile(r"(?<![\w.:/])/(?:[^\s'\"/]+/)+(?=[^\s'\"/])")
 FIGURES_OF_A_MODEL = 2
 """Of several networks only the waterfall and the phases of each are drawn."""
 
@@ -31,7 +33,7 @@ def measured_section(result: MeasuredResult) -> Section:
     """Everything that one part says; where it did not run, why."""
     title = f"Measured: {result.part.what}"
     if result.analysis is None:
-        reason = result.reason or "it was not run; `paceline reproduce --run` runs it"
+        reason = placeless(result.reason) or "it was not run; `paceline reproduce --run` runs it"
         return Section(title, text=f"Not measured here: {reason}.", points=missing_points(result))
     parts = list(_parts(result, result.analysis))
     return Section(
@@ -39,10 +41,15 @@ def measured_section(result: MeasuredResult) -> Section:
         text="\n\n".join(text for part in parts if (text := part.text)),
         tables=[table for part in parts for table in part.tables],
         figures=[drawn for part in parts for drawn in part.figures],
-        notes=list(dict.fromkeys(note for part in parts for note in part.notes)),
+        notes=list(dict.fromkeys(placeless(note) for part in parts for note in part.notes)),
         warnings=list(dict.fromkeys(words for part in parts for words in part.warnings)),
         points=missing_points(result),
     )
+
+
+def placeless(words: str) -> str:
+    """Words of an error with the files in them, but not the directories of this machine."""
+    return _PATH.sub("", words)
 
 
 def missing_points(result: MeasuredResult) -> list[str]:
@@ -56,7 +63,7 @@ def missing_points(result: MeasuredResult) -> list[str]:
 def answer(result: MeasuredResult) -> str:
     """What the part says, in a sentence."""
     if result.analysis is None:
-        return f"Not measured: {result.reason}." if result.reason else "Not measured."
+        return f"Not measured: {placeless(result.reason)}." if result.reason else "Not measured."
     if result.ways:
         return crossover_words(result.ways)
     accuracy = result.analysis.accuracy

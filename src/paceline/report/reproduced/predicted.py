@@ -11,6 +11,7 @@ from paceline.report.figures import ScalingInfo, ScalingPoint, ScalingSeries, fi
 from paceline.report.numbers import Ranged
 from paceline.report.page import Figure, Section
 from paceline.report.reproduced.published import SPEED_UP, published_series
+from paceline.report.study_sections.verdict import listed
 from paceline.report.table import Column, Table
 from paceline.report.tables.reproduction import place_words
 from paceline.report.tables.sweeps import crossing_lines, sweep_figure
@@ -42,7 +43,8 @@ def sweeps_section(results: StudyResults) -> Section | None:
     return Section(
         "Predicted along each axis",
         text=f"{first['model']} on {first['nodes']} nodes of {first['cluster']} with one device "
-        f"each, joined by {first['link']}; one axis at a time moves.",
+        f"each, joined by {first['link']}. One axis at a time moves; the batch of the others is "
+        "near the crossover.",
         tables=[_crossover_table(results.sweeps)],
         figures=[
             figure(axis.what, sweep_figure(found), half=True) for axis, found in results.sweeps
@@ -51,13 +53,16 @@ def sweeps_section(results: StudyResults) -> Section | None:
 
 
 def bottleneck_words(results: StudyResults) -> list[str]:
-    """What bounds each predicted curve at its largest place."""
-    return [
-        f"{curves.what}: on {place_words(curves.places[-1])} "
-        + ", ".join(f"{line.label} is bound by {line.points[-1][1].bound_by}" for line in lines)
-        + "."
-        for curves, lines in results.curves
-    ]
+    """What bounds each predicted curve at its largest place, programs with the same together."""
+    told = []
+    for curves, lines in results.curves:
+        by_bound: dict[str, list[str]] = {}
+        for line in lines:
+            bound = line.points[-1][1].bound_by.partition(":")[0]
+            by_bound.setdefault(bound, []).append(line.label)
+        words = "; ".join(f"{bound} ({listed(names)})" for bound, names in by_bound.items())
+        told.append(f"{curves.what}: what bounds {place_words(curves.places[-1])} is {words}.")
+    return told
 
 
 def _largest_table(curves: PredictedCurves, lines: Sequence[PredictedLine]) -> Table:

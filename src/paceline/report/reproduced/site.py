@@ -5,7 +5,12 @@ from collections.abc import Sequence
 from paceline import __version__
 from paceline.analyse.study_results import MeasuredResult, StudyResults
 from paceline.report.page import Fact, Page, PageLink, Section
-from paceline.report.reproduced.measured import answer, measured_section, missing_points
+from paceline.report.reproduced.measured import (
+    answer,
+    measured_section,
+    missing_points,
+    placeless,
+)
 from paceline.report.reproduced.predicted import (
     bottleneck_words,
     predicted_section,
@@ -165,7 +170,7 @@ def _left_out(results: StudyResults) -> list[str]:
     told = list(results.reproduction.study.left_out)
     for part in results.measured:
         if part.reason:
-            told.append(f"{part.part.what}: {part.reason}.")
+            told.append(f"{part.part.what}: {placeless(part.reason)}.")
         told += missing_points(part)
     return told
 

@@ -57,9 +57,10 @@ def points_table(found: "Sequence[Reproduction]") -> Table:
     rows = [(one.study.letter, point) for one in found for point in one.points]
     return Table.of(
         rows,
-        (Column("study"), lambda row: row[0]),
-        (Column("what"), lambda row: row[1].figure.what),
-        (Column("place"), lambda row: place_words(row[1].place)),
+        (
+            Column("what, and nodes x devices"),
+            lambda row: f"{row[0]}. {row[1].figure.what}, {place_words(row[1].place)}",
+        ),
         (Column("unit"), lambda row: row[1].figure.quantity),
         (Column("published", decimals=2), lambda row: row[1].published),
         (
