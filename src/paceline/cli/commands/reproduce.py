@@ -132,10 +132,11 @@ def _emit(results: "list[StudyResults]", index: Path) -> None:
 
 
 def _tell(plan: "PlannedStudies", results: "list[StudyResults]", index: Path) -> None:
-    from paceline.report.reproduced.site import measured_table
+    from paceline.report.reproduced.site import answers, measured_table
     from paceline.report.tables.reproduction import summary_table
 
-    show([measured_table([(one, part) for one in results for part in one.measured]), ""])
+    parts = [(one, part) for one in results for part in one.measured]
+    show([measured_table(parts), "", *answers(parts), ""])
     show([summary_table([one.reproduction for one in results])])
     missing = {
         name: words for _, own in plan for part in own for name, words in part.missing.items()

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from paceline.analyse.accuracy import AccuracyLoss
+from paceline.analyse.explain import Explanation
 from paceline.analyse.study_analysis import StudyAnalysis
 from paceline.analyse.study_results import MeasuredResult
 from paceline.report.accuracy import accuracy_section
@@ -12,6 +13,7 @@ from paceline.report.factors import factors_section
 from paceline.report.figures import figure
 from paceline.report.figures.heatmap import heatmap_info
 from paceline.report.page import Figure, Section
+from paceline.report.reproduced.phases import phase_words, phases_table
 from paceline.report.reproduced.ways import crossover_words, ways_section
 from paceline.report.study_sections.explained import explanations_section, timed_step
 from paceline.report.study_sections.opening import design_section
@@ -66,6 +68,10 @@ def answer(result: MeasuredResult) -> str:
         return f"Not measured: {placeless(result.reason)}." if result.reason else "Not measured."
     if result.ways:
         return crossover_words(result.ways)
+    if result.part.ways:
+        return "No batch was trained in both ways."
+    if result.part.by == "model":
+        return " ".join(map(phase_words, _timed(result))) or "No phases were timed."
     accuracy = result.analysis.accuracy
     if accuracy is not None and accuracy.losses:
         return _accuracy_words(accuracy.losses[0])
@@ -84,20 +90,35 @@ def _parts(result: MeasuredResult, analysis: StudyAnalysis) -> Iterator[Section]
     by_model = result.part.by == "model"
     yield design_section(analysis)
     yield results_section(analysis)
+    if result.part.ways:
+        if result.ways:
+            yield ways_section(result.ways)
+        return
     for section in (
         ranking_section(analysis),
-        None if by_model or result.ways else scaling_section(analysis),
-        ways_section(result.ways) if result.ways else None,
+        None if by_model else scaling_section(analysis),
         accuracy_section(analysis.accuracy) if analysis.accuracy else None,
         factors_section(analysis.effects) if analysis.effects and not by_model else None,
     ):
         if section is not None:
             yield section
-    for one in () if result.ways else result.explained:
+    if timed := _timed(result):
+        yield Section("Phases", tables=[phases_table(timed)])
+    for one in result.explained:
         yield from _explained(one, by_model)
     resources = resource_tables(plain_groups(analysis), None)
     if resources:
         yield Section("Resources", tables=resources)
+
+
+def _timed(result: MeasuredResult) -> list[Explanation]:
+    """Explanations whose phases were timed."""
+    return [
+        explanation
+        for one in result.explained
+        for explanation in one.explanations
+        if explanation.profile is not None
+    ]
 
 
 def _explained(analysis: StudyAnalysis, by_model: bool) -> Iterator[Section]:

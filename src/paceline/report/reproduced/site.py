@@ -78,7 +78,7 @@ def index_page(results: Sequence[StudyResults], links: Sequence[PageLink] = ()) 
         ),
         Section("Every number that can be compared", tables=[points_table(reproductions)]),
         _validated_section([part for _, part in measured]),
-        Section("Measured here", tables=[measured_table(measured)]),
+        Section("Measured here", tables=[measured_table(measured)], points=answers(measured)),
         Section(
             "What cannot be reproduced here",
             points=list(dict.fromkeys(words for one in results for words in _left_out(one))),
@@ -117,6 +117,13 @@ def _answers(results: StudyResults) -> list[str]:
     return told + bottleneck_words(results)
 
 
+def answers(parts: Sequence[tuple[StudyResults, MeasuredResult]]) -> list[str]:
+    """What each part says, with the letter of its study."""
+    return [
+        f"{one.reproduction.study.letter}. {part.part.what}: {answer(part)}" for one, part in parts
+    ]
+
+
 def _design_section(results: StudyResults) -> Section:
     return Section(
         "Design",
@@ -127,7 +134,7 @@ def _design_section(results: StudyResults) -> Section:
 
 
 def measured_table(parts: Sequence[tuple[StudyResults, MeasuredResult]]) -> Table:
-    """A row for each part: how often it was launched and what came out."""
+    """A row for each part: how often it was launched, and beside what load."""
     return Table.of(
         parts,
         (Column("study"), lambda row: row[0].reproduction.study.letter),
@@ -135,7 +142,6 @@ def measured_table(parts: Sequence[tuple[StudyResults, MeasuredResult]]) -> Tabl
         (Column("name in the store"), lambda row: row[1].study),
         (Column("launches", decimals=0), lambda row: len(_launches(row[1]))),
         (Column("load before launches"), lambda row: load_words(_launches(row[1]))),
-        (Column("what came out"), lambda row: answer(row[1])),
     )
 
 

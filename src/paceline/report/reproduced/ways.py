@@ -46,12 +46,13 @@ def ways_table(ways: Sequence[ParallelWays]) -> Table:
 
 
 def crossover_words(ways: Sequence[ParallelWays]) -> str:
-    """From which batch on data parallelism is faster, as measured and as predicted."""
-    told = [
-        f"{kind}: {_crossover_text(found)}"
-        for kind, found in zip(("measured", "predicted"), crossovers(ways), strict=True)
-    ]
-    return f"Data parallelism is faster from, {'; '.join(told)}."
+    """Which way is faster at which batch, as measured and as predicted."""
+    measured, predicted = crossovers(ways)
+    told = [f"Measured: {_faster(measured, [one.measured_ratio for one in ways])}."]
+    known = [ratio for one in ways if (ratio := one.predicted_ratio) is not None]
+    if known:
+        told.append(f"Predicted: {_faster(predicted, known)}.")
+    return " ".join(told)
 
 
 def crossovers(ways: Sequence[ParallelWays]) -> tuple[float | None, float | None]:
@@ -65,8 +66,12 @@ def crossovers(ways: Sequence[ParallelWays]) -> tuple[float | None, float | None
     )
 
 
-def _crossover_text(batch: float | None) -> str:
-    return "no batch in this range" if batch is None else f"{batch:,.0f} samples"
+def _faster(crossover: float | None, ratios: Sequence[float]) -> str:
+    """Who is faster where; ``ratios`` are steps of tensor over data parallelism, by batch."""
+    if crossover is not None:
+        return f"tensor parallelism is faster below {crossover:,.0f} samples, data from there"
+    sooner = sum(ratio < 1 for ratio in ratios)
+    return f"tensor parallelism is faster at {sooner} of {len(ratios)} batches"
 
 
 def _seconds(found: Prediction | None) -> Cell:
