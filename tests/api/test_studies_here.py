@@ -10,7 +10,6 @@ import paceline
 from commandline import next_commands, run, try_out
 from paceline.analyse.parallel_ways import crossover_batch, parallel_ways
 from paceline.analyse.published_studies import MeasuredPart, published_studies
-from paceline.api.studies_here import planned_studies
 from paceline.errors import EnvironmentUnusableError, PacelineError
 from paceline.report.reproduced.measured import placeless
 from paceline.store import Store
@@ -19,6 +18,10 @@ from paceline.study.measured_parts import planned_part, study_settings
 from paceline.workload import zoo
 
 PARTS = [part for study in published_studies() for part in study.measured]
+
+
+def planned(name, store):
+    return planned_part(next(part for part in PARTS if part.study == name), store)
 
 
 @pytest.fixture
@@ -83,14 +86,13 @@ def test_all_studies_fit_into_their_time():
 
 
 def test_frameworks_that_are_not_installed_are_left_out_and_said(only_torch, tmp_path):
-    ((_, (part,)),) = planned_studies("A", tmp_path / "own.db")
+    part = planned("ccgrid2020", tmp_path / "own.db")
     assert part.study.settings.frameworks == ("torch-ddp",)
     assert part.missing["mxnet"] == "paceline frameworks install mxnet"
 
 
 def test_a_part_without_what_it_needs_says_why(only_torch, tmp_path):
-    ((_, parts),) = planned_studies("C", tmp_path / "own.db")
-    horovod = next(part for part in parts if part.part.needs)
+    horovod = planned("erad2021-horovod", tmp_path / "own.db")
     assert horovod.study is None
     assert horovod.reason == "horovod-torch is not installed"
     assert horovod.result(tmp_path / "own.db").analysis is None
@@ -172,8 +174,8 @@ def test_a_short_form_of_nothing_is_one_line_with_a_hint():
 def test_study_d_runs_in_its_short_form_and_goes_on(tmp_path):
     (found,) = paceline.run_studies("D", short=True, store="own.db", site="pages")
     (part,) = found.measured
-    assert {group.first.world_size for group in part.analysis.groups} == {1, 2}
     before = len(part.analysis.launches)
+    assert 1 <= before <= 3, "as many as its time allows"
     (again,) = paceline.run_studies("D", short=True, store="own.db")
     assert len(again.measured[0].analysis.launches) == before
     assert "cores busy" in Path("pages/icdcs2017.html").read_text(encoding="utf-8")

@@ -8,14 +8,14 @@ from paceline.analyse.published_studies import PublishedStudy
 from paceline.analyse.study_results import StudyResults
 from paceline.api.predictions import sweep
 from paceline.api.reproduction import chosen_studies, predicted_lines, reproduced
+from paceline.report.files import check_writable, write_text
 from paceline.store import default_store_path
-from paceline.study.measured_parts import PlannedPart, planned_part, run_parts
+from paceline.study.measured_parts import planned_part, run_parts
 
 if TYPE_CHECKING:
     from paceline.measurement.study import Progress
 
-PlannedStudies = list[tuple[PublishedStudy, list[PlannedPart]]]
-"""Studies with the parts that are measured here."""
+INDEX = "index.html"
 
 
 def run_studies(
@@ -34,53 +34,50 @@ def run_studies(
     fewer and smaller launches. What cannot run here is said in the results.
     """
     path = Path(store) if store is not None else default_store_path()
-    plan = planned_studies(names, path, short)
-    run_parts([part for _, parts in plan for part in parts], path, on_stage, on_launch)
-    results = study_results(plan, path, on_stage)
+    studies = chosen_studies(names)
     if site is not None:
-        write_studies_site(results, site)
-    return results
+        check_writable(Path(site) / INDEX)
+    parts = [planned_part(part, path, short) for study in studies for part in study.measured]
+    run_parts(parts, path, on_stage, on_launch)
+    return studies_so_far(names, store=path, short=short, site=site, on_stage=on_stage)
 
 
-def planned_studies(
-    names: str | Sequence[str] = (), store: Path | None = None, short: bool = False
-) -> PlannedStudies:
-    """Which parts of which studies can run here, and why others cannot."""
-    path = store or default_store_path()
-    return [
-        (study, [planned_part(part, path, short) for part in study.measured])
-        for study in chosen_studies(names)
-    ]
-
-
-def study_results(
-    plan: PlannedStudies, store: Path, on_stage: Callable[[str], None] = lambda words: None
+def studies_so_far(
+    names: str | Sequence[str] = (),
+    *,
+    store: Path | str | None = None,
+    short: bool = False,
+    site: Path | str | None = None,
+    on_stage: Callable[[str], None] = lambda words: None,
 ) -> list[StudyResults]:
-    """What the launches of a store tell of planned studies, with all that is predicted."""
+    """The same from the launches that ``store`` has, without running any."""
+    path = Path(store) if store is not None else default_store_path()
+    studies = chosen_studies(names)
+    if site is not None:
+        check_writable(Path(site) / INDEX)
     found = []
-    for study, parts in plan:
+    for study in studies:
         on_stage(f"predictions for study {study.letter}")
-        found.append(
-            StudyResults(
-                reproduced(study),
-                [(curves, predicted_lines(curves)) for curves in study.predicted],
-                [(one, sweep(axes=one.axis, **one.job)) for one in study.sweeps],
-                [part.result(store) for part in parts],
-            )
-        )
+        found.append(_results(study, path, short))
+    if site is not None:
+        on_stage("pages")
+        _write_site(found, Path(site))
     return found
 
 
-def write_studies_site(results: Sequence[StudyResults], directory: Path | str) -> Path:
-    """Write a page for each study and ``index.html``; the path of the latter.
+def _results(study: PublishedStudy, store: Path, short: bool) -> StudyResults:
+    return StudyResults(
+        reproduced(study),
+        [(curves, predicted_lines(curves)) for curves in study.predicted],
+        [(one, sweep(axes=one.axis, **one.job)) for one in study.sweeps],
+        [planned_part(part, store, short).result(store) for part in study.measured],
+    )
 
-    Pages are self-contained and ask nothing of the network.
-    """
-    from paceline.report.files import write_text
+
+def _write_site(results: Sequence[StudyResults], folder: Path) -> None:
+    """A page for each study and an index: self-contained, asking nothing of the network."""
     from paceline.report.page import render
     from paceline.report.reproduced import site_pages
 
-    folder = Path(directory)
     for name, page in site_pages(results).items():
         write_text(folder / name, render(page))
-    return folder / "index.html"

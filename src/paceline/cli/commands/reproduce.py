@@ -13,7 +13,6 @@ from paceline.errors import InputError
 
 if TYPE_CHECKING:
     from paceline.analyse.study_results import StudyResults
-    from paceline.api.studies_here import PlannedStudies
 
 DEFAULT_SITE = Path("five-studies")
 EXAMPLE = """
@@ -85,31 +84,32 @@ def _done_here(
     store_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Run what is left, then predict the rest and write the pages."""
-    from paceline.api.studies_here import planned_studies, study_results, write_studies_site
+    """Run what is left where that is asked for, predict the rest and write the pages."""
+    from paceline.api.studies_here import INDEX, run_studies, studies_so_far
     from paceline.cli.progress import study_progress
-    from paceline.report.files import check_writable
-    from paceline.store import default_store_path
-    from paceline.study.measured_parts import run_parts
 
-    check_writable(site / "index.html")
-    store = store_path or default_store_path()
-    plan = planned_studies(studies, store, short)
-    parts = [part for _, own in plan for part in own]
-    try:
-        with study_progress("published studies") as progress:
-            if runs:
-                run_parts(parts, store, progress.stage, progress.before_launch)
-            results = study_results(plan, store, progress.stage)
-            progress.stage("pages")
-            index = write_studies_site(results, site)
-    except KeyboardInterrupt:
-        say(f"\ncontinue with: {same_job('reproduce')}", err=True)
-        raise
+    with study_progress("published studies") as progress:
+        if not runs:
+            results = studies_so_far(
+                studies, store=store_path, short=short, site=site, on_stage=progress.stage
+            )
+        else:
+            try:
+                results = run_studies(
+                    studies,
+                    store=store_path,
+                    short=short,
+                    site=site,
+                    on_stage=progress.stage,
+                    on_launch=progress.before_launch,
+                )
+            except KeyboardInterrupt:
+                say(f"\ncontinue with: {same_job('reproduce')}", err=True)
+                raise
     if as_json:
-        _emit(results, index)
+        _emit(results, site / INDEX)
     else:
-        _tell(plan, results, index)
+        _tell(results, site / INDEX)
 
 
 def _emit(results: "list[StudyResults]", index: Path) -> None:
@@ -131,21 +131,19 @@ def _emit(results: "list[StudyResults]", index: Path) -> None:
     emit_json("reproduce", 1, {**document, "measured": measured, "site": str(index)})
 
 
-def _tell(plan: "PlannedStudies", results: "list[StudyResults]", index: Path) -> None:
+def _tell(results: "list[StudyResults]", index: Path) -> None:
     from paceline.report.reproduced.site import answers, measured_table
     from paceline.report.tables.reproduction import summary_table
 
     parts = [(one, part) for one in results for part in one.measured]
     show([measured_table(parts), "", *answers(parts), ""])
     show([summary_table([one.reproduction for one in results])])
-    missing = {
-        name: words for _, own in plan for part in own for name, words in part.missing.items()
-    }
+    missing = {name: words for _, part in parts for name, words in part.missing.items()}
     for name, words in missing.items():
         say(f"left out: {name} is not installed; {words}")
     say(f"Pages: {index}")
-    ran = [part.study for one in results for part in one.measured if part.analysis is not None]
+    ran = [part.study for _, part in parts if part.analysis is not None]
     if ran:
-        next_line(command_line("report", ran[0]), command_line("explain", ran[0]))
+        next_line(command_line("report", ran[0]), command_line("list", "--study", ran[0]))
     else:
         next_line(same_job("reproduce", runs=True, short=True))
