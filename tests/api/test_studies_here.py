@@ -175,7 +175,7 @@ def test_study_d_runs_in_its_short_form_and_goes_on(tmp_path):
     (found,) = paceline.run_studies("D", short=True, store="own.db", site="pages")
     (part,) = found.measured
     before = len(part.analysis.launches)
-    assert 1 <= before <= 3, "as many as its time allows"
+    assert before >= 1, "as many as its time allows"
     (again,) = paceline.run_studies("D", short=True, store="own.db")
     assert len(again.measured[0].analysis.launches) == before
     assert "cores busy" in Path("pages/icdcs2017.html").read_text(encoding="utf-8")

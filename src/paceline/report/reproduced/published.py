@@ -9,10 +9,18 @@ from paceline.analyse.published_studies import (
     Reproduction,
 )
 from paceline.places import Place
-from paceline.report.figures import ScalingInfo, ScalingPoint, ScalingSeries, figure
+from paceline.report.figures import (
+    ScalingInfo,
+    ScalingPoint,
+    ScalingSeries,
+    ScatterGroup,
+    ScatterInfo,
+    ScatterPoint,
+    figure,
+)
 from paceline.report.numbers import Ranged
 from paceline.report.page import Figure, Section
-from paceline.report.tables.reproduction import figure_table
+from paceline.report.tables.reproduction import figure_table, place_words
 
 SPEED_UP = "speed-up"
 
@@ -44,6 +52,27 @@ def published_series(study: PublishedStudy, what: str) -> ScalingSeries | None:
             points = [_point(one, place, Ranged(value)) for place, value in values]
             return ScalingSeries("published", tuple(points))
     return None
+
+
+def agreement_figure(found: Sequence[Reproduction]) -> Figure:
+    """Every published value against its prediction, as a speed-up over the base of its curve."""
+    groups = tuple(
+        ScatterGroup(
+            f"study {one.study.letter}",
+            tuple(
+                ScatterPoint(
+                    _speed_up(point.figure, point.published),
+                    _speed_up(point.figure, point.predicted),
+                    f"{point.figure.what}, {place_words(point.place)}",
+                )
+                for point in one.points
+            ),
+        )
+        for one in found
+        if one.points
+    )
+    info = ScatterInfo(groups, "speed-up over the smallest point of each curve")
+    return figure("Published and predicted", info, "Measured: by the authors, as published.")
 
 
 def difference_points(found: Reproduction) -> list[str]:
@@ -89,8 +118,9 @@ def _point(one: PublishedFigure, place: Place, value: Ranged) -> ScalingPoint:
     if one.quantity == "samples/s":
         return ScalingPoint(nodes * processes, value)
 
-    def speed_up(number: float) -> float:
-        return one.rate(number) / one.rate(one.base_value)
+    bounds = sorted(_speed_up(one, v) for v in value.bounds) if value.bounds else (None, None)
+    return ScalingPoint(nodes * processes, Ranged(_speed_up(one, value.value), *bounds))
 
-    bounds = sorted(map(speed_up, value.bounds)) if value.bounds else (None, None)
-    return ScalingPoint(nodes * processes, Ranged(speed_up(value.value), *bounds))
+
+def _speed_up(one: PublishedFigure, value: float) -> float:
+    return one.rate(value) / one.rate(one.base_value)

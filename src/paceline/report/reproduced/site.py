@@ -16,12 +16,16 @@ from paceline.report.reproduced.predicted import (
     predicted_section,
     sweeps_section,
 )
-from paceline.report.reproduced.published import difference_points, published_section
+from paceline.report.reproduced.published import (
+    agreement_figure,
+    difference_points,
+    published_section,
+)
 from paceline.report.reproduced.ways import crossovers, ways_table
 from paceline.report.study_sections.closing import threats_section
 from paceline.report.study_sections.opening import load_words
 from paceline.report.table import Column, Table
-from paceline.report.tables.reproduction import points_table, summary_table
+from paceline.report.tables.reproduction import points_table
 from paceline.store import Launch
 
 INDEX = "index.html"
@@ -74,9 +78,15 @@ def index_page(results: Sequence[StudyResults], links: Sequence[PageLink] = ()) 
             "The studies",
             text="Each has a page: its question, what was measured here, what is predicted for "
             "the machines it used, what it published, and where they differ.",
-            tables=[_studies_table(results), summary_table(reproductions)],
+            tables=[_studies_table(results)],
         ),
-        Section("Every number that can be compared", tables=[points_table(reproductions)]),
+        Section(
+            "Every number that can be compared",
+            tables=[points_table(reproductions)],
+            figures=[agreement_figure(reproductions)],
+        )
+        if any(one.points for one in reproductions)
+        else None,
         _validated_section([part for _, part in measured]),
         Section("Measured here", tables=[measured_table(measured)], points=answers(measured)),
         Section(
@@ -152,6 +162,15 @@ def _studies_table(results: Sequence[StudyResults]) -> Table:
         (Column("paper"), lambda one: one.reproduction.study.paper),
         (Column("question"), lambda one: one.reproduction.study.question),
         (Column("launches here", decimals=0), lambda one: len(_all_launches([one]))),
+        (Column("published values", decimals=0), lambda one: len(one.reproduction.points)),
+        (
+            Column("mean error", "%", scale=100.0, decimals=0),
+            lambda one: one.reproduction.mean_error,
+        ),
+        (
+            Column("in their interval", decimals=0),
+            lambda one: sum(point.covered for point in one.reproduction.points),
+        ),
     )
 
 

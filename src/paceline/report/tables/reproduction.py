@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from paceline.places import Place
 
 
+_UNITS = {"seconds/epoch": "s per epoch", "minutes/epoch": "min per epoch"}
+
+
 def reproduction_parts(found: "Reproduction") -> list[str | Table]:
     """A study: its question, a table for each figure, and what is left out."""
     study = found.study
@@ -61,7 +64,7 @@ def points_table(found: "Sequence[Reproduction]") -> Table:
             Column("what, and nodes x devices"),
             lambda row: f"{row[0]}. {row[1].figure.what}, {place_words(row[1].place)}",
         ),
-        (Column("unit"), lambda row: row[1].figure.quantity),
+        (Column("unit"), lambda row: _UNITS.get(row[1].figure.quantity, row[1].figure.quantity)),
         (Column("published", decimals=2), lambda row: row[1].published),
         (
             Column("predicted", decimals=2),
