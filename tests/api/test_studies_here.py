@@ -98,6 +98,14 @@ def test_a_part_without_what_it_needs_says_why(only_torch, tmp_path):
     assert horovod.result(tmp_path / "own.db").analysis is None
 
 
+def test_without_root_the_lab_is_left_out_and_processes_stay(only_torch, tmp_path, monkeypatch):
+    monkeypatch.setattr("paceline.lab.machine.missing_for_lab", lambda: "become root")
+    lab = planned("pdp2021-lab", tmp_path / "own.db")
+    assert lab.study is None
+    assert "become root" in lab.reason
+    assert planned("pdp2021", tmp_path / "own.db").study is not None
+
+
 def test_what_cannot_run_here_keeps_the_reason(only_torch, tmp_path, monkeypatch):
     def refuse(settings, run_here=True):
         raise PacelineError("2 processes need 2 cores, and there is 1", "take fewer")

@@ -89,8 +89,8 @@ def run_parts(
         profile = current_profile(opened)
         if profile is None or PROBED_PROCESSES not in profile.all_reduce:
             probe_machine(opened, (PROBED_PROCESSES,), on_stage=on_stage)
-    for part, study in runnable:
-        on_stage(f"study {study.name}")
+    for number, (part, study) in enumerate(runnable, start=1):
+        on_stage(f"part {number} of {len(runnable)}: study {study.name}")
         if part.proves_parity:
             study.prove_parity(on_launch=lambda name: on_stage(f"parity of {name}")).check_some()
         study.run(on_launch=on_launch, extend=True)

@@ -1,11 +1,12 @@
 """``paceline reproduce``: five published studies beside predictions, and done on this machine."""
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from paceline.cli.next_steps import command_line, next_line, same_job
+from paceline.cli.next_steps import WIDTH, command_line, next_line, same_job
 from paceline.cli.options import store_option
 from paceline.cli.output import emit_json, json_option, show
 from paceline.cli.say import say
@@ -136,7 +137,8 @@ def _tell(results: "list[StudyResults]", index: Path) -> None:
     from paceline.report.tables.reproduction import summary_table
 
     parts = [(one, part) for one in results for part in one.measured]
-    show([measured_table(parts), "", *answers(parts), ""])
+    told = [textwrap.fill(words, WIDTH, subsequent_indent="   ") for words in answers(parts)]
+    show([measured_table(parts), "", *told, ""])
     show([summary_table([one.reproduction for one in results])])
     missing = {name: words for _, part in parts for name, words in part.missing.items()}
     for name, words in missing.items():

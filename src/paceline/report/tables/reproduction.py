@@ -95,7 +95,10 @@ def figure_table(figure: "PublishedFigure", points: "Sequence[ReproducedPoint]")
             Column("predicted", figure.quantity, decimals=decimals),
             lambda point: Ranged(point.predicted, point.low, point.high),
         ),
-        (Column("speed off by", "%", scale=100.0, decimals=1), lambda point: point.error),
+        (
+            Column("speed off by", "%", scale=100.0, decimals=1, signed=True),
+            lambda point: point.error,
+        ),
         (Column("in interval"), lambda point: "yes" if point.covered else "no"),
         title=figure.what,
         note=note,
