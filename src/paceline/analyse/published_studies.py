@@ -4,7 +4,7 @@ A figure is a curve that a paper or the authors' own material prints as numbers.
 a study has what is predicted for its machines and what is measured of it on this one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -168,14 +168,16 @@ def published_studies() -> list[PublishedStudy]:
 
 def _study(file: str, root: TomlTable) -> PublishedStudy:
     root.check_keys(_STUDY_KEYS, needed=_NEEDED_STUDY_KEYS)
+    figures = tuple(map(_figure, root.array("figure")))
+    titles = [figure.what for figure in figures]
     return PublishedStudy(
         file.removesuffix(".toml"),
         root.text_of("letter"),
         root.text_of("paper"),
         root.text_of("question"),
-        tuple(map(_figure, root.array("figure"))),
+        figures,
         tuple(root.names("left_out")),
-        tuple(map(_curves, root.array("predicted"))),
+        tuple(_curves(table, titles) for table in root.array("predicted")),
         tuple(map(_sweep, root.array("sweep"))),
         tuple(map(_measured, root.array("measured"))),
     )
@@ -200,7 +202,7 @@ def _figure(table: TomlTable) -> PublishedFigure:
     )
 
 
-def _curves(table: TomlTable) -> PredictedCurves:
+def _curves(table: TomlTable, figures: Sequence[str]) -> PredictedCurves:
     table.check_keys(_CURVES_KEYS, needed=_NEEDED_CURVES_KEYS)
     lines = {line.text_of("label"): line.values for line in table.array("lines")}
     return PredictedCurves(
@@ -212,7 +214,7 @@ def _curves(table: TomlTable) -> PredictedCurves:
             label: {key: value for key, value in words.items() if key != "label"}
             for label, words in lines.items()
         },
-        table.text_of("beside"),
+        table.text_of("beside", allowed=("", *figures)),
         table.text_of("note"),
     )
 
