@@ -151,7 +151,7 @@ def test_pages_name_no_place_of_this_machine_and_lead_only_to_each_other(launche
 
 
 def test_reasons_keep_files_but_not_directories():
-    assert placeless("cannot read '/home/me/data/x.npz' (give 1/2)") == (
+    assert placeless("cannot read '/mnt/data/x.npz' (give 1/2)") == (
         "cannot read 'x.npz' (give 1/2)"
     )
 
