@@ -81,8 +81,8 @@ def answer(result: MeasuredResult) -> str:
 def _accuracy_words(found: AccuracyLoss) -> str:
     low, high = (100 * bound for bound in found.interval)
     return (
-        f"Accuracy of {found.words} against {found.base}: {found.verdict}; it differs by "
-        f"[{low:+.1f}, {high:+.1f}] points, and {100 * found.margin:g} would be a loss."
+        f"{found.words} against {found.base}: {found.verdict}; accuracy differs by "
+        f"[{low:+.1f}, {high:+.1f}] points, and the margin is {100 * found.margin:g}."
     )
 
 
