@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from paceline.analyse.parallel_ways import ParallelWays, crossover_batch
 from paceline.predictor.prediction import Prediction
 from paceline.report.figures import Crossover, LineSeries, LinesInfo, figure
 from paceline.report.numbers import Ranged
 from paceline.report.page import Section
 from paceline.report.table import Cell, Column, Table
-from paceline.units import format_seconds
 
 
 def ways_section(ways: Sequence[ParallelWays]) -> Section:
@@ -94,10 +95,10 @@ def _lines(ways: Sequence[ParallelWays]) -> LinesInfo:
     measured, _ = crossovers(ways)
     marks: tuple[Crossover, ...] = ()
     if measured is not None:
-        below = max((one for one in ways if one.batch <= measured), key=lambda one: one.batch)
-        words = f"data parallel from {measured:,.0f}, steps of about "
-        words += format_seconds(below.data.step.mean)
-        marks = (Crossover(measured, 1e3 * below.data.step.mean, words),)
+        steps = np.log([1e3 * one.data.step.mean for one in ways])
+        height = np.interp(np.log(measured), np.log([one.batch for one in ways]), steps)
+        words = f"data parallel from {measured:,.0f} as measured"
+        marks = (Crossover(measured, float(np.exp(height)), words),)
     return LinesInfo(
         "samples of all processes", "step (ms)", tuple(series), marks, "ms", log_x=True, log_y=True
     )
