@@ -35,7 +35,7 @@ def is_well_formed(line):
 def try_out(line):
     """Run a printed command line as it stands, or only parse it where it would train."""
     assert line.startswith("paceline "), line
-    if line.split()[1] in TRAINING:
+    if line.split()[1] in TRAINING or "--run" in line.split():
         is_well_formed(line)
     else:
         run(line)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from paceline.api.predictions import advise, bandwidth_for, predict, sweep, whatif
     from paceline.api.reproduction import reproduce
+    from paceline.api.studies_here import run_studies
     from paceline.hardware import Cluster
     from paceline.measurement.recording import record
     from paceline.plan import Plan
@@ -48,6 +49,7 @@ __all__ = [
     "predict",
     "record",
     "reproduce",
+    "run_studies",
     "sweep",
     "utilisation",
     "validate",
@@ -65,6 +67,7 @@ _HOMES = {
     ),
     "paceline.api.predictions": ("advise", "bandwidth_for", "predict", "sweep", "whatif"),
     "paceline.api.reproduction": ("reproduce",),
+    "paceline.api.studies_here": ("run_studies",),
     "paceline.hardware": ("Cluster",),
     "paceline.measurement.recording": ("record",),
     "paceline.plan": ("Plan",),

@@ -45,7 +45,7 @@ def test_the_command_prints_tables_and_the_same_as_json():
     assert "GoogLeNet, merged messages (MG-WFBP)" in text
     assert "left out:" in text
     (study,) = json.loads(run("paceline reproduce B --json"))["studies"]
-    assert len(study["points"]) == 18
+    assert len(study["points"]) == 24
     assert all(point["low"] < point["predicted"] < point["high"] for point in study["points"])
 
 

@@ -1,9 +1,10 @@
 """Published studies of distributed training: the figures they print, and what was made of them.
 
-A figure is a curve that a paper or the authors' own material prints as numbers.
+A figure is a curve that a paper or the authors' own material prints as numbers. Beside its figures
+a study has what is predicted for its machines and what is measured of it on this one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -15,18 +16,23 @@ _FOLDER = ("data", "studies")
 _EPOCH_SECONDS = {"seconds/epoch": 1.0, "minutes/epoch": 60.0}
 """Quantities that get less as training gets faster, in seconds."""
 QUANTITIES = ("speed-up", "samples/s", *_EPOCH_SECONDS)
-_STUDY_KEYS = ("schema", "letter", "paper", "question", "left_out", "figure")
-_FIGURE_KEYS = (
-    *("what", "quantity", "base", "places", "values", "source", "job"),
-    *("samples", "note"),
-)
+_NEEDED_STUDY_KEYS = ("schema", "letter", "paper", "question", "left_out")
+_STUDY_KEYS = (*_NEEDED_STUDY_KEYS, "figure", "predicted", "sweep", "measured")
+_NEEDED_FIGURE_KEYS = ("what", "quantity", "base", "places", "values", "source", "job")
+_FIGURE_KEYS = (*_NEEDED_FIGURE_KEYS, "samples", "note", "why")
+_NEEDED_CURVES_KEYS = ("what", "quantity", "places", "job", "lines")
+_CURVES_KEYS = (*_NEEDED_CURVES_KEYS, "beside", "note")
+_SWEEP_KEYS = ("what", "axis", "job")
+_NEEDED_MEASURED_KEYS = ("study", "what", "short")
+_MEASURED_KEYS = (*_NEEDED_MEASURED_KEYS, "needs", "by", "ways", "parity")
 
 
 @dataclass(frozen=True)
 class PublishedFigure:
     """A published curve: ``values`` of a ``quantity`` at ``places``, and one at ``base_place``.
 
-    ``job`` has the keywords of `paceline.predict`. ``samples`` are those of an epoch.
+    ``job`` has the keywords of `paceline.predict`. ``samples`` are those of an epoch. ``why`` is
+    the reason known for what predictions miss.
     """
 
     what: str
@@ -39,6 +45,7 @@ class PublishedFigure:
     source: str
     samples: float | None = None
     note: str = ""
+    why: str = ""
 
     def rate(self, value: float) -> float:
         """What grows with the speed of training: the value itself, or one over an epoch's time."""
@@ -53,10 +60,55 @@ class PublishedFigure:
 
 
 @dataclass(frozen=True)
+class PredictedCurves:
+    """What is predicted for the machines of a study though no curve of it was published.
+
+    Each of ``lines`` has a label and the keywords that differ from ``job``. ``beside`` names the
+    published figure whose values are drawn over them, where there is one.
+    """
+
+    what: str
+    quantity: str
+    places: tuple[Place, ...]
+    job: Mapping[str, Any]
+    lines: Mapping[str, Mapping[str, Any]]
+    beside: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class SweptAxis:
+    """Data against model parallelism along an ``axis``, as `paceline.sweep` has it."""
+
+    what: str
+    axis: str
+    job: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class MeasuredPart:
+    """What of a study is measured on this machine: a study file that comes with the package.
+
+    ``short`` are settings of the short form. Without the frameworks that it ``needs`` the part
+    cannot run at all. A part ``by`` model is explained network by network; one with ``ways``
+    compares data and tensor parallelism; one with ``parity`` first shows that its frameworks
+    train the same.
+    """
+
+    study: str
+    what: str
+    short: Mapping[str, Any]
+    needs: tuple[str, ...] = ()
+    by: str = ""
+    ways: bool = False
+    parity: bool = False
+
+
+@dataclass(frozen=True)
 class PublishedStudy:
     """One of the studies that Paceline should have been able to do.
 
-    ``left_out`` says what of it cannot be set beside a prediction, and why.
+    ``left_out`` says what of it cannot be reproduced or set beside a prediction, and why.
     """
 
     name: str
@@ -65,6 +117,9 @@ class PublishedStudy:
     question: str
     figures: tuple[PublishedFigure, ...]
     left_out: tuple[str, ...]
+    predicted: tuple[PredictedCurves, ...] = ()
+    sweeps: tuple[SweptAxis, ...] = ()
+    measured: tuple[MeasuredPart, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,19 +167,24 @@ def published_studies() -> list[PublishedStudy]:
 
 
 def _study(file: str, root: TomlTable) -> PublishedStudy:
-    root.check_keys(_STUDY_KEYS, needed=_STUDY_KEYS[:-2])
+    root.check_keys(_STUDY_KEYS, needed=_NEEDED_STUDY_KEYS)
+    figures = tuple(map(_figure, root.array("figure")))
+    titles = [figure.what for figure in figures]
     return PublishedStudy(
         file.removesuffix(".toml"),
         root.text_of("letter"),
         root.text_of("paper"),
         root.text_of("question"),
-        tuple(map(_figure, root.array("figure"))),
+        figures,
         tuple(root.names("left_out")),
+        tuple(_curves(table, titles) for table in root.array("predicted")),
+        tuple(map(_sweep, root.array("sweep"))),
+        tuple(map(_measured, root.array("measured"))),
     )
 
 
 def _figure(table: TomlTable) -> PublishedFigure:
-    table.check_keys(_FIGURE_KEYS, needed=_FIGURE_KEYS[:-2])
+    table.check_keys(_FIGURE_KEYS, needed=_NEEDED_FIGURE_KEYS)
     base = table.table("base")
     base.check_keys(("place", "value"), needed=("place", "value"))
     return PublishedFigure(
@@ -138,4 +198,41 @@ def _figure(table: TomlTable) -> PublishedFigure:
         table.text_of("source"),
         table.parsed("samples", float),
         table.text_of("note"),
+        table.text_of("why"),
+    )
+
+
+def _curves(table: TomlTable, figures: Sequence[str]) -> PredictedCurves:
+    table.check_keys(_CURVES_KEYS, needed=_NEEDED_CURVES_KEYS)
+    lines = {line.text_of("label"): line.values for line in table.array("lines")}
+    return PredictedCurves(
+        table.text_of("what"),
+        table.text_of("quantity", allowed=("speed-up", "samples/s")),
+        tuple(map(parse_place, table.names("places"))),
+        dict(table.table("job").values),
+        {
+            label: {key: value for key, value in words.items() if key != "label"}
+            for label, words in lines.items()
+        },
+        table.text_of("beside", allowed=("", *figures)),
+        table.text_of("note"),
+    )
+
+
+def _sweep(table: TomlTable) -> SweptAxis:
+    table.check_keys(_SWEEP_KEYS, needed=_SWEEP_KEYS)
+    job = dict(table.table("job").values)
+    return SweptAxis(table.text_of("what"), table.text_of("axis"), job)
+
+
+def _measured(table: TomlTable) -> MeasuredPart:
+    table.check_keys(_MEASURED_KEYS, needed=_NEEDED_MEASURED_KEYS)
+    return MeasuredPart(
+        table.text_of("study"),
+        table.text_of("what"),
+        dict(table.table("short").values),
+        tuple(table.names("needs")),
+        table.text_of("by", allowed=("", "model")),
+        table.flag("ways"),
+        table.flag("parity"),
     )

@@ -90,9 +90,20 @@ def analyse_study(
     for ``nodes`` machines like this one joined by ``link``. A study of several frameworks is
     ranked, and its frameworks are explained one by one.
     """
-    launches = store.study(study)
+    launches, design = store.study(study), store.design(study) or {}
+    return analyse_launches(study, launches, current_profile(store), design, nodes, link)
+
+
+def analyse_launches(
+    study: str,
+    launches: Sequence[Launch],
+    profile: MachineProfile | None,
+    design: Mapping[str, Any],
+    nodes: Sequence[int] = PREDICTED_NODES,
+    link: str = PREDICTED_LINK,
+) -> StudyAnalysis:
+    """The same of launches that were read: all of a study, or those of one of its networks."""
     network = catalogue.link(link)
-    profile = current_profile(store)
     by_framework: dict[str, list[Launch]] = {}
     for launch in launches:
         by_framework.setdefault(launch.framework, []).append(launch)
@@ -108,7 +119,6 @@ def analyse_study(
             predicted = [calibration.on_processes(count, profile) for count in counts]
             here = compare_processes(predicted, launches, calibration.key)
         elsewhere = [Comparison(calibration.on_nodes(n, network, profile)) for n in nodes]
-    design = store.design(study) or {}
     return StudyAnalysis(
         study,
         launches,

@@ -14,6 +14,7 @@ from paceline.hardware.profile import MachineProfile
 from paceline.places import Place
 from paceline.plan.plan import Plan
 from paceline.predictor.predict import predict
+from paceline.predictor.prediction import Prediction
 from paceline.store import Launch
 from paceline.workload.workload import Workload
 
@@ -109,16 +110,28 @@ def _never_run(
     link: Link | None,
     framework: str | None,
 ) -> HerePredictions:
-    evidence, corrections = machine_evidence(profile), machine_corrections(profile)
-    found = []
-    for nodes, processes in places or [(1, 1)]:
-        cluster = machine_cluster(profile, processes, nodes, link)
-        plan = Plan(dp=nodes * processes, framework=framework)
-        own = evidence if nodes == 1 else replace(evidence, all_reduce={})
-        found.append(
-            Comparison(predict(workload, cluster, plan, evidence=own, corrections=corrections))
+    found = [
+        predict_from_profile(
+            workload, profile, (nodes, each), link, Plan(dp=nodes * each, framework=framework)
         )
-    return HerePredictions(tuple(found))
+        for nodes, each in places or [(1, 1)]
+    ]
+    return HerePredictions(tuple(map(Comparison, found)))
+
+
+def predict_from_profile(
+    workload: Workload, profile: MachineProfile, place: Place, link: Link | None, plan: Plan
+) -> Prediction:
+    """A job that never ran, on processes of this machine or on nodes like it joined by ``link``."""
+    nodes, processes = place
+    evidence = machine_evidence(profile)
+    return predict(
+        workload,
+        machine_cluster(profile, processes, nodes, link),
+        plan,
+        evidence=evidence if nodes == 1 else replace(evidence, all_reduce={}),
+        corrections=machine_corrections(profile),
+    )
 
 
 def _nothing_known(model: str) -> InputError:

@@ -4,15 +4,18 @@ The smallest point of a figure is given to the predictor, as by a user who measu
 others are predicted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from paceline.analyse.published_studies import (
+    PredictedCurves,
     PublishedFigure,
     PublishedStudy,
     ReproducedPoint,
     Reproduction,
     published_studies,
 )
+from paceline.analyse.study_results import PredictedLine
 from paceline.api.predictions import prepared_job
 from paceline.api.requests import job_words
 from paceline.naming import look_up
@@ -30,39 +33,58 @@ def reproduce(names: str | Sequence[str] = ()) -> list[Reproduction]:
     intervals are in the unit of the figure: samples per second, seconds or minutes per epoch, or
     a speed-up.
     """
+    return [reproduced(study) for study in chosen_studies(names)]
+
+
+def chosen_studies(names: str | Sequence[str] = ()) -> list[PublishedStudy]:
+    """Studies by name or letter, by letter [all]."""
     studies = published_studies()
     known = {study.name: study for study in studies} | {study.letter: study for study in studies}
     asked = [names] if isinstance(names, str) else list(names)
     hint = f"one of {', '.join(f'{study.letter} ({study.name})' for study in studies)}"
     chosen = [look_up("published study", name, known, hint) for name in asked] or studies
-    return [_reproduced(study) for study in studies if study in chosen]
+    return [study for study in studies if study in chosen]
 
 
-def _reproduced(study: PublishedStudy) -> Reproduction:
+def predicted_lines(curves: PredictedCurves) -> list[PredictedLine]:
+    """Each line of predicted curves; of speed-ups the interval is that of scaling alone."""
+    found = []
+    for label, differing in curves.lines.items():
+        job, evidence = {**curves.job, **differing}, None
+        if curves.quantity == "speed-up":
+            base = _prepared(job, curves.places[0])
+            evidence = Evidence(baseline=Baseline(base, base.seconds()))
+        points = [(at, prediction_of(_prepared(job, at, evidence))) for at in curves.places]
+        found.append(PredictedLine(label, points))
+    return found
+
+
+def reproduced(study: PublishedStudy) -> Reproduction:
+    """Every value of a study that can be predicted."""
     points = [point for figure in study.figures for point in _points(figure)]
     return Reproduction(study, tuple(points))
 
 
 def _points(figure: PublishedFigure) -> list[ReproducedPoint]:
     """Every further value of a figure, predicted from its smallest one."""
-    base = _prepared(figure, figure.base_place)
+    base = _prepared(figure.job, figure.base_place)
     published = figure.samples_per_second(figure.base_value)
     samples = prediction_of(base).samples_per_step
     seconds = base.seconds() if published is None else samples / published
     evidence = Evidence(baseline=Baseline(base, seconds))
     found = []
     for place, value in zip(figure.places, figure.values, strict=True):
-        prediction = prediction_of(_prepared(figure, place, evidence))
+        prediction = prediction_of(_prepared(figure.job, place, evidence))
         found.append(_point(figure, place, value, prediction, samples / seconds))
     return found
 
 
 def _prepared(
-    figure: PublishedFigure, place: Place, evidence: Evidence | None = None
+    job: Mapping[str, Any], place: Place, evidence: Evidence | None = None
 ) -> PreparedStep:
     nodes, processes = place
-    words = {**figure.job, "nodes": nodes, "processes": processes}
-    model, cluster = words.pop("model"), words.pop("cluster", None)
+    words = {**job, "nodes": nodes, "processes": processes}
+    model, cluster = words.pop("model", None), words.pop("cluster", None)
     return prepared_job(model, cluster, None, job_words(words), evidence)
 
 

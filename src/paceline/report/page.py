@@ -63,12 +63,20 @@ class Section:
 
 
 @dataclass(frozen=True)
+class PageLink:
+    """A link to another page of the same site; ``target`` is its file."""
+
+    title: str
+    target: str
+
+
+@dataclass(frozen=True)
 class Page:
     """Everything a report says.
 
     ``verdict`` is the answer in a few sentences and comes first, ``facts`` are the few results
     behind it; ``provenance`` (machine, versions, commit, date, design) ends the page, so that
-    whoever reads it knows where its numbers are from.
+    whoever reads it knows where its numbers are from. ``links`` lead to the other pages of a site.
     """
 
     title: str
@@ -77,6 +85,7 @@ class Page:
     sections: Sequence[Section] = ()
     provenance: Sequence[Fact] = ()
     verdict: Sequence[str] = ()
+    links: Sequence[PageLink] = ()
 
 
 @dataclass(frozen=True, slots=True)

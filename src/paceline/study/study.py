@@ -100,7 +100,8 @@ class Study:
         """Show that the frameworks train the same; those that do not are left out from then on.
 
         From the same weights and data each must have the described parameters and come to the
-        losses of the reference. ``on_launch`` is told which framework trains next.
+        losses of the reference. A study that began with these frameworks has shown it already.
+        ``on_launch`` is told which framework trains next.
         """
         from paceline.testing.parity import check_parity
         from paceline.workload import zoo
@@ -110,7 +111,7 @@ class Study:
         graph = zoo.build(self.settings.model)
         names = self.settings.frameworks
         with self.open(create=True) as store:
-            parity = check_parity(
+            parity = _proven_parity(store, self.name, names) or check_parity(
                 graph, names, store, f"{self.name}-parity", timeout_seconds, on_launch
             )
         if parity.same:
@@ -306,6 +307,16 @@ class Study:
     def _repr_html_(self) -> str:
         table = self.throughput()
         return f"<p>{escape(repr(self))}</p>{table._repr_html_() if table else ''}"
+
+
+def _proven_parity(store: Store, study: str, frameworks: Sequence[str]) -> "ParityTable | None":
+    """What a study that began with these frameworks found; None where it did not look."""
+    from paceline.testing.parity_table import ParityTable
+
+    document = (store.design(study) or {}).get("parity")
+    found = None if document is None else ParityTable.from_json(document)
+    told = set() if found is None else {row.framework for row in found.rows}
+    return found if set(frameworks) <= told else None
 
 
 def _of_framework(launches: Sequence[Launch], framework: str | None) -> list[Launch]:

@@ -1,5 +1,6 @@
 """Published figures beside predicted ones, as tables and as JSON."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from paceline.report.numbers import Ranged
@@ -7,6 +8,10 @@ from paceline.report.table import Column, Table
 
 if TYPE_CHECKING:
     from paceline.analyse.published_studies import PublishedFigure, ReproducedPoint, Reproduction
+    from paceline.places import Place
+
+
+_UNITS = {"seconds/epoch": "s per epoch", "minutes/epoch": "min per epoch"}
 
 
 def reproduction_parts(found: "Reproduction") -> list[str | Table]:
@@ -15,7 +20,7 @@ def reproduction_parts(found: "Reproduction") -> list[str | Table]:
     parts: list[str | Table] = [f"{study.letter}  {study.paper} ({study.name})", study.question]
     for figure in study.figures:
         points = [point for point in found.points if point.figure is figure]
-        parts += ["", _figure_table(figure, points)]
+        parts += ["", figure_table(figure, points)]
     parts += [f"left out: {words}" for words in study.left_out]
     return parts
 
@@ -50,28 +55,59 @@ def reproduction_json(found: "list[Reproduction]") -> dict[str, Any]:
     }
 
 
-def _figure_table(figure: "PublishedFigure", points: "list[ReproducedPoint]") -> Table:
+def points_table(found: "Sequence[Reproduction]") -> Table:
+    """Every value that can be compared, of all studies."""
+    rows = [(one.study.letter, point) for one in found for point in one.points]
+    return Table.of(
+        rows,
+        (
+            Column("what, and nodes x devices"),
+            lambda row: f"{row[0]}. {row[1].figure.what}, {place_words(row[1].place)}",
+        ),
+        (Column("unit"), lambda row: _UNITS.get(row[1].figure.quantity, row[1].figure.quantity)),
+        (Column("published", decimals=2), lambda row: row[1].published),
+        (
+            Column("predicted", decimals=2),
+            lambda row: Ranged(row[1].predicted, row[1].low, row[1].high),
+        ),
+        (
+            Column("speed off by", "%", scale=100.0, decimals=1, signed=True),
+            lambda row: row[1].error,
+        ),
+        (Column("in interval"), lambda row: "yes" if row[1].covered else "no"),
+        title="Published and predicted",
+        note="Each curve is predicted from its smallest published point; brackets are 90 % "
+        "intervals. Off by: how much faster training is predicted than it was.",
+    )
+
+
+def figure_table(figure: "PublishedFigure", points: "Sequence[ReproducedPoint]") -> Table:
+    """The values of one published figure beside their predictions."""
     nodes, processes = figure.base_place
     given = f"given {figure.base_value:g} at {nodes}x{processes}"
     note = f"{given}; {figure.source}" + (f"; {figure.note}" if figure.note else "")
     decimals = 2 if figure.quantity == "speed-up" else None
     return Table.of(
         points,
-        (Column("place"), _place),
+        (Column("place"), lambda point: place_words(point.place)),
         (Column("published", figure.quantity, decimals=decimals), lambda point: point.published),
         (
             Column("predicted", figure.quantity, decimals=decimals),
             lambda point: Ranged(point.predicted, point.low, point.high),
         ),
-        (Column("speed off by", "%", scale=100.0, decimals=1), lambda point: point.error),
+        (
+            Column("speed off by", "%", scale=100.0, decimals=1, signed=True),
+            lambda point: point.error,
+        ),
         (Column("in interval"), lambda point: "yes" if point.covered else "no"),
         title=figure.what,
         note=note,
     )
 
 
-def _place(point: "ReproducedPoint") -> str:
-    nodes, processes = point.place
+def place_words(place: "Place") -> str:
+    """``3x4``: nodes, and processes on each."""
+    nodes, processes = place
     return f"{nodes}x{processes}"
 
 
@@ -79,7 +115,7 @@ def _point_json(point: "ReproducedPoint") -> dict[str, Any]:
     return {
         "figure": point.figure.what,
         "quantity": point.figure.quantity,
-        "place": _place(point),
+        "place": place_words(point.place),
         "published": point.published,
         "predicted": point.predicted,
         "low": point.low,
