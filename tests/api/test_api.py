@@ -143,3 +143,9 @@ def test_a_pipeline_sends_one_sample_at_a_time_unless_told():
     unsaid = pl.predict("gpt2_small", "dgx-1", **job)
     assert unsaid.step_seconds == said.step_seconds
     assert "batch 8 x 128 tokens in 8 micro-batches of 1" in str(unsaid)
+
+
+def test_a_rate_states_the_network_of_a_device():
+    place = {"device": "v100_sxm2_16gb", "nodes": 2, "batch": 32}
+    assert "the network is not stated" in str(pl.predict("resnet50", **place))
+    assert "not stated" not in str(pl.predict("resnet50", link="10gbit", **place))

@@ -245,10 +245,12 @@ def _whole_cluster(
             "name one: --cluster dgx-a100 -j 4x8 ('paceline hardware clusters' lists all), "
             "or --device a100_sxm_80gb",
         )
-    from paceline.hardware.usual_links import with_usual_links
+    from paceline.hardware.usual_links import usual_outer_link, with_usual_links
 
-    found = catalogue.device(device)
-    return with_usual_links(found, words.get("nodes") or 1, processes or 1, intra, inter)
+    found, nodes = catalogue.device(device), words.get("nodes") or 1
+    if inter is None and link and nodes > 1:
+        inter = usual_outer_link(found, processes or 1).link  # its rate is what was stated
+    return with_usual_links(found, nodes, processes or 1, intra, inter)
 
 
 def _is_rate(link: str) -> bool:
