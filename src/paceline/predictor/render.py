@@ -49,7 +49,7 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
         "sharing the machine": prediction.sharing_seconds,
         "waiting for the slowest": prediction.waiting_seconds,
         **({_unequal_work(prediction): unequal} if prediction.division_seconds else {}),
-        "recomputation and overheads": max(0.0, computing - known - unequal),
+        "memory traffic, recomputation, overheads": max(0.0, computing - known - unequal),
     }
 
 
