@@ -228,3 +228,26 @@ def test_a_lone_run_that_nobody_looked_into_tells_its_delays():
     found = explain([not_looked_into(together({}, {}, delays=[0.03, 0.02]))])
     assert found.findings[0].cause is Cause.CORES
     assert found.waterfall.ideal_seconds == pytest.approx(found.measured.step.mean - 0.03)
+
+
+def test_messages_that_take_a_core_from_their_own_rank_are_not_called_crowding():
+    """Nobody else ran: what backward is kept waiting for is the thread of the messages."""
+    busy = {"backward": 0.09}
+    own = {"other_busy_cores": 0.0, "message_delay_seconds": [0.02, 0.02]}
+    how = {"start": 0.012, "per_byte": 5e-10}
+    run = together(busy, busy, delays=[0.025, 0.025], facts=own, how=how, cores=range(2))
+    labels = parts(alone(), run)
+    assert labels["backward slowed by messages"] == pytest.approx(0.03)
+    assert "waiting for a core" not in labels
+    crowd = together(busy, busy, delays=[0.025, 0.025], facts={"other_busy_cores": 1.0}, how=how)
+    assert parts(alone(), crowd)["waiting for a core"] > 0.025
+
+
+def test_a_rank_with_a_core_of_its_own_that_nobody_wanted_waits_for_none():
+    slow = {"forward": 0.036}
+    facts = {"other_busy_cores": 0.0}
+    run = together(
+        slow, slow, delays=[0.005, 0.003], facts=facts, cores=range(2), job={"threads": 1}
+    )
+    explanation = explain([alone(), run])
+    assert Cause.CORES not in {one.cause for one in explanation.findings}

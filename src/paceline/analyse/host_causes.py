@@ -100,7 +100,7 @@ def _pauses(case: Case) -> Iterator[Diagnosis]:
 def core_findings(case: Outside) -> Iterator[Diagnosis]:
     """Who kept the processes from their cores; known too of steps that nobody looked into."""
     waited = case.losses.cores
-    if waited <= case.noise_seconds:
+    if waited <= case.noise_seconds or case.observed.undisturbed:
         return
     cores, facts = case.observed.cores, case.observed.launch.outcome.facts
     ranks = case.observed.processes // case.observed.launch.nodes

@@ -92,11 +92,15 @@ def losses_of(
     )
     if delay is None or delay_alone is None:
         cores, delay_alone = _waiting_for_cores(computing, cpu, alone, sharing), 0.0
-    else:
+    elif observed.crowded_by_others or observed.confined:
         both = sharing + handling
         more = min(delay - delay_alone, max(0.0, both))
         handling = min(handling, max(0.0, both - more))
         sharing, cores = both - handling, more
+    elif observed.undisturbed:
+        cores = 0.0
+    else:
+        cores = max(0.0, min(delay - delay_alone, sharing))
     batch = 0.0 if larger_batch is None else own - _share(alone, larger_batch)
     found = Losses(
         ideal=own - batch - host_alone - delay_alone,
@@ -115,8 +119,11 @@ def losses_of(
 def waited_for_cores(observed: Observed) -> float:
     """What a step that nobody looked into loses because ranks had no core, seconds.
 
-    A step takes as long as its slowest rank: of each step the longest delay counts.
+    A step takes as long as its slowest rank: of each step the longest delay counts. Where nobody
+    else wanted the cores, ranks with a core each only wait for their own messages.
     """
+    if not (observed.crowded_by_others or observed.confined):
+        return 0.0
     longest = max(observed.delay_seconds.values(), default=0.0) + observed.uneven_delay_seconds
     return min(number("explain.finding.most_delay") * observed.group.step.mean, longest)
 
@@ -161,8 +168,8 @@ def _with_delays(losses: Losses, profile: StepProfile, observed: Observed) -> Lo
     """Waiting for a core is known: a rank that had none looks like a straggler, and is none.
 
     So does another rank each time, as far as another one had none each time. Nor is it
-    communication when the thread that carries messages had no core; of what is hidden
-    and what is not, it waits alike.
+    communication when others kept the thread that carries messages from its core; of what is
+    hidden and what is not, it waits alike. That a rank's own work does so is what messages cost.
     """
     slowest, usual = (
         observed.delay_seconds.get(one.rank) for one in (profile.slowest, profile.usual)
@@ -172,7 +179,8 @@ def _with_delays(losses: Losses, profile: StepProfile, observed: Observed) -> Lo
     turns = min(max(0.0, losses.jitter), observed.uneven_delay_seconds)
     carried = profile.exposed_seconds + profile.hidden_seconds
     share = losses.exposed / carried if carried > 0 else 0.0
-    waited = min(max(0.0, losses.exposed), share * observed.message_delay_seconds)
+    delayed = observed.message_delay_seconds if observed.crowded_by_others else 0.0
+    waited = min(max(0.0, losses.exposed), share * delayed)
     return replace(
         losses,
         cores=losses.cores + late + turns + waited,

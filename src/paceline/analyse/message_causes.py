@@ -46,7 +46,8 @@ class MeasuredExchange:
     ``backward_end_seconds`` counts from the beginning of the step, as messages do.
     ``handling_seconds`` is what messages cost the backward pass itself; ``copied_share`` of it goes
     with their bytes, the rest with their number. ``expected`` is what a message should cost on
-    such a link while ``crowding`` programs want each core.
+    such a link while ``crowding`` programs want each core. ``unpaid_copying_seconds`` is what
+    messages would cost the backward pass if they left under it, where memory was probed.
     """
 
     backward_seconds: float
@@ -57,6 +58,7 @@ class MeasuredExchange:
     handling_seconds: float = 0.0
     copied_share: float = 0.0
     crowding: float = 1.0
+    unpaid_copying_seconds: float = 0.0
 
     @property
     def size_bytes(self) -> float:
@@ -111,7 +113,8 @@ class MeasuredExchange:
         able = replace(cost, start_seconds=start)
         tried = {size: self.added_with_buckets(size, able) for size in BUCKETS}
         best = min(tried, key=lambda size: (tried[size], -size))
-        return best, tried[best]
+        unpaid = self.unpaid_copying_seconds if self.after_backward else 0.0
+        return best, tried[best] + unpaid
 
     @property
     def _handed(self) -> list[float]:
@@ -167,6 +170,7 @@ def measured_exchange(
         handling_seconds,
         copying / (copying + each),
         crowding,
+        copying if nodes == 1 and machine is not None else 0.0,
     )
 
 

@@ -118,6 +118,25 @@ class Observed:
         return 0 < len(self.cores) < self.processes / self.launch.nodes
 
     @property
+    def crowded_by_others(self) -> bool:
+        """Whether others may have had the cores: other programs, or workers of a data loader.
+
+        Where they had not, ranks with a core each wait for nothing but their own messages.
+        """
+        others = self.launch.outcome.facts.get("other_busy_cores")
+        if others is None or self.loader_workers > 0:
+            return True
+        return float(others) > number("explain.finding.some_core")
+
+    @property
+    def undisturbed(self) -> bool:
+        """Whether every thread that computes had a core, and nobody else wanted it."""
+        threads = self.launch.job.get("threads")
+        if not threads or self.confined or self.crowded_by_others:
+            return False
+        return float(self.processes / self.launch.nodes * threads) <= self.available_cores
+
+    @property
     def short_of_cores(self) -> bool:
         """Whether ranks, or they and other programs, had fewer cores than they could use."""
         launch = self.launch
