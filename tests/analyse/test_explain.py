@@ -108,9 +108,22 @@ def test_tiny_buckets_slow_the_backward_pass():
 
 
 def test_gradients_sent_after_backward_are_told():
-    found = first(alone(), together({}, {}, per_byte=2e-9, after_backward=True))
+    late = {"messages": MESSAGES, **QUICK, "per_byte": 2e-9, "after_backward": True}
+    found = first(alone(), seen_launch(2, seen_step({}, {}, **late), cpu=0.08))
     assert found.cause is Cause.OVERLAP
-    assert found.seconds == pytest.approx(4 * 2e6 * 2e-9, rel=0.3)
+    assert found.saved_seconds == pytest.approx(4 * 2e6 * 2e-9, rel=0.3)
+
+
+def test_messages_cannot_hide_where_the_cores_are_busy_with_them():
+    """Both ranks compute or carry messages all the time: the work of messages stays."""
+    late = tuple((1.0, size) for _, size in MESSAGES)
+    step = seen_step({}, {}, messages=late, start=2e-4, per_byte=2e-9)
+    busy = seen_launch(2, step, cpu=step.seconds - 0.004, cores=[0, 1])
+    found = first(seen_launch(1, seen_step({}), cpu=0.09, cores=[0]), busy)
+    assert found.cause is Cause.OVERLAP
+    assert found.seconds > 0.01
+    assert found.saved_seconds == pytest.approx(0.004)
+    assert "cores have no time left" in found.why
 
 
 def test_processes_on_one_core_wait_for_it():

@@ -196,7 +196,7 @@ def _messages(case: Case) -> Iterator[Diagnosis]:
     yield _slow_start(exchange, factor * (added - started))
     yield _slow_link(exchange, factor * (started - rated), case)
     size, best = exchange.best_buckets(usual)
-    yield _policy(exchange, factor * (rated - best), size)
+    yield _policy(exchange, factor * (rated - best), size, _hideable_seconds(case))
     yield _volume(exchange, factor, size, min(best, rated), usual)
 
 
@@ -249,29 +249,47 @@ def _rate(cost: MessageCost, ranks: int) -> str:
     return f"{format_bytes(2.0 * (ranks - 1) / ranks / cost.seconds_per_byte)}/s"
 
 
-def _policy(exchange: MeasuredExchange, saved: float, size: float) -> Diagnosis:
+def _hideable_seconds(case: Case) -> float:
+    """The most that hiding messages can save: where no core is free, their own work stays."""
+    observed = case.observed
+    ranks = observed.processes / observed.launch.nodes
+    threads = ranks * int(observed.launch.job.get("threads") or 1)
+    if not observed.cpu_seconds or observed.available_cores > threads:
+        return math.inf
+    return max(0.0, case.step_seconds - max(observed.cpu_seconds.values()))
+
+
+def _policy(exchange: MeasuredExchange, seconds: float, size: float, hideable: float) -> Diagnosis:
+    """Gradients sent later than need be, or in too few or too many messages.
+
+    No more than ``hideable`` seconds are saved by hiding messages under computing.
+    """
     count = len(exchange.messages)
     remedy = f"buckets of {format_bytes(size)} (bucket_cap_mb)"
+    limit = ""
+    if hideable < seconds:
+        busy = format_seconds(seconds - hideable)
+        limit = f"; cores have no time left to hide {busy} of them"
     if exchange.after_backward:
         return Diagnosis(
             Cause.OVERLAP,
-            saved,
-            saved,
+            seconds,
+            min(seconds, hideable),
             "gradients are sent after the backward pass instead of under it",
             f"the first of {count} messages leaves when backward has ended; it could hide "
-            f"{format_seconds(exchange.backward_seconds)}",
+            f"{format_seconds(exchange.backward_seconds)}{limit}",
             f"send gradients as they get ready, in {remedy}",
         )
+    many = size > exchange.size_bytes / count
     return Diagnosis(
         Cause.BUCKETS,
-        saved,
-        saved,
-        "gradients are sent in too many messages"
-        if size > exchange.size_bytes / count
-        else "buckets are too large to be hidden",
+        seconds,
+        seconds if many else min(seconds, hideable),
+        "gradients are sent in too many messages" if many else "buckets are too large to be hidden",
         f"{count} messages of {format_bytes(exchange.size_bytes / count)} take "
         f"{format_seconds(exchange.cost.seconds(exchange.size_bytes / count))} each on the way"
-        + _handling_words(exchange.handling_seconds / count, " and {} in the backward pass"),
+        + _handling_words(exchange.handling_seconds / count, " and {} in the backward pass")
+        + ("" if many else limit),
         remedy,
     )
 
