@@ -9,6 +9,9 @@ from paceline.report.numbers import Ranged
 from paceline.report.table import Column, Table
 from paceline.testing.parity_table import ParityTable
 
+MOST_TIED = 4
+"""Names that are written out in one cell."""
+
 
 def parity_table(parity: ParityTable) -> Table:
     """Parameters and losses of each framework beside the reference."""
@@ -47,12 +50,22 @@ def ranking_table(processes: int, ranking: Ranking) -> Table:
         (Column("step", "ms", scale=1e3), lambda one: Ranged.of(one[1].step)),
         (Column("cores used", decimals=2), lambda one: one[1].cores_used),
         (Column("of best", decimals=2), lambda one: one[1].throughput.mean / best),
-        (Column("tied with"), lambda one: ", ".join(ranking.tied_with(one[0])) or "none"),
+        (Column("tied with"), lambda one: _tied_words(ranking, one[0])),
         title=_processes(processes),
         note="± or [ ] is the 95 % interval over launches. Tied: no difference by t tests over "
         "launches (Holm's correction, 5 %); the rank counts those that are surely faster. Cores "
         "used: CPU over wall time of the busiest process.",
     )
+
+
+def _tied_words(ranking: Ranking, name: str) -> str:
+    """Who is tied with ``name``; the first of many."""
+    tied = list(ranking.tied_with(name))
+    if len(tied) <= MOST_TIED:
+        return ", ".join(tied) or "none"
+    if len(tied) == len(ranking.names) - 1:
+        return f"all {len(tied)} others"
+    return f"{', '.join(tied[: MOST_TIED - 1])} and {len(tied) - MOST_TIED + 1} more"
 
 
 def ranking_figure(rankings: Mapping[int, Ranking]) -> BarsInfo:
