@@ -103,3 +103,15 @@ def test_three_launches_of_eight_tell_what_is_twice_as_fast():
 def test_two_of_one_name_are_refused():
     with pytest.raises(InputError, match="one name"):
         rank([a_group("a", 1.0), a_group("a", 2.0)])
+
+
+def test_of_many_that_are_tied_the_table_names_the_first():
+    from paceline.report.tables.ranking import ranking_table
+
+    equal = [a_group(f"f{number}", 1.0, 1.1, 0.9) for number in range(7)]
+    told = [row[-1] for row in ranking_table(1, rank(equal)).rows]
+    assert set(told) == {"all 6 others"}
+    slower = [a_group("slow", 9.0, 9.1, 9.2), a_group("slower", 90.0, 91.0, 92.0)]
+    told = [row[-1] for row in ranking_table(1, rank(equal + slower)).rows]
+    assert told[0].endswith("and 3 more")
+    assert told[-1] == "none"
