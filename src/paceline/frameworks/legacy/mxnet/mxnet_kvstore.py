@@ -10,6 +10,7 @@ PACELINE_MXNET_UPDATE is `worker` (default) or `server`, which is where weights 
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,6 +44,25 @@ def place_roles() -> list[subprocess.Popen]:
 
 
 ROLES = place_roles() if WORLD > 1 and __name__ == "__main__" else []
+LEAVING = threading.Event()
+
+
+def end_with_roles() -> None:
+    """End this rank when its scheduler or server fails: it would wait for them for ever.
+
+    They do when another program takes the port that they were about to listen on.
+    """
+
+    def watch(role: subprocess.Popen) -> None:
+        if role.wait() and not LEAVING.is_set():
+            print("MXNet's scheduler or server failed", file=sys.stderr, flush=True)
+            os._exit(1)
+
+    for role in ROLES:
+        threading.Thread(target=watch, args=(role,), daemon=True).start()
+
+
+end_with_roles()
 
 import mxnet as mx
 import numpy as np
@@ -165,6 +185,7 @@ class KvstoreTraining(Training):
 
     def close(self) -> None:
         """Tell scheduler and server that this rank leaves; they end when all have."""
+        LEAVING.set()
         if self.store is not None:
             mx.base.check_call(mx.base._LIB.MXKVStoreFree(self.store.handle))
         for role in ROLES:
