@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.torch]
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SCRIPTS = FIXTURES / "scripts"
-TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node")
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node")
 
 
 def run(tmp_path: Path, *command: str, **options: object) -> Launch:
