@@ -28,8 +28,8 @@ def test_the_beginning_of_names_and_a_status_choose_a_part():
 
 def test_one_constant_says_where_it_is_from_and_what_it_moves():
     shown = run("kernels.matrix.ceiling").stdout
-    assert "kernels.matrix.ceiling = 0.8 fraction" in shown
-    assert "1,321 published steps" in shown
+    assert "kernels.matrix.ceiling = 1.075 fraction" in shown
+    assert "1,600 products" in shown
     assert "gpt3_175b" in shown
     found = json.loads(run("kernels.matrix.ceiling", "--json").stdout)
     assert (found["value"], found["status"], found["factor"]) == (0.8, "fitted", 1.1)

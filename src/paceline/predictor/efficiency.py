@@ -18,6 +18,7 @@ from paceline.naming import unknown_name
 from paceline.workload.cost import Number
 
 _POWER_LIMITED_SINCE = 2022
+_ROWS_OF_SCORES = 128
 _TABLES = ("matrix", "vector", "processor", "products", "memory", "half_bytes", "devices")
 
 
@@ -25,23 +26,30 @@ _TABLES = ("matrix", "vector", "processor", "products", "memory", "half_bytes", 
 class UnitEfficiency:
     """A matrix product (m x k)(k x n) on one kind of arithmetic unit.
 
-    It reaches ``ceiling`` x fill(min(m, n)) x fill(k) x fill(waves) of the attainable rate,
-    where fill(x) = x / (x + half): half of the rate is lost when the smaller output dimension
-    is ``half_small``, when the inner one is ``half_depth``, and when the output makes
-    ``half_waves`` rounds of ``tile`` x ``tile`` tiles on the device's units. Products of
-    attention lose half when a head is ``half_head`` wide. Products deeper than ``split_depth``
-    are split into so many more tiles. ``attainable`` is the fraction of peak that the best
-    product reaches where no measured figure is known, ``attainable_since_2022`` that of newer
-    devices, whose peak their power limits sooner.
+    Alone and for a moment it reaches ``ceiling`` x fill(min(m, n)) x fill(k) x fill(waves) of the
+    attainable rate, where fill(x) = x / (x + half): half of the rate is lost when the smaller
+    output dimension is ``half_small``, when the inner one is ``half_depth``, and when the output
+    makes ``half_waves`` rounds of ``tile`` x ``tile`` tiles on the device's units. Products
+    deeper than ``split_depth`` are split into so many more tiles. Besides, tiles read again
+    ``reread`` operands for every FLOP. The products of attention lose half when a head is
+    ``half_head`` wide, when a token sees ``half_seen`` others, and when blocks of rows of the
+    scores make ``half_rounds`` rounds on the device's units. ``sustained`` is what training,
+    which goes on for hours, keeps of all that. ``attainable`` is the fraction of peak that the
+    best product reaches where no measured figure is known, ``attainable_since_2022`` that of
+    newer devices, whose peak their power limits sooner.
     """
 
     ceiling: float
+    sustained: float
     half_small: float
     half_depth: float
-    half_head: float
     half_waves: float
     tile: float
     split_depth: float
+    reread: float
+    half_head: float
+    half_seen: float
+    half_rounds: float
     attainable: float
     attainable_since_2022: float
 
@@ -51,23 +59,34 @@ class UnitEfficiency:
         return self.attainable_since_2022 if new else self.attainable
 
     def of_product(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
-        """Fraction of the attainable rate."""
+        """Fraction of the attainable rate, the bytes read again aside."""
         return (
-            self.ceiling
+            self.sustained
+            * self.ceiling
             * _fill(np.minimum(m, n), self.half_small)
             * _fill(k, self.half_depth)
             * _fill(self._waves(m, n, k, count, units), self.half_waves)
         )
 
-    def of_attention(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
+    def of_attention(
+        self, m: Number, n: Number, k: Number, count: Number, seen: Number, units: float
+    ) -> Number:
         """Fraction of the attainable rate of the many small products of attention.
 
         Their narrow side is the width of a head, which kernels for attention are made for:
-        their depth loses nothing.
+        their depth loses nothing. Each block of rows of the scores runs through on one unit,
+        over the share ``seen`` of the others that its mask leaves.
         """
         width = np.minimum(np.minimum(m, n), k)
-        waves = self._waves(m, n, k, count, units)
-        return self.ceiling * _fill(width, self.half_head) * _fill(waves, self.half_waves)
+        sequence = m + n + k - width - np.maximum(np.maximum(m, n), k)
+        rounds = count * sequence / (_ROWS_OF_SCORES * units)
+        return (
+            self.sustained
+            * self.ceiling
+            * _fill(width, self.half_head)
+            * _fill(sequence * seen, self.half_seen)
+            * _fill(rounds, self.half_rounds)
+        )
 
     def _waves(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
         tiles = np.maximum(m / self.tile, 1.0) * np.maximum(n / self.tile, 1.0) * count
@@ -206,4 +225,4 @@ def load_efficiency() -> Efficiency:
 def _unit_efficiency(table: TomlTable) -> UnitEfficiency:
     names = tuple(part.name for part in dataclasses.fields(UnitEfficiency))
     table.check_keys(names, needed=names)
-    return UnitEfficiency(**table.quantities(float))
+    return UnitEfficiency(**table.quantities(float, may_be_zero=True))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.hardware import Device
-from paceline.predictor.efficiency import Efficiency
+from paceline.predictor.efficiency import Efficiency, UnitEfficiency
 from paceline.workload.cost import Gemm, GraphProfile, LayerProfile, Number
 from paceline.workload.precision import Precision
 
@@ -57,10 +57,10 @@ class Products:
         self, device: Device, numbers: Precision, efficiency: Efficiency
     ) -> Array:
         """What each product reaches of the device's attainable rate in ``numbers.compute``."""
-        fraction = self._fraction(device, numbers.compute, efficiency)
+        fraction = self._fraction(device, numbers.compute, numbers.operand_bytes, efficiency)
         if not numbers.other_compute:
             return fraction
-        other = self._fraction(device, numbers.other_compute, efficiency)
+        other = self._fraction(device, numbers.other_compute, numbers.activation_bytes, efficiency)
         other *= efficiency.attainable_flops(device, numbers.other_compute)
         other /= efficiency.attainable_flops(device, numbers.compute)
         return np.where(self._by_row(self._converted), fraction, other)
@@ -83,41 +83,54 @@ class Products:
         return np.array([own == role for own in self._roles], dtype=bool)
 
     def _by_row(self, values: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return values.reshape(-1, *[1] * (self.m.ndim - 1))
+        return values.reshape(self._one_per_row)
 
-    def _fraction(self, device: Device, arithmetic: str, efficiency: Efficiency) -> Array:
+    @property
+    def _one_per_row(self) -> tuple[int, ...]:
+        """Shape of one value per product that goes with the axes of the batch."""
+        return (-1, *[1] * (self.m.ndim - 1))
+
+    def _fraction(
+        self, device: Device, arithmetic: str, operand_bytes: float, efficiency: Efficiency
+    ) -> Array:
         unit = efficiency.unit(device, arithmetic)
-        units = float(device.compute_units or 1)
+        attainable = efficiency.attainable_flops(device, arithmetic)
+        reached = self._alone(unit, float(device.compute_units or 1))
+        factors = [
+            efficiency.product_factor(kind, unit)
+            * efficiency.product_factor(f"{kind}_{role}", unit)
+            * efficiency.window_gain(window, unit)
+            for kind, role, window in zip(self._kinds, self._roles, self._windows, strict=True)
+        ]
+        reached *= np.array(factors).reshape(self._one_per_row)
+        read_again = unit.reread * operand_bytes * attainable / device.known_memory_bandwidth
+        reached = np.where(
+            self._of_kinds("attention"), reached, reached / (1 + read_again * reached)
+        )
+        small = (np.minimum(self.m, self.k) <= _DEPTHWISE_FILTERS) & (self.count > 1)
+        by_element = (self._of_kinds(*_CONVOLUTIONS) & small) | self._of_kinds(*_BY_ELEMENT)
         depthwise = efficiency.product_factor("depthwise") * _plain_share(
             device, arithmetic, efficiency
         )
-        shape = (-1, *[1] * (self.m.ndim - 1))
-        fraction = np.where(
-            np.array([kind == "attention" for kind in self._kinds], dtype=bool).reshape(shape),
-            unit.of_attention(self.m, self.n, self.k, self.count, units),
-            unit.of_product(self.m, self.n, self.k, self.count, units),
+        return np.where(by_element, depthwise, reached)
+
+    def _alone(self, unit: UnitEfficiency, units: float) -> Array:
+        """What each reaches by its sizes."""
+        sizes = (self.m, self.n, self.k, self.count)
+        return np.where(
+            self._of_kinds("attention"),
+            unit.of_attention(*sizes, self._executed, units),
+            unit.of_product(*sizes, units),
         )
-        factors = np.array(
-            [
-                efficiency.product_factor(kind, unit)
-                * efficiency.product_factor(f"{kind}_{role}", unit)
-                * efficiency.window_gain(window, unit)
-                for kind, role, window in zip(self._kinds, self._roles, self._windows, strict=True)
-            ]
-        )
-        direct = np.array([kind in _CONVOLUTIONS for kind in self._kinds], dtype=bool)
-        small = (np.minimum(self.m, self.k) <= _DEPTHWISE_FILTERS) & (self.count > 1)
-        thin = np.array([kind in _BY_ELEMENT for kind in self._kinds], dtype=bool).reshape(shape)
-        by_element = (direct.reshape(shape) & small) | thin
-        return np.where(by_element, depthwise, fraction * factors.reshape(shape))
+
+    def _of_kinds(self, *kinds: str) -> NDArray[np.bool_]:
+        return self._by_row(np.array([kind in kinds for kind in self._kinds], dtype=bool))
 
     def unfolded_elements(self) -> Array:
         """K x P elements that im2col or col2im moves for each product of a convolution."""
-        rows = np.array([kind in _CONVOLUTIONS for kind in self._kinds], dtype=float)
-        columns = np.array([role == "input_gradient" for role in self._roles], dtype=bool)
-        shape = (-1, *[1] * (self.m.ndim - 1))
-        unfolded = np.where(columns.reshape(shape), self.m * self.n, self.n * self.k)
-        return np.asarray(unfolded * self.count * rows.reshape(shape))
+        columns = self._by_row(self._of_role("input_gradient"))
+        unfolded = np.where(columns, self.m * self.n, self.n * self.k)
+        return np.asarray(unfolded * self.count * self._of_kinds(*_CONVOLUTIONS))
 
 
 def _entries(profile: GraphProfile) -> Iterator[tuple[int, int, str, Gemm]]:

@@ -1,6 +1,6 @@
 """Seconds of a collective operation: counts of an algorithm x fabric x library."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,19 +20,26 @@ _OF_FEATURES = {"gather_features": "all_gather", "scatter_features": "reduce_sca
 
 @dataclass(frozen=True)
 class VariantCost:
-    """Latency (seconds) and seconds per byte of one variant on one fabric."""
+    """Latency (seconds) and seconds per byte of one variant on one fabric.
+
+    ``middle`` times the geometric mean of latency and transfer comes on top of both.
+    """
 
     name: str
     latency_seconds: Numbers
     seconds_per_byte: Numbers
     pipelined: bool = False
+    middle: float = 0.0
 
     def seconds(self, size_bytes: Numbers) -> Numbers:
         """Time of one call with ``size_bytes`` of payload."""
         transfer = size_bytes * self.seconds_per_byte
         if self.pipelined:
             return np.maximum(self.latency_seconds, transfer)
-        return self.latency_seconds + transfer
+        together = self.latency_seconds + transfer
+        if self.middle:
+            together = together + self.middle * np.sqrt(self.latency_seconds * transfer)
+        return together
 
 
 @dataclass(frozen=True)
@@ -131,8 +138,21 @@ def cost_on_fabric(operation: str, group: Group, fabric: Fabric, which: Library)
     rules = [rule for rule in which.rules if rule.operation == operation]
     if rules:
         return CollectiveCost(_by_rules(rules, usable, group, fabric, which), alone)
-    costs = tuple(variant_cost(variant, group, fabric, which) for variant in usable)
-    return CollectiveCost((Choice(costs),), alone)
+    return CollectiveCost(tuple(_fastest_choices(usable, group, fabric, which)), alone)
+
+
+def _fastest_choices(
+    usable: Sequence[Variant], group: Group, fabric: Fabric, which: Library
+) -> Iterator[Choice]:
+    """The fastest variant; where some are made for one node, groups in one take those only."""
+    for one_node in (False, True):
+        costs = tuple(
+            variant_cost(variant, group, fabric, which)
+            for variant in usable
+            if variant.one_node == one_node
+        )
+        if costs:
+            yield Choice(costs, applies=np.asarray(group.nodes <= 1) if one_node else True)
 
 
 def _rearranging(fabric: Fabric, which: Library) -> VariantCost:
@@ -153,8 +173,6 @@ def variant_cost(variant: Variant, group: Group, fabric: Fabric, which: Library)
         tree = ALGORITHMS["broadcast"]["tree"](group)
         hops = _hops_seconds(tree, which.negotiation.hop_seconds, fabric)
         latency = latency + which.negotiation.trees * hops
-    if variant.one_node:
-        latency = np.where(group.nodes > 1, np.inf, latency)
     inner_efficiency = which.efficiency.get(fabric.inner, 1.0)
     if which.uses_collective_bandwidth and fabric.inner_efficiency is not None:
         inner_efficiency = fabric.inner_efficiency
@@ -162,14 +180,15 @@ def variant_cost(variant: Variant, group: Group, fabric: Fabric, which: Library)
     inner = counts.inner_volume / (fabric.inner_bandwidth * inner_efficiency)
     outer = counts.outer_volume / (fabric.outer_bandwidth * outer_efficiency)
     transfer = np.maximum(inner, outer) if counts.together else inner + outer
-    transfer = transfer / variant.bandwidth_fraction
+    transfer = transfer / variant.bandwidth_fraction * (1.0 + variant.half_ranks / group.ranks)
     if fabric.reduce_bandwidth is not None:
         reduction = counts.reduced / fabric.reduce_bandwidth
         if which.hides_reduction:
             transfer = np.maximum(transfer, reduction)
         else:
             transfer = transfer + reduction
-    return VariantCost(variant.name, variant.start_seconds + latency, transfer, which.pipelined)
+    latency = variant.start_seconds + latency
+    return VariantCost(variant.name, latency, transfer, which.pipelined, variant.middle)
 
 
 def _hops_seconds(counts: Counts, hop_seconds: Mapping[str, float], fabric: Fabric) -> Numbers:

@@ -22,7 +22,8 @@ from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 _SCORE_PASSES_FORWARD = 4
 _SCORE_PASSES_BACKWARD = 7
 # Side of the tiles in which fused kernels compute scores: those on the diagonal count whole.
-_TILE = 128
+TILE = 128
+"""Rows and columns of the scores that a fused kernel takes at once."""
 
 
 @operation("attention", inputs=3)
@@ -111,8 +112,8 @@ class Attention(Op):
             return 1.0
         looked_back = np.minimum(self.window or np.inf, keys)
         edges = np.where(looked_back < keys, 2.0, 1.0)  # the diagonal, and where windows begin
-        seen = looked_back * (keys - looked_back / 2.0) + edges * _TILE * keys / 2.0
-        return np.minimum(1.0, np.minimum(seen, keys * (keys + _TILE) / 2.0) / (keys * 1.0 * keys))
+        seen = looked_back * (keys - looked_back / 2.0) + edges * TILE * keys / 2.0
+        return np.minimum(1.0, np.minimum(seen, keys * (keys + TILE) / 2.0) / (keys * 1.0 * keys))
 
 
 @operation("relative_attention", inputs=3)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import paceline
 from paceline.analyse.validation.fitting.calibration import calibrated
-from paceline.analyse.validation.fitting.kernels import left_out_table
+from paceline.analyse.validation.fitting.kernels import fitted_constants, left_out_table
 from paceline.analyse.validation.fitting.refit import refit
 from paceline.analyse.validation.fitting.shipped_kernels import shipped_table
 from paceline.analyse.validation.fitting.statements import FILE as STATEMENTS
@@ -33,11 +33,12 @@ def main() -> int:
     parser.add_argument(
         "--kernels",
         action="store_true",
-        help="only fit kernels without each device in turn, and score those that predict",
+        help="only fit kernels, also without each device in turn, and score those that predict",
     )
     options = parser.parse_args()
     if options.kernels:
-        print(left_out_table(), shipped_table(), sep="\n\n")
+        constants = (f"{name} = {value:.3g}" for name, value in fitted_constants().items())
+        print("\n".join(constants), left_out_table(), shipped_table(), sep="\n\n")
         return 0
     check = options.check
     begun = time.monotonic()

@@ -4,40 +4,55 @@ The points are in data/reference/kernels.csv.gz: facts of NVIDIA AIConfigurator'
 (aiconfigurator-core 0.12.0, Apache-2.0), forward products of at least 1024 x 512 x 512 and
 causal attention (heads of 64 and 128, 1024 tokens or more) in bf16, a part drawn at random, and
 collectives among 2, 4 and 8 devices over NVLink, the median of library versions; all replayed as
-CUDA graphs. Nothing that predicts reads them. The curve of products is that of
-`paceline.predictor.efficiency` with one constant more; the others are simpler than what predicts.
+CUDA graphs. The curves are those that predict (`paceline.predictor.efficiency`,
+`paceline.predictor.collectives`), and their constants in ``data/constants`` are those fitted on
+all devices; what training keeps of such bursts is fitted on whole steps.
 
-`script/fit-constants --kernels` prints the table of docs/constants.md.
+`script/fit-constants --kernels` prints the constants, and the table of docs/constants.md.
 """
 
 import csv
 import gzip
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.hardware import Device, catalogue
+from paceline.hardware import Cluster, Device, catalogue
+from paceline.predictor.collectives import Group
+from paceline.predictor.collectives.fabric import fabric_of
+from paceline.predictor.efficiency import UnitEfficiency, load_efficiency
+from paceline.workload.ops.attention import TILE
 
 Array = NDArray[np.float64]
-COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 _PRIOR_WEIGHT = 0.02
 _LARGE_RESIDUAL = 0.2
 _ROUNDS = 25
-_LINK_BYTES = {"a100_sxm_80gb": 300e9, "h100_sxm_80gb": 450e9, "b200_sxm": 900e9}
-"""NVLink bytes per second and direction of one device."""
+_OPERAND_BYTES = 2.0
+_OF_RING = ("bandwidth_fraction", "half_ranks")
+_PLACES = {"a100_sxm_80gb": "dgx-a100", "h100_sxm_80gb": "dgx-h100", "b200_sxm": "dgx-b200"}
+"""Clusters whose nodes have the devices of the points."""
 
 
 @dataclass(frozen=True)
 class KernelPoints:
-    """Kernels measured on one device: a row of numbers each, and its seconds."""
+    """Kernels measured on one device: a row of numbers each, and its seconds.
+
+    ``what`` is the engine that called a kernel, or the operation of a collective.
+    """
 
     device: Device
+    what: NDArray[np.str_]
     shapes: Array
     seconds: Array
+
+    @property
+    def node(self) -> Cluster:
+        """One node with such devices."""
+        return catalogue.cluster(_PLACES[self.device.name]).with_nodes(1)
 
 
 @dataclass(frozen=True)
@@ -45,11 +60,13 @@ class KernelCurve:
     """Seconds as a function of points, shared constants and one constant of the device.
 
     All constants are logarithms; ``start`` is where the fit begins and what it is drawn to.
+    ``names`` are those of the constants in ``data/constants``, the device's own last; a name
+    without a dot is one that only the points have.
     """
 
     seconds: Callable[[KernelPoints, Array, float], Array]
+    names: tuple[str, ...]
     start: tuple[float, ...]
-    own_start: float
 
 
 @dataclass(frozen=True)
@@ -66,11 +83,21 @@ class LeftOut:
     own: float
 
 
+def fitted_constants() -> dict[str, float]:
+    """Constants fitted on all devices, the median of the devices' own; some by short names."""
+    found: dict[str, float] = {}
+    for curve, points in _curves().values():
+        shared, owns = _fitted(curve, points)
+        values = np.exp([*shared, np.median(owns)])
+        found |= dict(zip(curve.names, values.tolist(), strict=True))
+    return found
+
+
 def left_out_scores() -> list[LeftOut]:
     """Every kind of kernel on every device, in the order of the table."""
     return [
         _left_out(kind, curve, left, points)
-        for kind, curve, points in _kinds()
+        for kind, (curve, points) in _curves().items()
         for left in range(len(points))
     ]
 
@@ -86,54 +113,87 @@ def left_out_table() -> str:
     return "\n".join([head, "|---|---|---:|---:|---:|", *lines])
 
 
-def _kinds() -> list[tuple[str, KernelCurve, list[KernelPoints]]]:
-    found = [
+def _curves() -> dict[str, tuple[KernelCurve, list[KernelPoints]]]:
+    """Products, attention and collectives, each with its curve and its points."""
+    unit = "half_small half_depth half_waves tile split_depth reread"
+    product = KernelCurve(
+        _product_seconds,
+        (*(f"kernels.matrix.{name}" for name in unit.split()), "launch", "kernels.matrix.ceiling"),
+        _logs(85, 178, 0.14, 88, 4700, 2.5e-4, 2e-6, 1.0),
+    )
+    attention = KernelCurve(
+        _attention_seconds,
         (
-            "product",
-            KernelCurve(_product_seconds, _logs(85, 178, 0.14, 88, 4700, 2e-6, 5e-4), -0.2),
+            *(f"kernels.matrix.{name}" for name in ("half_head", "half_seen", "half_rounds")),
+            *("attention_launch", "trtllm", "attention_ceiling"),
         ),
-        ("attention", KernelCurve(_attention_seconds, _logs(600, 20, 0.3, 1e-5), -0.5)),
-    ]
-    kinds = [(kind, curve, points_of(kind)) for kind, curve in found]
-    for operation in COLLECTIVES:
-        passes = 2.0 if operation == "all_reduce" else 1.0
-        curve = KernelCurve(
-            partial(_collective_seconds, passes), _logs(0.1, 0.7, 0.75, 0.8, 1), -11.8
-        )
-        kinds.append((operation, curve, points_of("collective", operation)))
-    return kinds
+        _logs(60, 250, 0.5, 1e-5, 1.2, 1.1),
+    )
+    collective = KernelCurve(
+        _collective_seconds,
+        (
+            "libraries.nccl.hop.one-node.nvlink",
+            *(f"libraries.nccl.variant.one-node-gather.{name}" for name in _OF_RING),
+            *(f"libraries.nccl.variant.one-node-reduce.{name}" for name in _OF_RING),
+            "libraries.nccl.variant.one-node-reduce.middle",
+            "libraries.nccl.variant.one-node-reduce.start",
+        ),
+        _logs(1e-6, 1.2, 1.2, 1.2, 0.8, 1.3, 7e-6),
+    )
+    return {
+        "product": (product, points_of("product")),
+        "attention": (attention, points_of("attention")),
+        "collective": (collective, points_of("collective")),
+    }
 
 
 def _product_seconds(points: KernelPoints, shared: Array, own: float) -> Array:
-    """As `UnitEfficiency.of_product`, a launch, and bytes that tiles read again per FLOP."""
-    half_small, half_depth, half_waves, tile, split_depth, launch, again = np.exp(shared)
+    """As `UnitEfficiency.of_product`, with bytes that tiles read again, and a launch."""
+    half_small, half_depth, half_waves, tile, split_depth, reread, launch = np.exp(shared)
+    unit = replace(
+        _unit(float(np.exp(own))),
+        half_small=half_small,
+        half_depth=half_depth,
+        half_waves=half_waves,
+        tile=tile,
+        split_depth=split_depth,
+    )
     m, n, k, _ = points.shapes.T
-    tiles = np.maximum(m / tile, 1.0) * np.maximum(n / tile, 1.0) * np.maximum(k / split_depth, 1.0)
-    waves = tiles / _units(points.device)
-    filled = _fill(np.minimum(m, n), half_small) * _fill(k, half_depth) * _fill(waves, half_waves)
     flops = 2.0 * m * n * k
-    read_again = flops * again / points.device.known_memory_bandwidth
-    return np.asarray(flops / (_peak(points.device) * np.exp(own) * filled) + read_again + launch)
+    reached = _attainable(points.device) * unit.of_product(m, n, k, 1.0, _units(points.device))
+    read_again = flops * reread * _OPERAND_BYTES / points.device.known_memory_bandwidth
+    return np.asarray(flops / reached + read_again + launch)
 
 
 def _attention_seconds(points: KernelPoints, shared: Array, own: float) -> Array:
-    """Causal attention: half of the square, filled by sequence, head and rounds of 128 rows."""
-    half_sequence, half_head, half_waves, launch = np.exp(shared)
-    batch, sequence, heads, width = points.shapes.T
-    waves = batch * heads * sequence / 128.0 / _units(points.device)
-    filled = _fill(sequence, half_sequence) * _fill(width, half_head) * _fill(waves, half_waves)
-    flops = 2.0 * batch * heads * sequence**2 * width
-    return np.asarray(flops / (_peak(points.device) * np.exp(own) * filled) + launch)
+    """As `UnitEfficiency.of_attention` of a causal mask; kernels of TensorRT-LLM are slower."""
+    half_head, half_seen, half_rounds, launch, slower = np.exp(shared)
+    unit = replace(
+        _unit(float(np.exp(own))),
+        half_head=half_head,
+        half_seen=half_seen,
+        half_rounds=half_rounds,
+    )
+    batch, tokens, heads, width = points.shapes.T
+    seen = np.minimum(1.0, (1.0 + TILE / tokens) / 2.0)
+    flops = 4.0 * batch * heads * tokens**2 * width * seen
+    rate = _attainable(points.device) * unit.of_attention(
+        tokens, tokens, width, batch * heads, seen, _units(points.device)
+    )
+    return np.asarray((flops / rate + launch) * np.where(points.what == "trtllm", slower, 1.0))
 
 
-def _collective_seconds(passes: float, points: KernelPoints, shared: Array, own: float) -> Array:
-    """A start (the device's own), hops, transfer, and a loss where both weigh alike."""
-    hop, of_two, of_four, of_eight, middle = np.exp(shared)
+def _collective_seconds(points: KernelPoints, shared: Array, own: float) -> Array:
+    """As rings of NCCL in one node: a start (the device's own), hops, and transfer."""
+    hop, of_gather, half_gather, of_reduce, half_reduce, middle = np.exp(shared)
     devices, size, _, _ = points.shapes.T
-    reached = np.select([devices == 2, devices == 4], [of_two, of_four], of_eight)
-    link = _LINK_BYTES[points.device.name]
-    transfer = passes * size * (devices - 1) / devices / (link * reached)
-    start = np.exp(own) * (1.0 + hop * (devices - 1))
+    reduces = points.what == "all_reduce"
+    passes = np.where(reduces, 2.0, 1.0)
+    half = np.where(reduces, half_reduce, half_gather)
+    fraction = np.where(reduces, of_reduce, of_gather) * devices / (devices + half)
+    link = _link_bytes(points)
+    transfer = passes * size * (devices - 1) / devices / (link * fraction)
+    start = np.exp(own) + hop * passes * (devices - 1)
     return np.asarray(start + transfer + middle * np.sqrt(start * transfer))
 
 
@@ -141,7 +201,7 @@ def _left_out(kind: str, curve: KernelCurve, left: int, points: Sequence[KernelP
     others = [each for number, each in enumerate(points) if number != left]
     asked = points[left]
     shared, owns = _fitted(curve, others)
-    typical = float(np.mean(owns))
+    typical = float(np.median(owns))
     best = _own(curve, shared, asked, typical)
     return LeftOut(
         kind,
@@ -154,8 +214,9 @@ def _left_out(kind: str, curve: KernelCurve, left: int, points: Sequence[KernelP
 
 def _fitted(curve: KernelCurve, points: Sequence[KernelPoints]) -> tuple[Array, Array]:
     """Shared constants and one per device: damped least squares of logarithms, devices alike."""
-    first = np.array([*curve.start, *[curve.own_start] * len(points)])
-    count = len(curve.start)
+    *shared, own_start = curve.start
+    first = np.array([*shared, *[own_start] * len(points)])
+    count = len(shared)
 
     def residuals(values: Array) -> Array:
         parts = []
@@ -202,12 +263,13 @@ def _rows() -> list[dict[str, str]]:
     return list(csv.DictReader(gzip.decompress(packed.read_bytes()).decode("utf-8").splitlines()))
 
 
-def points_of(kind: str, what: str | None = None) -> list[KernelPoints]:
+def points_of(kind: str) -> list[KernelPoints]:
     """Points of each device, in the order of the file."""
-    rows = [row for row in _rows() if row["kind"] == kind and what in (None, row["what"])]
+    rows = [row for row in _rows() if row["kind"] == kind]
     return [
         KernelPoints(
             catalogue.device(name),
+            np.array([row["what"] for row in own]),
             np.array([[float(row[x] or 0) for x in "abcd"] for row in own]),
             np.array([float(row["seconds"]) for row in own]),
         )
@@ -216,16 +278,24 @@ def points_of(kind: str, what: str | None = None) -> list[KernelPoints]:
     ]
 
 
-def _fill(size: Array, half: float) -> Array:
-    return size / (size + half)
+def _unit(ceiling: float) -> UnitEfficiency:
+    """Matrix units that reach ``ceiling`` for a moment, with the constants that predict."""
+    return replace(load_efficiency().matrix, ceiling=ceiling, sustained=1.0)
+
+
+def _attainable(device: Device) -> float:
+    return load_efficiency().attainable_flops(device, "bf16")
+
+
+def _link_bytes(points: KernelPoints) -> float:
+    """Bytes per second and direction that collectives reach of one device's links."""
+    node = points.node
+    fabric = fabric_of(node, Group(node.devices_per_node, node.devices_per_node))
+    return float(fabric.inner_bandwidth * (fabric.inner_efficiency or 1.0))
 
 
 def _logs(*values: float) -> tuple[float, ...]:
     return tuple(float(np.log(value)) for value in values)
-
-
-def _peak(device: Device) -> float:
-    return device.peak_flops["bf16"]
 
 
 def _units(device: Device) -> float:

@@ -1,9 +1,9 @@
 """How far the curves that predict are off on measured kernels.
 
-The points are those of `fitting.kernels`: bursts of single kernels. What predicts has its level
-from whole steps, so that a bias is what steps sustain less than bursts; the form of its product
-curve was fitted on the same database, which is why its errors validate nothing. With a factor of
-the device's own the bias is gone and the form of a curve is left.
+The points are those of `fitting.kernels`: replayed bursts of single kernels, so nothing is paid
+for what training does not sustain, nor for launches by a framework. The constants were fitted on
+the same points: `fitting.kernels` says how far they are off on devices that they have not seen.
+With a factor of the device's own the bias is gone and the form of a curve is left.
 """
 
 from collections.abc import Callable
@@ -11,16 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paceline.analyse.validation.fitting.kernels import COLLECTIVES, Array, KernelPoints, points_of
-from paceline.hardware import Device, catalogue
+from paceline.analyse.validation.fitting.kernels import Array, KernelPoints, points_of
+from paceline.hardware import Device
 from paceline.predictor.collectives import Group, collective_cost
-from paceline.predictor.compute import layer_times
-from paceline.workload.cost import GraphCost
+from paceline.predictor.compute import layer_work
+from paceline.predictor.efficiency import load_efficiency
+from paceline.predictor.products import FORWARD
 from paceline.workload.graph import Graph, InputSpec, Node
 from paceline.workload.ops import Attention, Linear
 
-_PLACES = {"a100_sxm_80gb": "dgx-a100", "h100_sxm_80gb": "dgx-h100", "b200_sxm": "dgx-b200"}
-"""Clusters whose nodes have the devices of the points."""
+_REPLAYED_LAUNCH_SECONDS = {"product": 2.4e-6, "attention": 16.5e-6}
+"""What a replayed kernel costs besides its work, as fitted on the points."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,16 @@ class ShippedError:
 
 def shipped_errors() -> list[ShippedError]:
     """Products, causal attention and collectives of one node on every device."""
-    kinds: list[tuple[str, Callable[[KernelPoints], Array], list[KernelPoints]]] = [
-        ("product", _product_seconds, points_of("product")),
-        ("attention", _attention_seconds, points_of("attention")),
+    kinds: dict[str, Callable[[KernelPoints], Array]] = {
+        "product": _product_seconds,
+        "attention": _attention_seconds,
+        "collective": _collective_seconds,
+    }
+    return [
+        _scored(kind, seconds, points)
+        for kind, seconds in kinds.items()
+        for points in points_of(kind)
     ]
-    found = [_scored(kind, seconds, each) for kind, seconds, own in kinds for each in own]
-    for operation in COLLECTIVES:
-        for each in points_of("collective", operation):
-            found.append(_scored(operation, _collective(operation), each))
-    return found
 
 
 def shipped_table() -> str:
@@ -80,7 +82,7 @@ def _product_seconds(points: KernelPoints) -> Array:
     for m, n, k, _ in points.shapes.astype(int).tolist():
         node = Node("map", Linear(m, bias=False), ("rows",))
         found.append(_forward_seconds(node, (n, k), 1, points.device))
-    return np.array(found)
+    return np.array(found) + _REPLAYED_LAUNCH_SECONDS["product"]
 
 
 def _attention_seconds(points: KernelPoints) -> Array:
@@ -90,23 +92,23 @@ def _attention_seconds(points: KernelPoints) -> Array:
         op = Attention(heads, heads, width, causal=True)
         node = Node("mix", op, ("queries", "keys", "values"))
         found.append(_forward_seconds(node, (tokens, heads * width), batch, points.device))
-    return np.array(found)
+    return np.array(found) + _REPLAYED_LAUNCH_SECONDS["attention"]
 
 
 def _forward_seconds(node: Node, shape: tuple[int, ...], batch: int, device: Device) -> float:
-    """One layer of bf16 training as `predict` has it, its inputs of equal shape."""
+    """One layer of bf16 training as `predict` has it, its inputs of equal shape, as a burst."""
     inputs = {name: InputSpec(shape) for name in node.inputs}
     profile = Graph("kernel", inputs, (node,), node.name).profile(None, "bf16")
-    return layer_times(GraphCost(profile, batch), device, "bf16")[0].forward_seconds
+    burst = load_efficiency().with_constants({"matrix.sustained": 1.0})
+    work = layer_work(profile, batch, device, "bf16", burst)
+    rate = burst.attainable_flops(device, "bf16")
+    return float(work.seconds(rate, device.known_memory_bandwidth, 0.0)[FORWARD, 0])
 
 
-def _collective(operation: str) -> Callable[[KernelPoints], Array]:
-    def seconds(points: KernelPoints) -> Array:
-        cluster = catalogue.cluster(_PLACES[points.device.name]).with_nodes(1)
-        found = [
-            float(collective_cost(operation, Group(ranks, ranks), cluster, "nccl").seconds(size))
-            for ranks, size in points.shapes[:, :2].tolist()
-        ]
-        return np.array(found)
-
-    return seconds
+def _collective_seconds(points: KernelPoints) -> Array:
+    """As NCCL is predicted in one node of such devices."""
+    found = [
+        collective_cost(str(operation), Group(ranks, ranks), points.node, "nccl").seconds(size)
+        for operation, (ranks, size) in zip(points.what, points.shapes[:, :2].tolist(), strict=True)
+    ]
+    return np.array(found)
