@@ -16,6 +16,7 @@ from paceline.analyse.validation.reference import reference_table
 from paceline.hardware import catalogue
 from paceline.plan.choices import Recompute
 from paceline.plan.plan import Plan
+from paceline.predictor.corrections.covariates import Program, Tuning
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.predict import predict
 from paceline.predictor.step_corrections import NO_CORRECTIONS
@@ -163,7 +164,7 @@ def swapped(first, second):
     return first[0] + noise < second[0] and first[1] > second[1]
 
 
-@pytest.mark.parametrize(("reading", "most"), [("shipped", 0.19), ("physics", 0.095)])
+@pytest.mark.parametrize(("reading", "most"), [("shipped", 0.12), ("physics", 0.095)])
 @pytest.mark.parametrize(
     ("model", "recompute", "measured"),
     [
@@ -177,9 +178,10 @@ def test_recomputation_table_of_korthikanti(model, recompute, measured, reading,
     """arXiv 2205.05198, table 5: A100-80GB; selective goes with sequence parallelism.
 
     Constants of layers were once set with these four rows in sight and reproduced them within
-    6 %; they are fitted on whole steps of other sources now, and all four come out too long.
-    The shipped corrections had these very rows among those they were fitted on, and lengthen
-    them further.
+    6 %; they are fitted on kernels and on whole steps of other sources now, and all four come out
+    too long. As shipped the program is said to be tuned, since its authors ran it; all four come
+    out too short then, and 9 to 20 % too long where nothing is said. The shipped corrections had
+    these very rows among those they were fitted on.
     """
     large = model == "gpt3_175b"
     plan = Plan(
@@ -194,7 +196,13 @@ def test_recomputation_table_of_korthikanti(model, recompute, measured, reading,
     )
     workload = Workload.of(model, 64 if large else 4, 2048, "fp16", "adam")
     cluster = catalogue.cluster("dgx-a100").with_devices(plan.devices)
-    prediction = predict(workload, cluster, plan, corrections=READINGS[reading])
+    prediction = predict(
+        workload,
+        cluster,
+        plan,
+        program=Program(tuning=Tuning.TUNED),
+        corrections=READINGS[reading],
+    )
     error = prediction.step_seconds / measured - 1
     print(
         f"{model}, {recompute} recompute on {plan.devices}, {reading}: "
