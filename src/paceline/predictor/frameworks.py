@@ -22,7 +22,7 @@ from paceline.workload.precision import Precision, precision
 _OPTIONAL_KEYS = (
     *("inherits", "aliases", "shard_stage", "gradient_views", "stages_by_cost"),
     *("sequence_parallel", "interleaves", "wide_gradients", "keeps_short_gradients"),
-    *("whole_tensors_wait", "context_form"),
+    *("whole_tensors_wait", "copies_keys_values", "context_form"),
 )
 _NEEDED_KEYS = (
     *("title", "synchronisation", "library", "input_overlapped", "dispatch", "step_overhead"),
@@ -51,6 +51,8 @@ class FrameworkProfile:
     short ones where it ``keeps_short_gradients``.
     ``whole_tensors_wait``: memory of tensors that collectives among tensor-parallel devices made
     whole is free again only when the device has caught up with the host.
+    ``copies_keys_values``: attention reads keys and values that were copied from the projection
+    of which queries are a view, so that both are kept.
     ``sequence_parallel``: tensor-parallel devices share out tokens between products as a rule,
     ``interleaves``: stages of a pipeline hold a block per chunk in its recipes.
     ``context_form`` is how devices exchange the tokens of a sample that they share out.
@@ -78,6 +80,7 @@ class FrameworkProfile:
     wide_gradients: tuple[str, ...]
     keeps_short_gradients: bool
     whole_tensors_wait: bool
+    copies_keys_values: bool
     context_form: ContextForm
     pointwise_traffic: float
     convolution: str
@@ -181,6 +184,7 @@ def _profile(own: TomlTable, known: Mapping[str, TomlTable]) -> FrameworkProfile
         wide_gradients=tuple(table.names("wide_gradients")),
         keeps_short_gradients=table.flag("keeps_short_gradients"),
         whole_tensors_wait=table.flag("whole_tensors_wait"),
+        copies_keys_values=table.flag("copies_keys_values"),
         context_form=ContextForm(
             table.text_of("context_form", ContextForm.RING, tuple(ContextForm))
         ),

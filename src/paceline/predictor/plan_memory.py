@@ -1,6 +1,6 @@
 """Memory of a plan on its fullest device."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,13 @@ from paceline.plan.memory import (
     micro_batches_held,
     optimiser_bytes_per_parameter,
     sharded_bytes,
-    waiting_bytes,
 )
 from paceline.plan.split_backward import peaks_held
 from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, stage_counts
+from paceline.predictor.waiting import waiting_bytes
+from paceline.workload.cost import LayerProfile
 
 Array = NDArray[np.float64]
 
@@ -48,6 +49,11 @@ def stage_memories(
     return [Memory(*(float(part[stage]) for part in parts)) for stage in range(replica.plan.pp)]
 
 
+def largest_tensor(profiles: Iterable[LayerProfile]) -> float:
+    """Parameters of the largest tensor that is trained."""
+    return max((float(size) for part in profiles for _, size in part.tensors), default=0.0)
+
+
 def allocator_bytes(activations: Numbers) -> Numbers:
     """What the allocator holds beside activations: gaps between blocks that come and go."""
     return number("spread.memory.allocator_share") * activations
@@ -60,6 +66,7 @@ def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisa
     state_width = optimiser_bytes_per_parameter(workload.optimiser, widths, plan.optimiser_state)
     gradients = np.array([float(p.gradient_bytes.at(workload.batch)) for p in profiles])
     kept_width = replica.framework.gradient_bytes_kept(workload.precision)
+    short = kept_width - widths.gradient_bytes
     weights = np.array(replica.weights_at(widths.weight_bytes))
     trained = np.array([float(p.trainable_parameters * state_width) for p in profiles])
     buffers: Numbers = 0.0
@@ -77,7 +84,7 @@ def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisa
         _sharded(replica, counts, 2, gradients * kept_width / widths.gradient_bytes),
         0.0 if Offload.OPTIMISER in plan.offload else _sharded(replica, counts, 1, trained),
         activations,
-        buffers + allocator_bytes(activations),
+        buffers + short * largest_tensor(profiles) + allocator_bytes(activations),
     )
 
 
@@ -104,12 +111,12 @@ def _activations(replica: Replica, counts: Array) -> Numbers:
     passing[head] = max(passing[head], scores)
     sizes = zip(replica.loads, replica.kept.sizes, strict=True)
     kept = counts @ [load * float(size.at(batch)) for load, size in sizes]
-    all_held = (kept + _waiting(replica, counts)) * held
+    all_held = kept * held
     if Offload.ACTIVATIONS in plan.offload:
         # Two blocks stay: the one that computes, and the one that is on its way.
         moved = counts @ np.array(replica.moved_bytes) * held
         all_held = all_held - moved + np.minimum(moved, 2.0 * _fullest_block(replica))
-    return all_held + passing
+    return all_held + passing + _waiting(replica, counts)
 
 
 def _fullest_block(replica: Replica) -> float:
@@ -146,12 +153,14 @@ def _context_bytes(replica: Replica) -> float:
 
 
 def _waiting(replica: Replica, counts: Array) -> Numbers:
-    """Memory of whole tensors of one micro-batch that is not free yet, by stage."""
+    """Memory of whole tensors that is not free yet, by stage."""
     if not replica.framework.whole_tensors_wait:
         return 0.0
     plan, batch = replica.plan, replica.share_of_batch
     whole = np.array([float(whole_bytes(part, plan.tp).at(batch)) for part in replica.kinds])
-    return waiting_bytes(counts @ whole, float(whole.max()), plan.pp)
+    flops = counts @ [float(part.profile.forward_flops.at(batch)) for part in replica.kinds]
+    largest = float(whole.max())
+    return waiting_bytes(replica, counts @ whole, largest, flops, plan.pp, replica.micro_batches)
 
 
 def _largest(replica: Replica) -> float:
