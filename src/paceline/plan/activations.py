@@ -138,17 +138,23 @@ def working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
     return max(totals.values(), key=lambda size: _magnitude(size.per_sample))
 
 
-def loss_working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
+def loss_working_bytes(
+    layers: Sequence[ShardedLayer], sharding: Sharding, in_place: bool = False
+) -> Affine:
     """What the end of forward holds for a moment beside the log-probabilities that losses keep.
 
-    The scores as the last product wrote them, and in 32 bits where they are shorter; their
-    gradients take the same places.
+    The scores as the last product wrote them, their gradient in 32 bits, and that gradient as
+    the product reads it where that is shorter. Losses that work ``in_place`` hold the scores as
+    written and in 32 bits, and gradients take the same places.
     """
     width = sharding.precision.activation_bytes
-    widened = _WIDE_BYTES if width < _WIDE_BYTES else 0
-    share = (width + widened) / _WIDE_BYTES
+    is_short = width < _WIDE_BYTES
+    if in_place:
+        held = width + (_WIDE_BYTES if is_short else 0)
+    else:
+        held = width + _WIDE_BYTES + (width if is_short else 0)
     return total(
-        Affine(0, share * layers[place].profile.activation_bytes.per_sample)
+        Affine(0, held / _WIDE_BYTES * layers[place].profile.activation_bytes.per_sample)
         for place in _losses(sharding.graph)
     )
 

@@ -24,6 +24,7 @@ from paceline.plan.memory import (
 )
 from paceline.plan.split_backward import peaks_held
 from paceline.plan.synchronisation import Synchronisation
+from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, stage_counts
 from paceline.predictor.waiting import waiting_bytes
@@ -54,9 +55,13 @@ def largest_tensor(profiles: Iterable[LayerProfile]) -> float:
     return max((float(size) for part in profiles for _, size in part.tensors), default=0.0)
 
 
-def allocator_bytes(activations: Numbers) -> Numbers:
-    """What the allocator holds beside activations: gaps between blocks that come and go."""
-    return number("spread.memory.allocator_share") * activations
+def allocator_bytes(activations: Numbers, profile: FrameworkProfile) -> Numbers:
+    """What the allocator holds beside activations: gaps between blocks that come and go.
+
+    Where nobody read what a framework keeps, that is in it too.
+    """
+    share = "gaps_share" if profile.memory_from_code else "allocator_share"
+    return number(f"spread.memory.{share}") * activations
 
 
 def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisation) -> Memory:
@@ -79,12 +84,13 @@ def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisa
             copies_gradients=replica.framework.copies_gradients(synchronisation),
         )
     activations = _activations(replica, counts)
+    gaps = allocator_bytes(activations, replica.framework)
     return Memory(
         _sharded(replica, counts, 3, weights),
         _sharded(replica, counts, 2, gradients * kept_width / widths.gradient_bytes),
         0.0 if Offload.OPTIMISER in plan.offload else _sharded(replica, counts, 1, trained),
         activations,
-        buffers + short * largest_tensor(profiles) + allocator_bytes(activations),
+        buffers + short * largest_tensor(profiles) + gaps,
     )
 
 
@@ -106,7 +112,8 @@ def _activations(replica: Replica, counts: Array) -> Numbers:
     if plan.recompute in (Recompute.FULL, Recompute.OPERATION):
         passing += float(working_bytes(replica.parts, replica.sharding).at(batch))
     passing += _context_bytes(replica)
-    scores = float(loss_working_bytes(replica.parts, replica.sharding).at(batch))
+    in_place = replica.framework.loss_in_place
+    scores = float(loss_working_bytes(replica.parts, replica.sharding, in_place).at(batch))
     head = 0 if plan.pipeline.is_v else -1
     passing[head] = max(passing[head], scores)
     sizes = zip(replica.loads, replica.kept.sizes, strict=True)

@@ -133,7 +133,8 @@ class LayerTable:
     @cached_property
     def loss_working_bytes(self) -> Array:
         """What losses hold for a moment, by micro-batch."""
-        size = loss_working_bytes(self.parts, self.replica.sharding)
+        in_place = self.replica.framework.loss_in_place
+        size = loss_working_bytes(self.parts, self.replica.sharding, in_place)
         return np.asarray(size.at(self.micro_batches), dtype=float)
 
     def _sums(self, counts: Array) -> Sums:

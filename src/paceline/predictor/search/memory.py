@@ -50,7 +50,7 @@ def _waiting(setting: Setting, whole: Array, flops: Array) -> Array:
         return np.zeros(1)
     largest = setting.by_micro_batch(setting.table.largest_whole_bytes)
     size = waiting_bytes(replica, whole, largest, flops, setting.pp, setting.micro_batches)
-    return np.asarray(size + allocator_bytes(size))
+    return np.asarray(size + allocator_bytes(size, replica.framework))
 
 
 def _stage_bytes(
@@ -95,7 +95,7 @@ def _stage_bytes(
         + sharded_bytes(trained * kept_width, 2, zero, shards)
         + sharded_bytes(state, 1, zero, shards)
         + activations
-        + allocator_bytes(activations)
+        + allocator_bytes(activations, replica.framework)
         + np.where(shards == 1, 0.0, buffers)
         + short * largest_tensor(part.profile for part in setting.table.parts)
     )

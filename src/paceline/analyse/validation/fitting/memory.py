@@ -10,7 +10,7 @@ from paceline.analyse.validation.reference import layout_table
 from paceline.constants import number, overridden
 
 _TRIED: Mapping[str, Sequence[float]] = {
-    "spread.memory.allocator_share": [0.01 * count for count in range(11)],
+    "spread.memory.gaps_share": [0.01 * count for count in range(11)],
     "spread.memory.tensors_ahead": range(20, 65, 2),
     "spread.memory.share_while_filling": [0.05 * count for count in range(21)],
     "spread.memory.host_time": [1e-4 * count for count in range(1, 21)],
