@@ -72,11 +72,18 @@ def best_possible(weights, chunks):
     )
 
 
-def test_chunks_by_cost_close_with_the_block_that_passes_their_share():
-    # 16 layers and a head that costs four: shares of 5, passed after 6, 11 and 16 layers.
+def test_chunks_by_cost_close_with_the_block_that_fills_their_share():
+    # 16 layers and a head that costs four: shares of 5, reached after 5, 10 and 15 layers.
     parts = [Block(str(number), number, number + 1) for number in range(17)]
     found = chunks_by_cost(parts, [1.0] * 16 + [4.0], 4)
-    assert [chunk.last - chunk.first for chunk in found] == [6, 5, 5, 1]
+    assert [chunk.last - chunk.first for chunk in found] == [5, 5, 5, 2]
+
+
+def test_chunks_by_cost_close_with_the_block_that_passes_their_share():
+    # Shares of 2.5, passed after 3, reached after 5, passed after 8 and so on.
+    parts = [Block(str(number), number, number + 1) for number in range(17)]
+    found = chunks_by_cost(parts, [1.0] * 16 + [4.0], 8)
+    assert [chunk.last - chunk.first for chunk in found] == [3, 2, 3, 2, 3, 2, 1, 1]
 
 
 def test_chunks_by_cost_that_would_stay_empty_are_refused():

@@ -113,3 +113,13 @@ def test_the_end_of_forward_holds_scores_and_their_gradient_for_a_moment():
     assert held == pytest.approx(8 * words, rel=0.02)
     held = float(loss_working_bytes(full.layers(1), full).per_sample)
     assert held == pytest.approx(8 * words, rel=0.02)
+
+
+def test_losses_in_place_hold_scores_as_written_and_in_32_bits_for_a_moment():
+    graph = zoo.build("megatron_22b")
+    words = 2048 * 51200
+    half, full = Sharding(graph, 2048, "bf16"), Sharding(graph, 2048, "fp32")
+    held = float(loss_working_bytes(half.layers(1), half, in_place=True).per_sample)
+    assert held == pytest.approx(6 * words, rel=0.02)
+    held = float(loss_working_bytes(full.layers(1), full, in_place=True).per_sample)
+    assert held == pytest.approx(4 * words, rel=0.02)

@@ -11,7 +11,7 @@ from paceline.plan.sharding import ContextTensors, ShardedLayer, Sharding
 from paceline.plan.tensor_parallel import Role
 from paceline.workload.cost import Affine, Number, total
 from paceline.workload.graph import Graph
-from paceline.workload.ops import Attention, CrossEntropy, Linear, MixtureOfExperts
+from paceline.workload.ops import Attention, CrossEntropy, Linear, MixtureOfExperts, Op
 
 _WIDE_BYTES = 4
 _ATTENTIONS = ("attention", "relative_attention", "additive_attention")
@@ -33,18 +33,23 @@ def kept_activations(
     sequence_parallel: bool = False,
     positions: Sequence[int] | None = None,
     every: int = 1,
+    copies_keys_values: bool = False,
 ) -> KeptActivations:
     """What one device keeps of one micro-batch, for all layers or those at some positions.
 
     ``selective`` keeps the inputs of attention instead of its scores, which fused attention
     never writes; ``full`` keeps the input of each numbered block, or of one in ``every``, (divided
     by tokens with sequence parallelism) and nothing in it; ``op`` keeps the input of each block
-    and, in it, the results of fused attention, experts and every second linear layer.
+    and, in it, the results of fused attention, experts and every second linear layer. With
+    ``copies_keys_values`` attention without groups of queries keeps these twice.
     """
     sizes = [layer.profile.activation_bytes for layer in layers]
     again = [False] * len(layers)
     nodes = sharding.graph.nodes
     places = range(len(nodes)) if positions is None else positions
+    if copies_keys_values:
+        for index, place in enumerate(places):
+            sizes[index] += _copied_keys_values(nodes[place].op, layers[index])
     if recompute is Recompute.SELECTIVE:
         for index, place in enumerate(places):
             op = nodes[place].op
@@ -69,6 +74,12 @@ def kept_activations(
                 if nodes[place].op.kind != "moe":
                     sizes[index] = entering if own is None else entering + own
     return KeptActivations(tuple(sizes), tuple(again))
+
+
+def _copied_keys_values(op: Op, layer: ShardedLayer) -> Affine:
+    """Keys and values of attention whose queries are a view of what projected all three."""
+    ungrouped = isinstance(op, Attention) and op.fused and op.kv_heads == op.heads
+    return layer.context.keys_values if ungrouped and layer.context else Affine()
 
 
 def _kept_result(
@@ -106,14 +117,13 @@ def numbered_parts(graph: Graph) -> tuple[str, ...]:
 
 
 def whole_bytes(layer: ShardedLayer, tp: Number) -> Affine:
-    """What a device has beside its share of the tensors that one layer's collectives make whole.
+    """Whole tensors whose sums one layer scatters among ``tp`` devices, with a device's share.
 
-    Sequence parallelism gathers inputs and scatters sums; the rest of each tensor is of use for a
-    moment only, but its memory is not until the device has caught up with the host.
+    Both are of use for a moment only, but their memory is not free until the device has caught up
+    with the host.
     """
-    rest = 1 - 1 / tp
-    gathered = (each.size for each in layer.tensor_forward if each.operation == "all_gather")
-    return total(Affine(0, rest * size.per_sample) for size in gathered)
+    scattered = (each.size for each in layer.tensor_forward if each.operation == "reduce_scatter")
+    return total(Affine(0, (1 + 1 / tp) * size.per_sample) for size in scattered)
 
 
 def working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
@@ -128,17 +138,23 @@ def working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
     return max(totals.values(), key=lambda size: _magnitude(size.per_sample))
 
 
-def loss_working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
+def loss_working_bytes(
+    layers: Sequence[ShardedLayer], sharding: Sharding, in_place: bool = False
+) -> Affine:
     """What the end of forward holds for a moment beside the log-probabilities that losses keep.
 
     The scores as the last product wrote them, their gradient in 32 bits, and that gradient as
-    the product reads it where that is shorter.
+    the product reads it where that is shorter. Losses that work ``in_place`` hold the scores as
+    written and in 32 bits, and gradients take the same places.
     """
     width = sharding.precision.activation_bytes
-    passed_on = width if width < _WIDE_BYTES else 0
-    share = (width + _WIDE_BYTES + passed_on) / _WIDE_BYTES
+    is_short = width < _WIDE_BYTES
+    if in_place:
+        held = width + (_WIDE_BYTES if is_short else 0)
+    else:
+        held = width + _WIDE_BYTES + (width if is_short else 0)
     return total(
-        Affine(0, share * layers[place].profile.activation_bytes.per_sample)
+        Affine(0, held / _WIDE_BYTES * layers[place].profile.activation_bytes.per_sample)
         for place in _losses(sharding.graph)
     )
 

@@ -79,7 +79,7 @@ def balanced_chunks(
 def chunks_by_cost(
     parts: Sequence[Block], weights: Sequence[float], chunks: int
 ) -> tuple[Block, ...]:
-    """Runs of whole blocks, each closed by the block that takes it past its share of the weight.
+    """Runs of whole blocks, each closed by the block with which it has its share of the weight.
 
     So do programs that add up what blocks cost in one pass: the first runs are the heaviest. They
     count the last block, head and loss, as `_PIECES_OF_A_TAIL` blocks of which the first has its
@@ -96,25 +96,26 @@ def chunks_by_cost(
             f"stages cut by cost leave {chunks - filled} of {chunks} pipeline chunks empty",
             f"take pp x interleave of at most {filled}",
         )
-    share, passed = sum(weights) / chunks, 0.0
+    whole, passed = sum(weights), 0.0
     sizes = [0] * chunks
     place = 0
     for number, weight in enumerate(weights):
         sizes[place] += 1
         passed += weight
         left_blocks, left_chunks = len(parts) - number - 1, chunks - place - 1
-        if left_chunks and (passed > share * (place + 1) or left_blocks == left_chunks):
+        is_full = passed * chunks >= whole * (place + 1)
+        if left_chunks and (is_full or left_blocks == left_chunks):
             place += 1
     return _runs(parts, sizes)
 
 
 def _filled_in_one_pass(weights: Sequence[float], chunks: int) -> int:
-    """Chunks that get a block when each is closed by the block that exceeds its share."""
-    share, passed, place, last = sum(weights) / chunks, 0.0, 0, 0
+    """Chunks that get a block when each is closed by the block with which it has its share."""
+    whole, passed, place, last = sum(weights), 0.0, 0, 0
     for weight in (*weights, *[0.0] * (_PIECES_OF_A_TAIL - 1)):
         last = place
         passed += weight
-        if passed > share * (place + 1) and place + 1 < chunks:
+        if passed * chunks >= whole * (place + 1) and place + 1 < chunks:
             place += 1
     return last + 1
 

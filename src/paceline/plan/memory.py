@@ -31,8 +31,6 @@ _STATE_WIDTHS = {
     OptimiserState.EIGHT_BIT: 0.25 + 1.0 / _SCALED_BLOCK,
 }
 """Bytes of momenta over what they take in 32 bits."""
-_WHOLE_TENSORS_AHEAD = 6
-"""Whole tensors per micro-batch by which the host of a pipeline stage is ahead of its device."""
 
 
 @dataclass(frozen=True)
@@ -106,16 +104,6 @@ def micro_batches_held(
     chunks = 2 * (pp - stage - 1) + (interleave - 1) * pp + 1
     interleaved = np.minimum(micro_batches * interleave, chunks) / interleave
     return np.where(np.asarray(interleave) > 1, interleaved, plain)
-
-
-def waiting_bytes(whole: Numbers, largest: Numbers, pp: Numbers) -> Numbers:
-    """Memory of tensors made ``whole`` in one micro-batch that waits for the device.
-
-    Nothing makes the host wait within a micro-batch that crosses no pipeline stage; receiving
-    and sending leave it a few tensors of the ``largest`` size ahead.
-    """
-    ahead = np.minimum(whole, _WHOLE_TENSORS_AHEAD * largest)
-    return np.where(np.asarray(pp) > 1, ahead, whole)
 
 
 def buffer_bytes(

@@ -22,7 +22,8 @@ from paceline.workload.precision import Precision, precision
 _OPTIONAL_KEYS = (
     *("inherits", "aliases", "shard_stage", "gradient_views", "stages_by_cost"),
     *("sequence_parallel", "interleaves", "wide_gradients", "keeps_short_gradients"),
-    *("whole_tensors_wait", "context_form"),
+    *("whole_tensors_wait", "copies_keys_values", "loss_in_place", "memory_from_code"),
+    "context_form",
 )
 _NEEDED_KEYS = (
     *("title", "synchronisation", "library", "input_overlapped", "dispatch", "step_overhead"),
@@ -51,6 +52,10 @@ class FrameworkProfile:
     short ones where it ``keeps_short_gradients``.
     ``whole_tensors_wait``: memory of tensors that collectives among tensor-parallel devices made
     whole is free again only when the device has caught up with the host.
+    ``copies_keys_values``: attention reads keys and values that were copied from the projection
+    of which queries are a view, so that both are kept. ``loss_in_place``: gradients of the scores
+    take the places of scores and probabilities. ``memory_from_code``: what it keeps was read in its
+    code and checked on measured peaks, so that only gaps of the allocator are added.
     ``sequence_parallel``: tensor-parallel devices share out tokens between products as a rule,
     ``interleaves``: stages of a pipeline hold a block per chunk in its recipes.
     ``context_form`` is how devices exchange the tokens of a sample that they share out.
@@ -78,6 +83,9 @@ class FrameworkProfile:
     wide_gradients: tuple[str, ...]
     keeps_short_gradients: bool
     whole_tensors_wait: bool
+    copies_keys_values: bool
+    loss_in_place: bool
+    memory_from_code: bool
     context_form: ContextForm
     pointwise_traffic: float
     convolution: str
@@ -181,6 +189,9 @@ def _profile(own: TomlTable, known: Mapping[str, TomlTable]) -> FrameworkProfile
         wide_gradients=tuple(table.names("wide_gradients")),
         keeps_short_gradients=table.flag("keeps_short_gradients"),
         whole_tensors_wait=table.flag("whole_tensors_wait"),
+        copies_keys_values=table.flag("copies_keys_values"),
+        loss_in_place=table.flag("loss_in_place"),
+        memory_from_code=table.flag("memory_from_code"),
         context_form=ContextForm(
             table.text_of("context_form", ContextForm.RING, tuple(ContextForm))
         ),

@@ -1,6 +1,6 @@
 """Memory of a plan on its fullest device."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,14 @@ from paceline.plan.memory import (
     micro_batches_held,
     optimiser_bytes_per_parameter,
     sharded_bytes,
-    waiting_bytes,
 )
 from paceline.plan.split_backward import peaks_held
 from paceline.plan.synchronisation import Synchronisation
+from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, stage_counts
+from paceline.predictor.waiting import waiting_bytes
+from paceline.workload.cost import LayerProfile
 
 Array = NDArray[np.float64]
 
@@ -48,9 +50,18 @@ def stage_memories(
     return [Memory(*(float(part[stage]) for part in parts)) for stage in range(replica.plan.pp)]
 
 
-def allocator_bytes(activations: Numbers) -> Numbers:
-    """What the allocator holds beside activations: gaps between blocks that come and go."""
-    return number("spread.memory.allocator_share") * activations
+def largest_tensor(profiles: Iterable[LayerProfile]) -> float:
+    """Parameters of the largest tensor that is trained."""
+    return max((float(size) for part in profiles for _, size in part.tensors), default=0.0)
+
+
+def allocator_bytes(activations: Numbers, profile: FrameworkProfile) -> Numbers:
+    """What the allocator holds beside activations: gaps between blocks that come and go.
+
+    Where nobody read what a framework keeps, that is in it too.
+    """
+    share = "gaps_share" if profile.memory_from_code else "allocator_share"
+    return number(f"spread.memory.{share}") * activations
 
 
 def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisation) -> Memory:
@@ -60,6 +71,7 @@ def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisa
     state_width = optimiser_bytes_per_parameter(workload.optimiser, widths, plan.optimiser_state)
     gradients = np.array([float(p.gradient_bytes.at(workload.batch)) for p in profiles])
     kept_width = replica.framework.gradient_bytes_kept(workload.precision)
+    short = kept_width - widths.gradient_bytes
     weights = np.array(replica.weights_at(widths.weight_bytes))
     trained = np.array([float(p.trainable_parameters * state_width) for p in profiles])
     buffers: Numbers = 0.0
@@ -72,12 +84,13 @@ def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisa
             copies_gradients=replica.framework.copies_gradients(synchronisation),
         )
     activations = _activations(replica, counts)
+    gaps = allocator_bytes(activations, replica.framework)
     return Memory(
         _sharded(replica, counts, 3, weights),
         _sharded(replica, counts, 2, gradients * kept_width / widths.gradient_bytes),
         0.0 if Offload.OPTIMISER in plan.offload else _sharded(replica, counts, 1, trained),
         activations,
-        buffers + allocator_bytes(activations),
+        buffers + short * largest_tensor(profiles) + gaps,
     )
 
 
@@ -99,17 +112,18 @@ def _activations(replica: Replica, counts: Array) -> Numbers:
     if plan.recompute in (Recompute.FULL, Recompute.OPERATION):
         passing += float(working_bytes(replica.parts, replica.sharding).at(batch))
     passing += _context_bytes(replica)
-    scores = float(loss_working_bytes(replica.parts, replica.sharding).at(batch))
+    in_place = replica.framework.loss_in_place
+    scores = float(loss_working_bytes(replica.parts, replica.sharding, in_place).at(batch))
     head = 0 if plan.pipeline.is_v else -1
     passing[head] = max(passing[head], scores)
     sizes = zip(replica.loads, replica.kept.sizes, strict=True)
     kept = counts @ [load * float(size.at(batch)) for load, size in sizes]
-    all_held = (kept + _waiting(replica, counts)) * held
+    all_held = kept * held
     if Offload.ACTIVATIONS in plan.offload:
         # Two blocks stay: the one that computes, and the one that is on its way.
         moved = counts @ np.array(replica.moved_bytes) * held
         all_held = all_held - moved + np.minimum(moved, 2.0 * _fullest_block(replica))
-    return all_held + passing
+    return all_held + passing + _waiting(replica, counts)
 
 
 def _fullest_block(replica: Replica) -> float:
@@ -146,12 +160,14 @@ def _context_bytes(replica: Replica) -> float:
 
 
 def _waiting(replica: Replica, counts: Array) -> Numbers:
-    """Memory of whole tensors of one micro-batch that is not free yet, by stage."""
+    """Memory of whole tensors that is not free yet, by stage."""
     if not replica.framework.whole_tensors_wait:
         return 0.0
     plan, batch = replica.plan, replica.share_of_batch
     whole = np.array([float(whole_bytes(part, plan.tp).at(batch)) for part in replica.kinds])
-    return waiting_bytes(counts @ whole, float(whole.max()), plan.pp)
+    flops = counts @ [float(part.profile.forward_flops.at(batch)) for part in replica.kinds]
+    largest = float(whole.max())
+    return waiting_bytes(replica, counts @ whole, largest, flops, plan.pp, replica.micro_batches)
 
 
 def _largest(replica: Replica) -> float:

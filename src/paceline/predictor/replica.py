@@ -121,6 +121,7 @@ class Replica:
             self.plan.sequence_parallel,
             self.alike.first,
             self.plan.recompute_every,
+            self.framework.copies_keys_values,
         )
 
     @cached_property

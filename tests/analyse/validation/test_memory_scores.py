@@ -1,7 +1,10 @@
+import numpy as np
 import pytest
 
-from paceline.analyse.validation.memory_scores import memory_error, memory_score
+from paceline.analyse.validation.fitting.memory import fitted, mean_error, ratios
+from paceline.analyse.validation.memory_scores import measured_peaks, memory_error, memory_score
 from paceline.analyse.validation.reference import layout_table
+from paceline.constants import number
 
 
 def layouts(*ids):
@@ -27,7 +30,23 @@ def test_peaks_without_tensor_parallelism_are_met():
 def test_memory_of_all_layouts_that_were_tried():
     score = memory_score(layout_table().measurements)
     assert score.peaks > 580
-    assert score.mean_error <= 0.085
+    assert score.mean_error <= 0.06
     assert abs(score.bias) <= 0.02
     assert score.ran_said_to >= 0.97
     assert score.failed_said_not_to >= 0.85
+
+
+@pytest.mark.slow
+def test_what_is_shipped_of_memory_is_what_its_fit_gives():
+    for name, value in fitted(measured_peaks(layout_table().measurements)).items():
+        assert number(name) == pytest.approx(value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["llama_h2048_l16", "llama_h4096_l32"])
+def test_peaks_of_one_model_are_met_by_what_was_fitted_to_the_other(model):
+    peaks = measured_peaks(layout_table().measurements)
+    values = fitted([peak for peak in peaks if peak.model != model])
+    found = ratios([peak for peak in peaks if peak.model == model], values)
+    assert mean_error(found) <= 0.07
+    assert abs(float(np.mean(np.log(found)))) <= 0.02

@@ -14,6 +14,7 @@ from paceline.predictor.corrections.hierarchy import Uncertain
 from paceline.predictor.memory_fit import fits_in
 from paceline.predictor.plan_memory import stage_memories
 from paceline.predictor.predict import prepared_on
+from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.step_corrections import NO_CORRECTIONS
 
 
@@ -60,10 +61,17 @@ def memory_score(layouts: Sequence[Measurement]) -> MemoryScore:
 def predicted_memories(configuration: Configuration) -> list[Memory]:
     """Memory of a device of each pipeline stage; none where the plan is refused."""
     try:
-        prepared = prepared_on(row_replica(configuration), corrections=NO_CORRECTIONS)
-        return stage_memories(prepared.replica, prepared.chunks, prepared.synchronisation)
+        return _stages(_prepared(configuration))
     except PacelineError:
         return []
+
+
+def _prepared(configuration: Configuration) -> PreparedStep:
+    return prepared_on(row_replica(configuration), corrections=NO_CORRECTIONS)
+
+
+def _stages(step: PreparedStep) -> list[Memory]:
+    return stage_memories(step.replica, step.chunks, step.synchronisation)
 
 
 def memory_error(layouts: Sequence[Measurement]) -> Uncertain:
@@ -73,14 +81,34 @@ def memory_error(layouts: Sequence[Measurement]) -> Uncertain:
     the last stage needs more, measured peaks follow the first. Layouts whose tensor-parallel
     devices reach across nodes are nobody's choice, and their peaks scatter three times as much.
     """
-    errors = []
+    errors = [-math.log(peak.ratio) for peak in measured_peaks(layouts)]
+    return Uncertain(float(np.mean(errors)), float(np.var(errors)))
+
+
+@dataclass(frozen=True)
+class Peak:
+    """What a layout of ``model`` was measured to take on its first stage, and its plan."""
+
+    model: str
+    step: PreparedStep
+    measured_bytes: float
+
+    @property
+    def ratio(self) -> float:
+        """Predicted over measured bytes."""
+        return float(_stages(self.step)[0].total_bytes) / self.measured_bytes
+
+
+def measured_peaks(layouts: Sequence[Measurement]) -> list[Peak]:
+    """Peaks of layouts that ran with tensor parallel inside a node and are not refused."""
+    peaks = []
     for row in layouts:
         if row.failed or row.memory_bytes is None or not is_inside_a_node(row.configuration):
             continue
-        memories = predicted_memories(row.configuration)
-        if memories:
-            errors.append(math.log(row.memory_bytes / float(memories[0].total_bytes)))
-    return Uncertain(float(np.mean(errors)), float(np.var(errors)))
+        if predicted_memories(row.configuration):
+            step = _prepared(row.configuration)
+            peaks.append(Peak(row.configuration.model, step, row.memory_bytes))
+    return peaks
 
 
 def is_inside_a_node(configuration: Configuration) -> bool:

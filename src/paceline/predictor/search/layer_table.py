@@ -39,7 +39,7 @@ class Sums:
     Times in seconds and kept bytes are for one micro-batch. ``forward``, ``forward_exchange``
     and ``backward_exchange`` have the axis of micro-batches; ``backward``, which contains what
     is computed again, and ``kept_bytes`` have that and one for recomputation. ``whole_bytes`` are
-    those that wait for the device where the framework has that.
+    those that wait for the device where the framework has that, ``forward_flops`` FLOP of forward.
     """
 
     forward: Array
@@ -48,6 +48,7 @@ class Sums:
     backward_exchange: Array
     kept_bytes: Array
     whole_bytes: Array
+    forward_flops: Array
     parameters: float
     trainable_parameters: float
     gradient_bytes: float
@@ -132,7 +133,8 @@ class LayerTable:
     @cached_property
     def loss_working_bytes(self) -> Array:
         """What losses hold for a moment, by micro-batch."""
-        size = loss_working_bytes(self.parts, self.replica.sharding)
+        in_place = self.replica.framework.loss_in_place
+        size = loss_working_bytes(self.parts, self.replica.sharding, in_place)
         return np.asarray(size.at(self.micro_batches), dtype=float)
 
     def _sums(self, counts: Array) -> Sums:
@@ -143,6 +145,7 @@ class LayerTable:
             counts @ self._backward_exchange,
             np.tensordot(counts, self._kept_bytes, 1),
             counts @ self._whole_bytes,
+            counts @ self._forward_flops,
             float(counts @ self._parameters),
             float(counts @ self._trainable_parameters),
             float(counts @ self._gradient_bytes),
@@ -166,6 +169,9 @@ class LayerTable:
             [_at(whole_bytes(part, self.tp), self.micro_batches) for part in kinds]
         )
         self.largest_whole_bytes = self._whole_bytes.max(axis=0)
+        self._forward_flops = np.array(
+            [_at(part.profile.forward_flops, self.micro_batches) for part in kinds]
+        )
         width = self.replica.precision.operand_bytes
         self._parameters = np.array([float(part.profile.parameters) for part in kinds])
         self._trainable_parameters = np.array(
@@ -201,8 +207,12 @@ class LayerTable:
     def _kept(self, kinds: Sequence[ShardedLayer]) -> list[KeptActivations]:
         """What each kind keeps and whether it is computed again, by recomputation."""
         sharding, tokens = self.replica.sharding, self.sequence_parallel
+        twice = self.replica.framework.copies_keys_values
         return [
-            kept_activations(sharding, kinds, mode, self.tp, tokens, self._first) for mode in MODES
+            kept_activations(
+                sharding, kinds, mode, self.tp, tokens, self._first, copies_keys_values=twice
+            )
+            for mode in MODES
         ]
 
     def _exchanges(self, messages: Sequence[Sequence[ShardMessage]]) -> Array:

@@ -10,11 +10,11 @@ from paceline.plan.memory import (
     micro_batches_held,
     optimiser_bytes_per_parameter,
     sharded_bytes,
-    waiting_bytes,
 )
-from paceline.predictor.plan_memory import allocator_bytes
+from paceline.predictor.plan_memory import allocator_bytes, largest_tensor
 from paceline.predictor.search.layer_table import MODES, Array
 from paceline.predictor.search.setting import Setting
+from paceline.predictor.waiting import waiting_bytes
 
 
 def memory_bytes(setting: Setting) -> Array:
@@ -23,7 +23,6 @@ def memory_bytes(setting: Setting) -> Array:
     alone = setting.pp == 1
     inner = np.asarray(len(setting.parts) / setting.pp - 1.0)
     largest = _largest_block(setting)
-    largest_whole = setting.by_micro_batch(setting.table.largest_whole_bytes)
     totals = []
     for stage, own in ((0, first), (1, middle), (-1, last)):
         place = np.minimum(setting.pp - 1.0, stage) if stage >= 0 else setting.pp - 1.0
@@ -31,17 +30,27 @@ def memory_bytes(setting: Setting) -> Array:
             np.where(alone, of(whole), of(own) + inner * of(middle))
             for of in (attrgetter("parameters"), attrgetter("trainable_parameters"))
         )
-        kept, made_whole = (
+        kept, made_whole, flops = (
             np.where(
                 alone,
                 setting.by_micro_batch(of(whole)),
                 setting.by_micro_batch(of(own)) + inner * setting.by_micro_batch(of(middle)),
             )
-            for of in (attrgetter("kept_bytes"), attrgetter("whole_bytes"))
+            for of in map(attrgetter, ("kept_bytes", "whole_bytes", "forward_flops"))
         )
-        kept = kept + waiting_bytes(made_whole, largest_whole, setting.pp)
-        totals.append(_stage_bytes(setting, place, held, trained, kept, largest))
+        waiting = _waiting(setting, made_whole, flops)
+        totals.append(waiting + _stage_bytes(setting, place, held, trained, kept, largest))
     return np.asarray(np.maximum.reduce(totals))
+
+
+def _waiting(setting: Setting, whole: Array, flops: Array) -> Array:
+    """Memory of whole tensors that is not free yet, and what the allocator holds beside it."""
+    replica = setting.table.replica
+    if not replica.framework.whole_tensors_wait:
+        return np.zeros(1)
+    largest = setting.by_micro_batch(setting.table.largest_whole_bytes)
+    size = waiting_bytes(replica, whole, largest, flops, setting.pp, setting.micro_batches)
+    return np.asarray(size + allocator_bytes(size, replica.framework))
 
 
 def _stage_bytes(
@@ -58,6 +67,7 @@ def _stage_bytes(
     state = trained * optimiser_bytes_per_parameter(workload.optimiser, widths, width)
     gradients = trained * widths.gradient_bytes
     kept_width = replica.framework.gradient_bytes_kept(workload.precision)
+    short = kept_width - widths.gradient_bytes
     zero, shards = setting.zero, setting.dp
     synchronisation = setting.case.synchronisation
     buffers = buffer_bytes(
@@ -85,8 +95,9 @@ def _stage_bytes(
         + sharded_bytes(trained * kept_width, 2, zero, shards)
         + sharded_bytes(state, 1, zero, shards)
         + activations
-        + allocator_bytes(activations)
+        + allocator_bytes(activations, replica.framework)
         + np.where(shards == 1, 0.0, buffers)
+        + short * largest_tensor(part.profile for part in setting.table.parts)
     )
 
 

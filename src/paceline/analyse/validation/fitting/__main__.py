@@ -14,6 +14,7 @@ from pathlib import Path
 import paceline
 from paceline.analyse.validation.fitting.calibration import calibrated
 from paceline.analyse.validation.fitting.kernels import fitted_constants, left_out_table
+from paceline.analyse.validation.fitting.memory import memory_table
 from paceline.analyse.validation.fitting.refit import refit
 from paceline.analyse.validation.fitting.shipped_kernels import shipped_table
 from paceline.analyse.validation.fitting.statements import FILE as STATEMENTS
@@ -35,7 +36,15 @@ def main() -> int:
         action="store_true",
         help="only fit kernels, also without each device in turn, and score those that predict",
     )
+    parser.add_argument(
+        "--memory",
+        action="store_true",
+        help="only fit what spread.toml says of memory, to all models and without each in turn",
+    )
     options = parser.parse_args()
+    if options.memory:
+        print(memory_table())
+        return 0
     if options.kernels:
         constants = (f"{name} = {value:.3g}" for name, value in fitted_constants().items())
         print("\n".join(constants), left_out_table(), shipped_table(), sep="\n\n")
