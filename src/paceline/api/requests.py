@@ -18,7 +18,7 @@ from paceline.units import parse_bandwidth
 from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
-from paceline.workload.zoo.llama import ADAPTER_RANK
+from paceline.workload.zoo.sizes import ADAPTER_RANK
 
 if TYPE_CHECKING:
     from paceline.measurement.curves import CollectiveCurve

@@ -5,38 +5,18 @@ results are published of score the masked words only: ``bert_base_pretraining``.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from paceline.errors import InputError
 from paceline.workload import ops
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.sizes import BertSize
 from paceline.workload.zoo.transformer_blocks import feed_forward, self_attention
-
-BERT_VOCABULARY = 30_522
-"""Word pieces of the uncased models."""
 
 _DROPOUT = 0.1
 _MASKED_SHARE = 20 / 128
 """Positions that pre-training programs score: 20 of 128, 80 of 512."""
-
-
-@dataclass(frozen=True, slots=True)
-class BertSize:
-    """Numbers that describe a BERT."""
-
-    hidden: int
-    layers: int
-    heads: int
-    vocabulary: int = BERT_VOCABULARY
-    positions: int = 512
-
-
-BERT = {"bert_base": BertSize(768, 12, 12), "bert_large": BertSize(1024, 24, 16)}
-"""The two published sizes, uncased."""
-
-BIOBERT = BertSize(768, 12, 12, vocabulary=28_996)
-"""BioBERT continues from the cased base model."""
 
 
 def bert(name: str, size: BertSize) -> Graph:
