@@ -20,7 +20,8 @@ from paceline.json_checks import (
     parsed_json,
     with_fields,
 )
-from paceline.step import Phase, step_from_json, step_to_json
+from paceline.step import Phase
+from paceline.step.serialise import step_from_json, step_to_json
 from paceline.store.launch import Launch, LayerTiming, Outcome, RankSteps, Status
 
 Row = tuple[Any, ...]
