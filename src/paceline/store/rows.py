@@ -188,7 +188,7 @@ _RANK = with_fields(
     },
     {"delay_seconds": list_of(is_amount)},
 )
-_LAYER = with_fields(
+is_layer_timing = with_fields(
     {
         "name": is_text,
         "forward_seconds": is_amount,
@@ -199,7 +199,7 @@ _LAYER = with_fields(
 _RESULT = with_fields(
     {
         "ranks": list_of(_RANK),
-        "layers": list_of(_LAYER),
+        "layers": list_of(is_layer_timing),
         "timeline": optional(_TIMELINE),
         "facts": _FACTS,
     }
