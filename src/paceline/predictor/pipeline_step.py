@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from paceline.plan.blocks import blocks
 from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
 from paceline.predictor.collectives import Group
 from paceline.predictor.pipeline import ChunkTime, PipelineSegment, PipelineSharding, pipeline_tasks
@@ -14,6 +13,7 @@ from paceline.predictor.stages import Chunk, stage_chunks, tied_bytes
 from paceline.predictor.step_builder import StepBuilder
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts, gradient_messages
 from paceline.step import Phase, Step, Task
+from paceline.workload.blocks import blocks
 
 
 def pipeline_step(

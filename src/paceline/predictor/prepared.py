@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from paceline.hardware import Cluster
-from paceline.plan.blocks import blocks
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.around_layers import copy_seconds, stage_update_seconds
@@ -24,6 +23,7 @@ from paceline.predictor.step_corrections import (
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.predictor.work_scale import scale_alone, scale_of_baseline
 from paceline.step import Step
+from paceline.workload.blocks import blocks
 from paceline.workload.workload import Workload
 
 _UNCORRECTED = ("chunks", "modelled_exchange", "modelled_updates", "units", "alone")

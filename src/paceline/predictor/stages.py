@@ -9,17 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.plan.blocks import (
-    Block,
     balanced_chunks,
-    blocks,
     chunks_by_cost,
     chunks_of_equal_blocks,
-    part_of,
     with_own_tail,
 )
 from paceline.plan.plan import Plan
 from paceline.plan.sharding import Sharding
 from paceline.predictor.replica import Replica
+from paceline.workload.blocks import Block, blocks, part_of
 from paceline.workload.cost import Affine, total
 from paceline.workload.graph import Graph
 
