@@ -42,7 +42,7 @@ def bert_labels(name: str, size: BertSize, labels: int, sequence: int) -> Graph:
     x = net.dropout("dropout", _encoder(net, size), _DROPOUT)
     scores = net.linear("labels", x, labels)
     loss = net.cross_entropy("loss", scores, net.integers("label", labels, "sequence"))
-    return net.build(loss, sequence, _dimensions(size))
+    return net.build(loss, sequence, size.dimensions)
 
 
 def _pretrained(
@@ -60,7 +60,7 @@ def _pretrained(
     word_loss = net.cross_entropy("word_loss", words, targets)
     order_loss = net.cross_entropy("order_loss", order, net.integers("order", 2))
     loss = net.add_node("loss", ops.WeightedSum((1.0, 1.0)), word_loss, order_loss)
-    return net.build(loss, size.positions, _dimensions(size))
+    return net.build(loss, size.positions, size.dimensions)
 
 
 def _encoder(net: NetworkBuilder, size: BertSize) -> str:
@@ -80,12 +80,3 @@ def _encoder(net: NetworkBuilder, size: BertSize) -> str:
             y = feed_forward(net, x, size.hidden, 4 * size.hidden, "gelu")
             x = net.layer_norm("norm2", net.add("add2", x, net.dropout("drop2", y, _DROPOUT)))
     return x
-
-
-def _dimensions(size: BertSize) -> dict[str, int]:
-    return {
-        "hidden": size.hidden,
-        "layers": size.layers,
-        "heads": size.heads,
-        "vocabulary": size.vocabulary,
-    }

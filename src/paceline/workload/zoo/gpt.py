@@ -26,10 +26,4 @@ def gpt(name: str, size: GptSize) -> Graph:
     x = net.layer_norm("norm", x)
     scores = net.linear("head", x, size.vocabulary, bias=False, shares="embedding")
     target = net.integers("target", size.vocabulary, "sequence")
-    dimensions = {
-        "hidden": size.hidden,
-        "layers": size.layers,
-        "heads": size.heads,
-        "vocabulary": size.vocabulary,
-    }
-    return net.build(net.cross_entropy("loss", scores, target), size.positions, dimensions)
+    return net.build(net.cross_entropy("loss", scores, target), size.positions, size.dimensions)

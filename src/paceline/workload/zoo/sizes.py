@@ -16,24 +16,6 @@ ADAPTER_RANK = 16
 
 
 @dataclass(frozen=True, slots=True)
-class BertSize:
-    """Numbers that describe a BERT."""
-
-    hidden: int
-    layers: int
-    heads: int
-    vocabulary: int = BERT_VOCABULARY
-    positions: int = 512
-
-
-BERT = {"bert_base": BertSize(768, 12, 12), "bert_large": BertSize(1024, 24, 16)}
-"""The two published sizes, uncased."""
-
-BIOBERT = BertSize(768, 12, 12, vocabulary=28_996)
-"""BioBERT continues from the cased base model."""
-
-
-@dataclass(frozen=True, slots=True)
 class GptSize:
     """Numbers that describe a GPT; ``positions`` are the learned ones and the usual sequence."""
 
@@ -43,6 +25,25 @@ class GptSize:
     vocabulary: int = MEGATRON_VOCABULARY
     positions: int = 2048
 
+    @property
+    def dimensions(self) -> dict[str, int]:
+        """What a graph tells of its size."""
+        return {name: getattr(self, name) for name in ("hidden", "layers", "heads", "vocabulary")}
+
+
+@dataclass(frozen=True, slots=True)
+class BertSize(GptSize):
+    """The same numbers of a BERT."""
+
+    vocabulary: int = BERT_VOCABULARY
+    positions: int = 512
+
+
+BERT = {"bert_base": BertSize(768, 12, 12), "bert_large": BertSize(1024, 24, 16)}
+"""The two published sizes, uncased."""
+
+BIOBERT = BertSize(768, 12, 12, vocabulary=28_996)
+"""BioBERT continues from the cased base model."""
 
 GPT2 = {
     "gpt2": GptSize(768, 12, 12, 50_257, 1024),
