@@ -3,7 +3,8 @@
 from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
 from paceline.predictor.replica_step import replica_step
 from paceline.predictor.step_costs import GradientExchange, StepCosts
-from paceline.step import Origin, Phase, Step, Task, schedule
+from paceline.step import Origin, Phase, Step, Task
+from paceline.step.schedule import schedule
 from paceline.store import Launch, LayerTiming, Outcome, RankSteps, Status
 
 

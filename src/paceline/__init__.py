@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from paceline.errors import PacelineError
 
 if TYPE_CHECKING:
+    from paceline.api.advice import advise
     from paceline.api.measuring import (
         calibrate,
         compare,
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
         utilisation,
         validate,
     )
-    from paceline.api.predictions import advise, bandwidth_for, predict, sweep, whatif
+    from paceline.api.predictions import bandwidth_for, predict, sweep, whatif
     from paceline.api.reproduction import reproduce
     from paceline.api.studies_here import run_studies
     from paceline.hardware import Cluster
@@ -57,6 +58,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "paceline.api.advice": ("advise",),
     "paceline.api.measuring": (
         "calibrate",
         "compare",
@@ -65,7 +67,7 @@ _HOMES = {
         "utilisation",
         "validate",
     ),
-    "paceline.api.predictions": ("advise", "bandwidth_for", "predict", "sweep", "whatif"),
+    "paceline.api.predictions": ("bandwidth_for", "predict", "sweep", "whatif"),
     "paceline.api.reproduction": ("reproduce",),
     "paceline.api.studies_here": ("run_studies",),
     "paceline.hardware": ("Cluster",),

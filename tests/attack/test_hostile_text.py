@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from builders import a_launch, an_outcome
 
-from paceline.step import Phase, Task, schedule
+from paceline.step import Phase, Task
+from paceline.step.schedule import schedule
 from paceline.store import LayerTiming, Outcome, Status, Store
 from paceline.store.export import to_csv
 from paceline.study import Study

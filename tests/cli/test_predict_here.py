@@ -13,7 +13,8 @@ from paceline.errors import PacelineError
 from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
 from paceline.measurement.environment import machine_fingerprint
 from paceline.measurement.probe import current_profile, save_profile
-from paceline.step import Phase, Task, schedule
+from paceline.step import Phase, Task
+from paceline.step.schedule import schedule
 from paceline.store import LayerTiming, Outcome, RankSteps, Status, Store
 from paceline.workload import zoo
 

@@ -14,7 +14,8 @@ from paceline.measurement.imports import UserFacts, launch_of_log, launch_of_tra
 from paceline.measurement.readers import ParsedLog, read_log, readers
 from paceline.measurement.traces import ParsedTrace, read_layer_trace, read_trace
 from paceline.report.figures.heatmap import heatmap_info
-from paceline.step import breakdown, chrome_trace
+from paceline.step import breakdown
+from paceline.step.chrome_trace import chrome_trace
 
 TOLD = UserFacts(model="x", batch_per_rank=8, ranks=2)
 

@@ -14,7 +14,7 @@ class TwoCores(LocalLauncher):
 
 
 def jobs(monkeypatch, **settings):
-    monkeypatch.setattr("paceline.measurement.run.launcher_for", lambda *_: TwoCores())
+    monkeypatch.setattr("paceline.study.jobs.launcher_for", lambda *_: TwoCores())
     return list(StudySettings.of(**{"model": "fcn5", "batch": 2, **settings}).jobs())
 
 

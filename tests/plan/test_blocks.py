@@ -4,15 +4,13 @@ from hypothesis import strategies as st
 
 from paceline.errors import InputError
 from paceline.plan.blocks import (
-    Block,
     balanced_chunks,
-    blocks,
     chunks_by_cost,
     chunks_of_equal_blocks,
-    part_of,
     with_own_tail,
 )
 from paceline.workload import zoo
+from paceline.workload.blocks import Block, blocks, part_of
 
 ONES = tuple(Block(str(i), i, i + 1) for i in range(12))
 

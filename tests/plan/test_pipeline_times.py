@@ -10,7 +10,8 @@ from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
 from paceline.plan.pipeline_times import EqualBlocks, TimedChunk, uneven_seconds
 from paceline.predictor.pipeline import ChunkTime, pipeline_tasks
 from paceline.predictor.step_builder import StepBuilder
-from paceline.step import Phase, Task, schedule
+from paceline.step import Phase, Task
+from paceline.step.schedule import schedule
 
 ONE_F_ONE_B, GPIPE = PipelineSchedule.ONE_F_ONE_B, PipelineSchedule.GPIPE
 EXTRA = st.floats(0, 3)

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from paceline.plan.activations import kept_activations, loss_working_bytes, working_bytes
-from paceline.plan.blocks import blocks
 from paceline.plan.choices import Recompute
 from paceline.plan.sharding import Sharding
 from paceline.plan.written_attention import with_written_scores
 from paceline.workload import zoo
+from paceline.workload.blocks import blocks
 
 
 def of_block(sharding, values, number=5):

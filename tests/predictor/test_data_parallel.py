@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from paceline.plan.synchronisation import SYNCHRONISATIONS, Synchronisation, synchronisation
 from paceline.predictor.step_costs import LayerTime
-from paceline.step import Phase, breakdown, schedule
+from paceline.step import Phase, breakdown
+from paceline.step.schedule import schedule
 
 LAYERS = st.lists(
     st.builds(

@@ -8,13 +8,13 @@ import pytest
 from paceline.api.predictions import predict as predict_words
 from paceline.errors import InputError, UnknownNameError
 from paceline.hardware import catalogue
-from paceline.plan.blocks import part_of
 from paceline.plan.choices import Offload, Recompute
 from paceline.plan.plan import Plan
 from paceline.plan.possible import check_recomputation
 from paceline.predictor.predict import predict, prepare
 from paceline.predictor.search import PlanSearch
 from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
+from paceline.workload.blocks import part_of
 from paceline.workload.workload import Workload
 
 A100 = catalogue.cluster("dgx-a100").with_nodes(1)

@@ -15,7 +15,7 @@ from paceline.predictor.prediction_json import prediction_json
 from paceline.predictor.step_costs import LayerTime
 from paceline.predictor.traces import example_trace, layer_times, traced_graph
 from paceline.predictor.whatif import what_if
-from paceline.step import chrome_trace
+from paceline.step.chrome_trace import chrome_trace
 from paceline.workload.workload import Workload
 
 HKBU = catalogue.cluster("hkbu-v100-pcie")

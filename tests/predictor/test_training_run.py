@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import paceline
 from paceline.errors import InputError
-from paceline.predictor.goodput import Interruptions
-from paceline.predictor.training_run import RunConditions
+from paceline.predictor.training_run import Interruptions, RunConditions
 
 DAY = 86400.0
 

@@ -35,7 +35,8 @@ from paceline.report.figures import (
     gantt_info,
     utilisation_info,
 )
-from paceline.step import Phase, Step, Task, schedule
+from paceline.step import Phase, Step, Task
+from paceline.step.schedule import schedule
 
 
 def scaling_series(label, base, loss, counts=(1, 2, 4, 8, 12), is_predicted=False):

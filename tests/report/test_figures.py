@@ -46,7 +46,8 @@ from paceline.report.figures import (
     standalone,
     utilisation_info,
 )
-from paceline.step import Phase, Task, breakdown, schedule
+from paceline.step import Phase, Task, breakdown
+from paceline.step.schedule import schedule
 from report.samples import all_infos, sample_step, scaling_series, throughput
 
 SVG = "{http://www.w3.org/2000/svg}"

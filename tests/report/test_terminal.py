@@ -8,13 +8,8 @@ from rich.console import Console
 
 from paceline.analyse.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.report import Column, Table
-from paceline.report.terminal import (
-    print_table,
-    print_waterfall,
-    table_lines,
-    waterfall_heading,
-    waterfall_lines,
-)
+from paceline.report.terminal import print_table, table_lines
+from paceline.report.terminal_waterfall import print_waterfall, waterfall_heading, waterfall_lines
 from paceline.report.text import display_width
 from report.samples import sample_table, sample_waterfall
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from paceline.statistics.distributions import chi_squared_upper_tail, f_upper_tail
+from paceline.statistics.distributions import f_upper_tail
 from paceline.statistics.pairs import mean_difference, smallest_visible, welch
-from paceline.statistics.rank_tests import kruskal_wallis, mann_whitney
+from paceline.statistics.rank_tests import mann_whitney
 from paceline.statistics.residuals import check_residuals, spearman_chance
 
 
@@ -18,9 +18,6 @@ from paceline.statistics.residuals import check_residuals, spearman_chance
 def test_tails_are_those_of_scipy(value, first, second):
     assert f_upper_tail(value, first, second) == pytest.approx(
         stats.f.sf(value, first, second), rel=1e-8, abs=1e-200
-    )
-    assert chi_squared_upper_tail(value, first) == pytest.approx(
-        stats.chi2.sf(value, first), rel=1e-9, abs=1e-200
     )
 
 
@@ -34,17 +31,13 @@ def test_two_groups_as_by_scipy(first, second):
     interval = theirs.confidence_interval()
     assert np.log(ours.ratio_interval()) == pytest.approx([interval.low, interval.high], rel=1e-8)
     assert mann_whitney(a, b) == pytest.approx(stats.mannwhitneyu(a, b).pvalue, rel=1e-9)
-    c = random.lognormal(0, 0.1, 6)
-    assert kruskal_wallis([a, b, c]) == pytest.approx(stats.kruskal(a, b, c).pvalue, rel=1e-9)
 
 
 def test_ties_are_corrected_for():
     a, b = [1.0, 2.0, 2.0, 3.0, 3.0] * 4, [2.0, 3.0, 3.0, 4.0, 4.0] * 4
     theirs = stats.mannwhitneyu(a, b, method="asymptotic").pvalue
     assert mann_whitney(a, b) == pytest.approx(theirs, rel=1e-9)
-    assert kruskal_wallis([a, b]) == pytest.approx(stats.kruskal(a, b).pvalue, rel=1e-9)
     assert mann_whitney([1.0] * 30, [1.0] * 30) == 1.0
-    assert kruskal_wallis([[1.0, 1.0], [1.0, 1.0]]) == 1.0
 
 
 def test_single_launches_tell_nothing():

@@ -11,7 +11,7 @@ from paceline.errors import EnvironmentUnusableError, PacelineError
 from paceline.frameworks.command import interpreter
 from paceline.frameworks.registry import frameworks
 from paceline.hardware.catalogue import packaged
-from paceline.launch.registry import BUILT_IN, launchers
+from paceline.launch.registry import launchers, our_launchers
 from paceline.measurement.environment import load_average, machine_fingerprint
 from paceline.measurement.readers import readers
 from paceline.plugins import PluginError, PluginKind, installed_plugins, why_unusable
@@ -110,7 +110,7 @@ def _launchers() -> list[Finding]:
     try:
         known = launchers()
     except PluginError:
-        known = BUILT_IN
+        known = our_launchers()
     return [
         Finding(f"launch with {name}", found.works, found.found, found.remedy)
         for name, found in ((name, one.detect()) for name, one in known.items())

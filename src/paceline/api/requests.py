@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from paceline.api.models import batch_of, graph_of
 from paceline.errors import InputError
 from paceline.hardware import Cluster, catalogue
-from paceline.hardware.faster import SCALES, scaled_cluster
 from paceline.naming import look_up
 from paceline.plan.compression import Compression
 from paceline.plan.synchronisation import Synchronisation
 from paceline.predictor.corrections.covariates import Program, Tuning
 from paceline.units import parse_bandwidth
-from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
-from paceline.workload.zoo.llama import ADAPTER_RANK
+from paceline.workload.zoo.sizes import ADAPTER_RANK
 
 if TYPE_CHECKING:
     from paceline.measurement.curves import CollectiveCurve
@@ -161,16 +159,13 @@ def workload_of(model: Model | None, replicas: int, words: JobWords) -> Workload
     if seq is not None and not graph.uses_sequence:
         raise InputError(f"{graph.name} has no sequence", "leave --seq out")
     optimiser = words.get("optimiser") or ("adam" if graph.uses_sequence else "sgd_momentum")
-    quantised = words.get("qlora", False)
-    rank = words.get("lora") or (ADAPTER_RANK if quantised else None)
-    return Workload(
-        graph if rank is None else with_adapters(graph, rank),
-        batch,
-        seq,
-        words.get("precision", "fp32"),
-        optimiser,
-        QUANTISED_BYTES if quantised else None,
-    )
+    frozen_bytes, quantised = None, words.get("qlora", False)
+    if quantised or words.get("lora"):
+        from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
+
+        graph = with_adapters(graph, words.get("lora") or ADAPTER_RANK)
+        frozen_bytes = QUANTISED_BYTES if quantised else None
+    return Workload(graph, batch, seq, words.get("precision", "fp32"), optimiser, frozen_bytes)
 
 
 def cluster_of(cluster: str | Path | Cluster | None, words: JobWords) -> Cluster:
@@ -271,14 +266,16 @@ def _scaled(cluster: Cluster, words: JobWords) -> Cluster:
         )
     if cards is not None:
         cluster = replace(cluster, nics_per_node=cards)
-    factors = _factors(words.get("scale"))
-    return scaled_cluster(cluster, factors) if factors else cluster
+    scale = words.get("scale")
+    return cluster if scale is None else _with_faster_parts(cluster, scale)
 
 
-def _factors(given: str | Mapping[str, float] | None) -> dict[str, float]:
-    """``flops=2,link=0.5`` as factors by name; each above zero."""
-    if given is None or isinstance(given, Mapping):
-        return dict(given or {})
+def _with_faster_parts(cluster: Cluster, given: str | Mapping[str, float]) -> Cluster:
+    """The cluster scaled by factors above zero, written as in ``flops=2,link=0.5``."""
+    from paceline.hardware.faster import SCALES, scaled_cluster
+
+    if isinstance(given, Mapping):
+        return scaled_cluster(cluster, given) if given else cluster
     found = {}
     for part in given.split(","):
         name, _, text = part.partition("=")
@@ -291,7 +288,7 @@ def _factors(given: str | Mapping[str, float] | None) -> dict[str, float]:
                 f"'{part}' is not a scale", f"write --scale flops=2,link=0.5 ({', '.join(SCALES)})"
             )
         found[name.strip()] = factor
-    return found
+    return scaled_cluster(cluster, found)
 
 
 def _global_share(words: JobWords, replicas: int) -> int | None:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from paceline.errors import InputError
-from paceline.predictor.training_run import RunConditions, TrainingRun, samples_of
 from paceline.units import parse_count, parse_seconds
 
 if TYPE_CHECKING:
     from paceline.predictor.prediction import Prediction
+    from paceline.predictor.training_run import TrainingRun
 
 _TIMES = ("mtbf", "checkpoint_time", "restart_time", "checkpoint_every")
 
@@ -52,8 +52,10 @@ def asks_for_training(words: Mapping[str, Any]) -> bool:
     return False
 
 
-def training_of(prediction: "Prediction", words: TrainingWords) -> TrainingRun:
+def training_of(prediction: "Prediction", words: TrainingWords) -> "TrainingRun":
     """The whole training that the words ask for, by predicted steps."""
+    from paceline.predictor.training_run import RunConditions, TrainingRun, samples_of
+
     count = {
         name: None if (text := words.get(name)) is None else parse_count(str(text))
         for name in ("tokens", "epochs", "samples_per_epoch")

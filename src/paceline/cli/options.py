@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -62,44 +62,48 @@ class AliasedOption(click.Option):
             self.opts = spellings
 
 
-def applied(options: Sequence[Callable[[F], F]], function: F) -> F:
-    """``function`` with ``options``, in the order in which help is to show them."""
-    for option in reversed(options):
-        function = option(function)
-    return function
+class Options(Protocol):
+    """A decorator of a command."""
+
+    def __call__(self, function: F, /) -> F:
+        """The command with more options."""
+        ...
 
 
-def store_option(function: F) -> F:
-    """Add ``--store``: the database of launches."""
-    return click.option(
-        "--store",
-        "store_path",
-        type=click.Path(path_type=Path, dir_okay=False),
-        default=None,
-        help="Database of launches [default: $PACELINE_STORE or .paceline/paceline.db].",
-    )(function)
+def together(*options: Options) -> Options:
+    """One decorator that adds ``options``, in the order in which help is to show them."""
+
+    def added(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return added
 
 
-def seq_option(function: F) -> F:
-    """Add ``--seq``: tokens per sample."""
-    return click.option(
-        "--seq",
-        "--sequence",
-        "seq",
-        cls=AliasedOption,
-        type=int,
-        help="Tokens per sample [default: as published].",
-    )(function)
+store_option = click.option(
+    "--store",
+    "store_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Database of launches [default: $PACELINE_STORE or .paceline/paceline.db].",
+)
 
+seq_option = click.option(
+    "--seq",
+    "--sequence",
+    "seq",
+    cls=AliasedOption,
+    type=int,
+    help="Tokens per sample [default: as published].",
+)
 
-def seed_option(function: F) -> F:
-    """Add ``--seed``: what makes a study repeatable."""
-    return click.option(
-        "--seed",
-        default=1,
-        show_default=True,
-        help="Seed for launch order, initial weights and data.",
-    )(function)
+seed_option = click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    help="Seed for launch order, initial weights and data.",
+)
 
 
 def out_option(name: str, words: str) -> Callable[[F], F]:
@@ -145,7 +149,7 @@ def workers_option(function: F) -> F:
     )(function)
 
 
-_STUDY = (
+study_options = together(
     click.option("--model", default="resnet44", show_default=True, help="A network of the zoo."),
     click.option("--batch", default=64, show_default=True, help="Samples per process and step."),
     seq_option,
@@ -186,11 +190,7 @@ _STUDY = (
         help="Name of the study [default: model and time].",
     ),
 )
-
-
-def study_options(function: F) -> F:
-    """What a study runs, how often, and what it is called."""
-    return applied(_STUDY, function)
+"""What a study runs, how often, and what it is called."""
 
 
 def study_settings(options: dict[str, Any]) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def study_settings(options: dict[str, Any]) -> dict[str, Any]:
     return {**chosen, "processes": options["places"], "store": options["store_path"]}
 
 
-_TRAINING = (
+training_options = together(
     click.option(
         "--data",
         default="synthetic",
@@ -234,11 +234,7 @@ _TRAINING = (
     ),
     click.option("--node-price", type=float, help="Price of a node for an hour."),
 )
-
-
-def training_options(function: F) -> F:
-    """Real data, epochs over it, and what their accuracy is held to."""
-    return applied(_TRAINING, function)
+"""Real data, epochs over it, and what their accuracy is held to."""
 
 
 def training_settings(options: dict[str, Any]) -> dict[str, Any]:
@@ -258,7 +254,7 @@ def training_settings(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_LAB = (
+lab_options = together(
     click.option(
         "--lab",
         "labs",
@@ -276,11 +272,7 @@ _LAB = (
         help="Stretch the times of the emulated device, for links slower by as much.",
     ),
 )
-
-
-def lab_options(function: F) -> F:
-    """Links that are shaped and devices that are emulated."""
-    return applied(_LAB, function)
+"""Links that are shaped and devices that are emulated."""
 
 
 def lab_settings(options: dict[str, Any]) -> dict[str, Any]:
@@ -289,7 +281,7 @@ def lab_settings(options: dict[str, Any]) -> dict[str, Any]:
     return {**given, "labs": list(options["labs"])}
 
 
-_LAUNCHER = (
+launcher_options = together(
     click.option(
         "--launcher",
         default="",
@@ -304,12 +296,8 @@ _LAUNCHER = (
         help="An option of the launcher, such as partition=debug; may be repeated.",
     ),
 )
+"""What starts processes, and where."""
 LAUNCHER_OPTIONS = ("launcher", "hosts", "launcher_options")
-
-
-def launcher_options(function: F) -> F:
-    """What starts processes, and where."""
-    return applied(_LAUNCHER, function)
 
 
 def launcher_settings(options: dict[str, Any]) -> dict[str, Any]:

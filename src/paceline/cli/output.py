@@ -2,9 +2,9 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,14 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["emit_json", "json_option", "json_text", "next_line", "show", "show_launches"]
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def json_option(function: F) -> F:
-    """Add ``--json``, which replaces the table by the same facts as one JSON object."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(
-        function
-    )
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+"""Replaces the table by the same facts as one JSON object."""
 
 
 def emit_json(kind: str, version: int, fields: Mapping[str, Any]) -> None:

@@ -3,14 +3,9 @@
 Parameters are called as the keywords of `paceline.predict`, so that a command passes them on.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
-from paceline.cli.options import FiniteRange, applied, seq_option
-
-F = TypeVar("F", bound=Callable[..., Any])
+from paceline.cli.options import FiniteRange, seq_option, together
 
 _COUNT = click.IntRange(min=1)
 optimiser_state_option = click.option(
@@ -25,7 +20,7 @@ emit_option = click.option(
     type=click.Choice(["torchtitan", "megatron", "deepspeed", "fsdp"]),
     help="Write the plan in the flags or settings of a program.",
 )
-_WORKLOAD = (
+workload_options = together(
     click.option(
         "--model",
         help="A network ('paceline models'), FILE.py:FUNCTION, FILE.onnx or config.json.",
@@ -54,7 +49,8 @@ _WORKLOAD = (
     ),
     click.option("--optimiser", help="sgd, momentum, adam [default: adam for sequences]."),
 )
-_PLACE = (
+"""What is trained."""
+place_options = together(
     click.option("--cluster", help="A name of 'paceline hardware clusters', or FILE.toml."),
     click.option("--device", help="Instead of a cluster: devices of one kind."),
     click.option(
@@ -70,7 +66,8 @@ _PLACE = (
     click.option("-j", "places", help="NODESxPROCESSES, several by commas [default: all]."),
     click.option("--nodes", help="Instead of -j: whole nodes, as in 4,8 or 1..16."),
 )
-_PLAN = (
+"""Where it is trained."""
+_plan_options = together(
     click.option("--dp", type=_COUNT, help="Data-parallel replicas [default: what is left]."),
     click.option("--tp", type=_COUNT, default=1, help="Tensor-parallel degree."),
     click.option("--pp", type=_COUNT, default=1, help="Pipeline stages."),
@@ -138,7 +135,7 @@ _PLAN = (
     click.option("--bucket", help="Size of a bucket or piece, as in 25MiB."),
     click.option("--compression", help="Of gradients: none, fp16, top_k or top_k:0.01."),
 )
-_MEASURED = (
+_measured_options = together(
     click.option("--measured-step", help="A measured step of one device alone, as in 253ms."),
     click.option(
         "--curve",
@@ -158,7 +155,7 @@ _MEASURED = (
         help="Coefficient of variation of workers' times, as in 0.02.",
     ),
 )
-_TRAINING = (
+training_options = together(
     click.option("--tokens", help="A whole training on so many tokens, as in 15T."),
     click.option("--epochs", help="Or of so many epochs, as in 90."),
     click.option(
@@ -173,23 +170,7 @@ _TRAINING = (
     click.option("--checkpoint-every", help="Training between checkpoints [default: the best]."),
     click.option("--no-failures", is_flag=True, help="Count no failures and no checkpoints."),
 )
+"""How much is trained, and what is known of running it."""
 
-
-def training_options(function: F) -> F:
-    """How much is trained, and what is known of running it."""
-    return applied(_TRAINING, function)
-
-
-def workload_options(function: F) -> F:
-    """What is trained."""
-    return applied(_WORKLOAD, function)
-
-
-def place_options(function: F) -> F:
-    """Where it is trained."""
-    return applied(_PLACE, function)
-
-
-def job_options(function: F) -> F:
-    """What is trained, where, how it is spread, and what was measured of it."""
-    return applied((*_WORKLOAD, *_PLACE, *_PLAN, *_MEASURED), function)
+job_options = together(workload_options, place_options, _plan_options, _measured_options)
+"""What is trained, where, how it is spread, and what was measured of it."""

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from paceline.api.predictions import advise, sweep, whatif
+from paceline.api.advice import advise
+from paceline.api.predictions import sweep, whatif
 from paceline.explore.answers import NARROW, WIDE, AskedJob
 from paceline.report.figures import draw, gantt_info
 from paceline.report.page import table_html

@@ -8,7 +8,6 @@ from typing import Any
 
 from paceline.json_checks import parsed_json
 from paceline.measurement.sound_events import is_sound
-from paceline.measurement.traces.spans import subtract
 from paceline.step import Origin, Phase, Step, StepProfile, Task, profile_steps
 from paceline.step.breakdown import merge
 from paceline.store import LayerTiming, RankSteps
@@ -139,6 +138,8 @@ def _rank_tasks(timeline: Event, rank: int) -> list[tuple[Task, float]]:
 
     While a rank waits for a blocking message it computes nothing.
     """
+    from paceline.measurement.traces.spans import subtract
+
     forward_start = timeline["input_seconds"]
     backward_start = forward_start + timeline["forward_seconds"]
     backward_end = backward_start + timeline["backward_seconds"]

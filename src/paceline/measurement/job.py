@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from paceline.errors import InputError
-from paceline.plan.blocks import blocks
+from paceline.workload.blocks import blocks
 from paceline.workload.graph import Graph
 from paceline.workload.shapes import with_shapes
 

@@ -15,6 +15,7 @@ from paceline.json_checks import (
     row_of,
     with_fields,
 )
+from paceline.store.rows import is_layer_timing
 
 MOST_RANKS = 10**7
 
@@ -53,15 +54,6 @@ _TIMELINE = with_fields(
     }
 )
 
-_LAYER = with_fields(
-    {
-        "name": is_text,
-        "forward_seconds": is_amount,
-        "backward_seconds": is_amount,
-        "gradient_bytes": is_amount,
-    }
-)
-
 _EPOCH = with_fields(
     {
         "steps": is_count,
@@ -82,7 +74,7 @@ _KINDS: dict[str, dict[str, Check]] = {
     },
     "timelines": {"steps": list_of(_TIMELINE)},
     "parts": {"parts": object_of(list_of(is_amount))},
-    "layers": {"layers": list_of(_LAYER)},
+    "layers": {"layers": list_of(is_layer_timing)},
     "epochs": {"epochs": list_of(_EPOCH)},
     "emulated": {"scheduler": is_text, "late_seconds": list_of(is_amount)},
     "failure": {"kind": is_text, "message": is_text, "place": is_text},

@@ -11,7 +11,6 @@ from paceline.measurement.design import Design
 from paceline.measurement.job import Job
 from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS, run_job
 from paceline.measurement.settled import Settled, Turn
-from paceline.measurement.watch.launches import close_abandoned
 from paceline.store import Launch, Store
 
 __all__ = ["Design", "Progress", "run_study"]
@@ -51,7 +50,10 @@ def run_study(
     every launch of the study. Another process that runs the same study is an error.
     """
     with store.held_study(study):
-        close_abandoned(store)
+        if store.abandoned():
+            from paceline.measurement.watch.launches import close_abandoned
+
+            close_abandoned(store)
         design = _known_design(store, study, design, extend)
         seconds = timeout_seconds or design.launch_seconds or DEFAULT_TIMEOUT_SECONDS
         stopped = _run_all(store, study, design, seconds, port, on_launch)

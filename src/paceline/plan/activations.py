@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from paceline.plan.blocks import part_of
 from paceline.plan.choices import ContextForm, Recompute
 from paceline.plan.sharding import ContextTensors, ShardedLayer, Sharding
 from paceline.plan.tensor_parallel import Role
+from paceline.workload.blocks import part_of
 from paceline.workload.cost import Affine, Number, total
 from paceline.workload.graph import Graph
 from paceline.workload.ops import Attention, CrossEntropy, Linear, MixtureOfExperts, Op

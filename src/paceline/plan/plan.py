@@ -83,6 +83,18 @@ class Plan:
         """Groups of ``shard_degree`` devices, each with a copy of what is sharded."""
         return self.holders // self.shard_degree
 
+    def on_one_device(self) -> "Plan":
+        """The plan of one device that trains one replica's batch, kept and computed alike."""
+        return Plan(
+            micro_batch=self.micro_batch,
+            micro_batches=self.micro_batches,
+            recompute=self.recompute,
+            recompute_every=self.recompute_every,
+            fused_attention=self.fused_attention,
+            optimiser_state=self.optimiser_state,
+            offload=self.offload,
+        )
+
     def undivided(self) -> "Plan":
         """The plan with all that divides layers left out: degrees other than ``dp`` and ``pp``."""
         return replace(

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from paceline.plan.blocks import blocks
 from paceline.plan.choices import ContextForm, Offload, PipelineSchedule, Recompute
 from paceline.plan.plan import Plan
 from paceline.workload.adapters import adapter_rank
+from paceline.workload.blocks import blocks
 from paceline.workload.workload import Workload
 
 TORCH_SCHEDULES = {

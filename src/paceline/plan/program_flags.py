@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from paceline.naming import look_up
-from paceline.plan.blocks import blocks
 from paceline.plan.choices import OptimiserState, PipelineSchedule, Recompute
 from paceline.plan.plan import Plan
 from paceline.plan.program_choices import (
@@ -15,6 +14,7 @@ from paceline.plan.program_choices import (
     told_megatron,
     told_torchtitan,
 )
+from paceline.workload.blocks import blocks
 from paceline.workload.workload import Workload
 
 _HALVES = {"bf16", "fp16"}

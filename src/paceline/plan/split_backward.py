@@ -39,13 +39,6 @@ _Step = tuple[Part, int, int]
 """Part, place of the chunk and micro-batch."""
 
 
-def stage_places(schedule: PipelineSchedule, stage: int, pp: int, chunks: int) -> list[int]:
-    """Chunks of a stage: in turn, or for V-shaped schedules there and back again."""
-    if schedule.is_v:
-        return [stage, 2 * pp - 1 - stage]
-    return list(range(stage, chunks, pp))
-
-
 @lru_cache(maxsize=64)
 def split_passes(schedule: PipelineSchedule, pp: int, micro_batches: int) -> tuple[SplitPass, ...]:
     """Everything that all stages do in one step, each pass behind the one that it waits for."""

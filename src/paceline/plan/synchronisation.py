@@ -75,6 +75,11 @@ class Synchronisation:
                 f"{self.servers} parameter servers cannot serve anyone", "give at least 1"
             )
 
+    @property
+    def leaves_after_backward(self) -> bool:
+        """Whether messages wait for the end of backward."""
+        return self.policy in (Policy.NONE, Policy.ONE_MESSAGE)
+
     def with_bucket(self, bucket_bytes: float) -> "Synchronisation":
         """The same policy with ``bucket_bytes`` as its size of bucket or piece.
 

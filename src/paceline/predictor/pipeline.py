@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from paceline.plan.choices import PipelineSchedule
 from paceline.plan.pipeline import PlacedPass, listed_passes
+from paceline.plan.split_backward import SplitPass
 from paceline.predictor.step_builder import REPLICA_LINK, StepBuilder
 from paceline.step import Phase
 
@@ -66,6 +67,26 @@ class ChunkTime:
     backward_sharding: PipelineSharding | None = None
     launch_seconds: float = 0.0
     weight_seconds: float = 0.0
+
+
+def send_on(
+    builder: StepBuilder,
+    chunks: Sequence[ChunkTime],
+    work: PlacedPass | SplitPass,
+    target: int,
+    done: int,
+) -> int:
+    """Send what a pass made, once it is ``done``, to the chunk at ``target`` beside its own."""
+    message = chunks[min(work.place, target)]
+    return builder.send(
+        f"send {work.micro_batch} to {chunks[target].name}",
+        message.send_seconds,
+        message.send_bytes,
+        (done,),
+        chunks[work.place].name,
+        PIPELINE,
+        work.stage,
+    )
 
 
 def pipeline_tasks(
@@ -187,14 +208,4 @@ class _Lister:
         target = place + 1 if work.is_forward else place - 1
         if target < 0:
             return ()
-        message = self.chunks[min(place, target)]
-        sent = self.builder.send(
-            f"send {work.micro_batch} to {self.chunks[target].name}",
-            message.send_seconds,
-            message.send_bytes,
-            (done,),
-            self.chunks[place].name,
-            PIPELINE,
-            work.stage,
-        )
-        return (sent,)
+        return (send_on(self.builder, self.chunks, work, target, done),)

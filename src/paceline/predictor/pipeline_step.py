@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from paceline.plan.blocks import blocks
 from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
 from paceline.predictor.collectives import Group
-from paceline.predictor.gradient_messages import gradient_messages, leaves_after_backward
 from paceline.predictor.pipeline import ChunkTime, PipelineSegment, PipelineSharding, pipeline_tasks
 from paceline.predictor.pipeline_clocks import pipeline_clocks
 from paceline.predictor.replica import Replica
 from paceline.predictor.split_pipeline import split_pipeline_tasks
 from paceline.predictor.stages import Chunk, stage_chunks, tied_bytes
 from paceline.predictor.step_builder import StepBuilder
-from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
+from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts, gradient_messages
 from paceline.step import Phase, Step, Task
+from paceline.workload.blocks import blocks
 
 
 def pipeline_step(
@@ -183,7 +182,7 @@ def last_backward_segments(
     seconds = exchange.scatter if zero >= 1 else exchange.round_trip
     groups = gradient_messages(layers, exchange.synchronisation, seconds, launch_seconds)
     total = sum(layer.whole_backward_seconds for layer in layers)
-    if leaves_after_backward(exchange.synchronisation) or total == 0:
+    if exchange.synchronisation.leaves_after_backward or total == 0:
         return tuple(
             PipelineSegment(
                 float(number == 0),

@@ -8,10 +8,10 @@ from paceline.plan.possible import check_context_form, check_possible, check_sha
 from paceline.predictor.corrections.covariates import Program, covariates_of
 from paceline.predictor.corrections.model import CorrectionModel, Taught, taught_by
 from paceline.predictor.corrections.table import shipped_corrections
-from paceline.predictor.division_losses import division_seconds
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
 from paceline.predictor.frameworks import framework as find_framework
+from paceline.predictor.notes import prediction_notes
 from paceline.predictor.offload import check_offload
 from paceline.predictor.plan_memory import plan_memory
 from paceline.predictor.prediction import Prediction
@@ -128,8 +128,6 @@ def _with_cluster(taught: Taught, cluster: str) -> StepCorrections:
 
 def prediction_of(prepared: PreparedStep) -> Prediction:
     """The prediction of a prepared step."""
-    where = (prepared.cluster.device.name, prepared.framework.name, prepared.plan.devices)
-    known_here = prepared.evidence.launches > 0
     return Prediction(
         workload=prepared.workload,
         cluster=prepared.cluster,
@@ -144,24 +142,6 @@ def prediction_of(prepared: PreparedStep) -> Prediction:
         waiting_seconds=prepared.waiting_seconds(),
         training_flops=float(prepared.workload.cost.training_flops) * prepared.plan.dp,
         interval=interval(prepared),
-        division_seconds=division_seconds(prepared),
-        notes=prepared.notes() + (() if known_here else domain_notes(*where)),
+        division_seconds=prepared.division_seconds(),
+        notes=prediction_notes(prepared),
     )
-
-
-def domain_notes(device: str, framework: str, devices: int) -> tuple[str, ...]:
-    """What of a prediction lies outside the validated domain; nothing if all is inside."""
-    published = shipped_corrections()
-    outside = [
-        f"no {what} '{name}'"
-        for what, known, name in (
-            ("device", published.devices, device),
-            ("framework", published.frameworks, framework),
-        )
-        if name not in known
-    ]
-    if devices > published.most_devices:
-        outside.append(f"no job of more than {published.most_devices} devices")
-    if not outside:
-        return ()
-    return (f"outside the validated domain: among published measurements {', '.join(outside)}",)

@@ -3,17 +3,20 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from paceline.hardware import Cluster
 from paceline.plan.memory import Memory
 from paceline.plan.plan import Plan
-from paceline.predictor.ranks import RankSchedule, with_slowdowns
 from paceline.predictor.render import as_html, as_text, bound_by, losses_seconds
-from paceline.predictor.training_run import RunConditions, TrainingRun, samples_of
 from paceline.predictor.uncertainty import ThroughputInterval
 from paceline.step import Breakdown, Phase, Step, breakdown
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from paceline.predictor.ranks import RankSchedule
+    from paceline.predictor.training_run import RunConditions, TrainingRun
 
 _COMPUTING = (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE, Phase.OTHER)
 
@@ -135,8 +138,10 @@ class Prediction:
         """The step by cause: one device alone, then what each thing adds to it."""
         return {"one device alone": self.ideal_seconds, **losses_seconds(self)}
 
-    def with_slowdowns(self, slowdowns: Sequence[float]) -> RankSchedule:
+    def with_slowdowns(self, slowdowns: Sequence[float]) -> "RankSchedule":
         """The step if each device computed so many times as long: stragglers, mixed devices."""
+        from paceline.predictor.ranks import with_slowdowns
+
         return with_slowdowns(self.step, self.plan, slowdowns)
 
     @property
@@ -169,14 +174,16 @@ class Prediction:
         tokens: float | None = None,
         epochs: float | None = None,
         samples_per_epoch: float | None = None,
-        conditions: RunConditions | None = None,
-    ) -> TrainingRun:
+        conditions: "RunConditions | None" = None,
+    ) -> "TrainingRun":
         """Days, device-hours, price and energy of so many tokens or epochs, with intervals.
 
         Networks that tell images into a thousand classes have epochs of ImageNet-1k unless
         ``samples_per_epoch`` says another size. ``conditions`` are what is known of failures,
         checkpoints and prices; the rest is assumed, and said.
         """
+        from paceline.predictor.training_run import RunConditions, TrainingRun, samples_of
+
         samples = samples_of(self, tokens, epochs, samples_per_epoch)
         return TrainingRun(self, samples, conditions or RunConditions())
 

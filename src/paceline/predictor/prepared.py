@@ -4,20 +4,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from paceline.hardware import Cluster
-from paceline.plan.blocks import blocks
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Synchronisation
-from paceline.predictor.choice_notes import choice_notes
+from paceline.predictor.around_layers import copy_seconds, stage_update_seconds
 from paceline.predictor.corrections.model import Taught
 from paceline.predictor.evidence import NO_EVIDENCE, Colocated, Evidence
 from paceline.predictor.exchange import compressed, gradient_exchange
 from paceline.predictor.frameworks import FrameworkProfile
-from paceline.predictor.inputs import copy_seconds
 from paceline.predictor.jitter import expected_maximum_lognormal
-from paceline.predictor.pipeline_step import pipeline_step
 from paceline.predictor.replica import Replica
 from paceline.predictor.replica_step import replica_step
-from paceline.predictor.sharded_step import fully_sharded_step, sharded_update_step
 from paceline.predictor.stages import Chunk, chunks_of, stage_chunks
 from paceline.predictor.step_corrections import (
     NO_CORRECTIONS,
@@ -25,10 +21,9 @@ from paceline.predictor.step_corrections import (
     cluster_corrections,
 )
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
-from paceline.predictor.update import stage_update_seconds
 from paceline.predictor.work_scale import scale_alone, scale_of_baseline
 from paceline.step import Step
-from paceline.workload.capture_notes import capture_notes
+from paceline.workload.blocks import blocks
 from paceline.workload.workload import Workload
 
 _UNCORRECTED = ("chunks", "modelled_exchange", "modelled_updates", "units", "alone")
@@ -159,16 +154,8 @@ class PreparedStep:
     @cached_property
     def alone(self) -> "PreparedStep":
         """One device on the same batch, by the same measured parts."""
-        plan = Plan(
-            micro_batch=self.plan.micro_batch,
-            micro_batches=self.plan.micro_batches,
-            recompute=self.plan.recompute,
-            recompute_every=self.plan.recompute_every,
-            fused_attention=self.plan.fused_attention,
-            optimiser_state=self.plan.optimiser_state,
-            offload=self.plan.offload,
-        )
-        replica = replace(self.replica, cluster=self.cluster.shaped(1, 1), plan=plan)
+        cluster, plan = self.cluster.shaped(1, 1), self.plan.on_one_device()
+        replica = replace(self.replica, cluster=cluster, plan=plan)
         evidence = replace(self.evidence, spread=None, baseline=None)
         return PreparedStep(replica, evidence, NO_CORRECTIONS, scale=1.0)
 
@@ -311,6 +298,8 @@ class PreparedStep:
                 micro_batches=replica.micro_batches,
                 label=label,
             )
+        from paceline.predictor.sharded_step import fully_sharded_step, sharded_update_step
+
         if plan.zero == 3:
             return fully_sharded_step(
                 self.layers,
@@ -332,6 +321,8 @@ class PreparedStep:
         )
 
     def _pipelined(self, *, timeline: bool) -> Step:
+        from paceline.predictor.pipeline_step import pipeline_step
+
         return pipeline_step(
             self.replica,
             self.layers,
@@ -384,23 +375,20 @@ class PreparedStep:
         each = [x.forward_seconds + x.backward_seconds + x.recompute_seconds for x in kinds]
         return self.replica.micro_batches * self.replica.total(each) / self.plan.pp
 
-    def notes(self) -> tuple[str, ...]:
-        """Where the numbers come from, what is not known, and what the plan cannot do."""
-        notes = []
-        if self.evidence.source:
-            notes.append(self.evidence.source)
-        if self.cluster.bandwidth_spread:
-            notes.append(self.cluster.notes or "links are assumed, not stated")
-        if self.input_seconds == 0 and self.evidence.input_seconds is None:
-            notes.append("reading and preparing the input is taken to keep up")
-        if self.variation is None and self.colocated is None and self.plan.devices > 1:
-            notes.append("workers are taken to be equally fast: nobody measured their spread here")
-        if self.workload.cost.training_flops == 0:
-            notes.append("what the layers compute and keep is not known: memory is a lower bound")
-        if self.plan.tp > 1 and not self.replica.sharding.divides:
-            notes.append("no layer of this model can be divided by tp: every device does it all")
-        notes += choice_notes(self.replica)
-        return (*notes, *self.applied.notes, *capture_notes(self.workload.graph))
+    def division_seconds(self) -> float:
+        """How much longer computing takes because tokens and experts are shared out unequally."""
+        replica = self.replica
+        if self.plan.cp == 1 and self.plan.ep == 1:
+            return 0.0
+        factor = self.work_scale * self.modelled_factor
+        found = replica.kinds_at(self.work_scale, self.modelled_factor)
+        longer = [
+            (1 + again) * (own.forward_seconds - factor * alone.forward_seconds)
+            + own.backward_seconds
+            - factor * alone.backward_seconds
+            for own, alone, again in zip(found, replica.computed, replica.kept.again, strict=True)
+        ]
+        return replica.micro_batches * replica.total(longer) / self.plan.pp
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,6 @@ from paceline.constants import number
 from paceline.hardware import Cluster
 from paceline.plan.activations import KeptActivations, kept_activations
 from paceline.plan.alike import Alike, alike_layers, all_apart
-from paceline.plan.blocks import part_of
 from paceline.plan.choices import ContextForm, Recompute
 from paceline.plan.plan import Plan
 from paceline.plan.sharding import ShardedLayer, Sharding
@@ -25,6 +24,7 @@ from paceline.predictor.layout import Layout, layout_of
 from paceline.predictor.offload import with_moved_activations
 from paceline.predictor.replica_exchanges import layer_exchanges
 from paceline.predictor.step_costs import LayerTime
+from paceline.workload.blocks import part_of
 from paceline.workload.cost import GraphCost, GraphProfile, LayerProfile
 from paceline.workload.graph import Graph
 from paceline.workload.precision import Precision

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from paceline.plan.messages import Message
 from paceline.plan.synchronisation import Policy
 from paceline.predictor.device_tasks import DeviceTasks
-from paceline.predictor.gradient_messages import gradient_messages, leaves_after_backward
 from paceline.predictor.step_builder import NETWORK
 from paceline.predictor.step_costs import (
     CollectiveSeconds,
     GradientExchange,
     LayerTime,
     StepCosts,
+    gradient_messages,
 )
 from paceline.step import Phase, Step
 
@@ -69,7 +69,7 @@ def exchange_gradients(
     """Backward with its messages, as gradients get ready or after all; what an update awaits."""
     groups = _groups(device, exchange, seconds)
     closing = {group.layers[-1]: group for group in groups}
-    after_backward = leaves_after_backward(exchange.synchronisation)
+    after_backward = exchange.synchronisation.leaves_after_backward
     sent: list[int] = []
     ready: tuple[int, ...] = ()
     for index in reversed(range(len(device.layers))):

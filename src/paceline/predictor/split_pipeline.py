@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from paceline.plan.choices import PipelineSchedule
 from paceline.plan.split_backward import Part, SplitPass, split_passes
-from paceline.predictor.pipeline import PIPELINE, ChunkTime, PipelineSegment
+from paceline.predictor.pipeline import ChunkTime, PipelineSegment, send_on
 from paceline.predictor.step_builder import REPLICA_LINK, StepBuilder
 from paceline.step import Phase
 
@@ -117,14 +117,4 @@ class _SplitLister:
         }
         if not 0 <= target < len(self.chunks) or turns:
             return (done,)
-        message = self.chunks[min(place, target)]
-        sent = self.builder.send(
-            f"send {work.micro_batch} to {self.chunks[target].name}",
-            message.send_seconds,
-            message.send_bytes,
-            (done,),
-            self.chunks[place].name,
-            PIPELINE,
-            work.stage,
-        )
-        return (sent,)
+        return (send_on(self.builder, self.chunks, work, target, done),)

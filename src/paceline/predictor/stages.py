@@ -9,18 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.plan.blocks import (
-    Block,
     balanced_chunks,
-    blocks,
     chunks_by_cost,
     chunks_of_equal_blocks,
-    part_of,
     with_own_tail,
 )
 from paceline.plan.plan import Plan
 from paceline.plan.sharding import Sharding
-from paceline.plan.split_backward import stage_places
 from paceline.predictor.replica import Replica
+from paceline.workload.blocks import Block, blocks, part_of
 from paceline.workload.cost import Affine, total
 from paceline.workload.graph import Graph
 
@@ -66,8 +63,10 @@ def chunks_of(replica: Replica) -> tuple[Chunk, ...]:
 
 
 def stage_chunks(plan: Plan, chunks: Sequence[Chunk], stage: int) -> list[Chunk]:
-    """The chunks that a stage holds, in the order of the network."""
-    return [chunks[i] for i in stage_places(plan.pipeline, stage, plan.pp, len(chunks))]
+    """The chunks that a stage holds: in turn, or for V-shaped schedules there and back again."""
+    if plan.pipeline.is_v:
+        return [chunks[stage], chunks[2 * plan.pp - 1 - stage]]
+    return list(chunks[stage :: plan.pp])
 
 
 def stage_counts(replica: Replica, chunks: Sequence[Chunk]) -> NDArray[np.float64]:

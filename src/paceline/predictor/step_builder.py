@@ -1,6 +1,7 @@
 """Lists the tasks of a step while keeping its clocks, so that overlap can cost something."""
 
-from paceline.step import Phase, Task, Timetable
+from paceline.step import Phase, Task
+from paceline.step.schedule import Timetable
 
 COMPUTE = "compute"
 NETWORK = "network"

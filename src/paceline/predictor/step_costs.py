@@ -1,9 +1,10 @@
 """What a step is made of: times of layers, of gradient messages, and of everything else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paceline.plan.messages import Message, messages
 from paceline.plan.synchronisation import Synchronisation
 
 CollectiveSeconds = Callable[[Any], Any]
@@ -144,3 +145,22 @@ class StepCosts:
     message_overhead_seconds: float = 0.0
     overhead_seconds: float = 0.0
     interference: float = 0.0
+
+
+def gradient_messages(
+    layers: Sequence[LayerTime],
+    synchronisation: Synchronisation,
+    seconds: CollectiveSeconds,
+    overhead_seconds: float = 0.0,
+) -> list[Message]:
+    """Messages of one backward through ``layers``, in the order in which they get ready.
+
+    ``seconds`` is what a message takes, ``overhead_seconds`` what it takes from the device.
+    """
+    ready = [0.0] * len(layers)
+    clock = 0.0
+    for index in reversed(range(len(layers))):
+        clock += layers[index].whole_backward_seconds
+        ready[index] = clock
+    sizes = [layer.gradient_bytes for layer in layers]
+    return messages(synchronisation, sizes, ready, seconds, overhead_seconds)

@@ -51,16 +51,6 @@ def f_upper_tail(ratio: float, numerator: float, denominator: float) -> float:
     return _incomplete_beta(denominator / 2.0, numerator / 2.0, denominator / whole, share / whole)
 
 
-def chi_squared_upper_tail(square: float, degrees_of_freedom: int) -> float:
-    """Chance of a sum of that many squared normal deviates above ``square``."""
-    if square <= 0.0:
-        return 1.0
-    half, odd = square / 2.0, degrees_of_freedom % 2
-    powers = (number + odd / 2.0 for number in range(degrees_of_freedom // 2))
-    terms = [math.exp(-half + p * math.log(half) - math.lgamma(p + 1.0)) for p in powers]
-    return min(1.0, math.fsum(terms) + (math.erfc(math.sqrt(half)) if odd else 0.0))
-
-
 def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
     """Regularised incomplete beta function at ``x``; ``rest`` is 1 - x, to its own precision."""
     if x <= 0.0 or rest <= 0.0:

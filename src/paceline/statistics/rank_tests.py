@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from paceline.statistics.distributions import chi_squared_upper_tail
-
 EXACT_UP_TO = 25
 """Values of two groups together up to which the chance is counted exactly."""
 
@@ -35,21 +33,6 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
         return 1.0
     score = (extreme + 0.5 - n * m / 2.0) / math.sqrt(variance)
     return min(1.0, 2.0 * _NORMAL.cdf(score))
-
-
-def kruskal_wallis(groups: Sequence[Sequence[float]]) -> float:
-    """Chance that several equal groups would have mean ranks so far apart, or farther."""
-    values = list(itertools.chain.from_iterable(groups))
-    total = len(values)
-    ranks = iter(midranks(values))
-    sums = [math.fsum(itertools.islice(ranks, len(group))) for group in groups]
-    statistic = 12.0 / (total * (total + 1)) * math.fsum(
-        own**2 / len(group) for own, group in zip(sums, groups, strict=True)
-    ) - 3.0 * (total + 1)
-    correction = 1.0 - _tie_sum(values) / (total**3 - total)
-    if correction <= 0.0:
-        return 1.0
-    return chi_squared_upper_tail(statistic / correction, len(groups) - 1)
 
 
 def midranks(values: Sequence[float]) -> list[float]:

@@ -50,11 +50,6 @@ class LayerTrace:
         """Bytes that every worker contributes to the exchange."""
         return math.fsum(layer.gradient_bytes for layer in self.layers)
 
-    @property
-    def traced_workers(self) -> list[int]:
-        """Numbers of workers for which communication times were recorded, in order."""
-        return sorted({workers for layer in self.layers for workers in layer.communication_seconds})
-
     def communication_seconds(self, workers: int) -> float:
         """Recorded communication time of all layers among ``workers``."""
         return math.fsum(layer.communication_seconds.get(workers, 0.0) for layer in self.layers)

@@ -217,9 +217,7 @@ class Store:
     def count(self, study: str | None = None) -> int:
         """How many launches there are, of one study or of all."""
         where, values = _of_study(study)
-        with self._explained():
-            query = f"SELECT COUNT(*) FROM launches {where}"
-            return int(self._connection.execute(query, values).fetchone()[0])
+        return int(self.rows(f"SELECT COUNT(*) FROM launches {where}", values)[0][0])
 
     def _read(self, end: str, values: Iterable[Any] = ()) -> Iterator[Launch]:
         with self._explained():
@@ -251,11 +249,8 @@ class Store:
 
     def studies(self) -> list[str]:
         """Names of the studies that have launches, oldest first."""
-        with self._explained():
-            rows = self._connection.execute(
-                "SELECT study FROM launches GROUP BY study ORDER BY MIN(rowid)"
-            )
-            return [row[0] for row in rows]
+        found = self.rows("SELECT study FROM launches GROUP BY study ORDER BY MIN(rowid)")
+        return [name for (name,) in found]
 
     def factors(self, study: str | None = None) -> list[str]:
         """Names of the factors that launches were given levels of, in alphabetical order."""
@@ -293,11 +288,8 @@ class Store:
 
     def design(self, study: str) -> dict[str, Any] | None:
         """What a study set out to do; None if there is no such study."""
-        with self._explained():
-            row = self._connection.execute(
-                "SELECT design FROM designs WHERE study = ?", (study,)
-            ).fetchone()
-        return None if row is None else self._document(row[0], f"the design of study '{study}'")
+        found = self.rows("SELECT design FROM designs WHERE study = ?", (study,))
+        return self._document(found[0][0], f"the design of study '{study}'") if found else None
 
     def save_profile(self, machine: str, profile: dict[str, Any]) -> None:
         """Keep what was measured of a machine; older profiles stay."""
@@ -309,12 +301,9 @@ class Store:
 
     def latest_profile(self, machine: str) -> dict[str, Any] | None:
         """The newest profile of a machine; None if it was never probed."""
-        with self._explained():
-            row = self._connection.execute(
-                "SELECT profile FROM profiles WHERE machine = ? ORDER BY id DESC LIMIT 1",
-                (machine,),
-            ).fetchone()
-        return None if row is None else self._document(row[0], f"the profile of {machine}")
+        query = "SELECT profile FROM profiles WHERE machine = ? ORDER BY id DESC LIMIT 1"
+        found = self.rows(query, (machine,))
+        return self._document(found[0][0], f"the profile of {machine}") if found else None
 
     def _document(self, text: Any, what: str) -> dict[str, Any]:
         try:

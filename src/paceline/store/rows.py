@@ -20,7 +20,8 @@ from paceline.json_checks import (
     parsed_json,
     with_fields,
 )
-from paceline.step import Phase, step_from_json, step_to_json
+from paceline.step import Phase
+from paceline.step.serialise import step_from_json, step_to_json
 from paceline.store.launch import Launch, LayerTiming, Outcome, RankSteps, Status
 
 Row = tuple[Any, ...]
@@ -187,7 +188,7 @@ _RANK = with_fields(
     },
     {"delay_seconds": list_of(is_amount)},
 )
-_LAYER = with_fields(
+is_layer_timing = with_fields(
     {
         "name": is_text,
         "forward_seconds": is_amount,
@@ -198,7 +199,7 @@ _LAYER = with_fields(
 _RESULT = with_fields(
     {
         "ranks": list_of(_RANK),
-        "layers": list_of(_LAYER),
+        "layers": list_of(is_layer_timing),
         "timeline": optional(_TIMELINE),
         "facts": _FACTS,
     }

@@ -109,3 +109,14 @@ def level_value(name: str, level: Any) -> Any:
             f"{name} of {level!r} is not a {' or '.join(kinds)}", f"it is {factor.words}"
         )
     return factor.value(level)
+
+
+def check_levels(name: str, levels: Any) -> None:
+    """Refuse what are no levels of a factor."""
+    if not isinstance(levels, list | tuple) or not levels:
+        look_up("factor", name, FACTORS, f"one of {', '.join(FACTORS)}")
+        raise InputError(f"{name} of {levels!r} are no levels", f"write {name} = [1, 2]")
+    for level in levels:
+        level_value(name, level)
+    if len({repr(level) for level in levels}) < len(levels):
+        raise InputError(f"{name} has a level twice", f"write each level of {name} once")

@@ -12,8 +12,8 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.located_toml import TomlTable, read_toml
 from paceline.statistics.designs import KINDS
-from paceline.study.factors import FACTORS, settings_at
-from paceline.study.settings import CHOICES, EXAMPLES, StudySettings, check_levels
+from paceline.study.factors import FACTORS, check_levels, settings_at
+from paceline.study.settings import CHOICES, EXAMPLES, StudySettings
 from paceline.units import parse_bytes, parse_percent, parse_seconds
 
 SCHEMA_ADDRESS = "https://json-schema.org/draft/2020-12/schema"

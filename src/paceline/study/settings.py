@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +11,16 @@ from paceline.naming import look_up
 from paceline.places import Place, as_places, parse_counts
 from paceline.statistics.designs import design_points
 from paceline.statistics.stopping import StoppingRule
-from paceline.study.factors import FACTORS, level_value, settings_at
+from paceline.study.factors import FACTORS, check_levels, settings_at
 from paceline.study.training_data import (
     RATE_RULES,
     SYNTHETIC,
-    check_data,
     data_source,
-    scaled_rate,
 )
 
 if TYPE_CHECKING:
     from paceline.measurement.job import Job
     from paceline.measurement.study import Design
-    from paceline.workload.graph import Graph
 
 EXAMPLES: dict[str, Any] = {
     "seq": 128,
@@ -212,6 +208,8 @@ class StudySettings:
 
         Of jobs that are not to ``run_here`` it is not asked whether launcher and room are there.
         """
+        from paceline.study.jobs import jobs_of_settings
+
         for levels in self.points:
             single = replace(
                 self,
@@ -223,104 +221,8 @@ class StudySettings:
                 order="random",
                 block_by="",
             )
-            for job in single._jobs_of_settings(run_here):
+            for job in jobs_of_settings(single, run_here):
                 yield replace(job, factors=levels)
-
-    def _jobs_of_settings(self, run_here: bool) -> "Iterator[Job]":
-        from paceline.frameworks.command import check_runnable
-        from paceline.frameworks.registry import framework
-        from paceline.measurement.job import Job, Optimiser, batch_per_rank
-        from paceline.measurement.room import check_room
-        from paceline.measurement.run import launcher_for
-        from paceline.workload import zoo
-
-        graph = zoo.build(self.model)
-        if run_here:
-            check_data(self.data, graph)
-        if self.seq is not None and not graph.uses_sequence:
-            raise InputError(f"{graph.name} has no sequence", "leave --seq out")
-        description = graph.to_json()
-        for name in self.frameworks:
-            chosen = framework(name)
-            check_runnable(chosen)
-            if not chosen.claims(description):
-                raise InputError(
-                    f"the worker of {name} cannot build {graph.name}",
-                    "PyTorch's workers build every network: --framework torch-ddp",
-                )
-            if self.epochs and not chosen.evaluates:
-                raise InputError(
-                    f"the worker of {name} does not train by epochs",
-                    f"those of {', '.join(_evaluating())} do",
-                )
-            for (nodes, each), threads, instrument, synchronise in self._kinds():
-                processes = nodes * each
-                share = batch_per_rank(self.batch, processes, self.scaling)
-                times = processes if self.scaling == "weak" else 1
-                rate = scaled_rate(self.learning_rate, self.learning_rate_rule, times)
-                job = Job(
-                    model=graph.name,
-                    graph=description,
-                    framework=name,
-                    batch_per_rank=share,
-                    world_size=processes,
-                    nodes=nodes,
-                    launcher=self.launcher,
-                    hosts=self.hosts,
-                    launcher_options=self.launcher_options,
-                    precision=self.precision,
-                    steps=self.steps,
-                    warmup_steps=self.warmup_steps,
-                    instrument=instrument,
-                    synchronise=synchronise,
-                    bucket_bytes=self.bucket_bytes,
-                    threads=threads,
-                    seed=self.seed,
-                    sequence=self.seq or graph.sequence,
-                    optimiser=Optimiser(learning_rate=rate),
-                    data=data_source(self.data),
-                    epochs=self.epochs,
-                    resources=self.resources,
-                )
-                for variant in self._in_labs(self._asleep(job, graph)):
-                    starter = launcher_for(chosen, variant)
-                    if run_here:
-                        starter.validate(nodes, each)
-                        check_room(variant, graph, starter, self.oversubscribe, self.memory_bytes)
-                    yield variant
-
-    def _asleep(self, job: "Job", graph: "Graph") -> "Job":
-        """The job on the device that is emulated, where one is."""
-        if not self.emulate:
-            if self.time_scale != 1:
-                raise InputError(
-                    "a time scale is of an emulated device", "name one: --emulate v100"
-                )
-            return job
-        from paceline.analyse.emulation import emulated_device, emulated_job
-        from paceline.hardware import catalogue
-        from paceline.workload.workload import Workload
-
-        trained = Workload(graph, job.batch_per_rank, job.sequence, job.precision)
-        device = emulated_device(catalogue.device(self.emulate), trained, job.framework)
-        return emulated_job(job, device.slower(self.time_scale))
-
-    def _in_labs(self, job: "Job") -> "Iterator[Job]":
-        """The job in each lab, or as it is where none is asked for."""
-        if not self.labs:
-            yield job
-        elif self.launcher not in ("", "lab"):
-            raise InputError(
-                f"labs are of the launcher 'lab', not of '{self.launcher}'", "leave --launcher out"
-            )
-        for lab in self.labs:
-            options = tuple(part.strip() for part in lab.split("+"))
-            if self.emulate and any(option.startswith("speed") for option in options):
-                raise InputError(
-                    "the speed of a host limits computing, and an emulated device sleeps",
-                    "leave speed out of --lab; another device is slower: --emulate k80",
-                )
-            yield replace(job, launcher="lab", launcher_options=options)
 
     def design(self, run_here: bool = True) -> "Design":
         """The jobs, and the order in which their launches run."""
@@ -353,31 +255,6 @@ class StudySettings:
         if self.half_width is None:
             return None
         return StoppingRule(self.half_width, self.most_launches)
-
-    def _kinds(self) -> Iterator[tuple[Place, int, str, bool]]:
-        """Place, threads, instrument and whether processes synchronise, of every job."""
-        for place, threads, instrument in product(self.processes, self.threads, self.instruments):
-            yield place, threads, instrument, True
-            if self.no_sync and place != (1, 1):
-                yield place, threads, instrument, False
-
-
-def _evaluating() -> list[str]:
-    """Frameworks whose workers train by epochs."""
-    from paceline.frameworks.registry import frameworks
-
-    return [name for name, one in frameworks().items() if one.evaluates]
-
-
-def check_levels(name: str, levels: Any) -> None:
-    """Refuse what are no levels of a factor."""
-    if not isinstance(levels, list | tuple) or not levels:
-        look_up("factor", name, FACTORS, f"one of {', '.join(FACTORS)}")
-        raise InputError(f"{name} of {levels!r} are no levels", f"write {name} = [1, 2]")
-    for level in levels:
-        level_value(name, level)
-    if len({repr(level) for level in levels}) < len(levels):
-        raise InputError(f"{name} has a level twice", f"write each level of {name} once")
 
 
 def _is_like(value: Any, example: Any, may_be_none: bool) -> bool:

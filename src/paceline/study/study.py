@@ -175,15 +175,18 @@ class Study:
 
     def outcome_tables(self) -> "list[Table]":
         """Accuracy of studies that train by epochs, and what launches used where it was sampled."""
-        from paceline.analyse.accuracy import study_accuracy
         from paceline.analyse.groups import grouped
-        from paceline.report.tables.accuracy import accuracy_tables
         from paceline.report.tables.resources import resource_tables
 
         with self.open() as store:
             design, launches = store.design(self.name) or {}, store.launches(self.name)
-        found = study_accuracy(launches, design.get("accuracy"))
         used = resource_tables(grouped(launches), design.get("node_price"))
+        if not any(launch.outcome.facts.get("epochs") for launch in launches):
+            return used
+        from paceline.analyse.accuracy import study_accuracy
+        from paceline.report.tables.accuracy import accuracy_tables
+
+        found = study_accuracy(launches, design.get("accuracy"))
         return [*(accuracy_tables(found) if found else ()), *used]
 
     def prepare(

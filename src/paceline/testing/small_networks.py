@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from paceline.workload import Graph, ops
 from paceline.workload.zoo.builder import NetworkBuilder
-from paceline.workload.zoo.gpt import GptSize, gpt
-from paceline.workload.zoo.llama import LlamaSize, llama
+from paceline.workload.zoo.gpt import gpt
+from paceline.workload.zoo.llama import llama
+from paceline.workload.zoo.sizes import GptSize, LlamaSize
 from paceline.workload.zoo.transformer_blocks import pre_norm_block
 
 WORDS = 61

@@ -12,8 +12,9 @@ import torch_layers  # noqa: E402
 import torch_model  # noqa: E402
 
 from paceline.workload import Graph, ops, zoo  # noqa: E402
-from paceline.workload.zoo import llama  # noqa: E402
 from paceline.workload.zoo.builder import NetworkBuilder  # noqa: E402
+from paceline.workload.zoo.llama import llama  # noqa: E402
+from paceline.workload.zoo.sizes import LlamaSize  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -189,7 +190,7 @@ def test_pairs_of_features_are_multiplied_once_each():
 
 
 def test_adapters_are_trained_and_the_weights_beside_them_are_not():
-    graph = llama.llama("small", llama.LlamaSize(32, 2, 4, 2, 64, 50, 8, adapter_rank=4))
+    graph = llama("small", LlamaSize(32, 2, 4, 2, 64, 50, 8, adapter_rank=4))
     network, loss = built(graph)
     torch_data.initialise(network, graph.to_json(), seed=1)
     before = {name: p.detach().clone() for name, p in network.named_parameters()}

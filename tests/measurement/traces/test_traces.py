@@ -8,8 +8,10 @@ import pytest
 from paceline.analyse.trace_analysis import analyse_trace
 from paceline.errors import InputError, UnknownNameError
 from paceline.measurement.traces import ParsedTrace, read_trace, trace_format
-from paceline.step import Origin, Phase, Step, Task, breakdown, chrome_trace, schedule
+from paceline.step import Origin, Phase, Step, Task, breakdown
+from paceline.step.chrome_trace import chrome_trace
 from paceline.step.exchanges import exchanges_by_group
+from paceline.step.schedule import schedule
 
 TRACES = Path(__file__).parents[2] / "fixtures" / "traces"
 

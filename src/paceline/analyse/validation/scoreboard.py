@@ -19,8 +19,6 @@ from paceline.analyse.validation.summary import null_models
 FEWEST_ROWS = 10
 """A family of rows is held to the null models from so many rows on."""
 NULL_ALLOWANCE = 1.1
-TOLERANCE = 0.01
-"""A figure may be worse than the committed page says by one percentage point."""
 
 _Say = Callable[[str], None]
 

@@ -10,7 +10,7 @@ from paceline.errors import PacelineError
 from paceline.workload import zoo
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
-from paceline.workload.zoo.llama import LlamaSize, llama
+from paceline.workload.zoo.sizes import LlamaSize
 
 _FEWEST_WORDS = 1000
 _USUAL_WORDS = 32_000
@@ -116,6 +116,8 @@ def _of_sizes(configuration: Configuration) -> Graph | Skipped:
 
 @lru_cache(maxsize=256)
 def _llama(size: LlamaSize) -> Graph | Skipped:
+    from paceline.workload.zoo.llama import llama
+
     try:
         return llama(f"llama_h{size.hidden}_l{size.layers}", size)
     except PacelineError as problem:

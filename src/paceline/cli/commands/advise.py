@@ -22,6 +22,7 @@ from paceline.places import parse_counts, place_words
 from paceline.units import parse_count, parse_seconds
 
 if TYPE_CHECKING:
+    from paceline.api.advice import Advised
     from paceline.predictor.prediction import Prediction
     from paceline.predictor.search.limits import Limits
     from paceline.predictor.training_run import TrainingRun
@@ -91,7 +92,7 @@ def command(
 
     --budget and --deadline ask which number of nodes trains --tokens or --epochs within them.
     """
-    from paceline.api.predictions import advise, advise_within
+    from paceline.api.advice import advise, advise_within
     from paceline.api.training import asks_for_training, split_training_words
     from paceline.predictor.search.limits import Limits
 
@@ -121,12 +122,12 @@ def command(
             "give --deadline 30d or --budget 2M, or ask 'paceline predict' about one plan",
         )
     found = advise(nodes=counts, top=top, price=training.get("price"), **options)
-    seconds = time.monotonic() - began
-    from paceline.report.tables.advice import (
-        advice_json,
-        advice_parts,
-        searched_words,
-    )
+    _show(found, time.monotonic() - began, emit, as_json)
+
+
+def _show(found: "Advised", seconds: float, emit: str | None, as_json: bool) -> None:
+    """The plans that were found, after a search of so many ``seconds``."""
+    from paceline.report.tables.advice import advice_json, advice_parts, searched_words
     from paceline.report.tables.program_flags import flags_lines
 
     if as_json:
@@ -176,7 +177,7 @@ def _plan_of(best: "Prediction") -> dict[str, Any]:
 
 
 def _per_layer(options: dict[str, Any], nodes: str | None, as_json: bool) -> None:
-    from paceline.api.predictions import advise_per_layer
+    from paceline.api.advice import advise_per_layer
     from paceline.report.tables.per_layer import per_layer_json, per_layer_parts
 
     if nodes and len(parse_counts(nodes, "nodes", "--nodes")) > 1:

@@ -95,7 +95,7 @@ def _print(results: "StudyAnalysis", processes: int) -> None:
     from paceline.errors import PacelineError
     from paceline.report.tables.comparisons import comparison_table
     from paceline.report.tables.launches import warnings_of
-    from paceline.report.terminal import print_waterfall
+    from paceline.report.terminal_waterfall import print_waterfall
     from paceline.units import format_bytes, format_seconds
 
     warn(warnings_of(results.launches))

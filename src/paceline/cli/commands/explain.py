@@ -51,7 +51,7 @@ def command(
     from paceline.report.tables import explanation as tables
     from paceline.report.tables.steps import difference_tables
     from paceline.report.tables.utilisation import utilisation_parts
-    from paceline.report.terminal import print_waterfall
+    from paceline.report.terminal_waterfall import print_waterfall
     from paceline.study import Study
 
     opened = Study.load(study, store_path)

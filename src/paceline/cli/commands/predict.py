@@ -1,5 +1,6 @@
 """``paceline predict``: step time, throughput and memory of a plan on a cluster."""
 
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,9 @@ from paceline.errors import InputError
 from paceline.units import parse_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from paceline.analyse.this_machine import HerePredictions
     from paceline.predictor.prediction import Prediction
+    from paceline.predictor.target_efficiency import BandwidthNeeded
     from paceline.predictor.training_run import TrainingRun
 
 EXAMPLE = """
@@ -73,9 +73,48 @@ def command(
     failures and checkpoints. --target-efficiency says which bandwidth would be needed, --emit how
     a program is told the plan (of the last place).
     """
+    answer = _answer(options, target_efficiency, store_path)
+    last = answer.predictions[-1]
+    _write(last, chrome_trace, timeline)
+    if as_json:
+        _emit(answer, emit)
+        return
+    _show(answer)
+    if explained:
+        _explain(last)
+    if emit is not None:
+        from paceline.report.tables.program_flags import flags_lines
+
+        say("\n".join(flags_lines(last, emit)))
+    for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
+        if path is not None:
+            say(f"{how} {path}")
+    here = answer.here
+    if here is None:
+        next_line(same_job("whatif", **_last_place()))
+    elif here.alone is None:
+        next_line(same_job("measure", instrument="none,layers"))
+    else:
+        next_line(same_job("calibrate"), same_job("explain", study=here.alone.first.study))
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Predictions, beside measurements where there are any, and what else was asked of them.
+
+    ``target`` is an efficiency, and ``needed`` the bandwidth that it needs.
+    """
+
+    predictions: "list[Prediction]"
+    here: "HerePredictions | None"
+    runs: "list[TrainingRun]"
+    target: float | None
+    needed: "list[BandwidthNeeded] | None"
+
+
+def _answer(options: dict[str, Any], target_efficiency: str | None, store: Path | None) -> _Answer:
     from paceline.api.predictions import bandwidth_for, predict
     from paceline.api.training import asks_for_training, split_training_words, training_of
-    from paceline.report.tables.training import bandwidth_words
 
     training, options = split_training_words(options)
     asks_training = asks_for_training(training)
@@ -87,11 +126,11 @@ def command(
             predict(**{**one, **place}) for one in _alternatives(options) for place in places
         ]
     else:
-        asked = [(place["nodes"], place.get("processes", 1)) for place in places if place]
-        named = {key: value for key, value in options.items() if key not in ("cluster", "device")}
         from paceline.api.this_machine import predict_here
 
-        here = predict_here(places=asked, store=store_path, **named)
+        asked = [(place["nodes"], place.get("processes", 1)) for place in places if place]
+        named = {key: value for key, value in options.items() if key not in ("cluster", "device")}
+        here = predict_here(places=asked, store=store, **named)
         predictions = [one.prediction for one in here.comparisons]
     priced = training.get("price")
     if priced is not None:
@@ -103,38 +142,10 @@ def command(
             raise InputError("--target-efficiency is about a cluster", "name one with --cluster")
         last = _alternatives(options)[-1]
         needed = bandwidth_for(target_efficiency=target, **{**last, **places[-1]})
-    _write(predictions[-1], chrome_trace, timeline)
-    if as_json:
-        _emit(predictions, here, runs, target, needed, emit)
-        return
-    _show(predictions, here, runs)
-    if target is not None and needed is not None:
-        say("\n".join(bandwidth_words(target, needed)))
-    if explained:
-        _explain(predictions[-1])
-    if emit is not None:
-        from paceline.report.tables.program_flags import flags_lines
-
-        say("\n".join(flags_lines(predictions[-1], emit)))
-    for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
-        if path is not None:
-            say(f"{how} {path}")
-    if here is None:
-        next_line(same_job("whatif", **_last_place()))
-    elif here.alone is None:
-        next_line(same_job("measure", instrument="none,layers"))
-    else:
-        next_line(same_job("calibrate"), same_job("explain", study=here.alone.first.study))
+    return _Answer(predictions, here, runs, target, needed)
 
 
-def _emit(
-    predictions: "Sequence[Prediction]",
-    here: "HerePredictions | None",
-    runs: "Sequence[TrainingRun]",
-    target: float | None,
-    needed: Any,
-    program: str | None,
-) -> None:
+def _emit(answer: _Answer, program: str | None) -> None:
     """Everything that was asked for, as JSON."""
     from paceline.analyse.comparison import comparisons_json
     from paceline.predictor.prediction_json import prediction_json
@@ -142,34 +153,37 @@ def _emit(
     from paceline.report.tables.training import bandwidth_json, training_json
 
     fields: dict[str, Any] = {
-        "predictions": [{**prediction_json(p), **flags_json(p, program)} for p in predictions]
+        "predictions": [
+            {**prediction_json(one), **flags_json(one, program)} for one in answer.predictions
+        ]
     }
-    if here is not None:
-        fields["comparisons"] = comparisons_json(here.comparisons)
-    if runs:
-        fields["training"] = [training_json(run) for run in runs]
-    if target is not None and needed is not None:
-        fields["bandwidth"] = bandwidth_json(target, needed)
+    if answer.here is not None:
+        fields["comparisons"] = comparisons_json(answer.here.comparisons)
+    if answer.runs:
+        fields["training"] = [training_json(run) for run in answer.runs]
+    if answer.target is not None and answer.needed is not None:
+        fields["bandwidth"] = bandwidth_json(answer.target, answer.needed)
     emit_json("prediction", 2, fields)
 
 
-def _show(
-    predictions: "Sequence[Prediction]",
-    here: "HerePredictions | None",
-    runs: "Sequence[TrainingRun]",
-) -> None:
-    """Predictions, beside measurements where there are any, and whole trainings."""
+def _show(answer: _Answer) -> None:
     from paceline.report.tables.predictions import notes_of, prediction_parts
-    from paceline.report.tables.training import training_parts
 
+    here, predictions = answer.here, answer.predictions
     if here is None or here.alone is None:
         show(prediction_parts(predictions))
     else:
         from paceline.report.tables.comparisons import comparison_table
 
         show([comparison_table(here.alone, here.comparisons), *notes_of(predictions)])
-    if runs:
-        show(training_parts(runs))
+    if answer.runs:
+        from paceline.report.tables.training import training_parts
+
+        show(training_parts(answer.runs))
+    if answer.target is not None and answer.needed is not None:
+        from paceline.report.tables.training import bandwidth_words
+
+        say("\n".join(bandwidth_words(answer.target, answer.needed)))
 
 
 def _alternatives(options: dict[str, Any]) -> list[dict[str, Any]]:
@@ -196,7 +210,7 @@ def _last_place() -> dict[str, str]:
 
 def _explain(prediction: "Prediction") -> None:
     from paceline.analyse.predicted_waterfall import predicted_waterfall
-    from paceline.report.terminal import print_waterfall
+    from paceline.report.terminal_waterfall import print_waterfall
 
     words = (
         f"From one device to {prediction.devices}: {prediction.efficiency:.0%} of perfect scaling"
@@ -207,7 +221,7 @@ def _explain(prediction: "Prediction") -> None:
 def _write(prediction: "Prediction", trace_path: Path | None, timeline: Path | None) -> None:
     if trace_path is not None:
         from paceline.report.files import write_text
-        from paceline.step import chrome_trace
+        from paceline.step.chrome_trace import chrome_trace
 
         write_text(trace_path, chrome_trace(prediction.step))
     if timeline is not None:

@@ -58,7 +58,7 @@ def command(
     from paceline.report.files import write_text
     from paceline.report.tables import trace as tables
     from paceline.report.tables.steps import difference_tables, ranks_table
-    from paceline.step import chrome_trace
+    from paceline.step.chrome_trace import chrome_trace
     from paceline.step.difference import step_difference
 
     found = analyse_trace(files, program)

@@ -4,13 +4,16 @@ import re
 from dataclasses import replace
 
 from paceline.measurement.readers.caffe_network import BYTES_PER_PARAMETER, CaffeNetwork
-from paceline.measurement.readers.glog import split_glog
 from paceline.measurement.readers.lines import LogLine
 from paceline.measurement.readers.numbers import NUMBER, count, duration, finite, positive
 from paceline.measurement.readers.reader import LineParser, LineRule, ProgramReader
 
 MILLISECOND = 1e-3
 
+_GLOG_PREFIX = re.compile(
+    r"[IWEF](?:\d{4}|\d{8}) \d{2}:\d{2}:\d{2}\.\d{1,9}\s+\d{1,10} [\w./+-]{1,200}:\d+\] ?"
+)
+"""As in ``I20261115 20:35:55.557313  4672 solver.cpp:239] ...``; older ones lack the year."""
 _ITERATION = re.compile(
     rf"Iteration (\d+) \(({NUMBER}|-?nan|-?inf) iter/s, ({NUMBER})s/(\d+) iters?\)"
     rf"(?:, [\d./]+ep)?, loss = ({NUMBER}|-?nan|-?inf)\s*$"
@@ -53,20 +56,21 @@ class CaffeParser(LineParser):
             LineRule("Using GPUs ", re.compile(r"Using GPUs ([\d, ]+)"), self._devices),
             LineRule("Use CPU", re.compile("Use CPU"), self._one_device),
             LineRule("Use GPU with device", re.compile("Use GPU with device"), self._one_device),
-            LineRule("Optimization Done", re.compile("Optimization Done"), self._done),
-            LineRule("*** Benchmark ends", re.compile("Benchmark ends"), self._done),
+            LineRule("Optimization Done", re.compile("Optimization Done"), self.end),
+            LineRule("*** Benchmark ends", re.compile("Benchmark ends"), self.end),
         )
 
     def take(self, line: LogLine) -> bool:
         """Rules see the message; the prefix only says that the line is whole."""
-        parts = split_glog(line.text)
-        if parts is None:
+        prefix = _GLOG_PREFIX.match(line.text)
+        if prefix is None:
             if not self.log.model:
                 self._net_name(line.text)
             self._network.definition_line(line.text)
             return super().take(line)
-        self._network.message(parts.message)
-        return super().take(LogLine(parts.message, line.rank)) or _is_known_message(parts.message)
+        message = line.text[prefix.end() :]
+        self._network.message(message)
+        return super().take(LogLine(message, line.rank)) or _is_known_message(message)
 
     def finish(self) -> None:
         """Batch per step from the first blob, and the rate of ``caffe time`` from its average."""
@@ -139,9 +143,6 @@ class CaffeParser(LineParser):
 
     def _one_device(self, match: re.Match[str], line: LogLine) -> None:
         self.log.ranks = self.log.ranks or 1
-
-    def _done(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.finished = True
 
 
 def _is_known_message(message: str) -> bool:

@@ -96,8 +96,8 @@ class CntkParser(LineParser):
             LineRule("", _VERSION, self._version),
             LineRule("", re.compile(r"Training (\d+) parameters"), self._parameters),
             LineRule("", re.compile(r"Using (\d+) CPU threads"), self._threads),
-            LineRule("__COMPLETED__", re.compile("__COMPLETED__"), self._completed),
-            LineRule('Action "train" complete', re.compile("complete"), self._completed),
+            LineRule("__COMPLETED__", re.compile("__COMPLETED__"), self.end),
+            LineRule('Action "train" complete', re.compile("complete"), self.end),
         )
 
     def take(self, line: LogLine) -> bool:
@@ -214,9 +214,6 @@ class CntkParser(LineParser):
 
     def _threads(self, match: re.Match[str], line: LogLine) -> None:
         self.log.facts["threads_per_rank"] = match[1]
-
-    def _completed(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.finished = True
 
 
 def _criterion(text: str) -> tuple[float | None, int | None]:

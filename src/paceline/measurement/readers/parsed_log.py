@@ -145,15 +145,3 @@ class ParsedLog:
         if not steps or steps < 0.9 * sum(one.count for one in timed):
             return None
         return math.fsum((one.samples or 0.0) * one.count for one in records) / steps
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no figure at all was found."""
-        return not (
-            self.steps
-            or self.throughput
-            or self.layers
-            or self.operations
-            or self.collectives
-            or self.phases
-        )

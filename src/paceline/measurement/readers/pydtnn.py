@@ -51,7 +51,7 @@ class PydtnnParser(LineParser):
             LineRule("samples/s", _BAR, self._bar),
             LineRule(" model...", re.compile(r"\*{4} (\S{1,100}) model\.\.\."), self._model),
             LineRule("Total parameters", re.compile(r"Total parameters\s+(\d+)"), self._parameters),
-            LineRule("**** Done", re.compile(r"\*{4} Done"), self._done),
+            LineRule("**** Done", re.compile(r"\*{4} Done"), self.end),
             LineRule("", _OPTION, self._option),
         )
 
@@ -134,9 +134,6 @@ class PydtnnParser(LineParser):
         parameters = count(match[1])
         if parameters is not None:
             self.log.facts["parameters"] = float(parameters)
-
-    def _done(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.finished = True
 
     def _option(self, match: re.Match[str], line: LogLine) -> None:
         if len(self._options) < 500:

@@ -94,6 +94,10 @@ class LineParser:
     def finish(self) -> None:
         """Work out what only the whole log tells."""
 
+    def end(self, match: re.Match[str], line: LogLine) -> None:
+        """For rules about the line that a program writes when it has come to its end."""
+        self.log.finished = True
+
     def skip(self, match: re.Match[str], line: LogLine) -> None:
         """For rules about lines that are understood and carry no figure."""
 

@@ -2,34 +2,12 @@
 
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from paceline.errors import InputError
-from paceline.measurement.readers import (
-    caffe,
-    caffe_mpi,
-    cntk,
-    cntk_profiler,
-    deepspeed,
-    dllogger_text,
-    hf_trainer,
-    horovod_benchmark,
-    lbann,
-    metric_logs,
-    mlperf,
-    nccl_tests,
-    osu,
-    progress_bars,
-    pydtnn,
-    recipe_logs,
-    singa,
-    step_logs,
-    tarantella,
-    tf_cnn_benchmarks,
-    torchtitan,
-    vision_logs,
-)
 from paceline.measurement.readers.event_files import is_event_file, read_event_file
 from paceline.measurement.readers.lines import read_lines
 from paceline.measurement.readers.parsed_log import ParsedLog
@@ -42,34 +20,40 @@ SNIFFED_WINDOWS = 50
 SURE_ENOUGH = 0.5
 
 _MODULES = (
-    caffe,
-    caffe_mpi,
-    cntk,
-    cntk_profiler,
-    deepspeed,
-    dllogger_text,
-    hf_trainer,
-    horovod_benchmark,
-    lbann,
-    mlperf,
-    nccl_tests,
-    osu,
-    pydtnn,
-    singa,
-    tarantella,
-    tf_cnn_benchmarks,
-    torchtitan,
+    "caffe",
+    "caffe_mpi",
+    "cntk",
+    "cntk_profiler",
+    "deepspeed",
+    "dllogger_text",
+    "hf_trainer",
+    "horovod_benchmark",
+    "lbann",
+    "mlperf",
+    "nccl_tests",
+    "osu",
+    "pydtnn",
+    "singa",
+    "tarantella",
+    "tf_cnn_benchmarks",
+    "torchtitan",
 )
-_TABLES = (step_logs, vision_logs, recipe_logs, metric_logs, progress_bars)
+"""Modules of this package with one reader each."""
+_TABLES = ("step_logs", "vision_logs", "recipe_logs", "metric_logs", "progress_bars")
 """Modules with several readers; bars last, since other programs show them too."""
 
 
 @cache
 def readers() -> dict[str, LogReader]:
     """Every reader by name: ours, then those that installed packages register."""
-    ours: dict[str, LogReader] = {module.READER.name: module.READER for module in _MODULES}
-    ours |= {reader.name: reader for module in _TABLES for reader in module.READERS}
+    found: list[LogReader] = [_module(name).READER for name in _MODULES]
+    found += [reader for name in _TABLES for reader in _module(name).READERS]
+    ours = {reader.name: reader for reader in found}
     return with_plugins(PluginKind.READER, ours, LogReader)
+
+
+def _module(name: str) -> Any:
+    return import_module(f"{__package__}.{name}")
 
 
 def reader_named(name: str) -> LogReader:

@@ -108,7 +108,7 @@ class StepLineParser(LineParser):
         self.rules = (
             *(LineRule(one.needle, one.pattern, self._taker(one)) for one in program.steps),
             *(LineRule("", one.pattern, self._setter(one.name)) for one in program.settings),
-            *((LineRule("", program.finished, self._finished),) if program.finished else ()),
+            *((LineRule("", program.finished, self.end),) if program.finished else ()),
         )
 
     def finish(self) -> None:
@@ -273,9 +273,6 @@ class StepLineParser(LineParser):
         """A run that was resumed: its means begin with this step."""
         self._begun_at = number
         self._before.clear()
-
-    def _finished(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.finished = True
 
 
 def _seconds(found: Mapping[str, str], done: int) -> float | None:

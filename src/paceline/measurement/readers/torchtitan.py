@@ -42,7 +42,7 @@ class TorchtitanParser(LineParser):
             LineRule("parallelism: ", _DEGREES, self._degrees),
             LineRule("device mesh", re.compile("device mesh"), self.skip),
             LineRule("total parameters", _MODEL, self._model),
-            LineRule("Training completed", re.compile("Training completed"), self._completed),
+            LineRule("Training completed", re.compile("Training completed"), self.end),
         )
 
     def finish(self) -> None:
@@ -111,9 +111,6 @@ class TorchtitanParser(LineParser):
     def _model(self, match: re.Match[str], line: LogLine) -> None:
         self.log.model = match[1][:100]
         self.log.facts["parameters"] = float(count(match[2]) or 0)
-
-    def _completed(self, match: re.Match[str], line: LogLine) -> None:
-        self.log.finished = True
 
 
 def _clock(text: str) -> float | None:

@@ -12,7 +12,6 @@ from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.frameworks import framework as find_framework
-from paceline.predictor.gradient_messages import leaves_after_backward
 from paceline.predictor.per_layer.segments import Segment, Way, segments
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
 from paceline.predictor.prepared import PreparedStep
@@ -86,7 +85,7 @@ class PerLayerCosts:
     def sends_after_backward(self) -> bool:
         """Whether the framework's gradients wait for the end of backward."""
         usual = self.plan.synchronisation or self._framework.synchronisation
-        return leaves_after_backward(usual)
+        return usual.leaves_after_backward
 
     @cached_property
     def changing_seconds(self) -> tuple[float, ...]:

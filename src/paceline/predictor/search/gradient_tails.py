@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from paceline.plan.messages import messages
 from paceline.plan.synchronisation import Policy
-from paceline.predictor.gradient_messages import leaves_after_backward
 from paceline.predictor.pipeline_step import last_backward_segments
 from paceline.predictor.search.layer_table import Array
 from paceline.predictor.search.setting import Setting
@@ -127,7 +126,7 @@ class _Chunk:
         """Messages and their launches under a backward that they slow down."""
         launch = self._launch
         launches = launch * len(self.groups)
-        if leaves_after_backward(self.synchronisation):
+        if self.synchronisation.leaves_after_backward:
             left = np.maximum(queued - self._backward, 0.0)
             return np.asarray(left + seconds.sum(axis=0) + launches)
         segments, rest = self._segments()
@@ -157,7 +156,7 @@ class _Chunk:
             return self._exposed_by_times(zero, queued)
         seconds, launches = self.seconds(zero), self._launch * len(self.groups)
         exchange = self.own.backward_exchange[None, :, None]
-        if leaves_after_backward(self.synchronisation):
+        if self.synchronisation.leaves_after_backward:
             backward = self.factor * self.own.backward
             late = np.maximum(queued - backward, 0.0) + seconds.sum(axis=0)
             tail = np.maximum(late - max(0.0, launches - self._launch) - exchange, 0.0)

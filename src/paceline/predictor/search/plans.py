@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.plan.alike import alike_layers
-from paceline.plan.blocks import Block, blocks, part_of
 from paceline.plan.choices import PipelineSchedule
 from paceline.plan.compression import NO_COMPRESSION
 from paceline.plan.plan import Plan
@@ -24,6 +23,7 @@ from paceline.predictor.search.memory import memory_bytes
 from paceline.predictor.search.setting import Setting
 from paceline.predictor.search.space import ZERO_STAGES, Degrees, Space, device_counts
 from paceline.predictor.search.step_times import step_seconds
+from paceline.workload.blocks import Block, blocks, part_of
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
 

@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.plan.blocks import Block
 from paceline.predictor.collectives import Group, Numbers
 from paceline.predictor.exchange import exchange_among
 from paceline.predictor.layout import Layout
@@ -17,6 +16,7 @@ from paceline.predictor.search.space import ZERO_STAGES, Degrees
 from paceline.predictor.stages import crossing_bytes
 from paceline.predictor.step_costs import CollectiveSeconds, GradientExchange
 from paceline.predictor.vectorised.network import slowest_factor
+from paceline.workload.blocks import Block
 
 
 @dataclass(frozen=True)

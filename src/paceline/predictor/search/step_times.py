@@ -6,6 +6,7 @@ import numpy as np
 
 from paceline.plan.choices import PipelineSchedule
 from paceline.plan.pipeline_times import EqualBlocks
+from paceline.predictor.around_layers import update_traffic_bytes
 from paceline.predictor.compute import update_seconds
 from paceline.predictor.search.gradient_tails import pipeline_tails, replica_tails
 from paceline.predictor.search.layer_table import Array
@@ -13,7 +14,6 @@ from paceline.predictor.search.pipelines import by_stage, pipelines, through_sec
 from paceline.predictor.search.scheduled_steps import depends_on_times, scheduled_seconds
 from paceline.predictor.search.setting import Setting
 from paceline.predictor.search.sharded_units import fully_sharded_seconds
-from paceline.predictor.update import update_traffic_bytes
 
 
 def step_seconds(settings: Sequence[Setting], schedule: PipelineSchedule) -> list[Array]:

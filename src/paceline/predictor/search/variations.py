@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from paceline.errors import PacelineError
-from paceline.plan.blocks import blocks
 from paceline.plan.choices import SEARCHED_RECOMPUTATIONS
 from paceline.plan.plan import Plan
 from paceline.plan.tensor_parallel import is_transformer
 from paceline.predictor.plan_memory import plan_memory
 from paceline.predictor.predict import prepare
 from paceline.predictor.search.plans import PlanSearch
+from paceline.workload.blocks import blocks
 from paceline.workload.ops import MixtureOfExperts
 from paceline.workload.ops.base import Op
 

@@ -10,7 +10,6 @@ from paceline.errors import InputError
 from paceline.plan.messages import Message, messages
 from paceline.plan.synchronisation import Exchange, Policy
 from paceline.predictor.collectives import cost_on_fabric
-from paceline.predictor.gradient_messages import leaves_after_backward
 from paceline.predictor.layout import Layout
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.step_corrections import StepCorrections
@@ -153,7 +152,7 @@ class DataParallelSweep(Sweep):
         segments, rest = computing[1:-1], computing[-1]
         alone = computing.sum(axis=0)
         launch = costs.message_overhead_seconds / synchronisation.every_steps
-        if leaves_after_backward(synchronisation):
+        if synchronisation.leaves_after_backward:
             added = network.sum(axis=0) + launch * len(network)
         else:
             exposed = exposed_seconds(segments + launch, rest, network, costs.interference)

@@ -7,6 +7,7 @@ import numpy as np
 
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
+from paceline.predictor.around_layers import update_traffic_bytes
 from paceline.predictor.compute import update_seconds
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.evidence import Evidence
@@ -16,7 +17,6 @@ from paceline.predictor.prediction import Prediction
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
 from paceline.predictor.step_corrections import StepCorrections, cluster_corrections
-from paceline.predictor.update import update_traffic_bytes
 from paceline.predictor.vectorised.axes import Array, base_values
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload

@@ -11,7 +11,8 @@ from paceline.report.svg.rows import rows
 from paceline.report.svg.scale import Scale
 from paceline.report.svg.series import in_phase_order, phase_colour
 from paceline.report.svg.ticks import finite
-from paceline.step import Step, critical_path
+from paceline.step import Step
+from paceline.step.critical_path import critical_path
 from paceline.units import format_seconds, seconds_unit
 
 _BAR = 20.0

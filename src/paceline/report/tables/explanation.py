@@ -10,7 +10,8 @@ from paceline.analyse.finding import Diagnosis, least_share_saved
 from paceline.analyse.waterfall import Waterfall
 from paceline.report.table import Column, Table
 from paceline.report.tables.steps import ranks_table
-from paceline.report.terminal import MOST_COLUMNS, table_lines, waterfall_heading, waterfall_lines
+from paceline.report.terminal import MOST_COLUMNS, table_lines
+from paceline.report.terminal_waterfall import waterfall_heading, waterfall_lines
 from paceline.report.text import wrap
 from paceline.units import format_seconds
 

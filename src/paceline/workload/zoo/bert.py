@@ -5,38 +5,18 @@ results are published of score the masked words only: ``bert_base_pretraining``.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from paceline.errors import InputError
 from paceline.workload import ops
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.sizes import BertSize
 from paceline.workload.zoo.transformer_blocks import feed_forward, self_attention
-
-BERT_VOCABULARY = 30_522
-"""Word pieces of the uncased models."""
 
 _DROPOUT = 0.1
 _MASKED_SHARE = 20 / 128
 """Positions that pre-training programs score: 20 of 128, 80 of 512."""
-
-
-@dataclass(frozen=True, slots=True)
-class BertSize:
-    """Numbers that describe a BERT."""
-
-    hidden: int
-    layers: int
-    heads: int
-    vocabulary: int = BERT_VOCABULARY
-    positions: int = 512
-
-
-BERT = {"bert_base": BertSize(768, 12, 12), "bert_large": BertSize(1024, 24, 16)}
-"""The two published sizes, uncased."""
-
-BIOBERT = BertSize(768, 12, 12, vocabulary=28_996)
-"""BioBERT continues from the cased base model."""
 
 
 def bert(name: str, size: BertSize) -> Graph:
@@ -62,7 +42,7 @@ def bert_labels(name: str, size: BertSize, labels: int, sequence: int) -> Graph:
     x = net.dropout("dropout", _encoder(net, size), _DROPOUT)
     scores = net.linear("labels", x, labels)
     loss = net.cross_entropy("loss", scores, net.integers("label", labels, "sequence"))
-    return net.build(loss, sequence, _dimensions(size))
+    return net.build(loss, sequence, size.dimensions)
 
 
 def _pretrained(
@@ -80,7 +60,7 @@ def _pretrained(
     word_loss = net.cross_entropy("word_loss", words, targets)
     order_loss = net.cross_entropy("order_loss", order, net.integers("order", 2))
     loss = net.add_node("loss", ops.WeightedSum((1.0, 1.0)), word_loss, order_loss)
-    return net.build(loss, size.positions, _dimensions(size))
+    return net.build(loss, size.positions, size.dimensions)
 
 
 def _encoder(net: NetworkBuilder, size: BertSize) -> str:
@@ -100,12 +80,3 @@ def _encoder(net: NetworkBuilder, size: BertSize) -> str:
             y = feed_forward(net, x, size.hidden, 4 * size.hidden, "gelu")
             x = net.layer_norm("norm2", net.add("add2", x, net.dropout("drop2", y, _DROPOUT)))
     return x
-
-
-def _dimensions(size: BertSize) -> dict[str, int]:
-    return {
-        "hidden": size.hidden,
-        "layers": size.layers,
-        "heads": size.heads,
-        "vocabulary": size.vocabulary,
-    }

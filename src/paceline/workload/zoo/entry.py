@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from paceline.workload.graph import Graph
-from paceline.workload.zoo import gpt, llama
+from paceline.workload.zoo.sizes import ADAPTER_RANK, LLAMA, GptSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,28 +22,29 @@ class ZooEntry:
     build_for: Callable[[int], Graph] | None = None
 
 
-def network(family: str, writer: str, *arguments: Any) -> ZooEntry:
-    """What MODULE.FUNCTION of this package makes of ``arguments``; imported when it is built."""
+def written(writer: str, *arguments: Any) -> Graph:
+    """What MODULE.FUNCTION of this package makes of ``arguments``; imported now."""
     module, _, function = writer.partition(".")
-
-    def build() -> Graph:
-        graph: Graph = getattr(import_module(f"{__package__}.{module}"), function)(*arguments)
-        return graph
-
-    return ZooEntry(family, build)
+    graph: Graph = getattr(import_module(f"{__package__}.{module}"), function)(*arguments)
+    return graph
 
 
-def elastic_gpt(family: str, name: str, size: gpt.GptSize) -> ZooEntry:
+def network(family: str, writer: str, *arguments: Any) -> ZooEntry:
+    """The network that MODULE.FUNCTION of this package makes of ``arguments`` when it is built."""
+    return ZooEntry(family, partial(written, writer, *arguments))
+
+
+def elastic_gpt(family: str, name: str, size: GptSize) -> ZooEntry:
     """A GPT that learns as many positions as the sequence is long."""
 
     def build_for(sequence: int) -> Graph:
-        return gpt.gpt(name, replace(size, positions=sequence))
+        return written("gpt.gpt", name, replace(size, positions=sequence))
 
-    return ZooEntry(family, partial(gpt.gpt, name, size), build_for)
+    return ZooEntry(family, partial(written, "gpt.gpt", name, size), build_for)
 
 
-def adapted_llama(base: str, rank: int = llama.ADAPTER_RANK) -> ZooEntry:
+def adapted_llama(base: str, rank: int = ADAPTER_RANK) -> ZooEntry:
     """A Llama of the zoo, frozen, with adapters of a rank."""
-    size = replace(llama.LLAMA[base], adapter_rank=rank)
-    suffix = "_lora" if rank == llama.ADAPTER_RANK else f"_lora_r{rank}"
-    return ZooEntry("Llama, adapters", partial(llama.llama, f"{base}{suffix}", size))
+    size = replace(LLAMA[base], adapter_rank=rank)
+    suffix = "_lora" if rank == ADAPTER_RANK else f"_lora_r{rank}"
+    return network("Llama, adapters", "llama.llama", f"{base}{suffix}", size)

@@ -1,11 +1,18 @@
 """Networks that a name describes by numbers: ``gpt_h1024_l24``, ``llama_h4096_l32_k8``, ..."""
 
 import re
-from functools import partial
 
 from paceline.errors import InputError
-from paceline.workload.zoo import bert, gpt, llama
 from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt, network
+from paceline.workload.zoo.sizes import (
+    ADAPTER_RANK,
+    BERT_VOCABULARY,
+    LLAMA,
+    MEGATRON_VOCABULARY,
+    BertSize,
+    GptSize,
+    LlamaSize,
+)
 
 _PLAIN = re.compile(
     r"(?P<family>gpt|bert)_h(?P<hidden>\d+)_l(?P<layers>\d+)(?:_a(?P<heads>\d+))?"
@@ -36,8 +43,8 @@ def free_size(name: str) -> ZooEntry | None:
         _check(spelled, rows=rows, width=width, layers=layers, hidden=hidden)
         sizes = (spelled, rows, width, layers, hidden)
         return network("recommendation", "recommender.wide_deep", *sizes)
-    if (found := _ADAPTED.fullmatch(spelled)) and found["base"] in llama.LLAMA:
-        rank = int(found["rank"] or llama.ADAPTER_RANK)
+    if (found := _ADAPTED.fullmatch(spelled)) and found["base"] in LLAMA:
+        rank = int(found["rank"] or ADAPTER_RANK)
         _check(spelled, rank=rank)
         return adapted_llama(found["base"], rank)
     return None
@@ -48,11 +55,11 @@ def _plain(name: str, found: "re.Match[str]") -> ZooEntry:
     heads = int(found["heads"] or _KNOWN_HEADS.get(hidden, max(1, hidden // 64)))
     _check_heads(name, hidden, layers, heads)
     if found["family"] == "bert":
-        words = int(found["vocabulary"] or bert.BERT_VOCABULARY)
-        shape = bert.BertSize(hidden, layers, heads, words)
-        return ZooEntry("BERT", partial(bert.bert, name, shape))
-    words = int(found["vocabulary"] or gpt.MEGATRON_VOCABULARY)
-    return elastic_gpt("GPT", name, gpt.GptSize(hidden, layers, heads, words))
+        words = int(found["vocabulary"] or BERT_VOCABULARY)
+        shape = BertSize(hidden, layers, heads, words)
+        return network("BERT", "bert.bert", name, shape)
+    words = int(found["vocabulary"] or MEGATRON_VOCABULARY)
+    return elastic_gpt("GPT", name, GptSize(hidden, layers, heads, words))
 
 
 def _llama(name: str, found: "re.Match[str]") -> ZooEntry:
@@ -60,7 +67,7 @@ def _llama(name: str, found: "re.Match[str]") -> ZooEntry:
     heads = int(found["heads"] or max(1, hidden // 128))
     kv_heads = int(found["kv_heads"] or heads)
     _check_heads(name, hidden, layers, heads)
-    size = llama.LlamaSize(
+    size = LlamaSize(
         hidden,
         layers,
         heads,
@@ -70,7 +77,7 @@ def _llama(name: str, found: "re.Match[str]") -> ZooEntry:
         _LLAMA_SEQUENCE,
         tied=found["tied"] is not None,
     )
-    return ZooEntry("Llama", partial(llama.llama, name, size))
+    return network("Llama", "llama.llama", name, size)
 
 
 def _check_heads(name: str, hidden: int, layers: int, heads: int) -> None:

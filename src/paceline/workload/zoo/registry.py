@@ -9,9 +9,9 @@ from paceline.errors import InputError
 from paceline.naming import unknown_name
 from paceline.plugins import PluginKind, with_plugins
 from paceline.workload.graph import Graph
-from paceline.workload.zoo import bert, gpt, llama
+from paceline.workload.zoo import sizes
 from paceline.workload.zoo.configured import families
-from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt, network
+from paceline.workload.zoo.entry import ZooEntry, adapted_llama, elastic_gpt, network, written
 from paceline.workload.zoo.spelling import canonical, squeezed
 
 _HINT = (
@@ -169,21 +169,20 @@ def _texts() -> dict[str, ZooEntry]:
         table[name] = network("Transformer", "transformer.transformer", name, hidden, heads)
     for name in ("transformer_xl_base", "transformer_xl_large"):
         table[name] = network("Transformer-XL", "transformer_xl.transformer_xl", name)
-    for name, shape in bert.BERT.items():
-        table[name] = ZooEntry("BERT", partial(bert.bert, name, shape))
-        masked = partial(bert.bert_pretraining, f"{name}_pretraining", shape)
+    for name, size in sizes.BERT.items():
+        table[name] = network("BERT", "bert.bert", name, size)
+        masked = partial(written, "bert.bert_pretraining", f"{name}_pretraining", size)
         table[f"{name}_pretraining"] = ZooEntry("BERT", masked, masked)
-        answers = partial(bert.bert_labels, f"{name}_squad", shape, 2, 384)
-        table[f"{name}_squad"] = ZooEntry("BERT", answers)
-    entities = partial(bert.bert_labels, "biobert_base", bert.BIOBERT, 3, 128)
-    table["biobert_base"] = ZooEntry("BERT", entities)
+        table[f"{name}_squad"] = network("BERT", "bert.bert_labels", f"{name}_squad", size, 2, 384)
+    entities = ("biobert_base", sizes.BIOBERT, 3, 128)
+    table["biobert_base"] = network("BERT", "bert.bert_labels", *entities)
     table |= {name: network("BART", "bart.bart", name) for name in ("bart_base", "bart_large")}
-    table |= {n: ZooEntry("GPT-2", partial(gpt.gpt, n, size)) for n, size in gpt.GPT2.items()}
-    for family, sizes in (("GPT-3", gpt.MEGATRON), ("MPT", gpt.MPT)):
-        table |= {name: elastic_gpt(family, name, size) for name, size in sizes.items()}
-    for name, decoder in llama.LLAMA.items():
+    table |= {name: network("GPT-2", "gpt.gpt", name, size) for name, size in sizes.GPT2.items()}
+    for family, members in (("GPT-3", sizes.MEGATRON), ("MPT", sizes.MPT)):
+        table |= {name: elastic_gpt(family, name, size) for name, size in members.items()}
+    for name, decoder in sizes.LLAMA.items():
         family = "Mixtral" if decoder.experts else name.split("_")[0].replace("llama", "Llama ")
-        table[name] = ZooEntry(family, partial(llama.llama, name, decoder))
+        table[name] = network(family, "llama.llama", name, decoder)
     table["llama2_70b_lora"] = adapted_llama("llama2_70b")
     for family, names in {
         "DeepSeek": ("deepseek_v3",),

@@ -1,5 +1,6 @@
-"""The optimiser's update of a replica."""
+"""What a step takes around its layers: bringing a batch to the device, updating the weights."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,32 @@ from paceline.predictor.compute import update_seconds
 from paceline.predictor.offload import host_update_seconds
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, stage_counts
+from paceline.workload.graph import SEQUENCE, InputSpec
 from paceline.workload.precision import Precision
+
+_INDEX_BYTES = 8
+_FLOAT_BYTES = 4
+
+
+def copy_seconds(replica: Replica) -> float:
+    """Seconds to copy a step's batch from host memory to the device; 0 where no link is known.
+
+    A processor computes on host memory and copies nothing.
+    """
+    host = replica.cluster.host
+    if host is None or host.bandwidth is None:
+        return 0.0
+    workload = replica.workload
+    per_sample = sum(
+        sample_bytes(spec, workload.tokens_per_sample) for spec in workload.graph.inputs.values()
+    )
+    return workload.batch / replica.plan.cp * per_sample / host.bandwidth
+
+
+def sample_bytes(spec: InputSpec, sequence: int) -> float:
+    """Bytes of one sample of an input as it is loaded: 32-bit floats, 64-bit integers."""
+    sizes = [sequence if size == SEQUENCE else int(size) for size in spec.shape]
+    return math.prod(sizes) * (_INDEX_BYTES if spec.dtype == "integer" else _FLOAT_BYTES)
 
 
 def update_traffic_bytes(
