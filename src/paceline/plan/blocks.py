@@ -3,17 +3,8 @@
 from collections.abc import Sequence
 
 from paceline.errors import InputError
-from paceline.workload.blocks import Block, blocks, part_of
+from paceline.workload.blocks import Block, part_of
 from paceline.workload.graph import Graph
-
-__all__ = [
-    "Block",
-    "balanced_chunks",
-    "blocks",
-    "chunks_by_cost",
-    "chunks_of_equal_blocks",
-    "with_own_tail",
-]
 
 _PIECES_OF_A_TAIL = 3
 """Blocks that programs which cut by cost make of head and loss: product, conversion, loss."""

@@ -12,7 +12,6 @@ from paceline.plan.activations import (
     whole_bytes,
     working_bytes,
 )
-from paceline.plan.blocks import blocks
 from paceline.plan.choices import Offload, PipelineSchedule, Recompute
 from paceline.plan.memory import (
     Memory,
@@ -28,6 +27,7 @@ from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.replica import Replica
 from paceline.predictor.stages import Chunk, stage_counts
 from paceline.predictor.waiting import waiting_bytes
+from paceline.workload.blocks import blocks
 from paceline.workload.cost import LayerProfile
 
 Array = NDArray[np.float64]

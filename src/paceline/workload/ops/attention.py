@@ -21,9 +21,8 @@ from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 # probabilities twice.
 _SCORE_PASSES_FORWARD = 4
 _SCORE_PASSES_BACKWARD = 7
-# Side of the tiles in which fused kernels compute scores: those on the diagonal count whole.
 TILE = 128
-"""Rows and columns of the scores that a fused kernel takes at once."""
+"""Side of the tiles in which fused kernels compute scores: those on the diagonal count whole."""
 
 
 @operation("attention", inputs=3)

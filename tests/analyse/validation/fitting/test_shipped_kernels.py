@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from paceline.analyse.validation.fitting.kernels import fitted_constants
-from paceline.analyse.validation.fitting.shipped_kernels import shipped_errors, shipped_table
+from paceline.analyse.validation.fitting.kernels import curves, fitted_constants
+from paceline.analyse.validation.fitting.shipped_kernels import (
+    PREDICTED,
+    REPLAYED_LAUNCH_SECONDS,
+    shipped_errors,
+    shipped_table,
+)
 from paceline.constants import number
 
 
@@ -28,6 +33,20 @@ def test_the_constants_that_predict_are_those_fitted():
             assert number(name) == pytest.approx(value, rel=0.01), name
     attention = number("kernels.products.attention") * number("kernels.matrix.ceiling")
     assert attention == pytest.approx(ceiling, rel=0.01)
+    launches = (fitted["launch"], fitted["attention_launch"])
+    assert tuple(REPLAYED_LAUNCH_SECONDS.values()) == pytest.approx(launches, rel=0.02)
     gather, reduce = (f"libraries.nccl.variant.one-node-{kind}" for kind in ("gather", "reduce"))
     for name in ("start", "middle"):
         assert number(f"{gather}.{name}") == number(f"{reduce}.{name}")
+
+
+@pytest.mark.parametrize("kind", ["product", "attention", "collective"])
+def test_what_is_fitted_is_what_predicts(kind):
+    """On a device whose switch sums nothing; memory bounds two of the smallest products."""
+    curve, points = curves()[kind]
+    own = next(each for each in points if each.device.name == "a100_sxm_80gb")
+    found = fitted_constants() | {"trtllm": 1.0}
+    *shared, typical = np.log([found[name] for name in curve.names])
+    assert PREDICTED[kind](own) == pytest.approx(
+        curve.seconds(own, np.array(shared), typical), rel=0.06
+    )

@@ -86,7 +86,7 @@ class LeftOut:
 def fitted_constants() -> dict[str, float]:
     """Constants fitted on all devices, the median of the devices' own; some by short names."""
     found: dict[str, float] = {}
-    for curve, points in _curves().values():
+    for curve, points in curves().values():
         shared, owns = _fitted(curve, points)
         values = np.exp([*shared, np.median(owns)])
         found |= dict(zip(curve.names, values.tolist(), strict=True))
@@ -97,7 +97,7 @@ def left_out_scores() -> list[LeftOut]:
     """Every kind of kernel on every device, in the order of the table."""
     return [
         _left_out(kind, curve, left, points)
-        for kind, (curve, points) in _curves().items()
+        for kind, (curve, points) in curves().items()
         for left in range(len(points))
     ]
 
@@ -113,7 +113,7 @@ def left_out_table() -> str:
     return "\n".join([head, "|---|---|---:|---:|---:|", *lines])
 
 
-def _curves() -> dict[str, tuple[KernelCurve, list[KernelPoints]]]:
+def curves() -> dict[str, tuple[KernelCurve, list[KernelPoints]]]:
     """Products, attention and collectives, each with its curve and its points."""
     unit = "half_small half_depth half_waves tile split_depth reread"
     product = KernelCurve(

@@ -6,7 +6,7 @@ the same points: `fitting.kernels` says how far they are off on devices that the
 With a factor of the device's own the bias is gone and the form of a curve is left.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from paceline.predictor.products import FORWARD
 from paceline.workload.graph import Graph, InputSpec, Node
 from paceline.workload.ops import Attention, Linear
 
-_REPLAYED_LAUNCH_SECONDS = {"product": 2.4e-6, "attention": 16.5e-6}
+REPLAYED_LAUNCH_SECONDS = {"product": 2.4e-6, "attention": 16.5e-6}
 """What a replayed kernel costs besides its work, as fitted on the points."""
 
 
@@ -38,14 +38,9 @@ class ShippedError:
 
 def shipped_errors() -> list[ShippedError]:
     """Products, causal attention and collectives of one node on every device."""
-    kinds: dict[str, Callable[[KernelPoints], Array]] = {
-        "product": _product_seconds,
-        "attention": _attention_seconds,
-        "collective": _collective_seconds,
-    }
     return [
         _scored(kind, seconds, points)
-        for kind, seconds in kinds.items()
+        for kind, seconds in PREDICTED.items()
         for points in points_of(kind)
     ]
 
@@ -82,7 +77,7 @@ def _product_seconds(points: KernelPoints) -> Array:
     for m, n, k, _ in points.shapes.astype(int).tolist():
         node = Node("map", Linear(m, bias=False), ("rows",))
         found.append(_forward_seconds(node, (n, k), 1, points.device))
-    return np.array(found) + _REPLAYED_LAUNCH_SECONDS["product"]
+    return np.array(found) + REPLAYED_LAUNCH_SECONDS["product"]
 
 
 def _attention_seconds(points: KernelPoints) -> Array:
@@ -92,7 +87,7 @@ def _attention_seconds(points: KernelPoints) -> Array:
         op = Attention(heads, heads, width, causal=True)
         node = Node("mix", op, ("queries", "keys", "values"))
         found.append(_forward_seconds(node, (tokens, heads * width), batch, points.device))
-    return np.array(found) + _REPLAYED_LAUNCH_SECONDS["attention"]
+    return np.array(found) + REPLAYED_LAUNCH_SECONDS["attention"]
 
 
 def _forward_seconds(node: Node, shape: tuple[int, ...], batch: int, device: Device) -> float:
@@ -112,3 +107,11 @@ def _collective_seconds(points: KernelPoints) -> Array:
         for operation, (ranks, size) in zip(points.what, points.shapes[:, :2].tolist(), strict=True)
     ]
     return np.array(found)
+
+
+PREDICTED: Mapping[str, Callable[[KernelPoints], Array]] = {
+    "product": _product_seconds,
+    "attention": _attention_seconds,
+    "collective": _collective_seconds,
+}
+"""Seconds of points by kind, as predicted for a burst."""
