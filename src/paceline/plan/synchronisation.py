@@ -76,6 +76,11 @@ class Synchronisation:
             )
 
     @property
+    def groups_by_times(self) -> bool:
+        """Whether which tensors travel together depends on when they get ready."""
+        return self.policy in (Policy.FUSED, Policy.MERGED)
+
+    @property
     def leaves_after_backward(self) -> bool:
         """Whether messages wait for the end of backward."""
         return self.policy in (Policy.NONE, Policy.ONE_MESSAGE)

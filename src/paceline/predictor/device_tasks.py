@@ -3,13 +3,19 @@
 from collections.abc import Sequence
 
 from paceline.plan.messages import Message
-from paceline.predictor.step_builder import NETWORK, REPLICA_LINK, StepBuilder
-from paceline.predictor.step_costs import CollectiveSeconds, LayerTime, StepCosts
-from paceline.step import Phase, Task
+from paceline.predictor.step_builder import NETWORK, REPLICA_LINK, StepTelling
+from paceline.predictor.step_costs import (
+    CollectiveSeconds,
+    LayerTime,
+    Seconds,
+    StepCosts,
+    takes_time,
+)
+from paceline.step import Phase
 
 
 class DeviceTasks:
-    """Appends tasks of one device; what the methods return is what later tasks wait for.
+    """Tells the tasks of one device; what the methods return is what later ones wait for.
 
     Exchanges within a replica have a link of their own unless ``exchange_lane`` is that of the
     gradients.
@@ -17,6 +23,7 @@ class DeviceTasks:
 
     def __init__(
         self,
+        builder: StepTelling,
         layers: Sequence[LayerTime],
         costs: StepCosts,
         message_overhead_seconds: float,
@@ -26,12 +33,7 @@ class DeviceTasks:
         self.costs = costs
         self.message_overhead_seconds = message_overhead_seconds
         self.exchange_lane = exchange_lane
-        self.builder = StepBuilder(costs.interference)
-
-    @property
-    def last(self) -> tuple[int, ...]:
-        """The task listed last."""
-        return (len(self.builder.tasks) - 1,)
+        self.builder = builder
 
     def input(self, after: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Input and copy; what forward must wait for, which is nothing when prefetched."""
@@ -40,26 +42,21 @@ class DeviceTasks:
             ("input", Phase.INPUT, self.costs.input_seconds),
             ("copy", Phase.COPY, self.costs.copy_seconds),
         ):
-            if seconds > 0:
-                last = (self.builder.add(Task(name, phase, str(phase), seconds, last)),)
+            if takes_time(seconds):
+                last = (self.builder.beside(name, phase, seconds, last),)
         return () if self.costs.input_overlapped else last
 
     def framework(self, after: tuple[int, ...]) -> None:
         """The framework's own time per step."""
-        if self.costs.overhead_seconds > 0:
+        if takes_time(self.costs.overhead_seconds):
             self.builder.compute("framework", Phase.OTHER, self.costs.overhead_seconds, after)
 
-    def earlier_micro_batches(self, count: int, scatter_seconds: float = 0.0) -> None:
-        """All micro-batches but the last, one task each way; their messages run beside."""
-        if count < 1:
-            return
-        forward = sum(x.whole_forward_seconds for x in self.layers)
-        backward = sum(x.whole_backward_seconds for x in self.layers)
-        for number in range(count):
-            self.builder.compute(f"forward {number}", Phase.FORWARD, forward)
-            ready = self.builder.compute(f"backward {number}", Phase.BACKWARD, backward)
-            if scatter_seconds > 0:
-                self.builder.send(f"reduce-scatter {number}", scatter_seconds, 0.0, (ready,))
+    def earlier_micro_batches(self, count: Seconds, scatter_seconds: Seconds = 0.0) -> None:
+        """All micro-batches but the last; what they scatter runs beside."""
+        if takes_time(count):
+            forward = sum(x.whole_forward_seconds for x in self.layers)
+            backward = sum(x.whole_backward_seconds for x in self.layers)
+            self.builder.earlier_micro_batches(count, forward, backward, scatter_seconds)
 
     def forward(self, index: int, after: tuple[int, ...] = ()) -> int:
         """Forward of one layer and its exchange within the replica."""
@@ -72,7 +69,7 @@ class DeviceTasks:
     def backward(self, index: int, launches: int = 0, after: tuple[int, ...] = ()) -> int:
         """Backward of one layer with what it needs again, and the launch of its messages."""
         layer = self.layers[index]
-        if layer.recompute_seconds > 0:
+        if takes_time(layer.recompute_seconds):
             self.builder.compute(
                 f"again {layer.name}", Phase.FORWARD, layer.recompute_seconds, after, layer.name
             )
@@ -98,18 +95,20 @@ class DeviceTasks:
         """One message with the gradients or weights of a group of layers."""
         first, last = self.layers[group.layers[0]].name, self.layers[group.layers[-1]].name
         span = first if first == last else f"{first}..{last}"
-        time = float(seconds(group.size_bytes))
+        time = seconds(group.size_bytes)
         return self.builder.send(f"{name} {span}", time, group.size_bytes, after, span, lane)
 
-    def update(self, after: tuple[int, ...]) -> None:
-        """The optimiser's update of everything."""
-        if self.costs.update_seconds > 0:
-            self.builder.compute("update", Phase.UPDATE, self.costs.update_seconds, after)
+    def update(self, after: tuple[int, ...]) -> tuple[int, ...]:
+        """The optimiser's update of everything; what is to come behind it waits for that."""
+        seconds = self.costs.update_seconds
+        if not takes_time(seconds):
+            return after
+        return (self.builder.compute("update", Phase.UPDATE, seconds, after),)
 
     def update_layer(self, index: int, after: tuple[int, ...]) -> None:
         """The optimiser's update of one layer: its share of the whole."""
         size = self.layers[index].gradient_bytes
-        if size > 0 and self.costs.update_seconds > 0:
+        if size > 0 and takes_time(self.costs.update_seconds):
             share = self.costs.update_seconds * size / self.gradient_bytes
             name = self.layers[index].name
             self.builder.compute(f"update {name}", Phase.UPDATE, share, after, name)
@@ -119,9 +118,9 @@ class DeviceTasks:
         """Bytes of all gradients."""
         return sum(layer.gradient_bytes for layer in self.layers)
 
-    def _exchange(self, seconds: float, layer: str, after: int) -> int:
+    def _exchange(self, seconds: Seconds, layer: str, after: int) -> int:
         """Messages within the replica: what computes next waits for them."""
-        if seconds <= 0:
+        if not takes_time(seconds):
             return after
         sent = self.builder.send(
             f"exchange {layer}", seconds, 0.0, (after,), layer, self.exchange_lane

@@ -13,8 +13,10 @@ from paceline.predictor.exchange import compressed, gradient_exchange
 from paceline.predictor.frameworks import FrameworkProfile
 from paceline.predictor.jitter import expected_maximum_lognormal
 from paceline.predictor.replica import Replica
-from paceline.predictor.replica_step import replica_step
+from paceline.predictor.replica_step import tell_replica
 from paceline.predictor.stages import Chunk, chunks_of, stage_chunks
+from paceline.predictor.step_builder import StepBuilder, StepTelling
+from paceline.predictor.step_clocks import StepClocks
 from paceline.predictor.step_corrections import (
     NO_CORRECTIONS,
     StepCorrections,
@@ -103,10 +105,14 @@ class PreparedStep:
 
     @cached_property
     def _seconds(self) -> float:
-        return (self._pipelined(timeline=False) if self.plan.pp > 1 else self.step()).seconds
+        if self.plan.pp > 1:
+            return self._pipelined(timeline=False).seconds
+        clocks = StepClocks(self.costs.interference)
+        self._tell(clocks)
+        return float(clocks.seconds)
 
     def seconds(self) -> float:
-        """Seconds of the step; the passes of a pipeline are not listed for that."""
+        """Seconds of the step; its tasks are not listed for that."""
         return self._seconds
 
     # What does not depend on corrections.
@@ -287,38 +293,25 @@ class PreparedStep:
 
     @cached_property
     def _scheduled(self) -> Step:
-        replica, plan, label = self.replica, self.plan, self.plan.label
-        if plan.pp > 1:
+        if self.plan.pp > 1:
             return self._pipelined(timeline=True)
-        if self.exchange is None or plan.zero == 0:
-            return replica_step(
-                self.layers,
-                self.exchange,
-                self.costs,
-                micro_batches=replica.micro_batches,
-                label=label,
-            )
-        from paceline.predictor.sharded_step import fully_sharded_step, sharded_update_step
+        builder = StepBuilder(self.costs.interference)
+        self._tell(builder)
+        return builder.build(self.plan.label)
 
+    def _tell(self, builder: StepTelling) -> None:
+        """The step without a pipeline, as tasks or as clocks."""
+        replica, plan, count = self.replica, self.plan, self.replica.micro_batches
+        if self.exchange is None or plan.zero == 0:
+            tell_replica(builder, self.layers, self.exchange, self.costs, micro_batches=count)
+            return
+        from paceline.predictor.sharded_step import tell_fully_sharded, tell_sharded_update
+
+        shared = (builder, self.layers, self.exchange, self.costs, replica.weight_bytes)
         if plan.zero == 3:
-            return fully_sharded_step(
-                self.layers,
-                self.exchange,
-                self.costs,
-                replica.weight_bytes,
-                self.units,
-                micro_batches=replica.micro_batches,
-                label=label,
-            )
-        return sharded_update_step(
-            self.layers,
-            self.exchange,
-            self.costs,
-            replica.weight_bytes,
-            scatters_each=plan.zero == 2,
-            micro_batches=replica.micro_batches,
-            label=label,
-        )
+            tell_fully_sharded(*shared, self.units, micro_batches=count)
+        else:
+            tell_sharded_update(*shared, scatters_each=plan.zero == 2, micro_batches=count)
 
     def _pipelined(self, *, timeline: bool) -> Step:
         from paceline.predictor.pipeline_step import pipeline_step

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from paceline.plan.messages import Message
 from paceline.plan.synchronisation import Policy
 from paceline.predictor.device_tasks import DeviceTasks
-from paceline.predictor.step_builder import NETWORK
+from paceline.predictor.step_builder import NETWORK, StepBuilder, StepTelling
 from paceline.predictor.step_costs import (
     CollectiveSeconds,
     GradientExchange,
     LayerTime,
+    Seconds,
     StepCosts,
     gradient_messages,
+    takes_time,
 )
 from paceline.step import Phase, Step
 
@@ -29,13 +31,28 @@ def replica_step(
     micro_batches: int = 1,
     label: str = "",
 ) -> Step:
-    """The steady-state step of one device, scheduled.
+    """The steady-state step of one device as `tell_replica` has it, scheduled."""
+    builder = StepBuilder(costs.interference)
+    tell_replica(builder, layers, exchange, costs, micro_batches=micro_batches)
+    return builder.build(label)
 
-    ``exchange`` is None for a single replica. All but the last of ``micro_batches`` run before
-    as one task each way, without gradient messages.
+
+def tell_replica(
+    builder: StepTelling,
+    layers: Sequence[LayerTime],
+    exchange: GradientExchange | None,
+    costs: StepCosts,
+    *,
+    micro_batches: Seconds = 1,
+) -> None:
+    """Tell the steady-state step of one device.
+
+    ``exchange`` is None for a single replica. All but the last of ``micro_batches`` run before,
+    without gradient messages. Policies whose messages depend on times, and ``split``, need
+    numbers; others take arrays too.
     """
     share = 1.0 if exchange is None else exchange.share
-    device = DeviceTasks(layers, costs, costs.message_overhead_seconds * share)
+    device = DeviceTasks(builder, layers, costs, costs.message_overhead_seconds * share)
     if exchange is None:
         _forward(device, device.input(), micro_batches)
         for index in reversed(range(len(layers))):
@@ -48,10 +65,9 @@ def replica_step(
     else:
         _forward(device, device.input(), micro_batches)
         device.update(exchange_gradients(device, exchange, "all-reduce", exchange.message))
-    return device.builder.build(label)
 
 
-def split_tasks(device: DeviceTasks, exchange: GradientExchange, micro_batches: int) -> None:
+def split_tasks(device: DeviceTasks, exchange: GradientExchange, micro_batches: Seconds) -> None:
     """All-gathers under forward, then backward with reduce-scatters under it, then update."""
     groups = _groups(device, exchange, exchange.scatter)
     batch = device.input()
@@ -85,7 +101,7 @@ def exchange_gradients(
 def _forward(
     device: DeviceTasks,
     batch: tuple[int, ...],
-    micro_batches: int,
+    micro_batches: Seconds,
     arrival: dict[int, int] | None = None,
     *,
     update: bool = False,
@@ -94,10 +110,11 @@ def _forward(
     device.framework(batch)
     arrived = arrival or {}
     everything = tuple(set(arrived.values()))
-    if micro_batches > 1 and everything:
+    has_earlier = takes_time(micro_batches - 1)
+    if has_earlier and everything:
         batch = batch + everything
         arrived = {}
-    if batch and micro_batches > 1:
+    if batch and has_earlier:
         device.builder.compute("wait", Phase.WAIT, 0.0, batch)
     device.earlier_micro_batches(micro_batches - 1)
     for index in range(len(device.layers)):
@@ -107,15 +124,16 @@ def _forward(
         device.forward(index, needed)
 
 
-def _priority(device: DeviceTasks, exchange: GradientExchange, micro_batches: int) -> None:
+def _priority(device: DeviceTasks, exchange: GradientExchange, micro_batches: Seconds) -> None:
     """Backward, pieces in the order of the next forward, each layer's update, forward."""
     queue = _PriorityQueue(device, exchange)
+    last = -1
     for index in reversed(range(len(device.layers))):
         pieces = _pieces(index, device.layers[index].gradient_bytes, exchange)
-        ready = device.backward(index, launches=len(pieces))
-        queue.put(pieces, ready)
+        last = device.backward(index, launches=len(pieces))
+        queue.put(pieces, last)
     arrival = queue.finish()
-    after = () if device.costs.input_overlapped else device.last
+    after = () if device.costs.input_overlapped else (max(last, *arrival.values()),)
     _forward(device, device.input(after), micro_batches, arrival, update=True)
 
 
@@ -165,7 +183,7 @@ class _PriorityQueue:
         for piece in pieces:
             self._count += 1
             heapq.heappush(self._waiting, (piece.layers[0], self._count, piece, ready))
-            builder.waiting_seconds += self._exchange.message(piece.size_bytes)
+            builder.announce(self._exchange.message(piece.size_bytes))
 
     def finish(self) -> dict[int, int]:
         """Serves the rest; the last message of each layer."""
@@ -179,4 +197,4 @@ class _PriorityQueue:
         self._arrival[layer] = _message(
             self._device, self._exchange, "all-reduce", piece, seconds, (ready,)
         )
-        self._device.builder.waiting_seconds -= seconds(piece.size_bytes)
+        self._device.builder.announce(-seconds(piece.size_bytes))

@@ -2,76 +2,88 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from functools import partial
 
 from paceline.plan.messages import Message
 from paceline.plan.synchronisation import Policy
 from paceline.predictor.device_tasks import DeviceTasks
 from paceline.predictor.replica_step import exchange_gradients, split_tasks
-from paceline.predictor.step_builder import COMPUTE, COPIES_LINK, NETWORK, REPLICA_LINK
-from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
-from paceline.step import Phase, Step, Task, breakdown
+from paceline.predictor.step_builder import COPIES_LINK, NETWORK, StepTelling
+from paceline.predictor.step_costs import (
+    GradientExchange,
+    LayerTime,
+    Seconds,
+    StepCosts,
+    takes_time,
+)
 
 _PREFETCHED = 2
 """Units whose weights are held at a time: the one in use and the next."""
 
 
-def sharded_update_step(
+def tell_sharded_update(
+    builder: StepTelling,
     layers: Sequence[LayerTime],
     exchange: GradientExchange,
     costs: StepCosts,
     weight_bytes: Sequence[float],
     *,
     scatters_each: bool,
-    micro_batches: int = 1,
-    label: str = "",
-) -> Step:
+    micro_batches: Seconds = 1,
+) -> None:
     """Stages 1 and 2: gradients reduce-scattered, a shard updated, weights gathered.
 
     ``weight_bytes`` are those of each layer. ``scatters_each``: gradients are sharded (stage
     2), so every micro-batch scatters its own.
     """
-    device = DeviceTasks(layers, costs, costs.message_overhead_seconds * exchange.share)
+    device = DeviceTasks(builder, layers, costs, costs.message_overhead_seconds * exchange.share)
     if exchange.synchronisation.policy is Policy.SPLIT:
         split_tasks(device, exchange, micro_batches)
-        return device.builder.build(label)
+        return
     batch = device.input()
     device.framework(batch)
     each = exchange.scatter(device.gradient_bytes) if scatters_each else 0.0
     device.earlier_micro_batches(micro_batches - 1, each)
     for index in range(len(layers)):
         device.forward(index, batch)
-    device.update(exchange_gradients(device, exchange, "reduce-scatter", exchange.scatter))
+    sent = exchange_gradients(device, exchange, "reduce-scatter", exchange.scatter)
     everything = Message(tuple(range(len(layers))), math.fsum(weight_bytes))
-    device.send("all-gather", everything, exchange.gather, device.last)
-    return device.builder.build(label)
+    device.send("all-gather", everything, exchange.gather, device.update(sent))
 
 
-def fully_sharded_step(
+def tell_fully_sharded(
+    builder: StepTelling,
     layers: Sequence[LayerTime],
     exchange: GradientExchange,
     costs: StepCosts,
     weight_bytes: Sequence[float],
     units: Sequence[Sequence[int]],
     *,
-    micro_batches: int = 1,
-    label: str = "",
-) -> Step:
+    micro_batches: Seconds = 1,
+) -> None:
     """Stage 3: weights of each unit gathered before its forward and before its backward.
 
     ``units`` are runs of layer positions, in order, that are gathered together (the wrapped
     blocks of FSDP); the next unit is fetched while one computes. Gradients are reduce-scattered
     under backward, in every micro-batch.
     """
-    device = DeviceTasks(layers, costs, costs.message_overhead_seconds * exchange.share)
+    device = DeviceTasks(builder, layers, costs, costs.message_overhead_seconds * exchange.share)
     device.framework(device.input())
     begun: tuple[int, ...] = ()
-    if micro_batches > 1:
-        bare = replace(costs, input_seconds=0.0, copy_seconds=0.0, update_seconds=0.0)
-        one = fully_sharded_step(
-            layers, exchange, replace(bare, overhead_seconds=0.0), weight_bytes, units
+    if takes_time(micro_batches - 1):
+        bare = StepCosts(
+            message_overhead_seconds=costs.message_overhead_seconds,
+            interference=costs.interference,
         )
-        begun = _repeated(device, one, micro_batches - 1)
+        one = partial(
+            tell_fully_sharded,
+            layers=layers,
+            exchange=exchange,
+            costs=bare,
+            weight_bytes=weight_bytes,
+            units=units,
+        )
+        begun = builder.repeat(one, micro_batches - 1)
     weights = [_message(unit, weight_bytes) for unit in units]
     gradients = [_message(unit, [layer.gradient_bytes for layer in layers]) for unit in units]
     scattered: list[int] = []
@@ -93,7 +105,6 @@ def fully_sharded_step(
     _with_weights(device, exchange, weights, range(len(units)), forward, begun)
     _with_weights(device, exchange, weights, reversed(range(len(units))), backward, begun)
     device.update(tuple(scattered))
-    return device.builder.build(label)
 
 
 def _scatter(
@@ -106,35 +117,6 @@ def _scatter(
     lane = COPIES_LINK if exchange.sums_beside else NETWORK
     shard = Message(gradients.layers, gradients.size_bytes / exchange.shards)
     return device.send("all-reduce shards", shard, exchange.sum_copies, (inside,), lane)
-
-
-def _repeated(device: DeviceTasks, one: Step, times: int) -> tuple[int, ...]:
-    """``one`` micro-batch so many times, by phase: what it exposes, and what runs beside it."""
-    parts = breakdown(one)
-    within = min(_busy(one, REPLICA_LINK)[0], parts.exposed_communication_seconds)
-    busy, size = _busy(one, NETWORK, COPIES_LINK)
-    busy = busy or 1.0
-    exposed = parts.exposed_communication_seconds - within
-    hidden = parts.hidden_communication_seconds
-    name, add = f"{times} earlier micro-batches", device.builder.add
-    done = add(Task(name, Phase.WAIT, COMPUTE, 0.0))
-    for lane, seconds in ((REPLICA_LINK, within), (NETWORK, exposed)):
-        sent = size * seconds / busy if lane == NETWORK else 0.0
-        done = add(
-            Task(name, Phase.COMMUNICATE, lane, times * seconds, (done,), size_bytes=times * sent)
-        )
-    sent = times * size * hidden / busy
-    add(Task(name, Phase.COMMUNICATE, NETWORK, times * hidden, (done,), size_bytes=sent))
-    for phase, seconds in parts.exposed.items():
-        if phase is not Phase.COMMUNICATE:
-            done = add(Task(name, phase, COMPUTE, times * seconds, (done,)))
-    return (done,)
-
-
-def _busy(step: Step, *lanes: str) -> tuple[float, float]:
-    """Seconds and bytes of everything on some lanes."""
-    tasks = [task for lane in lanes for task, _ in step.on(lane)]
-    return sum(task.seconds for task in tasks), sum(task.size_bytes for task in tasks)
 
 
 def _with_weights(

@@ -4,11 +4,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from paceline.plan.messages import Message, messages
 from paceline.plan.synchronisation import Synchronisation
 
+Seconds = Any
+"""Seconds: a number, or an array of them where many configurations are worked on at once."""
+
 CollectiveSeconds = Callable[[Any], Any]
 """Seconds of one collective operation on so many bytes (a number, where it can an array)."""
+
+
+def takes_time(seconds: Seconds) -> bool:
+    """Whether a number, or any of an array, is above zero."""
+    return bool(np.any(seconds > 0)) if isinstance(seconds, np.ndarray) else bool(seconds > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +31,20 @@ class LayerTime:
     """
 
     name: str
-    forward_seconds: float
-    backward_seconds: float
+    forward_seconds: Seconds
+    backward_seconds: Seconds
     gradient_bytes: float = 0.0
-    recompute_seconds: float = 0.0
-    forward_exchange_seconds: float = 0.0
-    backward_exchange_seconds: float = 0.0
+    recompute_seconds: Seconds = 0.0
+    forward_exchange_seconds: Seconds = 0.0
+    backward_exchange_seconds: Seconds = 0.0
 
     @property
-    def whole_forward_seconds(self) -> float:
+    def whole_forward_seconds(self) -> Seconds:
         """Forward with its exchanges."""
         return self.forward_seconds + self.forward_exchange_seconds
 
     @property
-    def whole_backward_seconds(self) -> float:
+    def whole_backward_seconds(self) -> Seconds:
         """Backward with its exchanges and with what is computed again."""
         return self.recompute_seconds + self.backward_seconds + self.backward_exchange_seconds
 
@@ -139,11 +149,11 @@ class StepCosts:
     """
 
     input_seconds: float = 0.0
-    copy_seconds: float = 0.0
+    copy_seconds: Seconds = 0.0
     input_overlapped: bool = True
-    update_seconds: float = 0.0
+    update_seconds: Seconds = 0.0
     message_overhead_seconds: float = 0.0
-    overhead_seconds: float = 0.0
+    overhead_seconds: Seconds = 0.0
     interference: float = 0.0
 
 
@@ -158,9 +168,10 @@ def gradient_messages(
     ``seconds`` is what a message takes, ``overhead_seconds`` what it takes from the device.
     """
     ready = [0.0] * len(layers)
-    clock = 0.0
-    for index in reversed(range(len(layers))):
-        clock += layers[index].whole_backward_seconds
-        ready[index] = clock
+    if synchronisation.groups_by_times:
+        clock = 0.0
+        for index in reversed(range(len(layers))):
+            clock += layers[index].whole_backward_seconds
+            ready[index] = clock
     sizes = [layer.gradient_bytes for layer in layers]
     return messages(synchronisation, sizes, ready, seconds, overhead_seconds)

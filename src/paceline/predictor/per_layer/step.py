@@ -6,7 +6,7 @@ from paceline.plan.messages import Message
 from paceline.predictor.device_tasks import DeviceTasks
 from paceline.predictor.per_layer.costs import PerLayerCosts
 from paceline.predictor.per_layer.segments import Way
-from paceline.predictor.step_builder import NETWORK
+from paceline.predictor.step_builder import NETWORK, StepBuilder
 from paceline.predictor.step_costs import GradientExchange
 from paceline.step import Step
 
@@ -17,7 +17,8 @@ def per_layer_step(costs: PerLayerCosts, ways: Sequence[Way]) -> Step:
     assert exchange is not None, "several devices exchange gradients"
     step_costs = costs.step_costs(ways)
     overhead = step_costs.message_overhead_seconds * exchange.share
-    device = DeviceTasks(layers, step_costs, overhead, NETWORK)
+    builder = StepBuilder(step_costs.interference)
+    device = DeviceTasks(builder, layers, step_costs, overhead, NETWORK)
     batch = device.input()
     device.framework(batch)
     for index in range(len(layers)):
@@ -34,7 +35,7 @@ def per_layer_step(costs: PerLayerCosts, ways: Sequence[Way]) -> Step:
             late = []
     sent += _sent(device, late, exchange, done)
     device.update(tuple(sent))
-    return device.builder.build(" ".join(ways))
+    return builder.build(" ".join(ways))
 
 
 def _sent(
