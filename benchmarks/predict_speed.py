@@ -41,7 +41,7 @@ from paceline.predictor.ranks import with_slowdowns
 from paceline.predictor.replica_step import replica_step
 from paceline.predictor.search import PlanSearch
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
-from paceline.predictor.vectorised import AXES, DataParallelSweep, Grid, Points
+from paceline.predictor.sweeps import AXES, DataParallelSweep, Grid, Points
 from paceline.workload.workload import Workload
 
 POLICIES = ("bucketed", "per_tensor", "one_message", "none")

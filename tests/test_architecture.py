@@ -152,7 +152,7 @@ def test_a_quick_start_loads_no_framework_and_no_heavy_library(command):
         (
             "predict --model resnet50 --cluster dgx-1",
             "measurement store launch testing study report.figures predictor.search "
-            "predictor.vectorised predictor.per_layer workload.capture",
+            "predictor.sweeps predictor.per_layer workload.capture",
         ),
         ("inspect resnet20 --json", "predictor plan hardware measurement store frameworks"),
         ("list --store none.db", "predictor plan hardware workload measurement frameworks"),

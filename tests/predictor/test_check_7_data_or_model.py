@@ -14,7 +14,7 @@ import pytest
 from paceline.hardware import catalogue
 from paceline.plan.plan import Plan
 from paceline.predictor.predict import predict
-from paceline.predictor.vectorised import AXES, DataParallelSweep, compare
+from paceline.predictor.sweeps import AXES, DataParallelSweep, compare
 from paceline.workload.workload import Workload
 
 GBIT = 1.25e8

@@ -7,7 +7,7 @@ from paceline.hardware import catalogue
 from paceline.plan.plan import Plan
 from paceline.predictor.predict import predict
 from paceline.predictor.search.plans import PlanSearch
-from paceline.predictor.vectorised.data_parallel import DataParallelSweep
+from paceline.predictor.sweeps.data_parallel import DataParallelSweep
 from paceline.workload.workload import Workload
 
 CLUSTER = catalogue.cluster("hkbu-v100-pcie").shaped(2, 4)

@@ -12,8 +12,8 @@ from paceline.plan.plan import Plan
 from paceline.predictor.predict import predict, prepare
 from paceline.predictor.search import PlanSearch
 from paceline.predictor.search.advice import prediction_of_plan
+from paceline.predictor.sweeps.data_parallel import DataParallelSweep
 from paceline.predictor.training_run import TrainingRun
-from paceline.predictor.vectorised.data_parallel import DataParallelSweep
 from paceline.workload.workload import Workload
 
 CLUSTER = catalogue.cluster("dgx-a100").with_nodes(1)

@@ -50,7 +50,7 @@ class EmulatedDevice:
     def step_seconds(self) -> float:
         """The step of one device alone."""
         work = sum(x.forward_seconds + x.backward_seconds for x in self.layers)
-        return work + self.update_seconds
+        return float(work + self.update_seconds)
 
     def slower(self, factor: float) -> "EmulatedDevice":
         """The same device in slow motion, so that a slower link is in proportion."""

@@ -14,7 +14,7 @@ from paceline.analyse.sharing_out import (
     workers_given,
 )
 from paceline.hardware import Cluster
-from paceline.predictor.vectorised import SweepComparison, compare
+from paceline.predictor.sweeps import SweepComparison, compare
 from paceline.workload.workload import Workload
 
 

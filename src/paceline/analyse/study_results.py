@@ -14,7 +14,7 @@ from paceline.analyse.published_studies import (
 from paceline.analyse.study_analysis import StudyAnalysis, analyse_launches
 from paceline.places import Place
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.vectorised import SweepComparison
+from paceline.predictor.sweeps import SweepComparison
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.naming import look_up
 from paceline.places import MOST_PROCESSES
-from paceline.predictor.vectorised import AXES
+from paceline.predictor.sweeps import AXES
 from paceline.units import parse_bandwidth, parse_flops
 
 _COUNTS = ("batch", "nodes")

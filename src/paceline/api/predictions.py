@@ -28,8 +28,8 @@ from paceline.units import parse_seconds
 
 if TYPE_CHECKING:
     from paceline.analyse.sharing_out import Workers
+    from paceline.predictor.sweeps import SweepComparison
     from paceline.predictor.target_efficiency import BandwidthNeeded
-    from paceline.predictor.vectorised import SweepComparison
     from paceline.predictor.whatif import WhatIf
     from paceline.study import Study
 

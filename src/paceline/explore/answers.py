@@ -19,7 +19,7 @@ from paceline.explore.state import ExplorerState
 from paceline.hardware import Cluster
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.render import device_rate_text, rate_text, utilisation_text
-from paceline.predictor.vectorised.curve import scaling_curve
+from paceline.predictor.sweeps.curve import scaling_curve
 from paceline.report.figures import (
     PhasesInfo,
     ScalingInfo,

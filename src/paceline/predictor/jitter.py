@@ -5,7 +5,7 @@ one sees. Everything here accepts NumPy arrays and broadcasts them.
 """
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,18 @@ def expected_maximum_lognormal(
     grid, weights = _order_statistic(workers)
     shape = np.exp(np.sqrt(variance)[..., None] * grid - 0.5 * variance[..., None])
     return np.asarray(mean * (weights * shape).sum(axis=-1), dtype=float)
+
+
+def slowest_factors(variation: float, workers: FloatArray) -> FloatArray:
+    """Time of the slowest of so many workers over the mean one, for whole numbers of workers."""
+    distinct, place = np.unique(workers, return_inverse=True)
+    factors = _slowest_of(variation, tuple(distinct.astype(int)))
+    return np.asarray(factors[place].reshape(workers.shape))
+
+
+@lru_cache(maxsize=64)
+def _slowest_of(variation: float, workers: tuple[int, ...]) -> FloatArray:
+    return expected_maximum_lognormal(1.0, variation, np.array(workers))
 
 
 def _order_statistic(workers: int | npt.NDArray[np.int_]) -> tuple[FloatArray, FloatArray]:

@@ -114,7 +114,7 @@ def _weight_seconds(chunk: Chunk, replica: Replica, own: Sequence[LayerTime]) ->
     if not replica.plan.pipeline.splits_backward:
         return 0.0
     shares = replica.weight_shares[chunk.first : chunk.last]
-    return sum(share * x.backward_seconds for share, x in zip(shares, own, strict=True))
+    return float(sum(share * x.backward_seconds for share, x in zip(shares, own, strict=True)))
 
 
 def _units(chunk: Chunk, replica: Replica) -> list[range]:

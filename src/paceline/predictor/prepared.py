@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
+import numpy as np
+
 from paceline.hardware import Cluster
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import Synchronisation
@@ -11,7 +13,7 @@ from paceline.predictor.corrections.model import Taught
 from paceline.predictor.evidence import NO_EVIDENCE, Colocated, Evidence
 from paceline.predictor.exchange import compressed, gradient_exchange
 from paceline.predictor.frameworks import FrameworkProfile
-from paceline.predictor.jitter import expected_maximum_lognormal
+from paceline.predictor.jitter import FloatArray, expected_maximum_lognormal, slowest_factors
 from paceline.predictor.replica import Replica
 from paceline.predictor.replica_step import tell_replica
 from paceline.predictor.stages import Chunk, chunks_of, stage_chunks
@@ -219,6 +221,13 @@ class PreparedStep:
             return self.colocated.slowest
         variation = self.variation
         return _slowest_of(variation, self.plan.devices) if variation else 1.0
+
+    def slowest_among(self, workers: FloatArray) -> FloatArray:
+        """The same factor for other numbers of devices that share no machine."""
+        variation = self.variation
+        if not variation or self.synchronisation.asynchronous:
+            return np.ones(1)
+        return slowest_factors(variation, workers)
 
     @property
     def _beside_layers_factor(self) -> float:

@@ -197,4 +197,4 @@ class _PriorityQueue:
         self._arrival[layer] = _message(
             self._device, self._exchange, "all-reduce", piece, seconds, (ready,)
         )
-        self._device.builder.announce(-seconds(piece.size_bytes))
+        self._device.builder.withdraw(seconds(piece.size_bytes))

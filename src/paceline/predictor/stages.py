@@ -120,7 +120,7 @@ def _are_equal(replica: Replica, parts: Sequence[Block]) -> bool:
     layers, place = replica.layers, replica.alike.place
     numbered = _numbered(replica.workload.graph, tuple(parts))
     distinct = {place[list(own)].tobytes(): own for own in numbered}
-    seconds = [sum(layers[i].forward_seconds for i in own) for own in distinct.values()]
+    seconds = [float(sum(layers[i].forward_seconds for i in own)) for own in distinct.values()]
     return min(seconds) > 0 and max(seconds) <= (1 + _EQUAL) * min(seconds)
 
 

@@ -43,9 +43,7 @@ class StepTelling(Protocol):
     ) -> int:
         """A message on a link, in order."""
 
-    def beside(
-        self, name: str, phase: Phase, seconds: Seconds, after: tuple[int, ...] = ()
-    ) -> int:
+    def beside(self, name: str, phase: Phase, seconds: Seconds, after: tuple[int, ...] = ()) -> int:
         """Work on a lane of its phase's own, in order."""
 
     def earlier_micro_batches(
@@ -57,7 +55,10 @@ class StepTelling(Protocol):
         """A whole step of its own so many times; what messages behind it wait for."""
 
     def announce(self, seconds: float) -> None:
-        """Messages of so many seconds more (or less) wait for the network, not yet placed."""
+        """A message of so many seconds waits for the network, not yet placed."""
+
+    def withdraw(self, seconds: float) -> None:
+        """An announced message of so many seconds waits no longer."""
 
     def free_at(self, lane: str) -> Seconds:
         """When a lane has finished everything placed so far, seconds."""
@@ -89,7 +90,7 @@ class StepBuilder(Timetable):
     def __init__(self, interference: float = 0.0) -> None:
         super().__init__()
         self.interference = interference
-        self._announced_seconds = 0.0
+        self._announced, self._announced_seconds, self._announced_at = 0, 0.0, 0.0
 
     def compute(
         self,
@@ -104,8 +105,9 @@ class StepBuilder(Timetable):
         if self.interference > 0:
             start = self.start_on((rank, COMPUTE), after)
             free = max(self.free_at(NETWORK, rank), self.free_at(COPIES_LINK, rank))
-            busy = free + self._announced_seconds - start
-            seconds = interfered_seconds(seconds, busy, self.interference)
+            if self._announced:
+                free = max(free, self._announced_at) + self._announced_seconds
+            seconds = interfered_seconds(seconds, free - start, self.interference)
         return self.add(Task(name, phase, COMPUTE, seconds, after, rank, layer))
 
     def send(
@@ -162,8 +164,15 @@ class StepBuilder(Timetable):
         return (done,)
 
     def announce(self, seconds: float) -> None:
-        """Messages of so many seconds more (or less) wait for the network, not yet placed."""
+        """A message of so many seconds waits for the network, not yet placed."""
+        self._announced_at = self._announced_at if self._announced else self.free_at(COMPUTE)
+        self._announced += 1
         self._announced_seconds += seconds
+
+    def withdraw(self, seconds: float) -> None:
+        """An announced message of so many seconds waits no longer."""
+        self._announced -= 1
+        self._announced_seconds -= seconds
 
 
 def _busy(step: Step, *lanes: str) -> tuple[float, float]:

@@ -117,7 +117,7 @@ def _share(prepared: PreparedStep, chosen: Sequence[bool]) -> float:
         if counts
     )
     replica = prepared.replica
-    return min(1.0, each * replica.micro_batches / replica.plan.pp / prepared.seconds())
+    return min(1.0, float(each) * replica.micro_batches / replica.plan.pp / prepared.seconds())
 
 
 def taught_variance(prepared: PreparedStep, taught: Taught) -> float:

@@ -26,7 +26,7 @@ def scale_alone(alone: "PreparedStep", seconds: float) -> float:
             f"alone takes of it ({format_seconds(rest)})",
             "give the seconds per step of one device",
         )
-    return (seconds - rest) / work
+    return float((seconds - rest) / work)
 
 
 def scale_of_baseline(job: "PreparedStep", seconds: float) -> float:
@@ -43,7 +43,7 @@ def scale_of_baseline(job: "PreparedStep", seconds: float) -> float:
         )
     if job.plan.devices == 1:
         rest = max(0.0, job.with_scale(1.0).seconds() - work)
-        return max(seconds - rest, _LEAST_WORK * seconds) / work
+        return float(max(seconds - rest, _LEAST_WORK * seconds) / work)
 
     def excess(scale: float) -> float:
         return job.with_scale(scale).seconds() / seconds - 1.0

@@ -125,12 +125,12 @@ class _Moves:
         seconds += self._rest.overhead_seconds
         copied = self._costs.case(end.ways[0]).costs.copy_seconds
         supply = self._always.input_seconds + copied
-        return max(seconds, supply) if self._always.input_overlapped else seconds + supply
+        return float(max(seconds, supply) if self._always.input_overlapped else seconds + supply)
 
     def _alone_seconds(self, number: int, way: Way, layers: list[LayerTime]) -> float:
         """What a segment takes besides backward and the messages under it."""
         costs, own = self._costs, self._costs.segments[number]
-        seconds = sum(layer.whole_forward_seconds for layer in layers)
+        seconds = float(sum(layer.whole_forward_seconds for layer in layers))
         if way is Way.MODEL:
             return seconds
         more = costs.parameters(own, Way.DATA) - costs.parameters(own, Way.MODEL)

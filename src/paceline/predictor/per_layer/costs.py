@@ -154,12 +154,12 @@ class PerLayerCosts:
         """Computing, exchanges and gradient messages of a segment if nothing overlapped."""
         exchange = self.data.exchange
         assert exchange is not None, "several devices exchange gradients"
-        return sum(
-            layer.whole_forward_seconds
-            + layer.whole_backward_seconds
-            + (float(exchange.message(layer.gradient_bytes)) if layer.gradient_bytes > 0 else 0.0)
-            for layer in self.segment_layers(number, way, None)
-        )
+        seconds = 0.0
+        for layer in self.segment_layers(number, way, None):
+            seconds += layer.whole_forward_seconds + layer.whole_backward_seconds
+            if layer.gradient_bytes > 0:
+                seconds += float(exchange.message(layer.gradient_bytes))
+        return seconds
 
     def step_costs(self, ways: Sequence[Way]) -> StepCosts:
         """What a step costs beside layers and messages."""

@@ -7,15 +7,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.plan.messages import messages
-from paceline.plan.synchronisation import Policy
+from paceline.predictor.joined_layers import runs_between
+from paceline.predictor.layer_arrays import Array
 from paceline.predictor.pipeline_step import last_backward_segments
-from paceline.predictor.search.layer_table import Array
 from paceline.predictor.search.setting import Setting
-from paceline.predictor.step_builder import interfered_seconds
-from paceline.predictor.vectorised.overlap import Exposed, exposed_seconds
+from paceline.predictor.step_builder import COMPUTE, NETWORK
+from paceline.predictor.step_clocks import StepClocks, later
+from paceline.predictor.step_costs import Seconds
+from paceline.step import Phase
 
-BY_TIMES = (Policy.FUSED, Policy.MERGED)
-"""Policies whose messages depend on times, so that each plan has its own."""
+
+@dataclass(frozen=True)
+class Exposed:
+    """What communication adds to computing, in seconds.
+
+    ``tail`` is from the end of backward to that of the last message, ``stretched`` by how much
+    computing under messages and their launches takes longer.
+    """
+
+    tail: Seconds
+    stretched: Seconds
 
 
 @dataclass(frozen=True)
@@ -58,19 +69,6 @@ def pipeline_tails(setting: Setting) -> Tails:
     return Tails(first, last, first_delay, last_delay)
 
 
-def replica_tails(setting: Setting, queued: Array) -> Array:
-    """The same without a pipeline, with what messages and their launches take from computing.
-
-    ``queued`` is for how long earlier messages still hold the network when backward begins.
-    """
-    result = np.zeros((setting.degrees.size, setting.micro_batch.size, 3, 4))
-    chosen = (setting.degrees.pp == 1) & (setting.degrees.dp > 1)
-    if chosen.any():
-        chunk = _Chunk(setting, range(len(setting.table.parts)), chosen)
-        result[chosen] = chunk.in_replica(np.broadcast_to(queued, result.shape)[chosen])
-    return result
-
-
 class _Chunk:
     """A chunk of the network, under some combinations of degrees."""
 
@@ -87,7 +85,7 @@ class _Chunk:
         self.hop = hops[chosen][..., 0]
         self.own = setting.table.sums(positions)
         self.groups = []
-        if self.synchronisation.policy not in BY_TIMES:
+        if not self.synchronisation.groups_by_times:
             sizes = setting.table.gradient_bytes(positions)
             ready = [0.0] * len(sizes)
             self.groups = messages(self.synchronisation, sizes, ready, lambda size: size)
@@ -106,32 +104,11 @@ class _Chunk:
             _by_stage(*(each.stretched for each in found)),
         )
 
-    def in_replica(self, queued: Array) -> Array:
-        """The same without a pipeline; ``queued`` has these axes too."""
-        none = np.zeros((1, 1, 1))
-        reduce, scatter = self.seconds(0), self.seconds(1)
-        return _by_stage(
-            self._last_backward(reduce, none),
-            self._last_backward(scatter, none),
-            self._last_backward(scatter, queued[..., 2]),
-        )
-
     def seconds(self, zero: int) -> Array:
         """Each message, of whole gradients or (stage 1) of their shards."""
         sizes = np.array([group.size_bytes for group in self.groups]).reshape(-1, 1, 1, 1, 1)
         cost = self.exchange.scatter if zero else self.exchange.round_trip
         return np.asarray(cost(sizes))[..., 0]
-
-    def _last_backward(self, seconds: Array, queued: Array) -> Array:
-        """Messages and their launches under a backward that they slow down."""
-        launch = self._launch
-        launches = launch * len(self.groups)
-        if self.synchronisation.leaves_after_backward:
-            left = np.maximum(queued - self._backward, 0.0)
-            return np.asarray(left + seconds.sum(axis=0) + launches)
-        segments, rest = self._segments()
-        exposed = exposed_seconds(segments + launch, rest, seconds, self.costs.interference, queued)
-        return exposed.tail + exposed.stretched + launches
 
     def queued_behind(self, zero: int) -> Array:
         """For how long messages of such chunks keep the network busy when the next one begins.
@@ -152,25 +129,14 @@ class _Chunk:
 
     def exposed(self, zero: int, queued: Array) -> Exposed:
         """Messages of the last backward; what devices of a stage exchange comes after it."""
-        if self.synchronisation.policy in BY_TIMES:
+        if self.synchronisation.groups_by_times:
             return self._exposed_by_times(zero, queued)
-        seconds, launches = self.seconds(zero), self._launch * len(self.groups)
+        computing = self.factor * self.own.backward
+        pieces = list(zip(self._fractions(), self.seconds(zero), strict=False))
+        rest = 1.0 - sum(fraction for fraction, _ in pieces)
         exchange = self.own.backward_exchange[None, :, None]
-        if self.synchronisation.leaves_after_backward:
-            backward = self.factor * self.own.backward
-            late = np.maximum(queued - backward, 0.0) + seconds.sum(axis=0)
-            tail = np.maximum(late - max(0.0, launches - self._launch) - exchange, 0.0)
-            return Exposed(np.asarray(tail), np.full_like(tail, launches))
-        segments, rest = self._segments()
-        computing = self.factor * self.own.backward / self._backward
-        found = exposed_seconds(
-            segments * computing + self._launch,
-            rest * computing,
-            seconds,
-            self.costs.interference,
-            queued,
-        )
-        return Exposed(np.maximum(found.tail - exchange, 0.0), found.stretched + launches)
+        told = _told(computing, pieces, rest, self._launch, self.costs.interference, queued)
+        return Exposed(np.maximum(told.tail - exchange, 0.0), told.stretched)
 
     @property
     def _launch(self) -> float:
@@ -188,14 +154,19 @@ class _Chunk:
             factor = float(np.broadcast_to(self.factor, tails.shape)[place])
             layers = self.table.layer_times(self.positions, place[1], place[2], factor)
             computing = sum(layer.recompute_seconds + layer.backward_seconds for layer in layers)
-            clock, free = 0.0, float(waiting[place])
-            for segment in last_backward_segments(layers, exchange, zero, self._launch):
-                work = segment.fraction * computing + segment.launch_seconds
-                clock += interfered_seconds(work, free - clock, self.costs.interference)
-                free = max(free, clock) + segment.message_seconds
-            stretched[place] = clock - computing
-            end = clock + sum(layer.backward_exchange_seconds for layer in layers)
-            tails[place] = max(0.0, free - end)
+            segments = last_backward_segments(layers, exchange, zero, self._launch)
+            sending = [own for own in segments if own.size_bytes > 0]
+            told = _told(
+                computing,
+                [(own.fraction, own.message_seconds) for own in sending],
+                1.0 - sum(own.fraction for own in sending),
+                self._launch,
+                self.costs.interference,
+                float(waiting[place]),
+            )
+            stretched[place] = told.stretched
+            between = sum(layer.backward_exchange_seconds for layer in layers)
+            tails[place] = max(0.0, told.tail - between)
         return Exposed(tails, stretched)
 
     def _plans(self) -> Iterator[tuple[int, int, int]]:
@@ -210,21 +181,41 @@ class _Chunk:
         exchange = self.own.backward_exchange[:, None]
         return np.asarray(self.factor * self.own.backward + exchange)
 
-    def _segments(self) -> tuple[Array, Array]:
-        """Backward before each message, and after the last."""
-        runs, done = [], len(self.positions)
-        for group in self.groups:
-            runs.append(range(group.layers[-1], done))
-            done = group.layers[-1]
-        offset = self.positions[0]
-        shifted = [range(run.start + offset, run.stop + offset) for run in [*runs, range(done)]]
-        computing, exchange = self.table.backward_of(shifted)
-        backward = self.factor * computing[:, None] + exchange[:, None, :, None]
-        return backward[:-1], backward[-1]
+    def _fractions(self) -> Iterator[Seconds]:
+        """What of backward comes before each message: all before the first if they wait for it."""
+        if self.synchronisation.leaves_after_backward:
+            yield from (float(number == 0) for number in range(len(self.groups)))
+            return
+        runs = runs_between(self.groups, self.positions[0], self.positions[-1] + 1)
+        for run in runs[: -len(self.groups) - 1 : -1]:
+            own = self.table.sums(run)
+            exchange = own.backward_exchange[:, None]
+            yield (self.factor * own.backward + exchange) / self._backward
 
 
-def _by_stage(whole: Array, parts: Array, parts_of_each: Array | None = None) -> Array:
-    """Tails of shard stages 0, 1, 2; stage 3 has none."""
+def _told(
+    computing: Seconds,
+    pieces: Sequence[tuple[Seconds, Seconds]],
+    rest: Seconds,
+    launch_seconds: float,
+    interference: float,
+    queued: Seconds,
+) -> Exposed:
+    """A backward of ``computing`` seconds: its fractions with a message behind each, and the rest.
+
+    ``queued`` is for how long earlier messages keep the network busy when it begins.
+    """
+    clocks = StepClocks(interference)
+    clocks.occupy_network(queued)
+    for fraction, seconds in pieces:
+        done = clocks.compute("", Phase.BACKWARD, fraction * computing + launch_seconds)
+        clocks.send("", seconds, 0.0, (done,))
+    clocks.compute("", Phase.BACKWARD, rest * computing)
+    end = clocks.free_at(COMPUTE)
+    return Exposed(later(clocks.free_at(NETWORK) - end, 0.0), end - computing)
+
+
+def _by_stage(whole: Array, parts: Array) -> Array:
+    """Tails of shard stages 0 and 1; those beyond have none."""
     none = np.zeros((1, 1, 1))
-    last = none if parts_of_each is None else parts_of_each
-    return np.stack(np.broadcast_arrays(whole, parts, last, none), axis=-1)
+    return np.stack(np.broadcast_arrays(whole, parts, none, none), axis=-1)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paceline.plan.activations import (
     KeptActivations,
@@ -18,15 +17,12 @@ from paceline.plan.alike import Alike
 from paceline.plan.choices import SEARCHED_RECOMPUTATIONS
 from paceline.plan.sharding import ShardedLayer, ShardMessage
 from paceline.predictor.collectives import collective_cost
-from paceline.predictor.compute import layer_work
-from paceline.predictor.efficiency import load_efficiency
+from paceline.predictor.layer_arrays import Array, LayerArrays
 from paceline.predictor.layout import Layout
 from paceline.predictor.products import BACKWARD, FORWARD
 from paceline.predictor.replica import Replica
 from paceline.predictor.step_costs import LayerTime
-from paceline.workload.cost import Affine, GraphProfile
-
-Array = NDArray[np.float64]
+from paceline.workload.cost import Affine
 
 MODES = SEARCHED_RECOMPUTATIONS
 """Recomputations, in the order of the axis that arrays have for them."""
@@ -88,14 +84,6 @@ class LayerTable:
             self._known[key] = self._sums(counts)
         return self._known[key]
 
-    def backward_of(self, runs: Sequence[Sequence[int]]) -> tuple[Array, Array]:
-        """Backward of each run of layers: run, micro-batch, recomputation; and its exchanges."""
-        counts = np.stack(
-            [np.bincount(self.place[list(run)], minlength=len(self._first)) for run in runs]
-        ).astype(float)
-        computing = np.tensordot(counts, self.backward_by_layer, 1)
-        return np.asarray(computing), np.asarray(counts @ self._backward_exchange)
-
     def layer_times(
         self, positions: Sequence[int], micro_batch: int, mode: int, factor: float
     ) -> list[LayerTime]:
@@ -153,7 +141,7 @@ class LayerTable:
         )
 
     def _evaluate(self, kinds: Sequence[ShardedLayer]) -> None:
-        seconds = self._seconds(kinds)
+        seconds = LayerArrays(self.replica, kinds).seconds(self.micro_batches)
         self._forward, backward = seconds[FORWARD], seconds[BACKWARD]
         self._forward_exchange = self._exchanges([part.tensor_forward for part in kinds])
         self._backward_exchange = self._exchanges([part.tensor_backward for part in kinds])
@@ -181,28 +169,6 @@ class LayerTable:
             [float(part.profile.gradient_bytes.fixed) for part in kinds]
         )
         self._weight_bytes = self._parameters * width
-
-    def _seconds(self, kinds: Sequence[ShardedLayer]) -> Array:
-        """Roofline times: pass, kind of layer, micro-batch."""
-        replica = self.replica
-        device, framework = replica.cluster.device, replica.framework
-        constants = replica.efficiency or load_efficiency()
-        numbers = replica.precision
-        work = layer_work(
-            GraphProfile(tuple(part.profile for part in kinds)),
-            self.micro_batches,
-            device,
-            numbers,
-            constants,
-            framework.convolution,
-            framework.pointwise_traffic,
-        )
-        return work.seconds(
-            constants.attainable_flops(device, numbers.compute),
-            device.known_memory_bandwidth,
-            constants.launch(device),
-            framework.dispatch_seconds,
-        )
 
     def _kept(self, kinds: Sequence[ShardedLayer]) -> list[KeptActivations]:
         """What each kind keeps and whether it is computed again, by recomputation."""

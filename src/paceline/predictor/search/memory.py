@@ -11,8 +11,9 @@ from paceline.plan.memory import (
     optimiser_bytes_per_parameter,
     sharded_bytes,
 )
+from paceline.predictor.layer_arrays import Array
 from paceline.predictor.plan_memory import allocator_bytes, largest_tensor
-from paceline.predictor.search.layer_table import MODES, Array
+from paceline.predictor.search.layer_table import MODES
 from paceline.predictor.search.setting import Setting
 from paceline.predictor.waiting import waiting_bytes
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from paceline.plan.choices import PipelineSchedule
 from paceline.plan.gathered_passes import GatheredUnit, gathered_pass_seconds
 from paceline.plan.pipeline_times import EqualBlocks, TimedChunk, one_f_one_b_seconds
-from paceline.predictor.search.layer_table import Array, Sums
+from paceline.predictor.layer_arrays import Array
+from paceline.predictor.search.layer_table import Sums
 from paceline.predictor.search.setting import Setting
 from paceline.predictor.step_costs import GradientExchange
 

@@ -15,10 +15,11 @@ from paceline.plan.compression import NO_COMPRESSION
 from paceline.plan.plan import Plan
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.frameworks import framework as find_framework
+from paceline.predictor.layer_arrays import Array
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
-from paceline.predictor.search.layer_table import MODES, Array, LayerTable
+from paceline.predictor.search.layer_table import MODES, LayerTable
 from paceline.predictor.search.memory import memory_bytes
 from paceline.predictor.search.setting import Setting
 from paceline.predictor.search.space import ZERO_STAGES, Degrees, Space, device_counts

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from paceline.predictor.collectives import Group, Numbers
 from paceline.predictor.exchange import exchange_among
+from paceline.predictor.layer_arrays import Array
 from paceline.predictor.layout import Layout
 from paceline.predictor.prepared import PreparedStep
-from paceline.predictor.search.layer_table import Array, LayerTable, Sums
+from paceline.predictor.search.layer_table import LayerTable, Sums
 from paceline.predictor.search.space import ZERO_STAGES, Degrees
 from paceline.predictor.stages import crossing_bytes
 from paceline.predictor.step_costs import CollectiveSeconds, GradientExchange
-from paceline.predictor.vectorised.network import slowest_factor
 from paceline.workload.blocks import Block
 
 
@@ -102,7 +102,13 @@ class Setting:
     @cached_property
     def slowest_factor(self) -> Array:
         """Computing time of the slowest of all devices over the mean one."""
-        return self.by_degrees(slowest_factor(self.case, self.degrees.devices.astype(float)))
+        return self.by_degrees(self.case.slowest_among(self.degrees.devices.astype(float)))
+
+    @cached_property
+    def copy_seconds(self) -> Array:
+        """Bringing the samples of a replica to a device."""
+        samples = self.global_batch / self.dp / self.table.replica.workload.batch
+        return np.asarray(self.case.costs.copy_seconds * samples)
 
     @cached_property
     def exchange(self) -> GradientExchange:

@@ -8,12 +8,11 @@ from paceline.plan.choices import PipelineSchedule
 from paceline.plan.pipeline_times import EqualBlocks
 from paceline.predictor.around_layers import update_traffic_bytes
 from paceline.predictor.compute import update_seconds
-from paceline.predictor.search.gradient_tails import pipeline_tails, replica_tails
-from paceline.predictor.search.layer_table import Array
+from paceline.predictor.layer_arrays import Array
+from paceline.predictor.search.gradient_tails import pipeline_tails
 from paceline.predictor.search.pipelines import by_stage, pipelines, through_seconds
-from paceline.predictor.search.scheduled_steps import depends_on_times, scheduled_seconds
 from paceline.predictor.search.setting import Setting
-from paceline.predictor.search.sharded_units import fully_sharded_seconds
+from paceline.predictor.search.unpiped import unpiped_seconds
 
 
 def step_seconds(settings: Sequence[Setting], schedule: PipelineSchedule) -> list[Array]:
@@ -24,14 +23,11 @@ def step_seconds(settings: Sequence[Setting], schedule: PipelineSchedule) -> lis
 
 
 def _step_seconds(setting: Setting, own: EqualBlocks, through: Array) -> Array:
-    pipelined = _pipelined(setting, own, through)
-    seconds = np.where(setting.pp > 1, pipelined, _unpiped(setting))
-    costs = setting.case.costs
-    samples = setting.global_batch / setting.dp / setting.table.replica.workload.batch
-    supply = costs.input_seconds + costs.copy_seconds * samples
-    if costs.input_overlapped:
-        return np.asarray(np.maximum(seconds, supply))
-    return np.asarray(np.where(setting.pp > 1, np.maximum(seconds, supply), seconds + supply))
+    trained = np.full((1, 1, 1, 1), setting.whole.trainable_parameters)
+    unpiped = unpiped_seconds(setting, _overhead(setting), _update(setting, trained))
+    supply = setting.case.costs.input_seconds + setting.copy_seconds
+    piped = np.maximum(_pipelined(setting, own, through), supply)
+    return np.where(setting.pp > 1, piped, unpiped)
 
 
 def _pipelined(setting: Setting, own: EqualBlocks, through: Array) -> Array:
@@ -56,37 +52,6 @@ def _pipelined(setting: Setting, own: EqualBlocks, through: Array) -> Array:
         for end, part in zip(ready, (setting.first, setting.last), strict=True)
     ]
     return np.asarray(np.maximum(*ends))
-
-
-def _unpiped(setting: Setting) -> Array:
-    """Micro-batches one after the other, gradients under or after the last backward."""
-    whole, factor = setting.whole, setting.slowest_factor
-    forward = factor * setting.by_micro_batch(whole.forward) + setting.by_micro_batch(
-        whole.forward_exchange
-    )
-    backward = factor * setting.by_micro_batch(whole.backward) + setting.by_micro_batch(
-        whole.backward_exchange
-    )
-    several = setting.dp > 1
-    alone = setting.micro_batches * (forward + backward)
-    each = setting.exchange.scatter(whole.gradient_bytes)
-    earlier = setting.micro_batches - 1.0
-    # With sharded gradients every micro-batch scatters its own, beside the next one.
-    queued = np.where(
-        (setting.zero == 2) & (earlier > 0),
-        np.maximum(each + (earlier - 1.0) * (each - forward - backward), each) - forward,
-        0.0,
-    )
-    trained = np.full_like(alone, whole.trainable_parameters)
-    overhead, update = _overhead(setting), _update(setting, trained)
-    if depends_on_times(setting.case.synchronisation):
-        single = overhead + alone + update
-        seconds = np.where(several, scheduled_seconds(setting, overhead, update), single)
-    else:
-        tails = replica_tails(setting, np.maximum(queued, 0.0))
-        seconds = overhead + alone + tails + _weights(setting, whole.weight_bytes) + update
-    sharded = fully_sharded_seconds(setting, overhead) + update
-    return np.where((setting.zero == 3) & several, sharded, seconds)
 
 
 def _overhead(setting: Setting) -> Array:

@@ -6,7 +6,7 @@ from paceline.analyse.published_studies import PredictedCurves, PublishedStudy, 
 from paceline.analyse.study_results import PredictedLine, StudyResults
 from paceline.places import Place
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.vectorised import SweepComparison
+from paceline.predictor.sweeps import SweepComparison
 from paceline.report.figures import ScalingInfo, ScalingPoint, ScalingSeries, figure
 from paceline.report.numbers import Ranged
 from paceline.report.page import Figure, Section

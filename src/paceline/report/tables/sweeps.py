@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.predictor.vectorised import WAYS, SweepComparison
+from paceline.predictor.sweeps import WAYS, SweepComparison
 from paceline.report.figures.lines import Crossover, LineSeries, LinesInfo
 from paceline.report.numbers import Ranged
 from paceline.report.table import Cell, Column, Table

@@ -12,12 +12,13 @@ from paceline.predictor.compute import update_seconds
 from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.frameworks import framework as find_framework
+from paceline.predictor.layer_arrays import Array
 from paceline.predictor.predict import DEFAULT_FRAMEWORK, predict
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.replica import Replica
 from paceline.predictor.step_corrections import StepCorrections, cluster_corrections
-from paceline.predictor.vectorised.axes import Array, base_values
+from paceline.predictor.sweeps.axes import base_values
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
 
@@ -66,9 +67,9 @@ class Sweep:
             corrections=self.corrections or cluster_corrections(cluster.name),
         )
 
-    def update_seconds(self, parameters: float, memory: Array) -> Array:
-        """The optimiser's update on devices of such memory bandwidths."""
-        if parameters == 0:
+    def update_seconds(self, parameters: Array | float, memory: Array) -> Array:
+        """The optimiser's update of so many parameters on devices of such memory bandwidths."""
+        if not np.any(parameters):
             return np.zeros_like(memory)
         moved = update_traffic_bytes(
             self.workload.optimiser,
@@ -79,11 +80,3 @@ class Sweep:
         return np.asarray(
             update_seconds(parameters, moved, device, self.efficiency, bytes_per_second=memory)
         )
-
-    def with_input(self, seconds: Array, samples: Array) -> Array:
-        """Steps that also bring ``samples`` to the device: beside them, or before."""
-        costs = self.case.costs
-        supply = costs.input_seconds + costs.copy_seconds * samples / self.workload.batch
-        if costs.input_overlapped:
-            return np.asarray(np.maximum(seconds, supply))
-        return np.asarray(seconds + supply)

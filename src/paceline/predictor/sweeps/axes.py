@@ -3,14 +3,13 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster
+from paceline.predictor.layer_arrays import Array
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
-
-Array = NDArray[np.float64]
 
 AXES = ("batch", "flops", "memory", "link", "nodes")
 """Short names of the axes, in the order of a grid's dimensions."""

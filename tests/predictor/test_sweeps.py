@@ -9,9 +9,9 @@ from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import synchronisation
-from paceline.predictor.vectorised import (
+from paceline.predictor.sweeps import (
     AXES,
-    VECTORISED,
+    SWEPT,
     DataParallelSweep,
     Grid,
     Points,
@@ -50,7 +50,7 @@ FACTOR = st.floats(0.05, 20.0)
 @given(
     network=st.sampled_from(NETWORKS),
     cluster=st.sampled_from(CLUSTERS),
-    policy=st.sampled_from([str(policy) for policy in VECTORISED]),
+    policy=st.sampled_from([str(policy) for policy in SWEPT]),
     batch=st.integers(1, 512),
     flops=FACTOR,
     memory=FACTOR,
@@ -68,7 +68,7 @@ def test_the_fast_engine_says_what_the_scheduler_says(
     assert sweep.at(points(values))[0] == pytest.approx(scheduled, rel=0.01)
 
 
-@pytest.mark.parametrize("policy", VECTORISED)
+@pytest.mark.parametrize("policy", SWEPT)
 def test_a_grid_holds_the_configurations_it_is_made_of(policy):
     sweep = sweep_of("resnet44", policy=policy)
     base = sweep.base
@@ -87,7 +87,7 @@ def test_a_grid_holds_the_configurations_it_is_made_of(policy):
 
 
 @pytest.mark.parametrize("axis", ["flops", "memory", "link"])
-@pytest.mark.parametrize("policy", VECTORISED)
+@pytest.mark.parametrize("policy", SWEPT)
 def test_no_faster_part_makes_a_step_slower(axis, policy):
     sweep = sweep_of("alexnet", "hkbu-v100-pcie", policy)
     faster = sweep.base[axis] * np.geomspace(0.01, 100, 60)

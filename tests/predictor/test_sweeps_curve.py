@@ -6,7 +6,7 @@ import paceline as pl
 from paceline.errors import InputError
 from paceline.hardware.catalogue import cluster
 from paceline.plan.plan import Plan
-from paceline.predictor.vectorised.curve import scaling_curve
+from paceline.predictor.sweeps.curve import scaling_curve
 from paceline.workload import zoo
 from paceline.workload.workload import Workload
 

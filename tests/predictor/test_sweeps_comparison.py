@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from paceline.errors import InputError, UnknownNameError
 from paceline.hardware import catalogue
-from paceline.predictor.vectorised import (
+from paceline.predictor.sweeps import (
     AXES,
     ModelParallelSweep,
     Points,
     compare,
 )
-from paceline.predictor.vectorised.crossover import crossings
+from paceline.predictor.sweeps.crossover import crossings
 from paceline.workload.workload import Workload
 
 GBIT = 1.25e8

@@ -10,12 +10,12 @@ from paceline.plan.plan import Plan
 from paceline.predictor.corrections.covariates import Program
 from paceline.predictor.corrections.model import COLD
 from paceline.predictor.corrections.quantities import COMPUTING
+from paceline.predictor.layer_arrays import Array
 from paceline.predictor.predict import prepare
 from paceline.predictor.step_corrections import StepCorrections
+from paceline.predictor.sweeps.axes import Points
+from paceline.predictor.sweeps.data_parallel import DataParallelSweep
 from paceline.predictor.uncertainty import ThroughputInterval, interval, scaling_variance
-from paceline.predictor.vectorised.axes import Array, Points
-from paceline.predictor.vectorised.data_parallel import DataParallelSweep
-from paceline.predictor.vectorised.network import slowest_factor
 from paceline.workload.workload import Workload
 
 
@@ -74,4 +74,4 @@ class _Curve:
     def slowest(self, corrections: StepCorrections) -> Array:
         """How much longer the slowest device computes than the mean one."""
         workers = self._nodes * self._sweep.cluster.devices_per_node
-        return slowest_factor(self._sweep.with_corrections(corrections).case, workers)
+        return self._sweep.with_corrections(corrections).case.slowest_among(workers)

@@ -9,10 +9,11 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.naming import look_up
 from paceline.plan.plan import Plan
-from paceline.predictor.vectorised.axes import AXES, Array, Points, base_values
-from paceline.predictor.vectorised.crossover import Crossing, crossings
-from paceline.predictor.vectorised.data_parallel import DataParallelSweep
-from paceline.predictor.vectorised.model_parallel import ModelParallelSweep
+from paceline.predictor.layer_arrays import Array
+from paceline.predictor.sweeps.axes import AXES, Points, base_values
+from paceline.predictor.sweeps.crossover import Crossing, crossings
+from paceline.predictor.sweeps.data_parallel import DataParallelSweep
+from paceline.predictor.sweeps.model_parallel import ModelParallelSweep
 from paceline.workload.workload import Workload
 
 WAYS = {"dp": "data parallel", "mp": "model parallel by filter"}

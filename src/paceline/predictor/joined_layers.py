@@ -1,0 +1,26 @@
+"""Layers between which no message leaves, joined: a step has few of these, whatever its depth."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from paceline.plan.messages import Message
+from paceline.plan.synchronisation import Policy, Synchronisation
+
+
+def runs_between(messages: Sequence[Message], first: int, last: int) -> list[range]:
+    """Layers ``first`` up to ``last`` cut where messages leave, in the order of the network.
+
+    ``messages`` are in the order of backward and count layers from ``first``. A message leaves
+    behind the backward of its run; the run before all of them, if any, sends nothing.
+    """
+    starts = [first + message.layers[-1] for message in reversed(messages)]
+    ends = [*starts[1:], last]
+    rest = [range(first, starts[0] if starts else last)]
+    runs = [range(*pair) for pair in zip(starts, ends, strict=True)]
+    return runs if len(rest[0]) == 0 else rest + runs
+
+
+def one_message_each(synchronisation: Synchronisation) -> Synchronisation:
+    """The same habits where each joined run has one message: under backward, or after it."""
+    after = synchronisation.leaves_after_backward
+    return replace(synchronisation, policy=Policy.NONE if after else Policy.PER_TENSOR)
