@@ -1,7 +1,7 @@
 """How fast predictions are, on one core.
 
 1. Five-axis sweep of ResNet-50 (all layers, roofline, overlap): configurations/s of the
-   vectorised engine on a grid and on scattered points, per policy; reference: the scheduler
+   sweeps on a grid and on scattered points, per policy; reference: the scheduler
    engine on points of the same grid. Target: 2,000,000/s on the grid.
 2. Search of every plan of GPT-3 175B on up to 512 A100: plans and seconds; the best of a random
    sample of plans must be the one that scheduling each of them finds. Target: <= 20 s.
@@ -66,7 +66,7 @@ def timed(call: Callable[[], Any], repeats: int) -> dict[str, Any]:
 
 
 def five_axes(points_per_axis: int, repeats: int) -> dict[str, Any]:
-    """Rates of the vectorised engine, and of the scheduler on some of the same points."""
+    """Rates of sweeps, and of the scheduler on some of the same points."""
     figures = {}
     for policy in POLICIES:
         sweep = DataParallelSweep(

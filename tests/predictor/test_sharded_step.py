@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from paceline.plan.synchronisation import synchronisation
 from paceline.predictor.replica_step import replica_step
-from paceline.predictor.sharded_step import fully_sharded_step, sharded_update_step
+from paceline.predictor.sharded_step import tell_fully_sharded, tell_sharded_update
+from paceline.predictor.step_builder import StepBuilder
 from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.step import Phase, breakdown
 
@@ -21,6 +22,20 @@ def exchange(rate, policy="bucketed"):
         lambda size: 1e-4 + rate * size,
         lambda size: 1e-4 + rate * size,
     )
+
+
+def sharded_update_step(*told, **options):
+    """Stages 1 and 2 as tasks."""
+    builder = StepBuilder()
+    tell_sharded_update(builder, *told, **options)
+    return builder.build()
+
+
+def fully_sharded_step(*told, **options):
+    """Stage 3 as tasks."""
+    builder = StepBuilder()
+    tell_fully_sharded(builder, *told, **options)
+    return builder.build()
 
 
 def names(step, word):

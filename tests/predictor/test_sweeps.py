@@ -1,4 +1,4 @@
-"""Two engines, one answer: the vectorised sweep against the scheduler."""
+"""Arrays against tasks: sweeps against the scheduler."""
 
 import numpy as np
 import pytest

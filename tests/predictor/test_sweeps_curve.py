@@ -40,7 +40,23 @@ def test_every_point_is_the_answer_of_predict(model, place, framework, precision
         assert point.interval.high == pytest.approx(answer.interval.high, rel=1e-9)
 
 
+@pytest.mark.parametrize("zero", [1, 2, 3])
+def test_sharded_points_are_the_answers_of_predict_too(zero):
+    workload = Workload.of("resnet50", 16, None, "fp16", "sgd_momentum")
+    for point in scaling_curve(workload, cluster("dgx-1"), Plan(zero=zero), COUNTS):
+        answer = pl.predict(
+            "resnet50",
+            "dgx-1",
+            batch=16,
+            nodes=point.nodes,
+            precision="fp16",
+            optimiser="sgd_momentum",
+            zero=zero,
+        )
+        assert point.step_seconds == pytest.approx(answer.step_seconds, rel=1e-9)
+
+
 def test_what_sweeps_do_not_have_is_refused():
     workload = Workload(zoo.build("resnet50"), 16, None, "fp32", "sgd_momentum")
-    with pytest.raises(InputError, match="unsharded"):
-        scaling_curve(workload, cluster("dgx-1"), Plan(zero=1), COUNTS)
+    with pytest.raises(InputError, match="groups of shards"):
+        scaling_curve(workload, cluster("dgx-1"), Plan(dp=4, zero=3, shard_group=2), COUNTS)

@@ -1,7 +1,7 @@
 """What one device has of each layer under tensor, expert and context parallelism.
 
 Every function takes degrees that are numbers or NumPy arrays, so that the scheduler and the
-vectorised search share the equations.
+search on arrays share the equations.
 """
 
 from collections.abc import Sequence

@@ -34,6 +34,7 @@ class StepClocks:
         self._free: dict[str, Seconds] = {}
         self._placed: list[tuple[str, Any]] = []
         self._last_on: dict[str, int] = {}
+        self._ends_now: int | None = None
         self._worked: Seconds = 0.0
         self._under_messages: Seconds = 0.0
         self._begin(0.0, 0.0)
@@ -60,10 +61,11 @@ class StepClocks:
         for placed in self._last_of_lanes(after):
             self._await(placed)
         stretch = self._stretch
-        if _is_nothing(seconds) and COMPUTE in self._last_on:
-            return self._last_on[COMPUTE]
-        stretch.work = stretch.work + seconds
-        return self._placing(COMPUTE, (stretch, len(stretch.pieces), stretch.work))
+        if self._ends_now is None or not _is_nothing(seconds):
+            stretch.work = stretch.work + seconds
+            moment = (stretch, len(stretch.pieces), stretch.work)
+            self._ends_now = self._placing(COMPUTE, moment)
+        return self._ends_now
 
     def send(
         self,
@@ -78,8 +80,7 @@ class StepClocks:
         if lane not in _INTERFERING:
             return self._place(lane, seconds, after)
         waits = self._last_of_lanes(after)
-        leaves_now = bool(waits) and waits == [self._last_on.get(COMPUTE)]
-        if leaves_now and lane == NETWORK and self._is_simple:
+        if waits == [self._ends_now] and lane == NETWORK and self._is_simple:
             self._stretch.message(seconds)
             return self._placing(lane, (self._stretch, len(self._stretch.pieces)))
         now = self._now()
@@ -107,6 +108,7 @@ class StepClocks:
         self._settle()
         hidden = np.minimum((1.0 + self.interference) * work, scatter)
         further = np.maximum(count - 1.0, 0.0)
+        self._ends_now = None
         self._worked = self._worked + count * work
         self._under_messages = self._under_messages + further * hidden
         queued = scatter + further * (scatter - hidden)
@@ -199,6 +201,7 @@ class StepClocks:
     def _pass(self, seconds: Seconds) -> None:
         """Let time pass in which the device does nothing."""
         self._settle()
+        self._ends_now = None
         for lane, busy in self._busy.items():
             self._busy[lane] = 0.0 if busy is seconds else later(busy - seconds, 0.0)
         self._begin(self._worked + seconds, self._under_messages)

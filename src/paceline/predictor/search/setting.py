@@ -117,8 +117,17 @@ class Setting:
 
     def exchange_among(self, dp: Numbers) -> GradientExchange:
         """Messages among so many replicas."""
-        layout = Layout(self.table.tp, 1, dp, 1, 1, self.cluster_node)
-        return exchange_among(layout.replicas, self.table.replica, self.case.synchronisation)
+        key = (np.shape(dp), np.asarray(dp).tobytes())
+        if key not in self._exchanges:
+            layout = Layout(self.table.tp, 1, dp, 1, 1, self.cluster_node)
+            self._exchanges[key] = exchange_among(
+                layout.replicas, self.table.replica, self.case.synchronisation
+            )
+        return self._exchanges[key]
+
+    @cached_property
+    def _exchanges(self) -> dict[tuple[tuple[int, ...], bytes], GradientExchange]:
+        return {}
 
     @cached_property
     def hop_seconds(self) -> Array:

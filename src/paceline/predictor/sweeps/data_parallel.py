@@ -36,6 +36,10 @@ class DataParallelSweep(Sweep):
     """Data parallelism: every device of every node is a worker with a batch of its own."""
 
     def __post_init__(self) -> None:
+        if self.plan.shard_group is not None:
+            raise InputError(
+                "sweeps do not have groups of shards", "leave them out, or use 'paceline predict'"
+            )
         policy = self.case.synchronisation
         if policy.policy not in SWEPT or policy.exchange is Exchange.PARAMETER_SERVER:
             raise InputError(
@@ -46,10 +50,6 @@ class DataParallelSweep(Sweep):
             raise InputError(
                 "sweeps do not have gradients of sparse tables, which grow with the batch",
                 "use 'paceline predict' for one point",
-            )
-        if self.plan.shard_group is not None:
-            raise InputError(
-                "sweeps do not have groups of shards", "leave them out, or use 'paceline predict'"
             )
 
     def with_corrections(self, corrections: StepCorrections) -> "DataParallelSweep":
