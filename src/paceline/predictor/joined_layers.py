@@ -22,5 +22,7 @@ def runs_between(messages: Sequence[Message], first: int, last: int) -> list[ran
 
 def one_message_each(synchronisation: Synchronisation) -> Synchronisation:
     """The same habits where each joined run has one message: under backward, or after it."""
+    if synchronisation.policy is Policy.SPLIT:
+        return replace(synchronisation, first_bytes=1.0, bucket_bytes=1.0)
     after = synchronisation.leaves_after_backward
     return replace(synchronisation, policy=Policy.NONE if after else Policy.PER_TENSOR)

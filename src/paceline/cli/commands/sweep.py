@@ -34,7 +34,9 @@ Examples:
 )
 @click.option("--compare", default="dp,mp", show_default=True, help="dp, mp or both.")
 @click.option("--framework", help="A profile, as in pydtnn [default: torch-ddp].")
-@click.option("--overlap", help="When gradients travel: none, per_tensor, bucketed, one_message.")
+@click.option(
+    "--overlap", help="When gradients travel: none, per_tensor, bucketed, one_message, split."
+)
 @workers_option
 @out_option("--out", "Write every point as CSV.")
 @figure_option("--figure", "Draw a one-axis sweep")

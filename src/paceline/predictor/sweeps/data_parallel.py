@@ -23,7 +23,7 @@ from paceline.predictor.sweeps.axes import Grid, Points, cluster_at
 from paceline.predictor.sweeps.network import SweptMessages, fabric_at
 from paceline.predictor.sweeps.sweep import Sweep
 
-SWEPT = (Policy.NONE, Policy.PER_TENSOR, Policy.BUCKETED, Policy.ONE_MESSAGE)
+SWEPT = (Policy.NONE, Policy.PER_TENSOR, Policy.BUCKETED, Policy.ONE_MESSAGE, Policy.SPLIT)
 """Policies whose messages do not depend on times, so that all configurations share them."""
 _MOST = 2**20
 """Configurations whose step is told at a time."""
@@ -138,12 +138,12 @@ class DataParallelSweep(Sweep):
         return {}
 
     def _sums_at(self, batches: Array) -> LayerSums:
-        """Forward of each run (of all in one but for gathered ones), then backward of each."""
+        """Forward of each run (of all in one unless it waits for weights), then backward of each."""
         key = batches.tobytes()
         if key not in self._sums:
             replica = self.case.replica
             forward = self._runs
-            if self._shard_stage < 3:
+            if self._shard_stage < 3 and self.case.synchronisation.policy is not Policy.SPLIT:
                 forward = [range(len(self.workload.profile.layers))]
             counts = np.zeros((len(forward) + len(self._runs), 2, len(replica.kinds)))
             for number, run in enumerate(forward):
