@@ -138,7 +138,7 @@ class DataParallelSweep(Sweep):
         return {}
 
     def _sums_at(self, batches: Array) -> LayerSums:
-        """Forward of each run (of all in one unless it waits for weights), then backward of each."""
+        """Forward of each run (of all in one unless weights arrive), then backward of each."""
         key = batches.tobytes()
         if key not in self._sums:
             replica = self.case.replica
