@@ -95,7 +95,10 @@ class Products:
     ) -> Array:
         unit = efficiency.unit(device, arithmetic)
         attainable = efficiency.attainable_flops(device, arithmetic)
-        reached = self._alone(unit, float(device.compute_units or 1))
+        plain_share = efficiency.plain_share(device, arithmetic)
+        reached = self._alone(
+            unit, float(device.compute_units or 1), plain_share or unit.plain_share
+        )
         factors = [
             efficiency.product_factor(kind, unit)
             * efficiency.product_factor(f"{kind}_{role}", unit)
@@ -109,17 +112,15 @@ class Products:
         )
         small = (np.minimum(self.m, self.k) <= _DEPTHWISE_FILTERS) & (self.count > 1)
         by_element = (self._of_kinds(*_CONVOLUTIONS) & small) | self._of_kinds(*_BY_ELEMENT)
-        depthwise = efficiency.product_factor("depthwise") * _plain_share(
-            device, arithmetic, efficiency
-        )
+        depthwise = efficiency.product_factor("depthwise") * (plain_share or 1.0)
         return np.where(by_element, depthwise, reached)
 
-    def _alone(self, unit: UnitEfficiency, units: float) -> Array:
+    def _alone(self, unit: UnitEfficiency, units: float, plain_share: float) -> Array:
         """What each reaches by its sizes."""
         sizes = (self.m, self.n, self.k, self.count)
         return np.where(
             self._of_kinds("attention"),
-            unit.of_attention(*sizes, self._executed, units),
+            unit.of_attention(*sizes, self._executed, units, plain_share),
             unit.of_product(*sizes, units),
         )
 
@@ -166,11 +167,3 @@ def rows(values: Sequence[Number], batch: Array) -> Array:
     except ValueError:
         return np.stack(np.broadcast_arrays(*values, batch)[:-1]).astype(np.float64)
     return plain.reshape(-1, *[1] * batch.ndim) if plain.ndim == 1 else plain
-
-
-def _plain_share(device: Device, arithmetic: str, efficiency: Efficiency) -> float:
-    """Rate of the plain units over the attainable rate of ``arithmetic``."""
-    plain = device.peak_flops.get("fp32")
-    if plain is None:
-        return 1.0
-    return min(1.0, plain / efficiency.attainable_flops(device, arithmetic))

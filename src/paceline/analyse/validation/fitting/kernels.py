@@ -32,6 +32,7 @@ _PRIOR_WEIGHT = 0.02
 _LARGE_RESIDUAL = 0.2
 _ROUNDS = 25
 _OPERAND_BYTES = 2.0
+_OF_ATTENTION = ("score_work", "half_seen", "half_rounds")
 _OF_RING = ("bandwidth_fraction", "half_ranks")
 _PLACES = {"a100_sxm_80gb": "dgx-a100", "h100_sxm_80gb": "dgx-h100", "b200_sxm": "dgx-b200"}
 """Clusters whose nodes have the devices of the points."""
@@ -124,10 +125,10 @@ def curves() -> dict[str, tuple[KernelCurve, list[KernelPoints]]]:
     attention = KernelCurve(
         _attention_seconds,
         (
-            *(f"kernels.matrix.{name}" for name in ("half_head", "half_seen", "half_rounds")),
-            *("attention_launch", "trtllm", "attention_ceiling"),
+            *(f"kernels.matrix.{name}" for name in _OF_ATTENTION),
+            *("attention_launch", "trtllm", "kernels.matrix.attention_ceiling"),
         ),
-        _logs(60, 250, 0.5, 1e-5, 1.2, 1.1),
+        _logs(20, 250, 0.5, 1e-5, 1.2, 0.9),
     )
     collective = KernelCurve(
         _collective_seconds,
@@ -167,18 +168,18 @@ def _product_seconds(points: KernelPoints, shared: Array, own: float) -> Array:
 
 def _attention_seconds(points: KernelPoints, shared: Array, own: float) -> Array:
     """As `UnitEfficiency.of_attention` of a causal mask; kernels of TensorRT-LLM are slower."""
-    half_head, half_seen, half_rounds, launch, slower = np.exp(shared)
+    *of_attention, launch, slower = np.exp(shared).tolist()
     unit = replace(
-        _unit(float(np.exp(own))),
-        half_head=half_head,
-        half_seen=half_seen,
-        half_rounds=half_rounds,
+        _unit(1.0),
+        attention_ceiling=float(np.exp(own)),
+        **dict(zip(_OF_ATTENTION, of_attention, strict=True)),
     )
     batch, tokens, heads, width = points.shapes.T
     seen = np.minimum(1.0, (1.0 + TILE / tokens) / 2.0)
     flops = 4.0 * batch * heads * tokens**2 * width * seen
     rate = _attainable(points.device) * unit.of_attention(
-        tokens, tokens, width, batch * heads, seen, _units(points.device)
+        *(tokens, tokens, width, batch * heads, seen, _units(points.device)),
+        load_efficiency().plain_share(points.device, "bf16") or unit.plain_share,
     )
     return np.asarray((flops / rate + launch) * np.where(points.what == "trtllm", slower, 1.0))
 
