@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 
 from paceline.hardware import Cluster, Device, catalogue
 from paceline.predictor.collectives import Group
+from paceline.predictor.collectives.cost import variant_cost
 from paceline.predictor.collectives.fabric import fabric_of
+from paceline.predictor.collectives.library import library
 from paceline.predictor.efficiency import UnitEfficiency, load_efficiency
 from paceline.workload.ops.attention import TILE
 
@@ -185,17 +187,26 @@ def _attention_seconds(points: KernelPoints, shared: Array, own: float) -> Array
 
 
 def _collective_seconds(points: KernelPoints, shared: Array, own: float) -> Array:
-    """As rings of NCCL in one node: a start (the device's own), hops, and transfer."""
-    hop, of_gather, half_gather, of_reduce, half_reduce, middle = np.exp(shared)
-    devices, size, _, _ = points.shapes.T
-    reduces = points.what == "all_reduce"
-    passes = np.where(reduces, 2.0, 1.0)
-    half = np.where(reduces, half_reduce, half_gather)
-    fraction = np.where(reduces, of_reduce, of_gather) * devices / (devices + half)
-    link = _link_bytes(points)
-    transfer = passes * size * (devices - 1) / devices / (link * fraction)
-    start = np.exp(own) + hop * passes * (devices - 1)
-    return np.asarray(start + transfer + middle * np.sqrt(start * transfer))
+    """As rings of NCCL in one node, with a start of the device's own."""
+    hop, of_gather, half_gather, of_reduce, half_reduce, middle = np.exp(shared).tolist()
+    ranks, size, _, _ = points.shapes.T
+    group = Group(ranks, ranks)
+    fabric, nccl = fabric_of(points.node, group), library("nccl")
+    seconds = np.zeros_like(size)
+    for ring in nccl.variants:
+        if ring.one_node and not ring.needs_switch:
+            reduces = ring.operation == "all_reduce"
+            tried = replace(
+                ring,
+                start_seconds=float(np.exp(own)),
+                hop_seconds={fabric.inner: hop},
+                bandwidth_fraction=of_reduce if reduces else of_gather,
+                half_ranks=half_reduce if reduces else half_gather,
+                middle=middle,
+            )
+            found = variant_cost(tried, group, fabric, nccl).seconds(size)
+            seconds = np.where(points.what == ring.operation, found, seconds)
+    return np.asarray(seconds)
 
 
 def _left_out(kind: str, curve: KernelCurve, left: int, points: Sequence[KernelPoints]) -> LeftOut:
@@ -286,13 +297,6 @@ def _unit(ceiling: float) -> UnitEfficiency:
 
 def _attainable(device: Device) -> float:
     return load_efficiency().attainable_flops(device, "bf16")
-
-
-def _link_bytes(points: KernelPoints) -> float:
-    """Bytes per second and direction that collectives reach of one device's links."""
-    node = points.node
-    fabric = fabric_of(node, Group(node.devices_per_node, node.devices_per_node))
-    return float(fabric.inner_bandwidth * (fabric.inner_efficiency or 1.0))
 
 
 def _logs(*values: float) -> tuple[float, ...]:
