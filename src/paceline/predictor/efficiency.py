@@ -187,10 +187,6 @@ class Efficiency:
             kind = f"plain_{kind}"
         return self.products.get(kind, 1.0)
 
-    def window_gain(self, window: int, unit: UnitEfficiency) -> float:
-        """Multiplications that plain units of an accelerator are spared for a sliding window."""
-        return self.products.get(f"window_{window}", 1.0) if unit is self.vector else 1.0
-
     def constants(self) -> dict[str, float]:
         """Every constant by dotted name (``matrix.ceiling``, ``memory.batch_norm``)."""
         flat: dict[str, float] = {}

@@ -60,16 +60,15 @@ class LayerRows:
             self._framework.pointwise_traffic,
         )
         rows = 2 * len(self._profile.layers)
-        parts = [work.flops, work.bytes, work.operations]
-        if work.converted_bytes is not None:
-            parts.append(work.converted_bytes)
-        table = np.concatenate([part.reshape(rows, batches.size) for part in parts], axis=1)
+        parts = work.parts
+        columns = [part.reshape(rows, batches.size) for part in parts.values()]
+        table = np.concatenate(columns, axis=1)
         distinct, place = np.unique(table, axis=0, return_inverse=True)
         counts = np.zeros((self._member.shape[0], len(distinct)))
         np.add.at(counts.T, place.ravel(), self._member.T)
-        flops, moved, operations, *converted = np.split(distinct, len(parts), axis=1)
+        kept = zip(parts, np.split(distinct, len(parts), axis=1), strict=True)
         return RowsAtBatches(
-            LayerWork((), flops, moved, operations, np.zeros(0), *converted),
+            LayerWork((), gradient_bytes=np.zeros(0), **dict(kept)),
             counts,
             self._efficiency.attainable_flops(self._device, self._precision.compute)
             / self._device.peak(self._precision.compute),
@@ -103,13 +102,14 @@ class RowsAtBatches:
         ``batch`` is a position in the batches, or one for each configuration; ``flops`` (peak)
         and ``memory`` are rates by configuration.
         """
-        own = self.work
-        flops_done, moved, operations, *converted = (
-            np.ascontiguousarray(part[:, batch]).reshape(len(part), -1)
-            for part in (own.flops, own.bytes, own.operations, own.converted_bytes)
-            if part is not None
+        chosen = LayerWork(
+            (),
+            gradient_bytes=np.zeros(0),
+            **{
+                name: np.ascontiguousarray(part[:, batch]).reshape(len(part), -1)
+                for name, part in self.work.parts.items()
+            },
         )
-        chosen = LayerWork((), flops_done, moved, operations, np.zeros(0), *converted)
         times = chosen.seconds(
             self.attainable * flops, memory, self.launch_seconds, self.dispatch_seconds
         )
