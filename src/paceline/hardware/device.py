@@ -21,7 +21,8 @@ class Device:
 
     ``matrix_precisions`` are the formats whose peak is that of a matrix unit (tensor core),
     which reaches it only on large, aligned products. ``compute_units`` are the streaming
-    multiprocessors, compute units or cores that work is dealt out to.
+    multiprocessors, compute units or cores that work is dealt out to, ``clock_mhz`` the highest
+    clock that they run at.
     ``attainable_flops`` holds the best rate that anyone measured on a matrix product.
     ``launch_overhead_seconds`` is what starting one operation costs the device's queue.
     ``generation`` names the architecture where the year of the part does not tell it.
@@ -36,6 +37,7 @@ class Device:
     matrix_precisions: frozenset[str] = frozenset()
     attainable_flops: Mapping[str, float] = field(default_factory=lambda: _EMPTY)
     compute_units: int | None = None
+    clock_mhz: float | None = None
     launch_overhead_seconds: float | None = None
     power_watts: float | None = None
     year: int | None = None

@@ -29,7 +29,7 @@ _COMMON = ("aliases", "source", "sources", "notes")
 _DEVICE_KEYS = (
     *("vendor", "kind", "peak_flops", "attainable_flops", "matrix_precisions", "memory"),
     *("memory_bandwidth", "compute_units", "launch_overhead", "power_watts", "year"),
-    "generation",
+    *("clock_mhz", "generation"),
 )
 _LINK_KEYS = (
     *("scope", "bandwidth", "per", "latency", "technology", "transport"),
@@ -163,6 +163,7 @@ def _device(table: TomlTable, sources: Mapping[str, Provenance]) -> Device:
             memory_bytes=table.parsed("memory", _device_bytes),
             memory_bandwidth=table.parsed("memory_bandwidth", units.parse_bandwidth),
             compute_units=table.count("compute_units"),
+            clock_mhz=table.parsed("clock_mhz", float),
             launch_overhead_seconds=table.parsed(
                 "launch_overhead", units.parse_seconds, may_be_zero=True
             ),

@@ -9,7 +9,7 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.hardware import Device
 from paceline.predictor.efficiency import Efficiency, load_efficiency
-from paceline.predictor.products import BACKWARD, FORWARD, Array, Products, rows
+from paceline.predictor.products import BACKWARD, FORWARD, Array, Places, Products, rows
 from paceline.predictor.step_costs import LayerTime
 from paceline.workload.cost import Affine, GraphCost, GraphProfile, Number
 from paceline.workload.precision import Precision, precision
@@ -34,7 +34,9 @@ class LayerWork:
     Arrays have the axes pass (`FORWARD`, `BACKWARD`), layer, then those of the batch. ``flops``
     is what a device at its attainable rate does in the same time, ``bytes`` what it moves at
     full memory bandwidth, ``operations`` how many operations are started. ``converted_bytes`` it
-    moves before and after to convert operands; None where nothing is converted.
+    moves before and after to convert operands; None where nothing is converted. Where some
+    convolutions can multiply less, ``spared_flops`` and ``spared_bytes`` are what they would do
+    instead of ``flops``, one after the other; None where none can.
     """
 
     names: tuple[str, ...]
@@ -43,6 +45,15 @@ class LayerWork:
     operations: Array
     gradient_bytes: Array
     converted_bytes: Array | None = None
+    spared_flops: Array | None = None
+    spared_bytes: Array | None = None
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        """The arrays with an entry for each pass and layer, by name, those that there are."""
+        every = {part.name: getattr(self, part.name) for part in dataclasses.fields(self)}
+        named = {name: part for name, part in every.items() if part is not None}
+        return {name: named[name] for name in named if name not in ("names", "gradient_bytes")}
 
     def seconds(
         self,
@@ -56,6 +67,9 @@ class LayerWork:
         A layer is never quicker than issuing its operations, ``dispatch_seconds`` each.
         """
         roof = np.asarray(self.flops / flops_per_second)
+        if self.spared_flops is not None and self.spared_bytes is not None:
+            spared = self.spared_flops / flops_per_second + self.spared_bytes / bytes_per_second
+            roof = np.minimum(roof, spared)
         roof = np.maximum(roof, self.bytes / bytes_per_second)
         if self.converted_bytes is not None:
             roof += self.converted_bytes / bytes_per_second
@@ -75,8 +89,9 @@ def layer_work(
     """Work of every layer for ``batch`` samples (a number or an array) on a kind of device.
 
     ``convolution`` is ``implicit``, or ``im2col`` where the library writes the unfolded input
-    to memory: K x P further elements for each of the three products. ``pointwise_traffic`` is
-    the fraction of the memory traffic of `POINTWISE` layers that is left after fusion.
+    to memory: K x P further elements for each of the three products, all of them multiplied.
+    ``pointwise_traffic`` is the fraction of the memory traffic of `POINTWISE` layers that is left
+    after fusion.
     """
     if convolution not in CONVOLUTIONS:
         raise InputError(f"no convolution '{convolution}'", f"one of {', '.join(CONVOLUTIONS)}")
@@ -97,13 +112,15 @@ def layer_work(
     if convolution == "im2col":
         np.add.at(moved, place, products.unfolded_elements() * numbers.activation_bytes)
     fraction = products.fraction_of_attainable(device, numbers, constants)
+    unlisted, nothing = _unlisted_flops(profile, moved, batches, constants), np.zeros_like(moved)
     converted = None
     if numbers.other_compute:
-        converted = np.zeros_like(moved)
-        np.add.at(converted, place, products.converted_bytes(numbers))
+        converted = _added(nothing, place, products.converted_bytes(numbers))
         converted /= constants.memory_ceiling("cast")
-    flops = _unlisted_flops(profile, moved, batches, constants)
-    np.add.at(flops, place, products.flops / fraction)
+    direct = products.flops / fraction
+    spared = None
+    if convolution == "implicit":
+        spared = products.transformed(direct, device, numbers, constants)
     left = [pointwise_traffic if layer.kind in POINTWISE else 1.0 for layer in profile.layers]
     moved *= rows(left, batches)
     ceilings = np.array(
@@ -117,11 +134,13 @@ def layer_work(
     )
     return LayerWork(
         names=tuple(layer.name for layer in profile.layers),
-        flops=flops,
+        flops=_added(unlisted, place, direct),
         bytes=moved / reached,
         operations=operations,
         gradient_bytes=_affine_rows([layer.gradient_bytes for layer in profile.layers], batches),
         converted_bytes=converted,
+        spared_flops=None if spared is None else _added(unlisted, place, spared[0]),
+        spared_bytes=None if spared is None else _added(nothing, place, spared[1]),
     )
 
 
@@ -207,6 +226,13 @@ def update_seconds(
     reached = constants.memory_ceiling("update") * constants.memory_fill(moved, device)
     bandwidth = device.known_memory_bandwidth if bytes_per_second is None else bytes_per_second
     return moved / (reached * bandwidth) + operations * constants.launch(device)
+
+
+def _added(to: Array, place: tuple[Places, Places], values: Array) -> Array:
+    """A copy of ``to`` with values added in their places."""
+    result = to.copy()
+    np.add.at(result, place, values)
+    return result
 
 
 def _affine_rows(parts: Sequence[Affine], batches: Array) -> Array:

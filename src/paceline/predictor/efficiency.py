@@ -19,6 +19,7 @@ from paceline.workload.cost import Number
 
 _POWER_LIMITED_SINCE = 2022
 _ROWS_OF_SCORES = 128
+_FLOP_PER_SCORE_AND_NUMBER = 4.0
 _TABLES = ("matrix", "vector", "processor", "products", "memory", "half_bytes", "devices")
 
 
@@ -31,12 +32,18 @@ class UnitEfficiency:
     output dimension is ``half_small``, when the inner one is ``half_depth``, and when the output
     makes ``half_waves`` rounds of ``tile`` x ``tile`` tiles on the device's units. Products
     deeper than ``split_depth`` are split into so many more tiles. Besides, tiles read again
-    ``reread`` operands for every FLOP. The products of attention lose half when a head is
-    ``half_head`` wide, when a token sees ``half_seen`` others, and when blocks of rows of the
-    scores make ``half_rounds`` rounds on the device's units. ``sustained`` is what training,
-    which goes on for hours, keeps of all that. ``attainable`` is the fraction of peak that the
-    best product reaches where no measured figure is known, ``attainable_since_2022`` that of
-    newer devices, whose peak their power limits sooner.
+    ``reread`` operands for every FLOP.
+
+    The two products of attention reach ``attention_ceiling``, while plain units spend
+    ``score_work`` FLOP on the softmax of every score; both together take the norm of order
+    ``overlap`` of the two: their sum where it is 1, the longer one where it is large. They lose
+    half when a token sees ``half_seen`` others, and when blocks of rows of the scores make
+    ``half_rounds`` rounds on the device's units.
+
+    ``sustained`` is what training, which goes on for hours, keeps of all that. ``attainable`` is
+    the fraction of peak that the best product reaches where no measured figure is known,
+    ``attainable_since_2022`` that of newer devices, whose peak their power limits sooner.
+    ``plain_share`` is the rate of the plain units over the attainable one where it is not known.
     """
 
     ceiling: float
@@ -47,11 +54,14 @@ class UnitEfficiency:
     tile: float
     split_depth: float
     reread: float
-    half_head: float
+    attention_ceiling: float
+    score_work: float
+    overlap: float
     half_seen: float
     half_rounds: float
     attainable: float
     attainable_since_2022: float
+    plain_share: float
 
     def attainable_of(self, device: Device) -> float:
         """Fraction of peak that the best product of an unmeasured device reaches."""
@@ -69,21 +79,31 @@ class UnitEfficiency:
         )
 
     def of_attention(
-        self, m: Number, n: Number, k: Number, count: Number, seen: Number, units: float
+        self,
+        m: Number,
+        n: Number,
+        k: Number,
+        count: Number,
+        seen: Number,
+        units: float,
+        plain_share: float,
     ) -> Number:
         """Fraction of the attainable rate of the many small products of attention.
 
         Their narrow side is the width of a head, which kernels for attention are made for:
         their depth loses nothing. Each block of rows of the scores runs through on one unit,
-        over the share ``seen`` of the others that its mask leaves.
+        over the share ``seen`` of the others that its mask leaves. ``plain_share`` is the rate
+        of plain units over the attainable one.
         """
         width = np.minimum(np.minimum(m, n), k)
         sequence = m + n + k - width - np.maximum(np.maximum(m, n), k)
         rounds = count * sequence / (_ROWS_OF_SCORES * units)
+        softmax = self.score_work / (_FLOP_PER_SCORE_AND_NUMBER * width * plain_share)
+        slowed = self.attention_ceiling**-self.overlap + softmax**self.overlap
+        reached: Number = slowed ** (-1.0 / self.overlap)
         return (
             self.sustained
-            * self.ceiling
-            * _fill(width, self.half_head)
+            * reached
             * _fill(sequence * seen, self.half_seen)
             * _fill(rounds, self.half_rounds)
         )
@@ -138,6 +158,13 @@ class Efficiency:
                     return own * peak * rate / device.peak(known)
         return own * peak * self.unit(device, arithmetic).attainable_of(device)
 
+    def plain_share(self, device: Device, arithmetic: str) -> float | None:
+        """Rate of the plain units over the attainable one of ``arithmetic``, if it is known."""
+        plain = device.peak_flops.get("fp32")
+        if plain is None:
+            return None
+        return min(1.0, plain / self.attainable_flops(device, arithmetic))
+
     def launch(self, device: Device) -> float:
         """Seconds that each operation costs besides its work."""
         if device.launch_overhead_seconds is not None:
@@ -159,10 +186,6 @@ class Efficiency:
         if unit is not None and unit is not self.matrix:
             kind = f"plain_{kind}"
         return self.products.get(kind, 1.0)
-
-    def window_gain(self, window: int, unit: UnitEfficiency) -> float:
-        """Multiplications that plain units of an accelerator are spared for a sliding window."""
-        return self.products.get(f"window_{window}", 1.0) if unit is self.vector else 1.0
 
     def constants(self) -> dict[str, float]:
         """Every constant by dotted name (``matrix.ceiling``, ``memory.batch_norm``)."""

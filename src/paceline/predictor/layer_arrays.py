@@ -38,18 +38,16 @@ class LayerArrays:
 
         ``counts`` (group, pass, kind) says how many of each a group has.
         """
-        work = self._work(batches)
-        parts = [work.flops, work.bytes, work.operations]
-        if work.converted_bytes is not None:
-            parts.append(work.converted_bytes)
-        table = np.concatenate([part.reshape(-1, batches.size) for part in parts], axis=1)
+        parts = self._work(batches).parts
+        columns = [part.reshape(-1, batches.size) for part in parts.values()]
+        table = np.concatenate(columns, axis=1)
         distinct, place = np.unique(table, axis=0, return_inverse=True)
         members = np.zeros((len(counts), len(distinct)))
         np.add.at(members.T, place.ravel(), counts.reshape(len(counts), -1).T)
-        flops, moved, operations, *converted = np.split(distinct, len(parts), axis=1)
+        kept = zip(parts, np.split(distinct, len(parts), axis=1), strict=True)
         device, arithmetic = self._replica.cluster.device, self._replica.precision.compute
         return LayerSums(
-            LayerWork((), flops, moved, operations, np.zeros(0), *converted),
+            LayerWork((), gradient_bytes=np.zeros(0), **dict(kept)),
             members,
             self._efficiency.attainable_flops(device, arithmetic) / device.peak(arithmetic),
             self._efficiency.launch(device),
@@ -89,13 +87,14 @@ class LayerSums:
         ``batch`` is a position in the batches, or one for each configuration; ``flops`` (peak)
         and ``memory`` are rates by configuration.
         """
-        own = self.work
-        flops_done, moved, operations, *converted = (
-            np.ascontiguousarray(part[:, batch]).reshape(len(part), -1)
-            for part in (own.flops, own.bytes, own.operations, own.converted_bytes)
-            if part is not None
+        chosen = LayerWork(
+            (),
+            gradient_bytes=np.zeros(0),
+            **{
+                name: np.ascontiguousarray(part[:, batch]).reshape(len(part), -1)
+                for name, part in self.work.parts.items()
+            },
         )
-        chosen = LayerWork((), flops_done, moved, operations, np.zeros(0), *converted)
         times = chosen.seconds(
             self.attainable * flops, memory, self.launch_seconds, self.dispatch_seconds
         )

@@ -7,10 +7,12 @@ from numpy.typing import NDArray
 
 from paceline.hardware import Device
 from paceline.predictor.efficiency import Efficiency, UnitEfficiency
+from paceline.predictor.winograd import WINDOWS, TransformedProducts
 from paceline.workload.cost import Gemm, GraphProfile, LayerProfile, Number
 from paceline.workload.precision import Precision
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
 FORWARD, BACKWARD = 0, 1
 
 # A convolution with at most so many filters per group runs as a direct kernel on plain units.
@@ -65,6 +67,29 @@ class Products:
         other /= efficiency.attainable_flops(device, numbers.compute)
         return np.where(self._by_row(self._converted), fraction, other)
 
+    def transformed(
+        self, direct: Array, device: Device, numbers: Precision, efficiency: Efficiency
+    ) -> tuple[Array, Array] | None:
+        """FLOP and bytes of each product, losses in them, where convolutions multiply less.
+
+        Other products keep their ``direct`` FLOP. None where no convolution can, or where matrix
+        units multiply.
+        """
+        unit = efficiency.unit(device, numbers.compute)
+        if unit is not efficiency.vector or not any(own in WINDOWS for own in self._windows):
+            return None
+        smaller = TransformedProducts(
+            (self.m, self.n, self.k, self.count), self._roles, self._windows
+        )
+        sizes = (smaller.m, smaller.n, smaller.k, smaller.count)
+        reached = unit.of_product(*sizes, float(device.compute_units or 1))
+        moved = smaller.elements * numbers.operand_bytes
+        moved /= efficiency.memory_ceiling("conv") * efficiency.memory_fill(moved, device)
+        return (
+            np.where(smaller.applies, smaller.flops / reached, direct),
+            np.where(smaller.applies, moved, 0.0),
+        )
+
     def converted_bytes(self, numbers: Precision) -> Array:
         """Bytes that converting operands to the short format moves beside each product.
 
@@ -95,12 +120,14 @@ class Products:
     ) -> Array:
         unit = efficiency.unit(device, arithmetic)
         attainable = efficiency.attainable_flops(device, arithmetic)
-        reached = self._alone(unit, float(device.compute_units or 1))
+        plain_share = efficiency.plain_share(device, arithmetic)
+        reached = self._alone(
+            unit, float(device.compute_units or 1), plain_share or unit.plain_share
+        )
         factors = [
             efficiency.product_factor(kind, unit)
             * efficiency.product_factor(f"{kind}_{role}", unit)
-            * efficiency.window_gain(window, unit)
-            for kind, role, window in zip(self._kinds, self._roles, self._windows, strict=True)
+            for kind, role in zip(self._kinds, self._roles, strict=True)
         ]
         reached *= np.array(factors).reshape(self._one_per_row)
         read_again = unit.reread * operand_bytes * attainable / device.known_memory_bandwidth
@@ -109,17 +136,15 @@ class Products:
         )
         small = (np.minimum(self.m, self.k) <= _DEPTHWISE_FILTERS) & (self.count > 1)
         by_element = (self._of_kinds(*_CONVOLUTIONS) & small) | self._of_kinds(*_BY_ELEMENT)
-        depthwise = efficiency.product_factor("depthwise") * _plain_share(
-            device, arithmetic, efficiency
-        )
+        depthwise = efficiency.product_factor("depthwise") * (plain_share or 1.0)
         return np.where(by_element, depthwise, reached)
 
-    def _alone(self, unit: UnitEfficiency, units: float) -> Array:
+    def _alone(self, unit: UnitEfficiency, units: float, plain_share: float) -> Array:
         """What each reaches by its sizes."""
         sizes = (self.m, self.n, self.k, self.count)
         return np.where(
             self._of_kinds("attention"),
-            unit.of_attention(*sizes, self._executed, units),
+            unit.of_attention(*sizes, self._executed, units, plain_share),
             unit.of_product(*sizes, units),
         )
 
@@ -166,11 +191,3 @@ def rows(values: Sequence[Number], batch: Array) -> Array:
     except ValueError:
         return np.stack(np.broadcast_arrays(*values, batch)[:-1]).astype(np.float64)
     return plain.reshape(-1, *[1] * batch.ndim) if plain.ndim == 1 else plain
-
-
-def _plain_share(device: Device, arithmetic: str, efficiency: Efficiency) -> float:
-    """Rate of the plain units over the attainable rate of ``arithmetic``."""
-    plain = device.peak_flops.get("fp32")
-    if plain is None:
-        return 1.0
-    return min(1.0, plain / efficiency.attainable_flops(device, arithmetic))

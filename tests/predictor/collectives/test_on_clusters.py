@@ -56,6 +56,28 @@ def test_gathering_on_h200_reaches_what_was_measured():
         assert 7 / 8 * size / taken == pytest.approx(362e9, rel=0.05)
 
 
+@pytest.mark.parametrize("operation", ["all_reduce", "all_gather", "reduce_scatter"])
+def test_calls_in_a_node_start_later_where_devices_run_slower(operation):
+    node = cluster("dgx-a100").with_nodes(1)
+
+    def at(clock_mhz, size=1.0):
+        device = dataclasses.replace(node.device, clock_mhz=clock_mhz)
+        return seconds(operation, size, Group(8, 8), dataclasses.replace(node, device=device))
+
+    assert at(990.0) == pytest.approx(2.0 * at(1980.0), rel=0.01)
+    assert at(None) == at(1980.0), "where it is not known, as on the device of the constants"
+    assert at(990.0, 2.0**34) == pytest.approx(at(1980.0, 2.0**34), rel=0.05)
+
+
+def test_small_all_reduces_of_b200_take_longer_than_those_of_h200():
+    """Nine microseconds for 14 hops, of which NVLink 5 has its latency."""
+    h200, b200 = (
+        seconds("all_reduce", 2.0**16, Group(8, 8), cluster(name).with_nodes(1))
+        for name in ("dgx-h200", "dgx-b200")
+    )
+    assert b200 - h200 == pytest.approx(9e-6, rel=0.15)
+
+
 def test_ten_gigabit_carries_a_flat_ring_at_nearly_line_rate():
     """ResNet-50's 102 MB among 8, 16, 32 V100 on 10 GbE: rings through every rank."""
     for ranks in (8, 16, 32):

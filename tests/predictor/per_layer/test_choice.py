@@ -117,7 +117,7 @@ def test_alexnet_has_data_parallel_convolutions_and_model_parallel_linear_layers
 
 
 def test_vgg_has_them_on_a_slow_link_and_is_all_data_parallel_on_a_fast_one():
-    slow, fast = (choose_per_layer(Workload.of("vgg16", 32), c) for c in (ETHERNET, INFINIBAND))
+    slow, fast = (choose_per_layer(Workload.of("vgg16", 48), c) for c in (ETHERNET, INFINIBAND))
     assert list(slow.ways) == [Way.DATA] * 13 + [Way.MODEL] * 3
     assert set(fast.ways) == {Way.DATA}
 

@@ -168,7 +168,9 @@ def _rearranging(fabric: Fabric, which: Library) -> VariantCost:
 def variant_cost(variant: Variant, group: Group, fabric: Fabric, which: Library) -> VariantCost:
     """One variant of a library among ``group`` on ``fabric``."""
     counts = variant.counts(group)
-    latency = _hops_seconds(counts, variant.hop_seconds, fabric)
+    slower = _slower_clock(variant, fabric)
+    hop_seconds = {family: slower * each for family, each in variant.hop_seconds.items()}
+    latency = slower * variant.start_seconds + _hops_seconds(counts, hop_seconds, fabric)
     if which.negotiation is not None:
         tree = ALGORITHMS["broadcast"]["tree"](group)
         hops = _hops_seconds(tree, which.negotiation.hop_seconds, fabric)
@@ -187,7 +189,6 @@ def variant_cost(variant: Variant, group: Group, fabric: Fabric, which: Library)
             transfer = np.maximum(transfer, reduction)
         else:
             transfer = transfer + reduction
-    latency = variant.start_seconds + latency
     return VariantCost(variant.name, latency, transfer, which.pipelined, variant.middle)
 
 
@@ -196,6 +197,13 @@ def _hops_seconds(counts: Counts, hop_seconds: Mapping[str, float], fabric: Fabr
     inner = hop_seconds.get(fabric.inner, 0.0) + fabric.inner_latency_seconds
     outer = hop_seconds.get(fabric.outer, 0.0) + fabric.outer_latency_seconds
     return counts.inner_messages * inner + counts.outer_messages * outer
+
+
+def _slower_clock(variant: Variant, fabric: Fabric) -> float:
+    """How many times as long the devices of a fabric take for the variant's instructions."""
+    if not variant.clock_mhz or fabric.clock_mhz is None:
+        return 1.0
+    return variant.clock_mhz / fabric.clock_mhz
 
 
 def _fits(variant: Variant, fabric: Fabric) -> bool:

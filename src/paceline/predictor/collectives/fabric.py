@@ -17,7 +17,8 @@ class Fabric:
     group's share of a node's network cards. ``inner`` and ``outer`` name the family of the
     link as libraries see it (``nvlink``, ``pcie``, ``memory``; ``rdma``, ``tcp``); empty where
     there is none. ``inner_efficiency`` is the fraction of line rate that a library was measured
-    to reach inside a node. Bandwidths may be arrays, for sweeps.
+    to reach inside a node. Bandwidths may be arrays, for sweeps. ``clock_mhz`` is the clock of the
+    devices that run a library's part, if it is known.
     """
 
     inner: str
@@ -29,6 +30,7 @@ class Fabric:
     inner_efficiency: float | None = None
     sums_in_switch: bool = False
     reduce_bandwidth: Numbers | None = None
+    clock_mhz: float | None = None
 
 
 def fabric_of(cluster: Cluster, group: Group) -> Fabric:
@@ -47,6 +49,7 @@ def fabric_of(cluster: Cluster, group: Group) -> Fabric:
         sums_in_switch=inner is not None and inner.sums_in_switch,
         # A sum reads two operands and writes one.
         reduce_bandwidth=memory / 3.0 if memory else None,
+        clock_mhz=cluster.device.clock_mhz,
     )
 
 

@@ -27,7 +27,7 @@ _KEYS = (
 _NEEDED_OF_VARIANT = ("operations", "algorithm", "hop")
 _VARIANT_KEYS = (
     *(*_NEEDED_OF_VARIANT, "protocol", "start", "bandwidth_fraction", "half_ranks", "middle"),
-    *("inner_families", "one_node", "needs_switch"),
+    *("clock_mhz", "inner_families", "one_node", "needs_switch"),
 )
 
 
@@ -38,7 +38,9 @@ class Variant:
     ``start_seconds`` is paid once per call, ``hop_seconds`` per message by family of link,
     ``bandwidth_fraction`` is what the protocol leaves of the bandwidth, half of which is lost
     among ``half_ranks`` ranks. A call whose start and transfer take equally long takes
-    ``middle`` times as much besides. ``inner_families`` restricts it to links of these families
+    ``middle`` times as much besides. Start and hops are those of devices that run at
+    ``clock_mhz``, and take longer where they run slower; 0 where the clock does not matter.
+    ``inner_families`` restricts it to links of these families
     inside the node; ``one_node`` to groups in one node, which then take no other;
     ``needs_switch`` to switches that sum.
     """
@@ -51,6 +53,7 @@ class Variant:
     bandwidth_fraction: float = 1.0
     half_ranks: float = 0.0
     middle: float = 0.0
+    clock_mhz: float = 0.0
     inner_families: tuple[str, ...] = ()
     one_node: bool = False
     needs_switch: bool = False
@@ -218,6 +221,7 @@ def _variants(table: TomlTable, hops: Mapping[str, Mapping[str, float]]) -> list
             bandwidth_fraction=table.parsed("bandwidth_fraction", float) or 1.0,
             half_ranks=table.parsed("half_ranks", float) or 0.0,
             middle=table.parsed("middle", float) or 0.0,
+            clock_mhz=table.parsed("clock_mhz", float) or 0.0,
             inner_families=tuple(table.names("inner_families")),
             one_node=table.flag("one_node"),
             needs_switch=table.flag("needs_switch"),

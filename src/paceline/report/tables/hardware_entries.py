@@ -81,6 +81,7 @@ def _device_entry(device: Device) -> CatalogueEntry:
         ("memory", _shown(device.memory_bytes, format_bytes), "memory"),
         ("memory bandwidth", _shown(device.memory_bandwidth, format_bandwidth), "memory_bandwidth"),
         ("compute units", _shown(device.compute_units, str), "compute_units"),
+        ("clock", _shown(device.clock_mhz, lambda clock: f"{clock:.0f} MHz"), "clock_mhz"),
         ("power", _shown(device.power_watts, lambda watts: f"{watts:.0f} W"), "power_watts"),
         ("year", _shown(device.year, str), "year"),
     ]

@@ -21,6 +21,7 @@ def device_facts(device: Device) -> dict[str, Any]:
         "memory_bytes": device.memory_bytes,
         "memory_bandwidth_bytes_per_second": device.memory_bandwidth,
         "compute_units": device.compute_units,
+        "clock_mhz": device.clock_mhz,
         "power_watts": device.power_watts,
         "year": device.year,
         "notes": device.notes,

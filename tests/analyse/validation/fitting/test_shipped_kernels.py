@@ -21,18 +21,15 @@ def test_every_kind_and_device_has_a_score_that_its_own_factor_improves():
         errors.setdefault(own.kind, []).append(own.error)
     assert np.mean(errors["product"]) < 0.12
     assert np.mean(errors["attention"]) < 0.16
-    assert np.mean(errors["collective"]) < 0.15
+    assert np.mean(errors["collective"]) < 0.11
     assert len(shipped_table().splitlines()) == len(found) + 2
 
 
 def test_the_constants_that_predict_are_those_fitted():
     fitted = fitted_constants()
-    ceiling = fitted.pop("attention_ceiling")
     for name, value in fitted.items():
         if "." in name:
             assert number(name) == pytest.approx(value, rel=0.01), name
-    attention = number("kernels.products.attention") * number("kernels.matrix.ceiling")
-    assert attention == pytest.approx(ceiling, rel=0.01)
     launches = (fitted["launch"], fitted["attention_launch"])
     assert tuple(REPLAYED_LAUNCH_SECONDS.values()) == pytest.approx(launches, rel=0.02)
     gather, reduce = (f"libraries.nccl.variant.one-node-{kind}" for kind in ("gather", "reduce"))

@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 
 from paceline.hardware import Cluster, Device, catalogue
 from paceline.predictor.collectives import Group
+from paceline.predictor.collectives.cost import variant_cost
 from paceline.predictor.collectives.fabric import fabric_of
+from paceline.predictor.collectives.library import library
 from paceline.predictor.efficiency import UnitEfficiency, load_efficiency
 from paceline.workload.ops.attention import TILE
 
@@ -32,6 +34,7 @@ _PRIOR_WEIGHT = 0.02
 _LARGE_RESIDUAL = 0.2
 _ROUNDS = 25
 _OPERAND_BYTES = 2.0
+_OF_ATTENTION = ("score_work", "half_seen", "half_rounds")
 _OF_RING = ("bandwidth_fraction", "half_ranks")
 _PLACES = {"a100_sxm_80gb": "dgx-a100", "h100_sxm_80gb": "dgx-h100", "b200_sxm": "dgx-b200"}
 """Clusters whose nodes have the devices of the points."""
@@ -124,10 +127,10 @@ def curves() -> dict[str, tuple[KernelCurve, list[KernelPoints]]]:
     attention = KernelCurve(
         _attention_seconds,
         (
-            *(f"kernels.matrix.{name}" for name in ("half_head", "half_seen", "half_rounds")),
-            *("attention_launch", "trtllm", "attention_ceiling"),
+            *(f"kernels.matrix.{name}" for name in _OF_ATTENTION),
+            *("attention_launch", "trtllm", "kernels.matrix.attention_ceiling"),
         ),
-        _logs(60, 250, 0.5, 1e-5, 1.2, 1.1),
+        _logs(20, 250, 0.5, 1e-5, 1.2, 0.9),
     )
     collective = KernelCurve(
         _collective_seconds,
@@ -167,34 +170,43 @@ def _product_seconds(points: KernelPoints, shared: Array, own: float) -> Array:
 
 def _attention_seconds(points: KernelPoints, shared: Array, own: float) -> Array:
     """As `UnitEfficiency.of_attention` of a causal mask; kernels of TensorRT-LLM are slower."""
-    half_head, half_seen, half_rounds, launch, slower = np.exp(shared)
+    *of_attention, launch, slower = np.exp(shared).tolist()
     unit = replace(
-        _unit(float(np.exp(own))),
-        half_head=half_head,
-        half_seen=half_seen,
-        half_rounds=half_rounds,
+        _unit(1.0),
+        attention_ceiling=float(np.exp(own)),
+        **dict(zip(_OF_ATTENTION, of_attention, strict=True)),
     )
     batch, tokens, heads, width = points.shapes.T
     seen = np.minimum(1.0, (1.0 + TILE / tokens) / 2.0)
     flops = 4.0 * batch * heads * tokens**2 * width * seen
     rate = _attainable(points.device) * unit.of_attention(
-        tokens, tokens, width, batch * heads, seen, _units(points.device)
+        *(tokens, tokens, width, batch * heads, seen, _units(points.device)),
+        load_efficiency().plain_share(points.device, "bf16") or unit.plain_share,
     )
     return np.asarray((flops / rate + launch) * np.where(points.what == "trtllm", slower, 1.0))
 
 
 def _collective_seconds(points: KernelPoints, shared: Array, own: float) -> Array:
-    """As rings of NCCL in one node: a start (the device's own), hops, and transfer."""
-    hop, of_gather, half_gather, of_reduce, half_reduce, middle = np.exp(shared)
-    devices, size, _, _ = points.shapes.T
-    reduces = points.what == "all_reduce"
-    passes = np.where(reduces, 2.0, 1.0)
-    half = np.where(reduces, half_reduce, half_gather)
-    fraction = np.where(reduces, of_reduce, of_gather) * devices / (devices + half)
-    link = _link_bytes(points)
-    transfer = passes * size * (devices - 1) / devices / (link * fraction)
-    start = np.exp(own) + hop * passes * (devices - 1)
-    return np.asarray(start + transfer + middle * np.sqrt(start * transfer))
+    """As rings of NCCL in one node, with a start of the device's own."""
+    hop, of_gather, half_gather, of_reduce, half_reduce, middle = np.exp(shared).tolist()
+    ranks, size, _, _ = points.shapes.T
+    group = Group(ranks, ranks)
+    fabric, nccl = fabric_of(points.node, group), library("nccl")
+    seconds = np.zeros_like(size)
+    for ring in nccl.variants:
+        if ring.one_node and not ring.needs_switch:
+            reduces = ring.operation == "all_reduce"
+            tried = replace(
+                ring,
+                start_seconds=float(np.exp(own)),
+                hop_seconds={fabric.inner: hop},
+                bandwidth_fraction=of_reduce if reduces else of_gather,
+                half_ranks=half_reduce if reduces else half_gather,
+                middle=middle,
+            )
+            found = variant_cost(tried, group, fabric, nccl).seconds(size)
+            seconds = np.where(points.what == ring.operation, found, seconds)
+    return np.asarray(seconds)
 
 
 def _left_out(kind: str, curve: KernelCurve, left: int, points: Sequence[KernelPoints]) -> LeftOut:
@@ -285,13 +297,6 @@ def _unit(ceiling: float) -> UnitEfficiency:
 
 def _attainable(device: Device) -> float:
     return load_efficiency().attainable_flops(device, "bf16")
-
-
-def _link_bytes(points: KernelPoints) -> float:
-    """Bytes per second and direction that collectives reach of one device's links."""
-    node = points.node
-    fabric = fabric_of(node, Group(node.devices_per_node, node.devices_per_node))
-    return float(fabric.inner_bandwidth * (fabric.inner_efficiency or 1.0))
 
 
 def _logs(*values: float) -> tuple[float, ...]:
