@@ -1,12 +1,14 @@
-"""Plans that the arrays do not hold: cp and ep, shards inside nodes, stages of unequal size."""
+"""Plans that the arrays do not hold: cp, ep, shards in nodes, some blocks again, uneven stages."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from paceline.errors import PacelineError
-from paceline.plan.choices import SEARCHED_RECOMPUTATIONS
+from paceline.plan.choices import SEARCHED_RECOMPUTATIONS, Recompute
 from paceline.plan.plan import Plan
 from paceline.plan.tensor_parallel import is_transformer
+from paceline.predictor.memory_fit import room_bytes
 from paceline.predictor.plan_memory import plan_memory
 from paceline.predictor.predict import prepare
 from paceline.predictor.search.plans import PlanSearch
@@ -15,9 +17,13 @@ from paceline.workload.ops import MixtureOfExperts
 from paceline.workload.ops.base import Op
 
 _DEGREES = (2, 4, 8, 16)
-_LONG_SAMPLES = 16_384
-"""Tokens of a sample from which on its tokens may be shared out among devices."""
+_LEAST_TOKENS = 4096
+"""Tokens that each of several devices keeps of a sample."""
 _MOST_STAGES = 64
+_SOME_BLOCKS = (4, 3, 2)
+"""Of so many blocks one may be computed again."""
+_TIGHT = 4
+"""Plans that do not fit, of which some blocks are computed again."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +37,31 @@ class PlanVariation:
 
 def variations(search: PlanSearch, plans: Sequence[Plan]) -> list[PlanVariation]:
     """Variations of ``plans``, and stages of unequal size, that are possible; fast ones first."""
-    found = []
     tried = [*_shared_out(search, plans), *_in_groups(search, plans), *_uneven(search)]
-    for plan in dict.fromkeys(tried):
-        try:
-            found.append(_evaluated(search, plan))
-        except PacelineError:
-            continue
+    found = list(_possible(search, tried))
+    found += _possible(search, _some_again(search, [*_possible(search, plans), *found]))
     return sorted(found, key=lambda own: own.seconds)
+
+
+def _possible(search: PlanSearch, plans: Iterable[Plan]) -> Iterator[PlanVariation]:
+    """Those of some plans that can be, each once, tensor parallel inside a node."""
+    for plan in dict.fromkeys(plans):
+        if plan.tp <= search.cluster.devices_per_node:
+            with suppress(PacelineError):
+                yield _evaluated(search, plan)
+
+
+def _some_again(search: PlanSearch, found: Iterable[PlanVariation]) -> Iterator[Plan]:
+    """The fastest that keep all and do not fit, with one block in several computed again."""
+    room = room_bytes(search.cluster.device.known_memory_bytes)
+    tight: dict[tuple[int, ...], Plan] = {}
+    for own in sorted(found, key=lambda own: own.seconds):
+        plan = own.plan
+        if own.memory_bytes > room and plan.recompute is Recompute.NONE and plan.zero <= 1:
+            tight.setdefault((plan.tp, plan.pp, plan.cp, plan.ep), plan)
+    for plan in list(tight.values())[:_TIGHT]:
+        for every in _SOME_BLOCKS:
+            yield replace(plan, recompute=Recompute.FULL, recompute_every=every)
 
 
 def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
@@ -49,7 +72,7 @@ def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
     )
     for plan in plans:
         for degree in _DEGREES:
-            if sequence >= _LONG_SAMPLES and plan.dp % degree == 0:
+            if sequence >= _LEAST_TOKENS * degree and plan.dp % degree == 0:
                 shared = replace(plan, cp=degree, dp=plan.dp // degree)
                 for zero in sorted({plan.zero, 1}):
                     for recompute in SEARCHED_RECOMPUTATIONS:
