@@ -51,13 +51,15 @@ class DeviceTasks:
 
     def earlier_micro_batches(self, count: int, scatter_seconds: float = 0.0) -> None:
         """All micro-batches but the last, one task each way; their messages run beside."""
-        if count < 1:
-            return
-        forward = sum(x.whole_forward_seconds for x in self.layers)
-        backward = sum(x.whole_backward_seconds for x in self.layers)
+        forward = sum(x.forward_seconds for x in self.layers)
+        backward = sum(x.recompute_seconds + x.backward_seconds for x in self.layers)
+        sent = sum(x.forward_exchange_seconds for x in self.layers)
+        returned = sum(x.backward_exchange_seconds for x in self.layers)
         for number in range(count):
-            self.builder.compute(f"forward {number}", Phase.FORWARD, forward)
-            ready = self.builder.compute(f"backward {number}", Phase.BACKWARD, backward)
+            done = self.builder.compute(f"forward {number}", Phase.FORWARD, forward)
+            self._exchange(sent, f"forward {number}", done)
+            done = self.builder.compute(f"backward {number}", Phase.BACKWARD, backward)
+            ready = self._exchange(returned, f"backward {number}", done)
             if scatter_seconds > 0:
                 self.builder.send(f"reduce-scatter {number}", scatter_seconds, 0.0, (ready,))
 
