@@ -9,6 +9,7 @@ from paceline.constants import number
 from paceline.hardware import catalogue
 from paceline.plan.choices import Recompute
 from paceline.plan.plan import Plan
+from paceline.predictor.memory_fit import room_bytes
 from paceline.predictor.render import RECOMPUTATION
 from paceline.predictor.search import PlanSearch
 from paceline.predictor.search.ranking import (
@@ -134,6 +135,14 @@ def test_experts_are_shared_out_where_there_are_any():
     found = variations(search, [Plan(tp=2, dp=16, zero=3, framework="megatron-lm")])
     assert {own.plan.ep for own in found} >= {2, 4, 8}
     assert [own.seconds for own in found] == sorted(own.seconds for own in found)
+
+
+def test_many_experts_are_shared_out_on_pipelines_that_fit():
+    search = search_of("qwen3_30b_a3b", 512, 8, 4096)
+    found = [own for own in variations(search, []) if own.plan.ep > 1]
+    assert any(own.plan.pp > 1 and own.plan.ep > 8 for own in found)
+    assert all(own.plan.zero == 1 and own.plan.tp in (1, 8) for own in found)
+    assert all(own.memory_bytes <= room_bytes(80e9) for own in found)
 
 
 def test_long_samples_are_shared_out_among_devices():
