@@ -18,6 +18,7 @@ from paceline.predictor.search.ranking import (
     distinguishable,
     effort,
     lost_apart,
+    shown_plans,
     simplest_first,
 )
 from paceline.predictor.search.variations import variations
@@ -67,8 +68,8 @@ def predicted(**plan):
 def test_tensor_parallelism_across_nodes_is_left_out_unless_nothing_else_is_there():
     across, inside = predicted(tp=16), predicted(tp=8, dp=2)
     fast = replace(across, step_seconds=inside.step_seconds / 2)
-    assert simplest_first([fast, inside]) == [inside]
-    assert simplest_first([fast]) == [fast]
+    assert shown_plans([fast, inside], 5) == [inside]
+    assert shown_plans([fast], 5) == [fast]
 
 
 def test_what_is_computed_again_is_certain_and_widens_nothing():
@@ -100,6 +101,18 @@ def test_a_plan_that_is_surely_slower_than_any_other_is_no_best_guess():
     first = replace(second, step_seconds=1.06 * unsure.step_seconds)
     assert are_alike(first, unsure) and are_alike(second, unsure)
     assert best_guesses([first, second, unsure]) == [second, unsure]
+
+
+def test_each_layout_is_shown_once_and_as_many_as_asked_for():
+    plans = [
+        predicted(dp=16),
+        predicted(dp=16, zero=1),
+        predicted(dp=8, tp=2),
+        predicted(tp=8, dp=2),
+    ]
+    shown = shown_plans(plans, 2)
+    assert [(own.plan.tp, own.plan.dp) for own in shown] == [(1, 16), (2, 8)]
+    assert shown_plans(plans, 1) == shown[:1]
 
 
 def test_the_layout_of_llama_3_405b_is_the_one_that_was_used():

@@ -12,7 +12,7 @@ from paceline.predictor.memory_fit import room_bytes
 from paceline.predictor.predict import predict
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.search.plans import Candidates, PlanSearch
-from paceline.predictor.search.ranking import best_guesses, simplest_first
+from paceline.predictor.search.ranking import best_guesses, layout_of, shown_plans
 from paceline.predictor.search.remedies import network_remedies
 from paceline.predictor.search.variations import PlanVariation, variations
 from paceline.units import format_bytes, format_seconds
@@ -79,7 +79,7 @@ def advise(search: PlanSearch, top: int = 5) -> Advice:
         raise _nothing_fits(search, found)
     predictions = [predicted(search, found, index) for index in listed]
     predictions += [prediction_of_plan(search, plan) for plan in _layouts(roomy)[:top]]
-    best = _shown(_distinct(simplest_first(predictions)), top)
+    best = shown_plans(predictions, top)
     fastest = min(range(len(best)), key=lambda number: best[number].step_seconds)
     return Advice(
         tried=found.size + len(varied),
@@ -122,31 +122,12 @@ def prediction_of_plan(search: PlanSearch, plan: Plan) -> Prediction:
     return predict(workload, cluster, plan, efficiency=search.efficiency)
 
 
-def _distinct(predictions: Sequence[Prediction]) -> list[Prediction]:
-    """The first prediction of each layout."""
-    seen: dict[tuple[int, ...], Prediction] = {}
-    for own in predictions:
-        seen.setdefault(_layout(own.plan), own)
-    return list(seen.values())
-
-
-def _shown(ordered: Sequence[Prediction], top: int) -> list[Prediction]:
-    """The first ``top`` with, where it would be cut off, the fastest in place of the last."""
-    fastest = min(ordered, key=lambda own: own.step_seconds)
-    shown = list(ordered[:top])
-    return shown if fastest in shown or top == 1 else [*shown[:-1], fastest]
-
-
 def _layouts(varied: Sequence[PlanVariation]) -> list[Plan]:
     """The fastest variation of each layout, and of those that share out no gradients."""
     seen: dict[tuple[int, ...], Plan] = {}
     for own in varied:
-        seen.setdefault((*_layout(own.plan), own.plan.zero <= 1), own.plan)
+        seen.setdefault((*layout_of(own.plan), own.plan.zero <= 1), own.plan)
     return list(seen.values())
-
-
-def _layout(plan: Plan) -> tuple[int, ...]:
-    return plan.tp, plan.pp, plan.dp, plan.cp, plan.ep
 
 
 def _why(own: Prediction, best: Prediction) -> str:
@@ -202,7 +183,7 @@ def _infeasible_variations(
     available = room_bytes(search.cluster.device.known_memory_bytes)
     quick = (own for own in varied if own.seconds < best.step_seconds)
     large = [own for own in quick if own.memory_bytes > available]
-    alike = [own for own in large if _layout(own.plan) == _layout(best.plan)]
+    alike = [own for own in large if layout_of(own.plan) == layout_of(best.plan)]
     for own in dict.fromkeys([*large[:1], *alike[:1]]):
         missing = format_bytes(own.memory_bytes - available)
         words = f"needs {missing} more per device; {_beside(own.plan)}"

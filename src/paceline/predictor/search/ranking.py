@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from paceline.constants import number
+from paceline.plan.plan import Plan
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.render import RECOMPUTATION
 from paceline.predictor.search.layer_table import MODES
@@ -76,16 +77,52 @@ def best_guesses(predictions: Sequence[Prediction]) -> list[Prediction]:
 
 
 def simplest_first(predictions: Sequence[Prediction]) -> list[Prediction]:
-    """Of plans that may each be the fastest simple ones first; then the others, fast ones first.
-
-    Plans whose tensor-parallel devices reach across nodes are left out unless all do: what was
-    measured of such was a multiple of what was predicted.
-    """
-    inside = [own for own in predictions if own.plan.tp <= own.cluster.devices_per_node]
-    chosen = inside or list(predictions)
-    best = best_guesses(chosen)
-    rest = [own for own in chosen if own not in best]
+    """Of plans that may each be the fastest simple ones first; then the others, fast ones first."""
+    best = best_guesses(predictions)
+    rest = [own for own in predictions if own not in best]
     return [
         *sorted(best, key=lambda own: (*effort(own), own.step_seconds)),
         *sorted(rest, key=lambda own: own.step_seconds),
     ]
+
+
+def shown_plans(predictions: Sequence[Prediction], top: int) -> list[Prediction]:
+    """The plan to take first and the fastest of ``top`` - 1 other layouts, in their order.
+
+    Plans whose tensor-parallel devices reach across nodes are left out unless all do: what was
+    measured of such was a multiple of what was predicted. What plans lose, which takes long to
+    say of pipelines, is asked only of those that may come first and of those that are shown.
+    """
+    inside = [own for own in predictions if own.plan.tp <= own.cluster.devices_per_node]
+    usable = inside or list(predictions)
+    first = simplest_first(_contenders(usable))[0]
+    layouts: dict[tuple[int, ...], list[Prediction]] = {}
+    for own in sorted(usable, key=lambda own: own.step_seconds):
+        layouts.setdefault(layout_of(own.plan), []).append(own)
+    layouts.pop(layout_of(first.plan))
+    others = [_simplest_of_one_layout(plans) for plans in list(layouts.values())[: top - 1]]
+    ordered = simplest_first([first, *others])
+    return [first, *(own for own in ordered if own is not first)]
+
+
+def layout_of(plan: Plan) -> tuple[int, ...]:
+    """The degrees of a plan."""
+    return plan.tp, plan.pp, plan.dp, plan.cp, plan.ep
+
+
+def _contenders(predictions: Sequence[Prediction]) -> list[Prediction]:
+    """Plans than which no other is both faster and no harder to run."""
+    return [
+        own
+        for own in predictions
+        if not any(
+            other.step_seconds < own.step_seconds and effort(other) <= effort(own)
+            for other in predictions
+        )
+    ]
+
+
+def _simplest_of_one_layout(plans: Sequence[Prediction]) -> Prediction:
+    """The simplest of the plans of a layout, the fastest of which is the first."""
+    most = (1.0 + _LEAST_DIFFERENCE) * plans[0].step_seconds
+    return min((own for own in plans if own.step_seconds <= most), key=effort)
