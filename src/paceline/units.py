@@ -15,6 +15,8 @@ _BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40, "pi": 2.0
 _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _SECONDS |= {"min": 60.0, "h": 3600.0, "d": 86400.0, "day": 86400.0, "days": 86400.0}
 
+_DURATIONS = "200us, 5min or 30d"
+
 
 def parse_bytes(text: str | float) -> float:
     """Bytes of ``25MiB``, ``2.6 MB``, ``100B``; a number that is no text is bytes."""
@@ -27,10 +29,10 @@ def parse_bytes(text: str | float) -> float:
 
 def parse_seconds(text: str | float) -> float:
     """Seconds of ``200us``, ``1.5 ms``, ``2min``; a number that is no text is seconds."""
-    number, unit = _split(text, "duration", "200us")
+    number, unit = _split(text, "duration", _DURATIONS)
     scale = _SECONDS.get(unit)
     if scale is None:
-        raise _bad(text, "duration", "200us")
+        raise _bad(text, "duration", _DURATIONS)
     return _not_negative(number * scale, text, "duration")
 
 

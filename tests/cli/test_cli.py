@@ -41,7 +41,7 @@ def test_help_lists_every_command_and_where_to_start():
         (["measure", "-j", "0"], "'0' has no process", "-j"),
         (["measure", "-j", "two"], "'two' is not NODESxPROCESSES", "-j"),
         (["measure", "--batch", "0"], "batch per rank of 0 is impossible", "at least 1"),
-        (["measure", "--batch", "many"], "'many' is not a valid integer", "paceline measure"),
+        (["measure", "--batch", "many"], "'many' is no whole number", "digits alone"),
         (
             ["measure", "--batch", "65", "--scaling", "strong", "-j", "1x2"],
             "a global batch of 65 does not divide over 2 processes",

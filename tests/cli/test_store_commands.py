@@ -84,7 +84,7 @@ def test_predict_without_a_place_takes_the_launches_of_this_machine():
 def test_a_study_that_is_not_there_is_an_error_with_those_that_are(name):
     with pytest.raises(InputError, match="there is no study named 'none'") as caught:
         run([name, "none", *HERE])
-    assert "mine, both" in caught.value.hint
+    assert "both, mine" in caught.value.hint
 
 
 def test_list_names_the_frameworks_where_they_differ():
@@ -113,3 +113,33 @@ def test_measure_ends_with_1_where_no_launch_finished():
     assert "paceline explain" not in answer.stdout, "there is nothing to explain"
     for line in next_commands(answer.stdout):
         run(line)
+
+
+def test_a_study_that_is_left_out_is_the_only_one_of_the_store(tmp_path):
+    with Store(tmp_path / "one.db") as store:
+        keep(store, study_launches("mine"))
+    answer = CliRunner().invoke(cli, ["explain", "--store", "one.db"], catch_exceptions=False)
+    assert answer.stderr.startswith("study mine, the only one of the store")
+    assert answer.stdout == run(["explain", "mine", "--store", "one.db"])
+    assert "Report: mine.html" in run(["report", "--store", "one.db"])
+
+
+@pytest.mark.parametrize("words", [["explain"], ["report"], ["rerun"], ["check", "mine"], ["diff"]])
+def test_of_several_studies_one_must_be_named(words):
+    with pytest.raises(InputError, match="which study") as caught:
+        run([*words, *HERE])
+    assert caught.value.hint == "name one, the newest first: both, mine"
+
+
+def test_what_deletes_a_study_is_told_which(tmp_path):
+    with Store(tmp_path / "one.db") as store:
+        keep(store, study_launches("mine"))
+    with pytest.raises(InputError, match="which study"):
+        run(["studies", "delete", "--yes", "--store", "one.db"])
+
+
+def test_a_store_without_studies_says_how_to_make_one(tmp_path):
+    with Store(tmp_path / "none.db"):
+        pass
+    with pytest.raises(InputError, match="no study yet"):
+        run(["explain", "--store", "none.db"])

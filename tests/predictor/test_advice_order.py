@@ -2,11 +2,25 @@
 
 from dataclasses import replace
 
+import pytest
+
 import paceline
+from paceline.constants import number
 from paceline.hardware import catalogue
+from paceline.plan.choices import Recompute
 from paceline.plan.plan import Plan
+from paceline.predictor.memory_fit import room_bytes
+from paceline.predictor.render import RECOMPUTATION
 from paceline.predictor.search import PlanSearch
-from paceline.predictor.search.ranking import are_alike, effort, simplest_first
+from paceline.predictor.search.ranking import (
+    are_alike,
+    best_guesses,
+    distinguishable,
+    effort,
+    lost_apart,
+    shown_plans,
+    simplest_first,
+)
 from paceline.predictor.search.variations import variations
 from paceline.workload.workload import Workload
 
@@ -27,7 +41,8 @@ def test_the_first_is_the_simplest_of_those_that_cannot_be_told_apart():
     found = paceline.advise("gpt_h2048_l8_a16", "dgx-a100", global_batch=256, nodes=4, top=5)
     predictions = found.best
     fastest = min(predictions, key=lambda own: own.step_seconds)
-    alike = [own for own in predictions if are_alike(own, fastest)]
+    alike = best_guesses(predictions)
+    assert fastest in alike
     assert found.advice.close == len(alike)
     assert predictions[0] is min(alike, key=effort)
     assert predictions[found.advice.fastest] is fastest
@@ -43,12 +58,77 @@ def test_a_plan_that_is_clearly_faster_comes_first_however_complicated():
     assert simplest_first([slow, *others])[-1] is slow
 
 
-def test_tensor_parallelism_across_nodes_is_worth_most_effort():
+def predicted(**plan):
     place = catalogue.cluster("dgx-a100").with_nodes(2)
-    workload = Workload.of("gpt_h2048_l4_a16", 16, 512, "bf16", "adam")
-    across = paceline.predict(workload, place, Plan(tp=16))
-    inside = paceline.predict(workload, place, Plan(tp=8, pp=2, zero=0, micro_batch=1))
-    assert effort(inside) < effort(across)
+    whole = Plan(framework="megatron-lm", **plan)
+    workload = Workload.of("gpt_h2048_l4_a16", 64 // whole.dp, 512, "bf16", "adam")
+    return paceline.predict(workload, place, whole)
+
+
+def test_tensor_parallelism_across_nodes_is_left_out_unless_nothing_else_is_there():
+    across, inside = predicted(tp=16), predicted(tp=8, dp=2)
+    fast = replace(across, step_seconds=inside.step_seconds / 2)
+    assert shown_plans([fast, inside], 5) == [inside]
+    assert shown_plans([fast], 5) == [fast]
+
+
+def test_what_is_computed_again_is_certain_and_widens_nothing():
+    kept, again = predicted(dp=16), predicted(dp=16, recompute=Recompute.FULL)
+    assert again.losses[RECOMPUTATION] > 0.1 * again.step_seconds
+    assert distinguishable(again, kept) == pytest.approx(distinguishable(kept, kept), abs=0.01)
+    assert not are_alike(again, kept)
+
+
+def test_what_one_plan_loses_more_than_another_may_be_off():
+    whole, staged = predicted(dp=16), predicted(dp=4, pp=4, micro_batch=1)
+    apart = staged.losses["pipeline bubble"] / whole.step_seconds
+    assert lost_apart(staged, whole) > 0.9 * apart
+    spread = number("spread.comparison.losses")
+    assert distinguishable(staged, whole) == pytest.approx(spread * lost_apart(staged, whole))
+
+
+def test_messages_that_are_hidden_may_show():
+    whole, sharded = predicted(dp=16), predicted(dp=16, zero=3, micro_batch=1)
+    hidden = sharded.breakdown.hidden_communication_seconds
+    assert hidden > 0
+    assert lost_apart(whole, sharded) >= 0.99 * hidden / sharded.step_seconds
+
+
+def test_a_plan_that_is_surely_slower_than_any_other_is_no_best_guess():
+    # The first cannot be told from the unsure one, but it can from the second.
+    unsure = predicted(dp=16, zero=3, micro_batch=1)
+    second = replace(predicted(dp=16), step_seconds=1.02 * unsure.step_seconds)
+    first = replace(second, step_seconds=1.06 * unsure.step_seconds)
+    assert are_alike(first, unsure) and are_alike(second, unsure)
+    assert best_guesses([first, second, unsure]) == [second, unsure]
+
+
+def test_each_layout_is_shown_once_and_as_many_as_asked_for():
+    plans = [
+        predicted(dp=16),
+        predicted(dp=16, zero=1),
+        predicted(dp=8, tp=2),
+        predicted(tp=8, dp=2),
+    ]
+    shown = shown_plans(plans, 2)
+    assert [(own.plan.tp, own.plan.dp) for own in shown] == [(1, 16), (2, 8)]
+    assert shown_plans(plans, 1) == shown[:1]
+
+
+def test_the_layout_of_llama_3_405b_is_the_one_that_was_used():
+    found = paceline.advise(
+        "llama3_405b", "dgx-h100", global_batch=2048, seq=8192, nodes=2048, top=3
+    )
+    plan = found.best[0].plan
+    assert (plan.tp, plan.pp, plan.dp, plan.zero) == (8, 16, 128, 1)
+    assert plan.recompute_every > 1, "with all kept it is predicted not to fit"
+    too_large = [own.plan for own in found.advice.infeasible]
+    assert replace(plan, recompute=Recompute.NONE, recompute_every=1) in too_large
+
+
+def test_experts_are_shared_out_before_layers_are_divided():
+    found = paceline.advise("mixtral_8x7b", "dgx-h100", global_batch=512, nodes=8, top=3)
+    assert (found.best[0].plan.ep, found.best[0].plan.tp) == (8, 1)
 
 
 def search_of(model, batch, nodes, sequence):
@@ -68,6 +148,14 @@ def test_experts_are_shared_out_where_there_are_any():
     found = variations(search, [Plan(tp=2, dp=16, zero=3, framework="megatron-lm")])
     assert {own.plan.ep for own in found} >= {2, 4, 8}
     assert [own.seconds for own in found] == sorted(own.seconds for own in found)
+
+
+def test_many_experts_are_shared_out_on_pipelines_that_fit():
+    search = search_of("qwen3_30b_a3b", 512, 8, 4096)
+    found = [own for own in variations(search, []) if own.plan.ep > 1]
+    assert any(own.plan.pp > 1 and own.plan.ep > 8 for own in found)
+    assert all(own.plan.zero == 1 and own.plan.tp in (1, 8) for own in found)
+    assert all(own.memory_bytes <= room_bytes(80e9) for own in found)
 
 
 def test_long_samples_are_shared_out_among_devices():

@@ -12,6 +12,7 @@ from paceline.hardware import catalogue
 from paceline.plan.choices import SEARCHED_RECOMPUTATIONS, WHOLE_BACKWARD
 from paceline.plan.plan import Plan
 from paceline.plan.synchronisation import SYNCHRONISATIONS, synchronisation
+from paceline.predictor.memory_fit import room_bytes
 from paceline.predictor.predict import predict
 from paceline.predictor.search import PlanSearch, advise
 from paceline.predictor.search.space import divisors
@@ -125,11 +126,13 @@ def test_advice_ranks_plans_that_fit_and_says_why():
     assert all(own.prediction.fits for own in advice.best)
     assert all(own.why for own in advice.best)
     assert advice.tried >= found.size, "variations of the best come on top"
-    fits = found.memory_bytes <= search.cluster.device.memory_bytes
+    fits = found.memory_bytes <= room_bytes(search.cluster.device.memory_bytes)
+    fits &= found.tp <= search.cluster.devices_per_node
     plans = [own.prediction.plan for own in advice.best]
     assert steps == [scheduled(search, plan, None).step_seconds for plan in plans]
     uncorrected = min(scheduled(search, plan).step_seconds for plan in plans)
-    assert uncorrected == pytest.approx(found.seconds[fits].min(), rel=0.01)
+    # Of one layout the simplest is shown: it may be slower by what cannot be told apart.
+    assert uncorrected == pytest.approx(found.seconds[fits].min(), rel=0.04)
     assert 1 <= advice.close <= 4
 
 

@@ -250,7 +250,8 @@ def _whole_cluster(
 
 def _is_rate(link: str) -> bool:
     """Whether a link is named by its rate, as in ``400gbit`` or ``12.5GB/s``."""
-    return re.match(r"[\d.]+\s*[a-zA-Z]+(/s)?$", link) is not None
+    is_name = link.lower().endswith("gbe")  # 10GbE is a link, with all that is known of it
+    return not is_name and re.match(r"[\d.]+\s*[a-zA-Z]*(/s)?$", link) is not None
 
 
 def _scaled(cluster: Cluster, words: JobWords) -> Cluster:

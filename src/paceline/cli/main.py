@@ -14,6 +14,7 @@ import click
 from paceline import __version__
 from paceline.cli.next_steps import command_named
 from paceline.cli.say import say
+from paceline.cli.slips import explained, warn_of_repeated
 from paceline.errors import PacelineError, PacelineWarning
 from paceline.interrupts import raise_when_asked_to_end
 from paceline.naming import nearest
@@ -106,7 +107,10 @@ class LazyGroup(click.Group):
                 f"no command named '{args[0]}'." + (f" Near: {', '.join(near)}" if near else ""),
                 "'paceline --help' lists all",
             )
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            warn_of_repeated(command, rest)
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by what they are for, without importing any of them."""
@@ -156,9 +160,7 @@ def main() -> None:
         if error.format_message().startswith("Usage:"):  # no command was named: help
             say(error.format_message(), err=True)
             sys.exit(2)
-        context = getattr(error, "ctx", None)
-        hint = f"'{context.command_path} --help' shows the options" if context else ""
-        _fail(error.format_message(), hint)
+        _fail(*explained(error))
     except (click.Abort, KeyboardInterrupt) as error:
         cause = error.__cause__ or error  # click wraps what it catches
         say(f"\n{str(cause) or 'interrupted'}; what was finished is kept", err=True)

@@ -86,6 +86,7 @@ store_option = click.option(
     "store_path",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
+    is_eager=True,  # an argument that names a study looks into it
     help="Database of launches [default: $PACELINE_STORE or .paceline/paceline.db].",
 )
 

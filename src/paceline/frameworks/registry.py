@@ -58,7 +58,11 @@ def recipes() -> dict[str, ProgramRecipe]:
 
 def framework(name: str) -> FrameworkAdapter:
     """The framework of that name, or an error that suggests the nearest."""
-    return look_up("framework", name, frameworks(), f"measured here: {', '.join(frameworks())}")
+    hint = f"measured here: {', '.join(frameworks())}"
+    for own, profile in profiles().items():
+        if own in frameworks() and name.lower() in profile.names("aliases"):
+            hint = f"here it is called {own}"
+    return look_up("framework", name, frameworks(), hint)
 
 
 def environment(name: str) -> EnvironmentSpec:

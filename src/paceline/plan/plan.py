@@ -110,6 +110,11 @@ class Plan:
         )
 
     @property
+    def recompute_word(self) -> str:
+        """What is computed again, as ``--recompute`` takes it: ``full``, ``every:2``."""
+        return f"every:{self.recompute_every}" if self.recompute_every > 1 else str(self.recompute)
+
+    @property
     def label(self) -> str:
         """``dp 8 x tp 8 x pp 4``: the degrees that are not one."""
         degrees = (("dp", self.dp), ("tp", self.tp), ("pp", self.pp), ("cp", self.cp))

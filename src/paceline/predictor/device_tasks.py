@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paceline.plan.messages import Message
-from paceline.predictor.step_builder import NETWORK, REPLICA_LINK, StepTelling
+from paceline.predictor.step_builder import NETWORK, REPLICA_LINK, Pass, StepTelling
 from paceline.predictor.step_costs import (
     CollectiveSeconds,
     LayerTime,
@@ -54,8 +54,15 @@ class DeviceTasks:
     def earlier_micro_batches(self, count: Seconds, scatter_seconds: Seconds = 0.0) -> None:
         """All micro-batches but the last; what they scatter runs beside."""
         if takes_time(count):
-            forward = sum(x.whole_forward_seconds for x in self.layers)
-            backward = sum(x.whole_backward_seconds for x in self.layers)
+            layers = self.layers
+            forward = Pass(
+                sum(x.forward_seconds for x in layers),
+                sum(x.forward_exchange_seconds for x in layers),
+            )
+            backward = Pass(
+                sum(x.recompute_seconds + x.backward_seconds for x in layers),
+                sum(x.backward_exchange_seconds for x in layers),
+            )
             self.builder.earlier_micro_batches(count, forward, backward, scatter_seconds)
 
     def forward(self, index: int, after: tuple[int, ...] = ()) -> int:
@@ -122,7 +129,4 @@ class DeviceTasks:
         """Messages within the replica: what computes next waits for them."""
         if not takes_time(seconds):
             return after
-        sent = self.builder.send(
-            f"exchange {layer}", seconds, 0.0, (after,), layer, self.exchange_lane
-        )
-        return self.builder.compute(f"wait {layer}", Phase.WAIT, 0.0, (sent,), layer)
+        return self.builder.exchange(seconds, layer, after, self.exchange_lane)

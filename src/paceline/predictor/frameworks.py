@@ -23,7 +23,7 @@ _OPTIONAL_KEYS = (
     *("inherits", "aliases", "shard_stage", "gradient_views", "stages_by_cost"),
     *("sequence_parallel", "interleaves", "wide_gradients", "keeps_short_gradients"),
     *("whole_tensors_wait", "copies_keys_values", "loss_in_place", "memory_from_code"),
-    "context_form",
+    *("context_form", "fused_gates"),
 )
 _NEEDED_KEYS = (
     *("title", "synchronisation", "library", "input_overlapped", "dispatch", "step_overhead"),
@@ -56,6 +56,8 @@ class FrameworkProfile:
     of which queries are a view, so that both are kept. ``loss_in_place``: gradients of the scores
     take the places of scores and probabilities. ``memory_from_code``: what it keeps was read in its
     code and checked on measured peaks, so that only gaps of the allocator are added.
+    ``fused_gates``: activation and product of gated networks are one kernel, which keeps its inputs
+    and not the result between them.
     ``sequence_parallel``: tensor-parallel devices share out tokens between products as a rule,
     ``interleaves``: stages of a pipeline hold a block per chunk in its recipes.
     ``context_form`` is how devices exchange the tokens of a sample that they share out.
@@ -86,6 +88,7 @@ class FrameworkProfile:
     copies_keys_values: bool
     loss_in_place: bool
     memory_from_code: bool
+    fused_gates: bool
     context_form: ContextForm
     pointwise_traffic: float
     convolution: str
@@ -192,6 +195,7 @@ def _profile(own: TomlTable, known: Mapping[str, TomlTable]) -> FrameworkProfile
         copies_keys_values=table.flag("copies_keys_values"),
         loss_in_place=table.flag("loss_in_place"),
         memory_from_code=table.flag("memory_from_code"),
+        fused_gates=table.flag("fused_gates"),
         context_form=ContextForm(
             table.text_of("context_form", ContextForm.RING, tuple(ContextForm))
         ),

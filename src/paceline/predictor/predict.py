@@ -143,5 +143,14 @@ def prediction_of(prepared: PreparedStep) -> Prediction:
         training_flops=float(prepared.workload.cost.training_flops) * prepared.plan.dp,
         interval=interval(prepared),
         division_seconds=prepared.division_seconds(),
+        recomputing_seconds=_recomputing_seconds(prepared),
         notes=prediction_notes(prepared),
     )
+
+
+def _recomputing_seconds(prepared: PreparedStep) -> float:
+    """What a device, as the mean one, computes again in a step instead of keeping it."""
+    replica = prepared.replica
+    kinds = replica.kinds_at(prepared.work_scale, prepared.modelled_factor)
+    each = [layer.recompute_seconds for layer in kinds]
+    return replica.micro_batches * replica.total(each) / prepared.plan.pp

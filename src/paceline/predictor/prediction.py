@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from paceline.hardware import Cluster
 from paceline.plan.memory import Memory
 from paceline.plan.plan import Plan
+from paceline.predictor.memory_fit import room_bytes
 from paceline.predictor.render import as_html, as_text, bound_by, losses_seconds
 from paceline.predictor.uncertainty import ThroughputInterval
 from paceline.step import Breakdown, Phase, Step, breakdown
@@ -30,7 +31,8 @@ class Prediction:
     alone was seen to wait for so much. ``sharing_seconds`` is how much longer a device takes
     beside the others of its machine, ``waiting_seconds`` how much longer the slowest of all
     workers computes than the mean one, ``division_seconds`` how much longer because tokens and
-    experts are shared out unequally or in parts. ``interval`` is 90 %, as factors on the
+    experts are shared out unequally or in parts, ``recomputing_seconds`` what the mean device
+    computes again instead of keeping it. ``interval`` is 90 %, as factors on the
     throughput. ``notes`` say what the numbers rest on and what is not known.
     """
 
@@ -49,6 +51,7 @@ class Prediction:
     interval: ThroughputInterval
     notes: tuple[str, ...] = ()
     division_seconds: float = 0.0
+    recomputing_seconds: float = 0.0
 
     @property
     def devices(self) -> int:
@@ -133,10 +136,15 @@ class Prediction:
         hidden = self.breakdown.hidden_communication_seconds
         return self.samples_per_step / (self.step_seconds + hidden)
 
+    @cached_property
+    def losses(self) -> dict[str, float]:
+        """Seconds of the step by what they are lost to."""
+        return losses_seconds(self)
+
     @property
     def parts_seconds(self) -> dict[str, float]:
         """The step by cause: one device alone, then what each thing adds to it."""
-        return {"one device alone": self.ideal_seconds, **losses_seconds(self)}
+        return {"one device alone": self.ideal_seconds, **self.losses}
 
     def with_slowdowns(self, slowdowns: Sequence[float]) -> "RankSchedule":
         """The step if each device computed so many times as long: stragglers, mixed devices."""
@@ -151,10 +159,10 @@ class Prediction:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the fullest device has room; None if its memory is not known."""
+        """Whether the fullest device more likely than not has room; None if nobody knows it."""
         if self.device_memory_bytes is None:
             return None
-        return bool(self.memory.total_bytes <= self.device_memory_bytes)
+        return bool(self.memory.total_bytes <= room_bytes(self.device_memory_bytes))
 
     @property
     def price_per_million_samples(self) -> float | None:

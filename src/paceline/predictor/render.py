@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _NEAR_IDEAL = 0.9
 _WORTH_A_WORD = 1e-4
 _WIDTH = 100
+RECOMPUTATION = "recomputation"
+"""The loss that is arithmetic, so as certain as that of the network itself."""
 
 
 def bound_by(prediction: "Prediction") -> str:
@@ -40,6 +42,8 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
     own = prediction.ideal_seconds - prediction.ideal_input_seconds
     known = own + prediction.sharing_seconds + prediction.waiting_seconds
     unequal = min(prediction.division_seconds, max(0.0, computing - known))
+    left = max(0.0, computing - known - unequal)
+    again = min(prediction.recomputing_seconds, left)
     pipelined = prediction.plan.pp > 1
     return {
         "network": max(0.0, communication - within),
@@ -49,7 +53,8 @@ def losses_seconds(prediction: "Prediction") -> dict[str, float]:
         "sharing the machine": prediction.sharing_seconds,
         "waiting for the slowest": prediction.waiting_seconds,
         **({_unequal_work(prediction): unequal} if prediction.division_seconds else {}),
-        "memory traffic, recomputation, overheads": max(0.0, computing - known - unequal),
+        **({RECOMPUTATION: again} if again else {}),
+        "memory traffic, overheads": left - again,
     }
 
 
@@ -173,7 +178,8 @@ def _memory(prediction: "Prediction") -> str:
     total = format_bytes(float(memory.total_bytes))
     if available is None:
         return f"{total} ({parts}); the device's memory is not known"
-    verdict = "fits" if prediction.fits else "does NOT fit"
+    tight = "too tight beside what a process takes" if memory.total_bytes <= available else ""
+    verdict = "fits" if prediction.fits else tight or "does NOT fit"
     return f"{total} of {format_bytes(available)}, {verdict} ({parts})"
 
 

@@ -12,6 +12,7 @@ from paceline.hardware import Cluster
 from paceline.plan.activations import KeptActivations, kept_activations
 from paceline.plan.alike import Alike, alike_layers, all_apart
 from paceline.plan.choices import ContextForm, Recompute
+from paceline.plan.fused_gates import with_fused_gates
 from paceline.plan.plan import Plan
 from paceline.plan.sharding import ShardedLayer, Sharding
 from paceline.plan.written_attention import with_written_scores
@@ -56,8 +57,13 @@ class Replica:
     @cached_property
     def sharding(self) -> Sharding:
         """The graph at its sequence and precision."""
-        fused = self.plan.fused_attention
-        return _sharding(self.workload.graph, self.workload.sequence, self.precision, fused)
+        return _sharding(
+            self.workload.graph,
+            self.workload.sequence,
+            self.precision,
+            self.plan.fused_attention,
+            self.framework.fused_gates,
+        )
 
     @cached_property
     def alike(self) -> Alike:
@@ -325,7 +331,12 @@ def _weight_share(profile: LayerProfile) -> float:
 
 @lru_cache(maxsize=32)
 def _sharding(
-    graph: Graph, sequence: int | None, number_format: Precision, fused_attention: bool
+    graph: Graph,
+    sequence: int | None,
+    number_format: Precision,
+    fused_attention: bool,
+    fused_gates: bool,
 ) -> Sharding:
     written = graph if fused_attention else with_written_scores(graph)
-    return Sharding(written, sequence, number_format)
+    run = with_fused_gates(written) if fused_gates else written
+    return Sharding(run, sequence, number_format)

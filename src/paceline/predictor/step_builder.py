@@ -5,7 +5,7 @@ arrays of them (`paceline.predictor.step_clocks`).
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from paceline.predictor.step_costs import Seconds
 from paceline.step import Phase, Step, Task, breakdown
@@ -17,6 +17,13 @@ COPIES_LINK = "network of copies"
 """Lane of sums among copies of shards, where these do not share links with other messages."""
 REPLICA_LINK = "replica link"
 """Lane of messages between the devices of one replica."""
+
+
+class Pass(NamedTuple):
+    """A pass through all layers: seconds of computing, and of exchanges that it waits for."""
+
+    work: Seconds
+    exchange: Seconds
 
 
 class StepTelling(Protocol):
@@ -43,11 +50,14 @@ class StepTelling(Protocol):
     ) -> int:
         """A message on a link, in order."""
 
+    def exchange(self, seconds: Seconds, layer: str, after: int, lane: str = REPLICA_LINK) -> int:
+        """Messages with devices of the same replica, which the device waits for."""
+
     def beside(self, name: str, phase: Phase, seconds: Seconds, after: tuple[int, ...] = ()) -> int:
         """Work on a lane of its phase's own, in order."""
 
     def earlier_micro_batches(
-        self, count: Seconds, forward: Seconds, backward: Seconds, scatter: Seconds
+        self, count: Seconds, forward: Pass, backward: Pass, scatter: Seconds
     ) -> None:
         """So many micro-batches; each scatters its gradients beside the next one."""
 
@@ -129,15 +139,24 @@ class StepBuilder(Timetable):
         """Work on a lane of its phase's own, in order."""
         return self.add(Task(name, phase, str(phase), seconds, after))
 
+    def exchange(self, seconds: float, layer: str, after: int, lane: str = REPLICA_LINK) -> int:
+        """Messages with devices of the same replica, which the device waits for."""
+        sent = self.send(f"exchange {layer}", seconds, 0.0, (after,), layer, lane)
+        return self.compute(f"wait {layer}", Phase.WAIT, 0.0, (sent,), layer)
+
     def earlier_micro_batches(
-        self, count: int, forward: float, backward: float, scatter: float
+        self, count: int, forward: Pass, backward: Pass, scatter: float
     ) -> None:
         """So many micro-batches, one task each way; they scatter gradients beside the next."""
         for number in range(count):
-            self.compute(f"forward {number}", Phase.FORWARD, forward)
-            ready = self.compute(f"backward {number}", Phase.BACKWARD, backward)
+            self._pass(f"forward {number}", Phase.FORWARD, forward)
+            ready = self._pass(f"backward {number}", Phase.BACKWARD, backward)
             if scatter > 0:
                 self.send(f"reduce-scatter {number}", scatter, 0.0, (ready,))
+
+    def _pass(self, name: str, phase: Phase, own: Pass) -> int:
+        done = self.compute(name, phase, own.work)
+        return self.exchange(own.exchange, name, done) if own.exchange > 0 else done
 
     def repeat(self, tell: Callable[[StepTelling], None], times: int) -> tuple[int, ...]:
         """A whole step so many times, by phase: what it exposes, and what runs beside it."""

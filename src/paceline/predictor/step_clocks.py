@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paceline.predictor.step_builder import COMPUTE, COPIES_LINK, NETWORK, StepTelling
+from paceline.predictor.step_builder import (
+    COMPUTE,
+    COPIES_LINK,
+    NETWORK,
+    REPLICA_LINK,
+    Pass,
+    StepTelling,
+)
 from paceline.predictor.step_costs import Seconds, takes_time
 from paceline.step import Phase
 
@@ -93,26 +100,42 @@ class StepClocks:
         """Work on a lane of its phase's own, in order."""
         return self._place(str(phase), seconds, after)
 
+    def exchange(self, seconds: Seconds, layer: str, after: int, lane: str = REPLICA_LINK) -> int:
+        """Messages with devices of the same replica, which the device waits for.
+
+        Their own link is free: what it sent before was waited for.
+        """
+        if lane == REPLICA_LINK and after == self._ends_now:
+            self._pass(seconds)
+            return self.compute("", Phase.WAIT, 0.0)
+        sent = self.send("", seconds, 0.0, (after,), "", lane)
+        return self.compute("", Phase.WAIT, 0.0, (sent,))
+
     def earlier_micro_batches(
-        self, count: Seconds, forward: Seconds, backward: Seconds, scatter: Seconds
+        self, count: Seconds, forward: Pass, backward: Pass, scatter: Seconds
     ) -> None:
         """So many micro-batches; each scatters its gradients beside the next one.
 
         The first computes alone, each further one under the message of the one before. What
         does not fit under it queues up.
         """
-        work = forward + backward
+        work = forward.work + backward.work
+        exchanged = forward.exchange + backward.exchange
         if not takes_time(scatter):
             self.compute("", Phase.OTHER, count * work)
+            self._pass(count * exchanged)
             return
         self._settle()
-        hidden = np.minimum((1.0 + self.interference) * work, scatter)
+        slower = 1.0 + self.interference
         further = np.maximum(count - 1.0, 0.0)
+        under_forward = np.minimum(slower * forward.work, scatter)
+        left = np.maximum(scatter - under_forward - forward.exchange, 0.0)
+        hidden = under_forward + np.minimum(slower * backward.work, left)
+        queued = further * np.maximum(scatter - slower * work - exchanged, 0.0)
         self._ends_now = None
-        self._worked = self._worked + count * work
+        self._worked = self._worked + count * (work + exchanged)
         self._under_messages = self._under_messages + further * hidden
-        queued = scatter + further * (scatter - hidden)
-        self.occupy_network(np.where(count > 0, queued, self._busy[NETWORK]))
+        self.occupy_network(np.where(count > 0, scatter + queued, self._busy[NETWORK]))
 
     def repeat(self, tell: Callable[[StepTelling], None], times: Seconds) -> tuple[int, ...]:
         """A whole step of its own so many times; what messages behind it wait for."""

@@ -271,7 +271,7 @@ class Store:
 
     def no_study(self, name: str) -> InputError:
         """The error for a study that is not here, with the newest that are."""
-        known = self.studies()[-5:]
+        known = self.studies()[:-6:-1]
         hint = f"the newest studies here: {', '.join(known)}" if known else "studies here: none yet"
         return InputError(f"there is no study named '{name}'", hint)
 

@@ -83,8 +83,9 @@ def command(
     Every combination of tensor, pipeline and data parallel degrees, micro-batch, pipeline
     chunks, recomputation, shard stage and sequence parallelism is evaluated; the scheduler
     predicts the best of each layout, and variations with context or expert parallelism,
-    weights sharded inside each node, and uneven stages. Of plans that cannot be told apart the
-    simplest comes first. --nodes 1..64 searches every number of nodes too.
+    recomputation of some blocks, weights sharded inside each node, and uneven stages. Of plans
+    that cannot be told apart the simplest comes first.
+    --nodes 1..64 searches every number of nodes too.
     Precision is 16 bits for transformers unless given.
 
     --per-layer chooses data or model parallelism (by filter) for each layer of a network that
@@ -167,7 +168,7 @@ def _plan_of(best: "Prediction") -> dict[str, Any]:
         "framework": plan.framework,
         "fused_attention": plan.fused_attention,
         "micro_batch": plan.micro_batch,
-        "recompute": str(plan.recompute),
+        "recompute": plan.recompute_word,
         "sequence_parallel": plan.sequence_parallel,
         "shard_group": plan.shard_group,
         "optimiser_state": str(plan.optimiser_state),

@@ -8,6 +8,7 @@ from paceline.cli.next_steps import command_line, next_line
 from paceline.cli.options import out_option, store_option
 from paceline.cli.output import emit_json, json_option, show, warn
 from paceline.cli.say import say
+from paceline.cli.study_arguments import study_argument
 from paceline.units import parse_percent
 
 EXAMPLE = """
@@ -24,8 +25,8 @@ STUDIES_OF_HISTORY = 30
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("base")
-@click.argument("new")
+@study_argument("base", may_be_left_out=False)
+@study_argument("new", may_be_left_out=False)
 @click.option(
     "--threshold", default="2%", show_default=True, help="The least slowdown that matters."
 )

@@ -10,6 +10,7 @@ from paceline.cli.next_steps import command_line, next_line
 from paceline.cli.options import store_option
 from paceline.cli.output import emit_json, json_option, show
 from paceline.cli.say import say
+from paceline.cli.study_arguments import study_argument
 
 EXAMPLE = """
 \b
@@ -21,8 +22,8 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@study_argument("first", "A", may_be_left_out=False)
+@study_argument("second", "B", may_be_left_out=False)
 @store_option
 @json_option
 def command(first: str, second: str, store_path: Path | None, as_json: bool) -> None:

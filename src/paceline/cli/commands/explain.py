@@ -8,6 +8,7 @@ import click
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import store_option
 from paceline.cli.output import emit_json, json_option, show
+from paceline.cli.study_arguments import study_argument
 
 EXAMPLE = """
 \b
@@ -21,7 +22,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("study")
+@study_argument()
 @click.option("--processes", type=int, help="Which configuration [default: the largest].")
 @click.option("--framework", help="Whose launches, in a comparison [default: the first].")
 @click.option(

@@ -24,13 +24,16 @@ def command(search: str, as_json: bool) -> None:
     if wanted, can be named too.
     """
     from paceline.errors import UnknownNameError
+    from paceline.naming import nearest
     from paceline.report.tables.models import model_facts, model_table
-    from paceline.workload.zoo import names_like
+    from paceline.workload import zoo
 
-    names = names_like(search)
+    names = zoo.names_like(search)
     if not names:
+        near = nearest(search, zoo.names())
         raise UnknownNameError(
-            f"no model's name contains '{search}'", "'paceline models' lists all"
+            f"no model's name contains '{search}'." + (f" Near: {', '.join(near)}" if near else ""),
+            "'paceline models' lists all",
         )
     models = [model_facts(name) for name in names]
     if as_json:

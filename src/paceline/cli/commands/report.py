@@ -8,6 +8,7 @@ from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import out_option, store_option
 from paceline.cli.output import emit_json, json_option
 from paceline.cli.say import say
+from paceline.cli.study_arguments import study_argument
 
 EXAMPLE = """
 \b
@@ -19,7 +20,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("study")
+@study_argument()
 @out_option("--out", "The page [default: STUDY.html].")
 @click.option(
     "--figures",

@@ -9,6 +9,7 @@ from paceline.cli.next_steps import command_line, next_line
 from paceline.cli.options import store_option, study_name
 from paceline.cli.output import emit_json, json_option, show_launches
 from paceline.cli.say import say
+from paceline.cli.study_arguments import study_argument
 from paceline.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("subject", metavar="ID")
+@study_argument("subject", "ID")
 @click.option(
     "--launches",
     type=click.IntRange(1),

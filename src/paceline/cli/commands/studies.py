@@ -9,6 +9,7 @@ from paceline.cli.next_steps import command_line, next_line
 from paceline.cli.options import store_option, study_name
 from paceline.cli.output import emit_json, json_option, show
 from paceline.cli.say import say
+from paceline.cli.study_arguments import study_argument
 from paceline.errors import InputError
 
 EXAMPLE = """
@@ -20,7 +21,7 @@ Examples:
   paceline studies merge other.db
   paceline studies delete resnet44-0147 --yes
 """
-_STUDY = click.argument("study")
+_STUDY = study_argument(may_be_left_out=False)
 
 
 @click.group(epilog=EXAMPLE, invoke_without_command=True)

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from paceline.errors import InputError
 from paceline.plan.plan import Plan
+from paceline.predictor.memory_fit import room_bytes
 from paceline.predictor.predict import predict
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.render import losses_seconds
 from paceline.predictor.search.plans import Candidates, PlanSearch
-from paceline.predictor.search.ranking import are_alike, simplest_first
+from paceline.predictor.search.ranking import best_guesses, layout_of, shown_plans
 from paceline.predictor.search.remedies import network_remedies
 from paceline.predictor.search.variations import PlanVariation, variations
 from paceline.units import format_bytes, format_seconds
@@ -67,29 +67,29 @@ def advise(search: PlanSearch, top: int = 5) -> Advice:
     and sharding that are simplest of those as fast as the fastest there.
     """
     found = search.run()
-    available = search.cluster.device.known_memory_bytes
+    available = room_bytes(search.cluster.device.known_memory_bytes)
     fits = found.memory_bytes <= available
     listed = _shortlist(search, found, fits, top + _FURTHER)
-    inside = ~fits & (found.tp <= search.cluster.devices_per_node)
+    inside = ~fits & _inside(search, found)
     seeds = [*listed[:_SEEDS], *found.best_by_layout(inside, _SEEDS)]
     seeds += found.best_by_layout(inside & (found.zero == 1), 2 * _SEEDS)
     varied = variations(search, [found.plan(index, search.like) for index in seeds])
     roomy = [own for own in varied if own.memory_bytes <= available]
     if not listed and not roomy:
-        raise _nothing_fits(search, found, available)
+        raise _nothing_fits(search, found)
     predictions = [predicted(search, found, index) for index in listed]
-    predictions += [prediction_of_plan(search, own.plan) for own in roomy[:top]]
-    best = _distinct(simplest_first(predictions))[:top]
+    predictions += [prediction_of_plan(search, plan) for plan in _layouts(roomy)[:top]]
+    best = shown_plans(predictions, top)
     fastest = min(range(len(best)), key=lambda number: best[number].step_seconds)
     return Advice(
         tried=found.size + len(varied),
         fitting=int(fits.sum()) + len(roomy),
         best=tuple(Ranked(own, _why(own, best[0])) for own in best),
         infeasible=(
-            *_infeasible(search, found, fits, best[0].step_seconds),
-            *_infeasible_variation(search, varied, best[0].step_seconds),
+            *_infeasible(search, found, fits, inside, best[0].step_seconds),
+            *_infeasible_variations(search, varied, best[0]),
         ),
-        close=sum(are_alike(own, best[fastest]) for own in best),
+        close=len(best_guesses(best)),
         fastest=fastest,
         remedies=network_remedies(search, best[0]),
     )
@@ -98,10 +98,16 @@ def advise(search: PlanSearch, top: int = 5) -> Advice:
 def _shortlist(
     search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], most: int
 ) -> list[int]:
-    """The best of each layout, of those that shard least and those that keep tp in a node too."""
-    inside = fits & (found.tp <= search.cluster.devices_per_node)
-    kept = [fits, fits & (found.zero <= 1), inside & (found.zero <= 1), inside]
-    return list(dict.fromkeys(i for chosen in kept for i in found.best_by_layout(chosen, most)))
+    """The best of each layout, and of those that shard least."""
+    inside = fits & _inside(search, found)
+    chosen = inside if inside.any() else fits
+    kept = [chosen, chosen & (found.zero <= 1)]
+    return list(dict.fromkeys(i for own in kept for i in found.best_by_layout(own, most)))
+
+
+def _inside(search: PlanSearch, found: Candidates) -> NDArray[np.bool_]:
+    """Plans whose tensor-parallel devices are in one node."""
+    return found.tp <= search.cluster.devices_per_node
 
 
 def predicted(search: PlanSearch, found: Candidates, index: int) -> Prediction:
@@ -116,18 +122,17 @@ def prediction_of_plan(search: PlanSearch, plan: Plan) -> Prediction:
     return predict(workload, cluster, plan, efficiency=search.efficiency)
 
 
-def _distinct(predictions: Sequence[Prediction]) -> list[Prediction]:
-    """The first prediction of each layout."""
-    seen: dict[tuple[int, ...], Prediction] = {}
-    for own in predictions:
-        plan = own.plan
-        seen.setdefault((plan.tp, plan.pp, plan.dp, plan.cp, plan.ep), own)
+def _layouts(varied: Sequence[PlanVariation]) -> list[Plan]:
+    """The fastest variation of each layout, and of those that share out no gradients."""
+    seen: dict[tuple[int, ...], Plan] = {}
+    for own in varied:
+        seen.setdefault((*layout_of(own.plan), own.plan.zero <= 1), own.plan)
     return list(seen.values())
 
 
 def _why(own: Prediction, best: Prediction) -> str:
     """For the best plan what it loses, for another what it loses more."""
-    losses, least = losses_seconds(own), losses_seconds(best)
+    losses, least = own.losses, best.losses
     if own is best:
         lost = {name: seconds / own.step_seconds for name, seconds in losses.items()}
         words = [f"{name} {share:.0%}" for name, share in _largest(lost) if share >= 0.005]
@@ -150,10 +155,14 @@ def _largest(losses: dict[str, float]) -> list[tuple[str, float]]:
 
 
 def _infeasible(
-    search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], best_seconds: float
+    search: PlanSearch,
+    found: Candidates,
+    fits: NDArray[np.bool_],
+    too_large: NDArray[np.bool_],
+    best_seconds: float,
 ) -> tuple[Infeasible, ...]:
-    """The fastest plans that do not fit, if they are predicted to beat the best that does."""
-    indices = found.best_by_layout(~fits, _FURTHER)
+    """The fastest plans that are too large, if they are predicted to beat the best that fits."""
+    indices = found.best_by_layout(too_large, _FURTHER)
     steps = [(index, predicted(search, found, index).step_seconds) for index in indices]
     return tuple(
         Infeasible(
@@ -167,23 +176,25 @@ def _infeasible(
     )
 
 
-def _infeasible_variation(
-    search: PlanSearch, varied: Sequence[PlanVariation], best_seconds: float
+def _infeasible_variations(
+    search: PlanSearch, varied: Sequence[PlanVariation], best: Prediction
 ) -> Iterator[Infeasible]:
-    """The fastest variation that does not fit, if it beats the best that does."""
-    available = search.cluster.device.known_memory_bytes
-    for own in varied:
-        if own.memory_bytes > available and own.seconds < best_seconds:
-            missing = format_bytes(own.memory_bytes - available)
-            words = f"needs {missing} more per device; {_beside(own.plan)}"
-            yield Infeasible(own.plan, own.seconds, own.memory_bytes, words)
-            return
+    """The fastest variation that does not fit, if it beats the best, and of the best's layout."""
+    available = room_bytes(search.cluster.device.known_memory_bytes)
+    quick = (own for own in varied if own.seconds < best.step_seconds)
+    large = [own for own in quick if own.memory_bytes > available]
+    alike = [own for own in large if layout_of(own.plan) == layout_of(best.plan)]
+    for own in dict.fromkeys([*large[:1], *alike[:1]]):
+        missing = format_bytes(own.memory_bytes - available)
+        words = f"needs {missing} more per device; {_beside(own.plan)}"
+        yield Infeasible(own.plan, own.seconds, own.memory_bytes, words)
 
 
 def _beside(plan: Plan) -> str:
     """What of a variation the degrees of a table do not say."""
     shared = [f"{name} {getattr(plan, name)}" for name in ("cp", "ep") if getattr(plan, name) > 1]
     shared += [f"shards in groups of {plan.shard_degree}"] if plan.shard_copies > 1 else []
+    shared += [f"recompute {plan.recompute_word}"] if plan.recompute_every > 1 else []
     return ", ".join(shared) or f"uneven stages, {plan.interleave} chunks each"
 
 
@@ -191,7 +202,8 @@ def _remedy(search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], inde
     """The fastest plan of the same layout that fits, as a change; else what is missing."""
     same = np.flatnonzero(fits & (found.layout == found.layout[index]))
     if same.size == 0:
-        missing = found.memory_bytes[index] - search.cluster.device.known_memory_bytes
+        room = room_bytes(search.cluster.device.known_memory_bytes)
+        missing = found.memory_bytes[index] - room
         return f"needs {format_bytes(float(missing))} more per device; take larger tp or pp"
     nearest = int(same[found.seconds[same].argmin()])
     changes = plan_changes(found.plan(index, search.like), found.plan(nearest, search.like))
@@ -201,10 +213,10 @@ def _remedy(search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], inde
 
 def plan_changes(before: Plan, after: Plan) -> str:
     """What differs between two plans, as options of the command line."""
-    names = ("micro_batch", "interleave", "recompute", "zero")
+    names = {"micro_batch": "micro-batch", "interleave": "interleave", "zero": "zero"}
     words = [
-        f"--{name.replace('_', '-')} {getattr(after, name)}"
-        for name in names
+        f"--{option} {getattr(after, name)}"
+        for name, option in {**names, "recompute_word": "recompute"}.items()
         if getattr(after, name) != getattr(before, name)
     ]
     if after.sequence_parallel != before.sequence_parallel:
@@ -212,12 +224,13 @@ def plan_changes(before: Plan, after: Plan) -> str:
     return " ".join(words) or "no change"
 
 
-def _nothing_fits(search: PlanSearch, found: Candidates, available: float) -> InputError:
+def _nothing_fits(search: PlanSearch, found: Candidates) -> InputError:
     smallest = int(found.memory_bytes.argmin())
     plan = found.plan(smallest, search.like)
     needed = format_bytes(float(found.memory_bytes[smallest]))
+    available = format_bytes(search.cluster.device.known_memory_bytes)
     return InputError(
-        f"none of {found.size:,} plans fits in {format_bytes(available)}: the leanest "
+        f"none of {found.size:,} plans fits in {available}: the leanest "
         f"({plan.label}, zero {plan.zero}, recompute {plan.recompute}) needs {needed}",
         "take more nodes, devices with more memory, or a smaller model",
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.errors import InputError
+from paceline.predictor.memory_fit import room_bytes
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.search.advice import predicted
 from paceline.predictor.search.plans import PlanSearch
@@ -60,7 +61,7 @@ def within_limits(
 def best_by_devices(search: PlanSearch) -> list[Prediction]:
     """The fastest plan that fits of each number of devices, as the scheduler predicts it."""
     found = search.run()
-    fits = found.memory_bytes <= search.cluster.device.known_memory_bytes
+    fits = found.memory_bytes <= room_bytes(search.cluster.device.known_memory_bytes)
     best = []
     for count in np.unique(found.devices[fits]):
         own = np.flatnonzero(fits & (found.devices == count))

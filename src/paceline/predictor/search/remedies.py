@@ -2,7 +2,6 @@
 
 from paceline.predictor.predict import prepare
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.render import losses_seconds
 from paceline.predictor.search.plans import PlanSearch
 from paceline.predictor.whatif import WhatIf, what_if
 
@@ -13,7 +12,7 @@ _MOST = 4
 
 def network_remedies(search: PlanSearch, best: Prediction) -> tuple[str, ...]:
     """Lines that name the loss and the changes that gain most; none where little is lost."""
-    losses = losses_seconds(best)
+    losses = best.losses
     lost = losses["network"] + losses["links within a replica"]
     if lost < _WORTH_A_WORD * best.step_seconds:
         return ()

@@ -1,23 +1,33 @@
-"""Plans that the arrays do not hold: cp and ep, shards inside nodes, stages of unequal size."""
+"""Plans that the arrays do not hold: cp, ep, shards in nodes, some blocks again, uneven stages."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
+from math import inf
 
 from paceline.errors import PacelineError
-from paceline.plan.choices import SEARCHED_RECOMPUTATIONS
+from paceline.plan.choices import SEARCHED_RECOMPUTATIONS, Recompute
 from paceline.plan.plan import Plan
 from paceline.plan.tensor_parallel import is_transformer
+from paceline.predictor.memory_fit import room_bytes
 from paceline.predictor.plan_memory import plan_memory
 from paceline.predictor.predict import prepare
+from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.search.plans import PlanSearch
 from paceline.workload.blocks import blocks
 from paceline.workload.ops import MixtureOfExperts
-from paceline.workload.ops.base import Op
 
 _DEGREES = (2, 4, 8, 16)
-_LONG_SAMPLES = 16_384
-"""Tokens of a sample from which on its tokens may be shared out among devices."""
+_STAGES = (1, 2, 4, 8, 16, 32)
+_EXPERT_DEGREES = (8, 16, 32, 64)
+_LEAST_TOKENS = 4096
+"""Tokens that each of several devices keeps of a sample."""
 _MOST_STAGES = 64
+_SOME_BLOCKS = (4, 3, 2)
+"""Of so many blocks one may be computed again."""
+_TIGHT = 4
+"""Plans that do not fit, of which some blocks are computed again."""
 
 
 @dataclass(frozen=True)
@@ -31,25 +41,47 @@ class PlanVariation:
 
 def variations(search: PlanSearch, plans: Sequence[Plan]) -> list[PlanVariation]:
     """Variations of ``plans``, and stages of unequal size, that are possible; fast ones first."""
-    found = []
     tried = [*_shared_out(search, plans), *_in_groups(search, plans), *_uneven(search)]
-    for plan in dict.fromkeys(tried):
-        try:
-            found.append(_evaluated(search, plan))
-        except PacelineError:
-            continue
+    found = list(_possible(search, tried))
+    found += _possible(search, _expert_layouts(search), only_fitting=True)
+    found += _possible(search, _some_again(search, [*_possible(search, plans), *found]))
     return sorted(found, key=lambda own: own.seconds)
+
+
+def _possible(
+    search: PlanSearch, plans: Iterable[Plan], *, only_fitting: bool = False
+) -> Iterator[PlanVariation]:
+    """Those of some plans that can be (and fit), each once, tensor parallel inside a node."""
+    room = room_bytes(search.cluster.device.known_memory_bytes) if only_fitting else inf
+    for plan in dict.fromkeys(plans):
+        if plan.tp <= search.cluster.devices_per_node:
+            with suppress(PacelineError):
+                prepared = _prepared(search, plan)
+                memory = _memory_bytes(prepared)
+                if memory <= room:
+                    yield PlanVariation(plan, prepared.seconds(), memory)
+
+
+def _some_again(search: PlanSearch, found: Iterable[PlanVariation]) -> Iterator[Plan]:
+    """The fastest that keep all and do not fit, with one block in several computed again."""
+    room = room_bytes(search.cluster.device.known_memory_bytes)
+    tight: dict[tuple[int, ...], Plan] = {}
+    for own in sorted(found, key=lambda own: own.seconds):
+        plan = own.plan
+        if own.memory_bytes > room and plan.recompute is Recompute.NONE and plan.zero <= 1:
+            tight.setdefault((plan.tp, plan.pp, plan.cp, plan.ep), plan)
+    for plan in list(tight.values())[:_TIGHT]:
+        for every in _SOME_BLOCKS:
+            yield replace(plan, recompute=Recompute.FULL, recompute_every=every)
 
 
 def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
     """Replicas that share out the tokens of a sample, or experts."""
     sequence = search.workload.sequence or 0
-    experts = max(
-        (op.experts for op in _operations(search) if isinstance(op, MixtureOfExperts)), default=1
-    )
+    experts = _experts(search)
     for plan in plans:
         for degree in _DEGREES:
-            if sequence >= _LONG_SAMPLES and plan.dp % degree == 0:
+            if sequence >= _LEAST_TOKENS * degree and plan.dp % degree == 0:
                 shared = replace(plan, cp=degree, dp=plan.dp // degree)
                 for zero in sorted({plan.zero, 1}):
                     for recompute in SEARCHED_RECOMPUTATIONS:
@@ -67,8 +99,24 @@ def _in_groups(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
             yield replace(plan, shard_group=size)
 
 
-def _operations(search: PlanSearch) -> Iterator[Op]:
-    return (node.op for node in search.workload.graph.nodes)
+def _experts(search: PlanSearch) -> int:
+    """Experts of a layer that has most of them; 1 without any."""
+    operations = (node.op for node in search.workload.graph.nodes)
+    return max((op.experts for op in operations if isinstance(op, MixtureOfExperts)), default=1)
+
+
+def _expert_layouts(search: PlanSearch) -> Iterator[Plan]:
+    """Pipelines of devices that share out many experts and divide no layer, or inside a node."""
+    experts, devices = _experts(search), search.cluster.devices
+    if search.nodes and len(search.nodes) > 1:
+        return
+    for tp, pp, ep in product((1, search.cluster.devices_per_node), _STAGES, _EXPERT_DEGREES):
+        dp = devices // (tp * pp)
+        if experts % ep or devices % (tp * pp) or dp % ep or search.global_batch % dp:
+            continue
+        layout = replace(search.like, tp=tp, pp=pp, dp=dp, ep=ep, zero=1, micro_batch=1)
+        for recompute in (Recompute.NONE, Recompute.FULL):
+            yield replace(layout, recompute=recompute, sequence_parallel=tp > 1)
 
 
 def _uneven(search: PlanSearch) -> Iterator[Plan]:
@@ -102,10 +150,13 @@ def _uneven(search: PlanSearch) -> Iterator[Plan]:
                     )
 
 
-def _evaluated(search: PlanSearch, plan: Plan) -> PlanVariation:
-    """A plan without an interval."""
+def _prepared(search: PlanSearch, plan: Plan) -> PreparedStep:
+    """A plan for the job of a search, ready to be scheduled."""
     workload = search.workload.with_batch(search.global_batch // plan.dp)
     cluster = search.cluster.with_devices(plan.devices)
-    prepared = prepare(workload, cluster, plan, efficiency=search.efficiency)
+    return prepare(workload, cluster, plan, efficiency=search.efficiency)
+
+
+def _memory_bytes(prepared: PreparedStep) -> float:
     memory = plan_memory(prepared.replica, prepared.chunks, prepared.synchronisation)
-    return PlanVariation(plan, prepared.seconds(), float(memory.total_bytes))
+    return float(memory.total_bytes)

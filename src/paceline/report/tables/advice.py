@@ -42,6 +42,7 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
     degrees = ["tp", "pp", "dp"]
     degrees += [name for name in ("cp", "ep") if any(getattr(p, name) > 1 for p in plans)]
     grouped = any(plan.shard_copies > 1 for plan in plans)
+    some = any(plan.recompute_every > 1 for plan in plans)
     rows = []
     for number, own in enumerate(advice.best, 1):
         p, plan = own.prediction, own.prediction.plan
@@ -77,6 +78,7 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
         f"{advice.best[0].prediction.framework}",
         note="Steps with 90 % intervals. Each layout of degrees once. "
         "chunks: pipeline chunks per stage; +sp: sequence parallel"
+        + ("; every:2: one block in two is computed again" if some else "")
         + ("; shards: devices that share out weights." if grouped else "."),
     )
 
@@ -141,6 +143,7 @@ def advice_json(
                 "micro_batch": own.plan.micro_batch,
                 "interleave": own.plan.interleave,
                 "recompute": str(own.plan.recompute),
+                "recompute_every": own.plan.recompute_every,
                 "zero": own.plan.zero,
                 "shard_group": own.plan.shard_group,
                 "sequence_parallel": own.plan.sequence_parallel,
@@ -154,4 +157,4 @@ def advice_json(
 
 
 def _kept_words(plan: Plan) -> str:
-    return f"{plan.recompute} +sp" if plan.sequence_parallel else str(plan.recompute)
+    return plan.recompute_word + (" +sp" if plan.sequence_parallel else "")

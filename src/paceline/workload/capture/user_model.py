@@ -81,4 +81,6 @@ def _hint_for_missing(path: Path) -> str:
     if not folder.is_dir():
         return f"there is no folder '{folder}' either"
     alike = sorted(other.name for other in folder.glob(f"*{path.suffix}"))[:5]
-    return f"in '{folder}': {', '.join(alike)}" if alike else f"'{folder}' has no such file"
+    if alike:
+        return f"in '{folder}': {', '.join(alike)}"
+    return f"'{folder.resolve()}' has no {path.suffix or 'such'} file; 'paceline models' lists ours"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import paceline
 from paceline.analyse.validation.fitting.calibration import calibrated
+from paceline.analyse.validation.fitting.comparisons import comparison_table
 from paceline.analyse.validation.fitting.kernels import fitted_constants, left_out_table
 from paceline.analyse.validation.fitting.memory import memory_table
 from paceline.analyse.validation.fitting.refit import refit
@@ -41,7 +42,15 @@ def main() -> int:
         action="store_true",
         help="only fit what spread.toml says of memory, to all models and without each in turn",
     )
+    parser.add_argument(
+        "--order",
+        action="store_true",
+        help="only fit by how much two plans of a job must differ to be told apart",
+    )
     options = parser.parse_args()
+    if options.order:
+        print(comparison_table())
+        return 0
     if options.memory:
         print(memory_table())
         return 0

@@ -1,0 +1,56 @@
+"""Arguments that name a study: where there is only one, it need not be named."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from paceline.cli.say import say
+from paceline.errors import InputError
+
+F = TypeVar("F", bound=Callable[..., Any])
+_NAMED = 8
+
+
+def study_argument(
+    name: str = "study", metavar: str | None = None, *, may_be_left_out: bool = True
+) -> Callable[[F], F]:
+    """Add an argument that names a study.
+
+    Left out, it is the only one of the store if there is just one; else the error lists them.
+    What would change or delete a study must be told which (not ``may_be_left_out``).
+    """
+
+    def named(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        if value is not None or context.resilient_parsing:
+            return value
+        found = _only_study(context.params.get("store_path"), shown, may_be_left_out)
+        context.set_parameter_source(name, ParameterSource.COMMANDLINE)  # next lines name it
+        return found
+
+    shown = metavar or name.upper()
+    return click.argument(
+        name,
+        required=False,
+        callback=named,
+        metavar=f"[{shown}]" if may_be_left_out else shown,
+    )
+
+
+def _only_study(path: Path | None, word: str, may_be_left_out: bool) -> str:
+    from paceline.store import Store, default_store_path
+
+    with Store(path or default_store_path(), create=False) as store:
+        studies = store.studies()[::-1]
+    if not studies:
+        raise InputError("the store holds no study yet", "'paceline measure' makes one")
+    if len(studies) == 1 and may_be_left_out:
+        say(f"study {studies[0]}, the only one of the store", err=True)
+        return studies[0]
+    more = f" and {len(studies) - _NAMED} older ones" if len(studies) > _NAMED else ""
+    raise InputError(
+        "which study?" if word == "STUDY" else f"which study is {word}?",
+        f"name one, the newest first: {', '.join(studies[:_NAMED])}{more}",
+    )
