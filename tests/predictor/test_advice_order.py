@@ -126,6 +126,13 @@ def test_the_layout_of_llama_3_405b_is_the_one_that_was_used():
     assert replace(plan, recompute=Recompute.NONE, recompute_every=1) in too_large
 
 
+def test_chunks_that_gain_less_than_can_be_seen_are_not_asked_for():
+    found = paceline.advise("gpt3_175b", "dgx-a100", global_batch=1536, nodes=64, top=1)
+    plan = found.best[0].plan
+    assert (plan.tp, plan.pp, plan.zero) == (8, 4, 1)
+    assert 1 < plan.interleave <= 8, "a block per chunk would be 24"
+
+
 def test_experts_are_shared_out_before_layers_are_divided():
     found = paceline.advise("mixtral_8x7b", "dgx-h100", global_batch=512, nodes=8, top=3)
     assert (found.best[0].plan.ep, found.best[0].plan.tp) == (8, 1)

@@ -1,7 +1,7 @@
 """Advice: the best plans for a workload on a cluster, and why the others are not."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ _FURTHER = 2
 _SEEDS = 4
 """Plans whose variations are looked at."""
 _NAMED_LOSSES = 2
+_FEWER_CHUNKS_COST = 0.015
+"""Share of a step that fewer chunks may take longer to be worth a look: less than can be seen."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ def advise(search: PlanSearch, top: int = 5) -> Advice:
     roomy = [own for own in varied if own.memory_bytes <= available]
     if not listed and not roomy:
         raise _nothing_fits(search, found)
-    predictions = [predicted(search, found, index) for index in listed]
+    fewer = [_fewer_chunks(search, found, fits, index) for index in listed]
+    predictions = [predicted(search, found, i) for i in dict.fromkeys([*listed, *fewer])]
     predictions += [prediction_of_plan(search, plan) for plan in _layouts(roomy)[:top]]
     best = shown_plans(predictions, top)
     fastest = min(range(len(best)), key=lambda number: best[number].step_seconds)
@@ -103,6 +106,21 @@ def _shortlist(
     chosen = inside if inside.any() else fits
     kept = [chosen, chosen & (found.zero <= 1)]
     return list(dict.fromkeys(i for own in kept for i in found.best_by_layout(own, most)))
+
+
+def _fewer_chunks(
+    search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], index: int
+) -> int:
+    """The plan with the fewest chunks of those that are nearly as fast and alike beside them."""
+    most = (1.0 + _FEWER_CHUNKS_COST) * found.seconds[index]
+    same = fits & (found.layout == found.layout[index]) & (found.zero == found.zero[index])
+    plan = found.plan(index, search.like)
+    others = {
+        int(i): found.plan(int(i), search.like)
+        for i in np.flatnonzero(same & (found.seconds <= most))
+    }
+    alike = [i for i, own in others.items() if replace(own, interleave=plan.interleave) == plan]
+    return min(alike, key=lambda i: others[i].interleave)
 
 
 def _inside(search: PlanSearch, found: Candidates) -> NDArray[np.bool_]:
