@@ -100,7 +100,8 @@ class Efficiency:
     ``matrix`` is a tensor core or its like, ``vector`` the plain units of an accelerator,
     ``processor`` a CPU. ``products`` are factors on matrix products of some kinds of layer
     (``stem`` is the convolution that is fed by data), further ones on their weight and input
-    gradients (KIND_weight_gradient), those of plain units with plain_ before. ``memory`` is the
+    gradients (KIND_weight_gradient), those of plain units with plain_ before, and what a sliding
+    window gains (window_SIDE), half of it with ``window_half_channels``. ``memory`` is the
     fraction of memory bandwidth that kinds of layer reach with large tensors, in backward that
     of KIND_backward where there is one. An operation that moves ``half_bytes`` reaches half of it.
     ``launch_seconds`` is paid by each operation on the device, by kind of device. ``devices``
@@ -160,9 +161,16 @@ class Efficiency:
             kind = f"plain_{kind}"
         return self.products.get(kind, 1.0)
 
-    def window_gain(self, window: int, unit: UnitEfficiency) -> float:
-        """Multiplications that plain units of an accelerator are spared for a sliding window."""
-        return self.products.get(f"window_{window}", 1.0) if unit is self.vector else 1.0
+    def window_gain(self, window: int, channels: Number, unit: UnitEfficiency) -> Number:
+        """Multiplications that plain units of an accelerator are spared for a sliding window.
+
+        Transforms before and after take time by position, products by position and channel:
+        of few ``channels`` (the harmonic mean of those read and written) little is left.
+        """
+        most = self.products.get(f"window_{window}")
+        if most is None or unit is not self.vector:
+            return 1.0
+        return np.maximum(1.0, most * _fill(channels, self.products["window_half_channels"]))
 
     def constants(self) -> dict[str, float]:
         """Every constant by dotted name (``matrix.ceiling``, ``memory.batch_norm``)."""

@@ -79,6 +79,13 @@ class Products:
         width = numbers.activation_bytes + 2.0 * numbers.operand_bytes
         return np.asarray(operand * self.count * width * self._by_row(self._converted))
 
+    def _channels(self, window: int) -> Array:
+        """Harmonic mean of channels read and written, of products of such square windows."""
+        forward, backward = (self._by_row(self._of_role(x)) for x in ("forward", "input_gradient"))
+        filters = np.where(backward, self.k, self.m)
+        depth = np.where(forward, self.k, np.where(backward, self.m, self.n))
+        return np.asarray(2.0 / (1.0 / filters + window**2 / depth))
+
     def _of_role(self, role: str) -> NDArray[np.bool_]:
         return np.array([own == role for own in self._roles], dtype=bool)
 
@@ -99,10 +106,13 @@ class Products:
         factors = [
             efficiency.product_factor(kind, unit)
             * efficiency.product_factor(f"{kind}_{role}", unit)
-            * efficiency.window_gain(window, unit)
-            for kind, role, window in zip(self._kinds, self._roles, self._windows, strict=True)
+            for kind, role in zip(self._kinds, self._roles, strict=True)
         ]
         reached *= np.array(factors).reshape(self._one_per_row)
+        for window in set(self._windows) - {0, 1}:
+            slides = np.array([own == window for own in self._windows], dtype=bool)
+            gain = efficiency.window_gain(window, self._channels(window), unit)
+            reached = np.where(self._by_row(slides), gain * reached, reached)
         read_again = unit.reread * operand_bytes * attainable / device.known_memory_bandwidth
         reached = np.where(
             self._of_kinds("attention"), reached, reached / (1 + read_again * reached)
