@@ -16,20 +16,51 @@ from paceline.analyse.validation.fitting.calibration import calibrated
 from paceline.analyse.validation.fitting.comparisons import comparison_table
 from paceline.analyse.validation.fitting.kernels import fitted_constants, left_out_table
 from paceline.analyse.validation.fitting.memory import memory_table
-from paceline.analyse.validation.fitting.refit import refit
+from paceline.analyse.validation.fitting.refit import Say, refit
 from paceline.analyse.validation.fitting.shipped_kernels import shipped_table
 from paceline.analyse.validation.fitting.statements import FILE as STATEMENTS
-from paceline.analyse.validation.fitting.statements import statements_bytes
+from paceline.analyse.validation.fitting.statements import (
+    STEPS_FILE,
+    statements_bytes,
+    step_statements_bytes,
+)
+from paceline.analyse.validation.fitting.step_scores import left_out_table as steps_left_out_table
+from paceline.analyse.validation.fitting.steps import (
+    fitted_step_constants,
+    fitted_table,
+    linearised_steps,
+)
 from paceline.analyse.validation.hold_out import fitted_rows
 from paceline.analyse.validation.memory_scores import memory_error
 from paceline.analyse.validation.reference import layout_table
 from paceline.predictor.corrections.table import FILE, corrections_toml
 
 ROOT = Path(paceline.__file__).parent
+REFERENCE = ROOT / "data" / "reference"
 
 
 def main() -> int:
     """Refit, then write or compare."""
+    options = _options()
+    if options.order:
+        print(comparison_table())
+        return 0
+    if options.memory:
+        print(memory_table())
+        return 0
+    if options.kernels:
+        constants = (f"{name} = {value:.3g}" for name, value in fitted_constants().items())
+        print("\n".join(constants), left_out_table(), shipped_table(), sep="\n\n")
+        return 0
+    begun = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - begun:6.1f} s  {text}", file=sys.stderr, flush=True)
+
+    return _fit_steps(say) if options.steps else _refit(say, check=options.check)
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     parser.add_argument(
@@ -47,28 +78,32 @@ def main() -> int:
         action="store_true",
         help="only fit by how much two plans of a job must differ to be told apart",
     )
-    options = parser.parse_args()
-    if options.order:
-        print(comparison_table())
-        return 0
-    if options.memory:
-        print(memory_table())
-        return 0
-    if options.kernels:
-        constants = (f"{name} = {value:.3g}" for name, value in fitted_constants().items())
-        print("\n".join(constants), left_out_table(), shipped_table(), sep="\n\n")
-        return 0
-    check = options.check
-    begun = time.monotonic()
+    parser.add_argument(
+        "--steps",
+        action="store_true",
+        help="only fit what whole steps say of kernels.toml, also without each source, generation, "
+        f"framework and model in turn; writes {STEPS_FILE}",
+    )
+    return parser.parse_args()
 
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - begun:6.1f} s  {text}", file=sys.stderr, flush=True)
 
+def _fit_steps(say: Say) -> int:
+    rows, statements = linearised_steps(list(fitted_rows().values()), say)
+    fit = fitted_step_constants(rows, statements)
+    print(fitted_table(fit), flush=True)
+    say("without each source, generation, framework and model")
+    print(f"\n{steps_left_out_table(rows, statements)}")
+    (REFERENCE / STEPS_FILE).write_bytes(step_statements_bytes(statements))
+    print(f"\nwrote {STEPS_FILE}; the fitted constants belong into kernels.toml")
+    return 0
+
+
+def _refit(say: Say, *, check: bool) -> int:
     rows = list(fitted_rows().values())
     model, paired, alone = refit(rows, say)
     say("memory of layouts")
     model = replace(model, memory=memory_error(layout_table().measurements))
-    corrections, statements = ROOT.joinpath(*FILE), ROOT / "data" / "reference" / STATEMENTS
+    corrections, statements = ROOT.joinpath(*FILE), REFERENCE / STATEMENTS
     before = corrections.read_text(encoding="utf-8") if corrections.exists() else ""
     if not check:
         statements.write_bytes(statements_bytes(paired, alone))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paceline.analyse.validation.fitting.mixed_model import Columns
+from paceline.analyse.validation.measurement import Configuration
 from paceline.predictor.corrections.covariates import Covariates
 from paceline.predictor.corrections.hierarchy import Quantity
 from paceline.predictor.corrections.model import step_corrections
@@ -15,6 +16,8 @@ from paceline.predictor.corrections.quantities import SMALL_MOVE
 from paceline.predictor.prepared import PreparedStep
 
 FloatArray = npt.NDArray[np.float64]
+Step = tuple[Configuration, PreparedStep, float]
+"""A row, its step as prepared, and the seconds that were measured."""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from paceline.analyse.validation.cases import Mode, cases
-from paceline.analyse.validation.fitting.linearise import Statement, statement
+from paceline.analyse.validation.fitting.linearise import Statement, Step, statement
 from paceline.analyse.validation.fitting.mixed_model import MixedFit
 from paceline.analyse.validation.fitting.problem import Problem
 from paceline.analyse.validation.jobs import job_of
-from paceline.analyse.validation.measurement import Configuration, Measurement
+from paceline.analyse.validation.measurement import Measurement
 from paceline.analyse.validation.rows import (
     baseline_evidence,
     measured_seconds,
@@ -32,7 +32,6 @@ from paceline.predictor.corrections.model import (
 )
 from paceline.predictor.corrections.quantities import COMPUTING, SCALING
 from paceline.predictor.predict import prepared_on
-from paceline.predictor.prepared import PreparedStep
 from paceline.predictor.step_corrections import NO_CORRECTIONS
 
 Say = Callable[[str], None]
@@ -49,7 +48,7 @@ class _Rows:
     def __init__(
         self,
         quantities: Sequence[Quantity],
-        steps: Sequence[tuple[Configuration, PreparedStep, float]],
+        steps: Sequence[Step],
     ) -> None:
         self.quantities = tuple(quantities)
         self.steps = steps
@@ -73,7 +72,10 @@ def refit(
 ) -> tuple[CorrectionModel, list[Statement], list[Statement]]:
     """The model and the statements it was fitted to: with baselines, and alone."""
     say("preparing steps")
-    paired, alone = _Rows(SCALING, _pairs(measurements)), _Rows((COMPUTING,), _alone(measurements))
+    paired, alone = (
+        _Rows(SCALING, _pairs(measurements)),
+        _Rows((COMPUTING,), steps_alone(measurements)),
+    )
     model = prior_model()
     values = [_values(model, each) for each in paired.covariates]
     for number in range(_ROUNDS):
@@ -104,9 +106,7 @@ def refit(
     return fitted, with_baseline, lone
 
 
-def _pairs(
-    measurements: Sequence[Measurement],
-) -> list[tuple[Configuration, PreparedStep, float]]:
+def _pairs(measurements: Sequence[Measurement]) -> list[Step]:
     found = []
     for case in cases(measurements, Mode.BASELINE):
         if case.baseline is None:
@@ -125,9 +125,8 @@ def _pairs(
     return found
 
 
-def _alone(
-    measurements: Sequence[Measurement],
-) -> list[tuple[Configuration, PreparedStep, float]]:
+def steps_alone(measurements: Sequence[Measurement]) -> list[Step]:
+    """Every row whose work is known from its description, nothing of it measured or corrected."""
     found = []
     for row in measurements:
         if row.failed or job_of(row.configuration).cold_obstacle:
