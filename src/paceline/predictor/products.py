@@ -83,6 +83,7 @@ class Products:
         )
         sizes = (smaller.m, smaller.n, smaller.k, smaller.count)
         reached = unit.of_product(*sizes, float(device.compute_units or 1))
+        reached = reached * self._factors(unit, efficiency)
         moved = smaller.elements * numbers.operand_bytes
         moved /= efficiency.memory_ceiling("conv") * efficiency.memory_fill(moved, device)
         return (
@@ -115,6 +116,15 @@ class Products:
         """Shape of one value per product that goes with the axes of the batch."""
         return (-1, *[1] * (self.m.ndim - 1))
 
+    def _factors(self, unit: UnitEfficiency, efficiency: Efficiency) -> Array:
+        """What products of their kind and pass reach over others of their size."""
+        factors = [
+            efficiency.product_factor(kind, unit)
+            * efficiency.product_factor(f"{kind}_{role}", unit)
+            for kind, role in zip(self._kinds, self._roles, strict=True)
+        ]
+        return np.array(factors).reshape(self._one_per_row)
+
     def _fraction(
         self, device: Device, arithmetic: str, operand_bytes: float, efficiency: Efficiency
     ) -> Array:
@@ -124,12 +134,7 @@ class Products:
         reached = self._alone(
             unit, float(device.compute_units or 1), plain_share or unit.plain_share
         )
-        factors = [
-            efficiency.product_factor(kind, unit)
-            * efficiency.product_factor(f"{kind}_{role}", unit)
-            for kind, role in zip(self._kinds, self._roles, strict=True)
-        ]
-        reached *= np.array(factors).reshape(self._one_per_row)
+        reached *= self._factors(unit, efficiency)
         read_again = unit.reread * operand_bytes * attainable / device.known_memory_bandwidth
         reached = np.where(
             self._of_kinds("attention"), reached, reached / (1 + read_again * reached)
