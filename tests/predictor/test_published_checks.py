@@ -164,7 +164,7 @@ def swapped(first, second):
     return first[0] + noise < second[0] and first[1] > second[1]
 
 
-@pytest.mark.parametrize(("reading", "most"), [("shipped", 0.12), ("physics", 0.095)])
+@pytest.mark.parametrize(("reading", "most"), [("shipped", 0.135), ("physics", 0.075)])
 @pytest.mark.parametrize(
     ("model", "recompute", "measured"),
     [
@@ -178,10 +178,10 @@ def test_recomputation_table_of_korthikanti(model, recompute, measured, reading,
     """arXiv 2205.05198, table 5: A100-80GB; selective goes with sequence parallelism.
 
     Constants of layers were once set with these four rows in sight and reproduced them within
-    6 %; they are fitted on kernels and on whole steps of other sources now, and all four come out
-    too long. As shipped the program is said to be tuned, since its authors ran it; all four come
-    out too short then, and 9 to 20 % too long where nothing is said. The shipped corrections had
-    these very rows among those they were fitted on.
+    6 %; they are fitted on kernels and on whole steps of many sources now. As shipped the program
+    is said to be tuned, since its authors ran it; all four come out 5 to 13 % too short then, and
+    4 to 15 % too long where nothing is said. The shipped corrections had these very rows among
+    those they were fitted on.
     """
     large = model == "gpt3_175b"
     plan = Plan(
