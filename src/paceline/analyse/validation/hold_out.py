@@ -1,20 +1,31 @@
-"""Hold-outs: which published measurements the corrections for a row may not come from."""
+"""Hold-outs: which published measurements corrections and constants for a row may not come from."""
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 from zlib import crc32
 
+import numpy as np
+import numpy.typing as npt
+
 from paceline.analyse.validation.fitting.problem import Problem
-from paceline.analyse.validation.fitting.statements import quantities_of, shipped_statements
+from paceline.analyse.validation.fitting.statements import (
+    quantities_of,
+    shipped_statements,
+    shipped_step_statements,
+)
+from paceline.analyse.validation.fitting.steps import step_priors, step_problem
 from paceline.analyse.validation.layouts import usable_layouts
 from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.reference import layout_table, reference_table
 from paceline.analyse.validation.rows import row_covariates
+from paceline.predictor.corrections.hierarchy import Hierarchy
 from paceline.predictor.corrections.model import COLD, KNOWN_WORK, CorrectionModel
 from paceline.predictor.corrections.table import shipped_corrections
+from paceline.predictor.efficiency import Efficiency, load_efficiency
 
 _FOLDS = 16
 """Groups are left out by sixteenths, each with its rows and those in which the same ran."""
@@ -90,8 +101,64 @@ def model_without(hold_out: HoldOut, level: str) -> CorrectionModel:
     hierarchies = dict(shipped.hierarchies)
     for paired in (True, False):
         problem = _shipped_problem(paired)
-        hierarchies |= problem.without(lambda row: level_of(row, hold_out) == level)
+        longer = 0.0 if paired else predicted_longer(problem.rows, hold_out, level)
+        hierarchies |= problem.without(lambda row: level_of(row, hold_out) == level, longer)
     return replace(shipped, hierarchies=hierarchies)
+
+
+@lru_cache(maxsize=256)
+def efficiency_without(hold_out: HoldOut, level: str) -> Efficiency:
+    """The constants of kernels, those that whole steps teach fitted without the rows of a level."""
+    shipped = load_efficiency()
+    at_hand = shipped.constants()
+    moves = _moves_of_constants(hold_out, level)
+    return shipped.with_constants(
+        {name: at_hand[name] * math.exp(move) for name, move in moves.items()}
+    )
+
+
+def predicted_longer(
+    rows: Sequence[Configuration], hold_out: HoldOut, level: str
+) -> npt.NDArray[np.float64]:
+    """How much longer each row's step is predicted with these constants, as a logarithm.
+
+    Rows that teach nothing of constants, since they mostly communicate, count as no longer.
+    """
+    moves = _moves_of_constants(hold_out, level)
+    slopes = {each.id: each.slopes for each in shipped_step_statements()}
+    return np.array(
+        [
+            sum(slopes[row.id][name] * move for name, move in moves.items())
+            if row.id in slopes
+            else 0.0
+            for row in rows
+        ]
+    )
+
+
+@lru_cache(maxsize=256)
+def _moves_of_constants(hold_out: HoldOut, level: str) -> dict[str, float]:
+    """By how much the logarithms of constants change without the rows of a level."""
+    problem = _step_problem()
+    if not any(level_of(row, hold_out) == level for row in problem.rows):
+        return {}
+    without = problem.without(lambda row: level_of(row, hold_out) == level)
+    everything = _constants_of_all_steps()
+    return {
+        name: without[name].constant.value - everything[name].constant.value
+        for name in step_priors()
+    }
+
+
+@lru_cache(maxsize=1)
+def _step_problem() -> Problem:
+    statements, by_id = shipped_step_statements(), fitted_rows()
+    return step_problem([by_id[each.id].configuration for each in statements], statements)
+
+
+@lru_cache(maxsize=1)
+def _constants_of_all_steps() -> dict[str, Hierarchy]:
+    return _step_problem().without(lambda row: False)
 
 
 @lru_cache(maxsize=2)

@@ -1,15 +1,21 @@
-"""The model under test: `predict` itself, with corrections that have not seen what is asked."""
+"""The model under test: `predict` itself, with what is fitted without what is asked."""
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from paceline.analyse.validation.forecast import Forecast, Skipped
-from paceline.analyse.validation.hold_out import HoldOut, is_reference, level_of, model_without
+from paceline.analyse.validation.hold_out import (
+    HoldOut,
+    efficiency_without,
+    is_reference,
+    level_of,
+    model_without,
+)
 from paceline.analyse.validation.jobs import PublishedJob, job_of
 from paceline.analyse.validation.measurement import Configuration, Measurement
 from paceline.analyse.validation.rows import baseline_evidence, row_replica
 from paceline.errors import PacelineError
-from paceline.predictor.corrections.model import CorrectionModel
 from paceline.predictor.evidence import NO_EVIDENCE
 from paceline.predictor.memory_fit import fits_probability
 from paceline.predictor.predict import prediction_of, prepared_on
@@ -40,15 +46,18 @@ class PacelineModel:
         return self._answers[key]
 
     def _forecast(self, configuration: Configuration, baseline: Measurement | None) -> Forecast:
-        job = job_of(configuration)
+        job, replica = job_of(configuration), row_replica(configuration)
+        unseen = self._holds_out(configuration)
+        if unseen is not None and baseline is None:
+            replica = replace(replica, efficiency=efficiency_without(*unseen))
         prediction = prediction_of(
             prepared_on(
-                row_replica(configuration),
+                replica,
                 evidence=NO_EVIDENCE
                 if baseline is None
                 else baseline_evidence(baseline, configuration),
                 program=job.program,
-                model=self._model(configuration),
+                model=None if unseen is None else model_without(*unseen),
             )
         )
         throughput = _throughput(job, prediction.step_seconds)
@@ -62,13 +71,13 @@ class PacelineModel:
             None if memory is None else fits_probability(prediction),
         )
 
-    def _model(self, configuration: Configuration) -> CorrectionModel | None:
-        """Corrections fitted without what is left out; None for those of the package."""
+    def _holds_out(self, configuration: Configuration) -> tuple[HoldOut, str] | None:
+        """What corrections and constants for a row may not have seen; None for the package's."""
         if self._hold_out is None:
             return None
         if self._hold_out is HoldOut.GROUP and not is_reference(configuration):
             return None
-        return model_without(self._hold_out, level_of(configuration, self._hold_out))
+        return self._hold_out, level_of(configuration, self._hold_out)
 
 
 class PhysicsAlone:

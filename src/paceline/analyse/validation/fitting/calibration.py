@@ -9,7 +9,7 @@ import numpy as np
 from paceline.analyse.validation.fitting.linearise import Statement
 from paceline.analyse.validation.fitting.problem import Problem
 from paceline.analyse.validation.fitting.statements import quantities_of
-from paceline.analyse.validation.hold_out import PROTOCOLS, HoldOut, level_of
+from paceline.analyse.validation.hold_out import PROTOCOLS, HoldOut, level_of, predicted_longer
 from paceline.analyse.validation.jobs import job_of
 from paceline.analyse.validation.measurement import Measurement
 from paceline.predictor.corrections.hierarchy import Hierarchy
@@ -65,9 +65,12 @@ def left_out_errors(
     for protocol in PROTOCOLS:
         levels = [level_of(row, protocol) for row in configurations]
         for level in sorted(set(levels) - {""}):
-            fitted = problem.without(lambda row: level_of(row, protocol) == level)  # noqa: B023
+            longer = np.zeros(len(levels))
+            if mode == COLD:
+                longer = predicted_longer(configurations, protocol, level)
+            fitted = problem.without(lambda row: level_of(row, protocol) == level, longer)  # noqa: B023
             found += [
-                _error(problem, number, fitted, noise, protocol)
+                _error(problem, number, fitted, noise, protocol, float(longer[number]))
                 for number, own in enumerate(levels)
                 if own == level
             ]
@@ -80,8 +83,12 @@ def _error(
     fitted: dict[str, Hierarchy],
     noise: float,
     protocol: HoldOut,
+    longer: float,
 ) -> LeftOutError:
-    """A row's error and deviation, linear about where it was linearised."""
+    """A row's error and deviation, linear about where it was linearised.
+
+    Its predicted step is ``longer`` by that much than it was there, as a logarithm.
+    """
     statement, row = problem.statements[number], problem.rows[number]
     spread = job_of(row).cluster.bandwidth_spread
     log_step, variance = 0.0, noise**2
@@ -91,7 +98,7 @@ def _error(
         assumed = spread**2 if name == BANDWIDTH.name else 0.0
         variance += slope**2 * (own + assumed)
     # A step that took longer than predicted is a throughput below the predicted one.
-    error = log_step - statement.response
+    error = log_step + longer - statement.response
     kind = problem.covariates[number].kind
     return LeftOutError(error, float(np.sqrt(variance)), row.family, kind, protocol)
 

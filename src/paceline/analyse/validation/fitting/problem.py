@@ -63,13 +63,19 @@ class Problem:
             estimates_components=False,
         )
 
-    def without(self, leaves_out: Callable[[Configuration], bool]) -> dict[str, Hierarchy]:
-        """The quantities as rows that are not left out teach them; levels of others are unknown."""
+    def without(
+        self, leaves_out: Callable[[Configuration], bool], longer: FloatArray | float = 0.0
+    ) -> dict[str, Hierarchy]:
+        """The quantities as rows that are not left out teach them; levels of others are unknown.
+
+        ``longer`` is by how much the logarithm of each predicted step is longer than it was when
+        statements were made.
+        """
         kept = np.array([not leaves_out(row) for row in self.rows])
         fit = solve(
             self.columns,
             self.design,
-            self.response,
+            self.response - longer,
             self.weights * kept,
             self.start,
             estimates_components=False,

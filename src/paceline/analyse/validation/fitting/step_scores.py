@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from paceline.analyse.validation.fitting.linearise import Statement
 from paceline.analyse.validation.fitting.problem import Problem
-from paceline.analyse.validation.fitting.steps import step_priors, step_quantities, unexplained
+from paceline.analyse.validation.fitting.steps import step_priors, step_problem, unexplained
 from paceline.analyse.validation.hold_out import HoldOut, level_of
 from paceline.analyse.validation.measurement import Configuration
 from paceline.constants import number
@@ -36,9 +36,9 @@ class StepScores:
 
     def __init__(self, rows: Sequence[Configuration], statements: Sequence[Statement]) -> None:
         self.rows, self.statements = rows, statements
-        fit = Problem(step_quantities(), rows, statements).solved()
-        self._constants = Problem(step_quantities(), rows, statements, fit.hierarchies(), fit.noise)
-        self._all = {name: fit.hierarchies()[name].constant.value for name in step_priors()}
+        self._constants = step_problem(rows, statements)
+        everything = self._constants.without(lambda row: False)
+        self._all = {name: everything[name].constant.value for name in step_priors()}
 
     def of_fixed(self, protocol: HoldOut, values: Mapping[str, float]) -> StepErrors:
         """With the same constants whatever is left out."""

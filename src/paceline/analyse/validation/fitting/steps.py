@@ -92,6 +92,12 @@ def fitted_step_constants(
     return Problem(step_quantities(), rows, statements).solved()
 
 
+def step_problem(rows: Sequence[Configuration], statements: Sequence[Statement]) -> Problem:
+    """The same, to be solved without some of the rows."""
+    fit = fitted_step_constants(rows, statements)
+    return Problem(step_quantities(), rows, statements, fit.hierarchies(), fit.noise)
+
+
 def step_statement(step: Step, efficiency: Efficiency) -> Statement:
     """What a measured step says, linearised about the constants of ``efficiency``."""
     row, prepared, measured = step
