@@ -1,6 +1,7 @@
 """Constants that whole steps teach: shipped as fitted, scored without what they are asked for."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -21,9 +22,17 @@ from paceline.analyse.validation.fitting.steps import (
     unexplained,
     values_of,
 )
-from paceline.analyse.validation.hold_out import HoldOut, fitted_rows
+from paceline.analyse.validation.hold_out import (
+    HoldOut,
+    efficiency_without,
+    fitted_rows,
+    predicted_longer,
+)
+from paceline.analyse.validation.rows import prepared_row
 from paceline.constants import ConstantStatus, constant, number
 from paceline.predictor.efficiency import load_efficiency
+from paceline.predictor.predict import prepared_on
+from paceline.predictor.step_corrections import NO_CORRECTIONS
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +98,24 @@ def test_a_constant_without_rows_stays_as_it_was_thought(steps):
 def test_statements_are_kept_as_the_same_bytes(steps):
     _, statements = steps
     assert step_statements_bytes(statements[:50]) == step_statements_bytes(statements[:50])
+
+
+def test_constants_for_a_row_have_not_seen_its_like():
+    shipped = load_efficiency().constants()
+    without = efficiency_without(HoldOut.MODEL, "transformer_xl").constants()
+    assert without["memory.relative_attention"] > 1.5 * shipped["memory.relative_attention"]
+    assert without["matrix.ceiling"] == shipped["matrix.ceiling"], "of kernels, not of steps"
+    assert efficiency_without(HoldOut.SOURCE, "nobody's").constants() == shipped
+
+
+def test_rows_are_as_much_longer_as_their_statements_say():
+    known = {each.id for each in shipped_step_statements()}
+    every = (row.configuration for row in fitted_rows().values())
+    chosen = [row for row in every if row.family == "dle" and row.id in known][::60]
+    said = predicted_longer(chosen, HoldOut.SOURCE, "dle")
+    efficiency = efficiency_without(HoldOut.SOURCE, "dle")
+    for row, longer in zip(chosen, said, strict=True):
+        now = prepared_row(row)
+        other = prepared_on(replace(now.replica, efficiency=efficiency), corrections=NO_CORRECTIONS)
+        seen = math.log(other.seconds() / now.seconds())
+        assert seen == pytest.approx(longer, rel=0.1, abs=0.02), row.id
