@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paceline.plan.messages import Message
-from paceline.predictor.step_builder import NETWORK, REPLICA_LINK, Pass, StepTelling
+from paceline.predictor.step_builder import NETWORK, REPLICA_LINK, WholePass, StepTelling
 from paceline.predictor.step_costs import (
     CollectiveSeconds,
     LayerTime,
@@ -55,11 +55,11 @@ class DeviceTasks:
         """All micro-batches but the last; what they scatter runs beside."""
         if takes_time(count):
             layers = self.layers
-            forward = Pass(
+            forward = WholePass(
                 sum(x.forward_seconds for x in layers),
                 sum(x.forward_exchange_seconds for x in layers),
             )
-            backward = Pass(
+            backward = WholePass(
                 sum(x.recompute_seconds + x.backward_seconds for x in layers),
                 sum(x.backward_exchange_seconds for x in layers),
             )

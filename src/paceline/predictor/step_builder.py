@@ -19,7 +19,7 @@ REPLICA_LINK = "replica link"
 """Lane of messages between the devices of one replica."""
 
 
-class Pass(NamedTuple):
+class WholePass(NamedTuple):
     """A pass through all layers: seconds of computing, and of exchanges that it waits for."""
 
     work: Seconds
@@ -57,7 +57,7 @@ class StepTelling(Protocol):
         """Work on a lane of its phase's own, in order."""
 
     def earlier_micro_batches(
-        self, count: Seconds, forward: Pass, backward: Pass, scatter: Seconds
+        self, count: Seconds, forward: WholePass, backward: WholePass, scatter: Seconds
     ) -> None:
         """So many micro-batches; each scatters its gradients beside the next one."""
 
@@ -145,7 +145,7 @@ class StepBuilder(Timetable):
         return self.compute(f"wait {layer}", Phase.WAIT, 0.0, (sent,), layer)
 
     def earlier_micro_batches(
-        self, count: int, forward: Pass, backward: Pass, scatter: float
+        self, count: int, forward: WholePass, backward: WholePass, scatter: float
     ) -> None:
         """So many micro-batches, one task each way; they scatter gradients beside the next."""
         for number in range(count):
@@ -154,7 +154,7 @@ class StepBuilder(Timetable):
             if scatter > 0:
                 self.send(f"reduce-scatter {number}", scatter, 0.0, (ready,))
 
-    def _pass(self, name: str, phase: Phase, own: Pass) -> int:
+    def _pass(self, name: str, phase: Phase, own: WholePass) -> int:
         done = self.compute(name, phase, own.work)
         return self.exchange(own.exchange, name, done) if own.exchange > 0 else done
 

@@ -16,7 +16,7 @@ from paceline.predictor.step_builder import (
     COPIES_LINK,
     NETWORK,
     REPLICA_LINK,
-    Pass,
+    WholePass,
     StepTelling,
 )
 from paceline.predictor.step_costs import Seconds, takes_time
@@ -112,7 +112,7 @@ class StepClocks:
         return self.compute("", Phase.WAIT, 0.0, (sent,))
 
     def earlier_micro_batches(
-        self, count: Seconds, forward: Pass, backward: Pass, scatter: Seconds
+        self, count: Seconds, forward: WholePass, backward: WholePass, scatter: Seconds
     ) -> None:
         """So many micro-batches; each scatters its gradients beside the next one.
 
