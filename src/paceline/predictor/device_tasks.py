@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paceline.plan.messages import Message
-from paceline.predictor.step_builder import NETWORK, REPLICA_LINK, WholePass, StepTelling
+from paceline.predictor.step_builder import NETWORK, REPLICA_LINK, StepTelling, WholePass
 from paceline.predictor.step_costs import (
     CollectiveSeconds,
     LayerTime,

@@ -16,8 +16,8 @@ from paceline.predictor.step_builder import (
     COPIES_LINK,
     NETWORK,
     REPLICA_LINK,
-    WholePass,
     StepTelling,
+    WholePass,
 )
 from paceline.predictor.step_costs import Seconds, takes_time
 from paceline.step import Phase
