@@ -25,7 +25,7 @@ from common import arguments, finish, machine, ratio_interval
 
 from paceline.errors import PacelineError
 from paceline.frameworks.command import check_runnable, interpreter
-from paceline.frameworks.registry import framework, frameworks
+from paceline.frameworks.framework_registry import framework, frameworks
 from paceline.launch import LaunchRequest, LocalLauncher
 from paceline.measurement.events import only, read_events
 from paceline.measurement.job import Job
@@ -172,7 +172,7 @@ def compare(name: str, pairs: int, steps: int, batch: int) -> dict[str, Any]:
         if not math.isnan(ratio):
             ratios.append(ratio)
     if not ratios:
-        print(f"{name}: the sides never trained at the same time; give it more steps")
+        print(f"{name}: the sides never trained at the same time; use more steps")
         return {"pairs": []}
     mean, low, high = ratio_interval(ratios)
     verdict = "reached" if mean >= TARGET else "missed"
@@ -188,13 +188,13 @@ def main() -> None:
     """Compare every framework that was asked for."""
     parser = arguments(__doc__ or "")
     known = [name for name, one in frameworks().items() if one.environment]
-    parser.add_argument("--frameworks", default=",".join(known), help="names by commas")
+    parser.add_argument("--frameworks", default=",".join(known), help="comma-separated names")
     parser.add_argument("--pairs", type=int, help="pairs of launches [default: 4, quick: 2]")
     options = parser.parse_args()
     steps, batch = (12, 16) if options.quick else (40, 32)
     pairs = options.pairs or (2 if options.quick else 4)
     if len(os.sched_getaffinity(0)) < 2:
-        raise SystemExit("two cores are needed: both sides run at the same time")
+        raise SystemExit("this benchmark needs two cores: both sides run at the same time")
     figures: dict[str, Any] = {"machine": machine(), "target": TARGET, "frameworks": {}}
     print(f"adapters: batch {batch}, {steps} steps, {pairs} pairs, each side on one core")
     print(f"load average: {figures['machine']['load_average']}")
@@ -202,10 +202,10 @@ def main() -> None:
         try:
             check_runnable(framework(name))
         except PacelineError as error:
-            print(f"{name}: left out: {error}")
+            print(f"{name}: skipped: {error}")
             continue
         if name not in HANDWRITTEN:
-            print(f"{name}: left out: no hand-written script")
+            print(f"{name}: skipped: no hand-written script")
             continue
         figures["frameworks"][name] = compare(name, pairs, steps, batch)
     finish(figures, options.json)

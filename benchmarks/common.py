@@ -34,7 +34,7 @@ def machine() -> dict[str, Any]:
 
 def ratio_interval(ratios: Sequence[float]) -> tuple[float, float, float]:
     """Geometric mean of paired ratios with its 95 % interval (Student's t on logarithms)."""
-    from paceline.statistics.estimate import student_t
+    from paceline.stats.estimate import student_t
 
     logs = [math.log(ratio) for ratio in ratios]
     mean = statistics.fmean(logs)

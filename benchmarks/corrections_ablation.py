@@ -2,7 +2,7 @@
 
 Uses what every reference row says in linear form, so that a fit takes seconds; figures differ a
 little from those of the scoreboard, which asks `predict` itself. Prints a table for
-docs/validation.md.
+docs/explanation/validation.md.
 
     .venv/bin/python benchmarks/corrections_ablation.py
 """
@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from paceline.analyse.validation.fitting.linearise import Statement
-from paceline.analyse.validation.fitting.problem import Problem
-from paceline.analyse.validation.fitting.statements import shipped_statements
-from paceline.analyse.validation.hold_out import PROTOCOLS, fitted_rows, level_of
-from paceline.predictor.corrections.hierarchy import Quantity
-from paceline.predictor.corrections.quantities import COMPUTING, SCALING
+from paceline.predictor.uncertainty.mixed_effects import Quantity
+from paceline.predictor.uncertainty.quantities import COMPUTING, SCALING
+from paceline.validation.hold_out import PROTOCOLS, fitted_rows, level_of
+from paceline.validation.refit.linear_problem import Problem
+from paceline.validation.refit.linearise import Statement
+from paceline.validation.refit.statements import shipped_statements
 
 OWN_SHAPES = "nanotron"
 """Rows of layouts, which the scoreboard scores apart."""

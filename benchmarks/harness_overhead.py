@@ -16,7 +16,7 @@ from typing import Any
 
 from common import arguments, finish, machine, ratio_interval
 
-from paceline.analyse.statistics import mean_step_seconds
+from paceline.analysis.launch_statistics import mean_step_seconds
 from paceline.launch import LaunchRequest, LocalLauncher
 from paceline.measurement.job import Job
 from paceline.measurement.run import run_job, thread_variables

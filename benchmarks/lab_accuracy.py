@@ -23,22 +23,22 @@ from typing import Any
 
 from common import arguments, finish, machine
 
-from paceline.analyse.emulation import EMULATING, EmulatedDevice, emulated_job, predict_emulated
-from paceline.analyse.statistics import step_seconds
+from paceline.analysis.launch_statistics import step_seconds
+from paceline.calibration.emulation import EMULATING, EmulatedDevice, emulated_job, predict_emulated
 from paceline.hardware.link import Link
-from paceline.hardware.machine import machine_cluster
+from paceline.hardware.this_machine import machine_cluster
 from paceline.lab import missing_for_lab
 from paceline.launch import LaunchSettings, launcher
 from paceline.measurement.job import Job
-from paceline.measurement.link_probe import LINK_BYTES, probe_links
-from paceline.measurement.probe import probe_machine
+from paceline.measurement.probe.link_probe import LINK_BYTES, probe_links
+from paceline.measurement.probe.machine_probe import probe_machine
 from paceline.measurement.run import run_job
-from paceline.plan.plan import Plan
-from paceline.predictor.collectives import MeasuredCurve
+from paceline.predictor.comm.measured_curve import MeasuredCurve
 from paceline.predictor.evidence import Evidence
+from paceline.predictor.kernels.layer_traces import layer_times, traced_graph
+from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict
-from paceline.predictor.traces import layer_times, traced_graph
-from paceline.statistics.estimate import variation
+from paceline.stats.estimate import variation
 from paceline.step.layer_trace import LayerTrace, TracedLayer
 from paceline.store import Launch, Status, Store
 from paceline.units import parse_bandwidth

@@ -27,7 +27,7 @@ from typing import Any
 from common import arguments, finish, machine
 
 from lab_accuracy import curve, row, show
-from paceline.analyse.emulation import (
+from paceline.calibration.emulation import (
     EmulatedDevice,
     emulated_device,
     emulated_job,
@@ -39,13 +39,13 @@ from paceline.hardware.link import Link
 from paceline.lab import missing_for_lab
 from paceline.measurement.job import Job
 from paceline.measurement.run import run_job
-from paceline.plan.plan import Plan
-from paceline.predictor.collectives import MeasuredCurve
+from paceline.predictor.comm.measured_curve import MeasuredCurve
 from paceline.predictor.evidence import Evidence
+from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict
-from paceline.predictor.step_corrections import StepCorrections
-from paceline.report.figures import Crossover, LineSeries, LinesInfo, draw, standalone
-from paceline.report.numbers import Ranged
+from paceline.predictor.uncertainty.step_corrections import StepCorrections
+from paceline.render.figures import Crossover, LineSeries, LinesInfo, draw, standalone
+from paceline.render.numbers import Ranged
 from paceline.store import Store
 from paceline.units import parse_bandwidth
 from paceline.workload.graph import Graph
@@ -200,11 +200,11 @@ def measure_crossover(lab: Laboratory) -> dict[str, Any]:
         for kind in ("predicted", "measured")
     }
     found = {"ways": ways, "crossover_log_batch": crossings}
-    print(crossover_words(found))
+    print(describe_crossover(found))
     return found
 
 
-def crossover_words(found: dict[str, Any]) -> str:
+def describe_crossover(found: dict[str, Any]) -> str:
     """From which batch data parallelism is faster, measured and predicted."""
     said = {
         kind: "none in this range" if x is None else f"{math.exp(x):.0f} samples"
@@ -253,7 +253,7 @@ def draw_crossover(found: dict[str, Any]) -> str:
         for kind in ("predicted", "measured")
     )
     middle = 1e3 * found["ways"]["data"][1]["measured_seconds"]
-    words, measured = crossover_words(found), found["crossover_log_batch"]["measured"]
+    words, measured = describe_crossover(found), found["crossover_log_batch"]["measured"]
     crossings = () if measured is None else (Crossover(math.exp(measured), middle, words),)
     title = "samples of all hosts"
     info = LinesInfo(title, "step (ms)", series, crossings, log_x=True, log_y=True)

@@ -34,14 +34,14 @@ import numpy as np
 from common import arguments, finish, machine
 
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan
-from paceline.plan.synchronisation import synchronisation
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.sync_policy import synchronisation
 from paceline.predictor.predict import predict
-from paceline.predictor.ranks import with_slowdowns
-from paceline.predictor.replica_step import replica_step
+from paceline.predictor.schedule.ddp_step import replica_step
+from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
+from paceline.predictor.schedule.unequal_ranks import with_slowdowns
 from paceline.predictor.search import PlanSearch
-from paceline.predictor.step_costs import GradientExchange, LayerTime, StepCosts
-from paceline.predictor.sweeps import AXES, DataParallelSweep, Grid, Points
+from paceline.predictor.sweep import AXES, DataParallelSweep, Grid, Points
 from paceline.workload.workload import Workload
 
 POLICIES = ("bucketed", "per_tensor", "one_message", "none")

@@ -207,11 +207,11 @@ def trial(case: str, door: str, round_: int, options: argparse.Namespace) -> dic
             repaired = mean_step(store, study_name(True))
     first = next(iter(seeded["findings"]), None)
     rest = next(i["seconds"] for i in seeded["waterfall"] if i["kind"] == "unexplained")
-    step = seeded["measured_step_seconds"]
+    step = seeded["observed_step_seconds"]
     return {
         "wanted": wanted,
         "named": first["cause"] if first else "",
-        "said": first["verdict"] if first else "nothing to gain",
+        "said": first["verdict"] if first else "no finding",
         "size_seconds": first["seconds"] if first else 0.0,
         "true_seconds": true_size(case, seeded, repaired) if wanted else 0.0,
         "step_seconds": step,

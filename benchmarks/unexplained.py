@@ -1,8 +1,8 @@
-"""What ``paceline explain`` leaves unexplained: five demos, and ResNet-20 under three frameworks.
+"""What ``paceline explain`` leaves unattributed: five demos, and ResNet-20 under three frameworks.
 
 Each repetition measures anew on one process and on two, and explains the two. A framework that
 sees phases is looked into, of others the parts of a step are timed alone. Target: in the median of
-the repetitions at most 3 % of the step are unexplained. Frameworks must be installed before
+the repetitions at most 3 % of the step are unattributed. Frameworks must be installed before
 (``paceline frameworks install tensorflow jax``). About a quarter of an hour on two quiet cores;
 ``--json FILE`` keeps every repetition at once, and the same command again goes on from there.
 
@@ -61,11 +61,11 @@ def repetition(subject: str, seed: int) -> dict[str, Any]:
         except subprocess.TimeoutExpired as error:
             return {**key, "failed": f"took longer than {error.timeout:.0f} s"}
     items = {item["label"]: item["seconds"] for item in found["waterfall"]}
-    step = found["measured_step_seconds"]
+    step = found["observed_step_seconds"]
     return {
         **key,
         "step_seconds": step,
-        "unexplained_share": items["unexplained"] / step,
+        "unexplained_share": items["unattributed"] / step,
         "waterfall": items,
         **machine(),
     }
@@ -94,7 +94,7 @@ def main() -> None:
         if "failed" not in one
     }
     found: list[dict[str, Any]] = []
-    print(f"{'subject':16}{'run':>4}{'step ms':>10}{'unexplained':>13}{'load':>7}", flush=True)
+    print(f"{'subject':16}{'run':>4}{'step ms':>10}{'unattributed':>13}{'load':>7}", flush=True)
     for seed in range(1, repetitions + 1):
         for subject in options.subjects.split(","):
             found.append(known.get((subject, seed)) or repetition(subject, seed))

@@ -16,7 +16,7 @@ from typing import Any
 
 from common import arguments, finish, machine, ratio_interval
 
-from paceline.measurement.watch.runner import watching_environment
+from paceline.measurement.recording.command_runner import watching_environment
 
 SCRIPT = Path(__file__).parent / "watched_script.py"
 KINDS = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.frameworks.command import search_path
-from paceline.frameworks.registry import framework
+from paceline.frameworks.framework_registry import framework
 from paceline.workload import Graph, zoo
 
 SHORT_SEQUENCE = 128

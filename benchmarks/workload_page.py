@@ -13,25 +13,25 @@ HEAD = """\
 # Networks checked against PyTorch
 
 Written by `script/workload-checks`; do not edit. Every network of the zoo is built as a PyTorch
-module from its layer graph and compared with PyTorch {version}'s own counts of that module, at
-batch {batch} and the published sequence length. `tests/measurement/test_workload_checks.py` holds a
-part of this table on every run, and all of it with `script/test --all`.
+module from its layer graph and compared with the counts of PyTorch {version} for that module, at
+batch {batch} and the published sequence length. `tests/measurement/test_workload_checks.py` checks
+a part of this table in every run, and all of it with `script/test --all`.
 
 - **parameters**: equal in the graph, the module, and the graph captured from the module.
-- **forward**, **training**: FLOP by the graph over FLOP by `FlopCounterMode`, of the forward pass
-  and of forward and backward, counted on the meta device.
-- **captured**: training FLOP of the graph captured from the built module over those of the graph.
-- **kept**: bytes kept for backward by the graph over those autograd saves on CPU tensors. They
-  differ where CPU kernels are not fused as others are: dropout keeps its mask in 4 bytes instead of
-  1, RMS norm, local response norm and recurrent layers keep parts that fused kernels do not.
-- **counter as it is**: training FLOP of `FlopCounterMode` on fake CPU tensors without correction,
-  over the corrected count. Below 1 it drops fused attention or oneDNN's LSTM, which have no
-  formula there; above 1 it counts the weight gradient of grouped convolutions once per group.
+- **forward**, **training**: FLOP of the graph over FLOP of `FlopCounterMode`, for the forward pass
+  and for forward and backward, counted on the meta device.
+- **captured**: training FLOP of the graph captured from the built module over that of the graph.
+- **kept**: bytes that the graph keeps for backward over bytes that autograd saves on CPU tensors.
+  They differ where CPU kernels are not fused: dropout keeps its mask in 4 bytes instead of 1; RMS
+  norm, local response norm and recurrent layers keep parts that fused kernels do not keep.
+- **uncorrected**: training FLOP of `FlopCounterMode` on fake CPU tensors without correction,
+  over the corrected count. Below 1 it omits fused attention or oneDNN's LSTM, for which it has no
+  formula; above 1 it counts the weight gradient of grouped convolutions once per group.
 
-Attention is counted as the products of its definition: two forward, four backward. PyTorch's
-formula for fused attention on GPUs counts a fifth, the scores that the kernel computes again.
+Attention is counted as the GEMMs of its definition: two forward, four backward. PyTorch's
+formula for fused attention on GPUs counts a fifth GEMM, the recomputation of the scores.
 
-| network | parameters | training FLOP | forward | training | captured | kept | counter as it is |
+| network | parameters | training FLOP | forward | training | captured | kept | uncorrected |
 |---|---:|---:|---:|---:|---:|---:|---:|
 """
 

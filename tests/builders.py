@@ -1,8 +1,8 @@
 """Ready-made values for tests: a launch and how it ended, the launches of a study, a machine."""
 
-from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
-from paceline.predictor.replica_step import replica_step
-from paceline.predictor.step_costs import GradientExchange, StepCosts
+from paceline.hardware.machine_profile import CollectivePoint, Colocation, MachineProfile
+from paceline.predictor.schedule.ddp_step import replica_step
+from paceline.predictor.schedule.step_costs import GradientExchange, StepCosts
 from paceline.step import Origin, Phase, Step, Task
 from paceline.step.schedule import schedule
 from paceline.store import Launch, LayerTiming, Outcome, RankSteps, Status
@@ -150,7 +150,7 @@ def keep(store, launches):
 
 def keep_profile(store):
     """Record a profile of this machine that is new enough to be used."""
-    from paceline.measurement.probe import save_profile
+    from paceline.measurement.probe.machine_probe import save_profile
     from paceline.store.database import now
 
     save_profile(store, a_profile(measured_at=now()))

@@ -3,8 +3,8 @@
 import numpy as np
 
 from paceline.naming import look_up
-from paceline.predictor.collectives.algorithms import algorithms
-from paceline.predictor.collectives.group import Group, Numbers
+from paceline.predictor.comm.collective_algorithms import algorithms
+from paceline.predictor.comm.rank_group import Group, Numbers
 
 
 def closed_form_seconds(

@@ -1,15 +1,17 @@
-"""Which tests run. Slow ones: all with --all, else the fifth that the seed chooses.
+"""Test tiers: which tests run.
 
-Tests of frameworks that Paceline installs run with --frameworks (as CI does) or --all. Their
-environments are made by ``paceline frameworks install`` in the background, from the start, while
-the other tests run. Of those that take a compiler minutes to build, the seed chooses one with
---builds.
+``--quick`` runs pure tests only: no subprocess, no framework, no command line; one that starts a
+process in this tier fails. Without it, all tests run but slow ones, of which one in five is
+chosen by the commit, so that a commit always runs the same tests. ``--frameworks`` (as in CI) adds
+the tests of frameworks that Paceline installs; ``paceline frameworks install`` makes their
+environments in the background while other tests run. ``--builds`` adds one framework that needs a
+compiler. ``--all`` runs every test.
 """
 
 import hashlib
 import os
-import random
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -22,8 +24,27 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PARTS = 5
-SEED = int(os.environ.get("PACELINE_TEST_SEED") or random.SystemRandom().randrange(10**6))
-"""Chosen anew for each run unless it is set."""
+QUICK = {
+    *("analysis", "calibration", "constants", "explanation", "hardware", "importers", "predictor"),
+    *("render", "spec", "stats", "step", "tools", "validation", "workload"),
+}
+"""Directories of tests that the quick tier runs, with the files of `QUICK_FILES`."""
+NOT_QUICK = ("slow", "thorough", "framework", "torch", "process")
+QUICK_FILES = {"test_located_toml.py", "test_names.py", "test_naming.py", "test_units.py"}
+
+
+def seed_of_commit():
+    """A number that the checked-out commit determines; 0 outside a repository."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    return int(found[:8], 16)
+
+
+SEED = int(os.environ.get("PACELINE_TEST_SEED") or seed_of_commit())
+"""Chooses slow tests and damaged inputs; the commit determines it unless the variable is set."""
 
 settings.register_profile("paceline", deadline=None)  # machines are shared: no timing in tests
 settings.load_profile("paceline")
@@ -32,12 +53,15 @@ INSTALLATION = pytest.StashKey[Installation]()
 
 
 def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="run pure tests only")
     parser.addoption("--all", action="store_true", help="run every test, not only the seed's part")
     parser.addoption("--frameworks", action="store_true", help="install and test frameworks too")
     parser.addoption("--builds", action="store_true", help="also build one, chosen by the seed")
 
 
 def pytest_report_header(config):
+    if config.getoption("--quick"):
+        return "tier: quick"
     if config.getoption("--all"):
         return "slow tests: all"
     return (
@@ -48,7 +72,12 @@ def pytest_report_header(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is not wanted; what waits for an installation comes last."""
+    """Deselect tests of other tiers; tests that wait for an installation come last."""
+    if config.getoption("--quick"):
+        kept = [item for item in items if is_quick(item)]
+        config.hook.pytest_deselected(items=[item for item in items if not is_quick(item)])
+        items[:] = kept
+        return
     everything = config.getoption("--all")
     frameworks = everything or config.getoption("--frameworks")
     wanted = {
@@ -59,6 +88,17 @@ def pytest_collection_modifyitems(config, items):
     }
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in wanted])
     items[:] = sorted((item for item in items if id(item) in wanted), key=place_in_order)
+
+
+def is_quick(item):
+    """Whether a test belongs to the quick tier, by its directory and marks."""
+    if any(
+        item.get_closest_marker(mark)
+        for mark in ("slow", "framework", "torch", "process", "thorough")
+    ):
+        return False
+    inside = item.path.relative_to(Path(__file__).parent).parts
+    return inside[0] in QUICK or inside[0] in QUICK_FILES
 
 
 def is_chosen(item, builds_one):
@@ -113,10 +153,22 @@ def quick_framework(monkeypatch):
     """A framework that trains nothing, for this test only."""
     from measurement import quick
 
-    from paceline.frameworks.registry import frameworks
+    from paceline.frameworks.framework_registry import frameworks
 
     monkeypatch.setitem(frameworks(), quick.ADAPTER.name, quick.ADAPTER)
     return quick.ADAPTER
+
+
+@pytest.fixture(autouse=True)
+def _no_process(request, monkeypatch):
+    """In the quick tier a test that starts a process fails: mark it with ``process``."""
+    if request.config.getoption("--quick"):
+
+        def refuse(*_, **__):
+            raise AssertionError("a quick test started a process; mark it with pytest.mark.process")
+
+        monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+        monkeypatch.setenv("COLUMNS", "100")  # workers of xdist have a terminal of 80 columns
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from paceline.frameworks.registry import environments, frameworks
+from paceline.frameworks.framework_registry import environments, frameworks
 
 BUILD_UNTIL_SECONDS = 28 * 60.0
 """A build that is not done this long after the start is left, for the run to end in 35 min."""

@@ -1,4 +1,4 @@
-"""The documentation as pages: built whole, and no link in it leads nowhere."""
+"""The HTML documentation: all pages are built and no link is broken."""
 
 import importlib.machinery
 import importlib.util
@@ -23,12 +23,12 @@ def site(builder, tmp_path_factory):
     return out, builder.build(out)
 
 
-def test_no_link_leads_nowhere(site):
+def test_no_link_is_broken(site):
     _, wrong = site
     assert not wrong
 
 
-def test_every_page_is_there_with_its_commands_and_figures(site):
+def test_all_pages_commands_and_figures_are_built(site):
     out, _ = site
     for page in (ROOT / "docs").rglob("*.md"):
         assert (out / page.relative_to(ROOT / "docs").with_suffix(".html")).exists()
@@ -37,7 +37,7 @@ def test_every_page_is_there_with_its_commands_and_figures(site):
     assert (out / "gallery.html").read_text().count("<svg") >= 6
 
 
-def test_a_link_to_nothing_is_found(builder, tmp_path):
+def test_broken_links_are_found(builder, tmp_path):
     (tmp_path / "a.html").write_text(
         '<a href="b.html">b</a><a href="#no">c</a><a href="#y" id="y">'
     )

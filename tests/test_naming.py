@@ -15,7 +15,7 @@ def test_look_up_names_the_kind_and_the_hint():
     assert look_up("model", "vgg16", MODELS, "") == 4
     with pytest.raises(UnknownNameError) as caught:
         look_up("model", "vgg17", MODELS, "'paceline models' lists all")
-    assert "no model named 'vgg17'. Near: vgg16" in caught.value.message
+    assert "no model named 'vgg17'. Did you mean vgg16" in caught.value.message
     assert caught.value.hint == "'paceline models' lists all"
 
 

@@ -1,4 +1,4 @@
-"""Pages about the Python API: one is made from docstrings, one runs as it stands."""
+"""The API page is current, and the notebook page runs."""
 
 import importlib.machinery
 import importlib.util
@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from paceline.cli.main import COMMANDS
 from paceline.study import StudySettings
 
 ROOT = Path(__file__).parents[1]
-NOTEBOOK = (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8")
+NOTEBOOK = (ROOT / "docs" / "guides" / "notebook.md").read_text(encoding="utf-8")
 
 
 def blocks(language):
@@ -21,8 +22,13 @@ def test_the_api_page_is_current():
     loader = importlib.machinery.SourceFileLoader("api_docs", str(ROOT / "script" / "api-docs"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("api_docs", loader))
     loader.exec_module(module)
-    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    assert page == module.page(), "script/api-docs writes it anew"
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    assert page == module.page(), "run script/api-docs"
+
+
+def test_the_command_line_page_lists_every_command():
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([a-z]+)` \|", page, flags=re.MULTILINE)) == set(COMMANDS)
 
 
 def test_the_notebook_predicts_as_printed(capsys):
@@ -45,7 +51,7 @@ def test_the_notebook_measures_as_printed(capsys, tmp_path):
     assert (tmp_path / "page.html").exists()
 
 
-def test_the_study_file_of_the_notebook_is_one(tmp_path):
+def test_the_study_file_of_the_notebook_is_valid(tmp_path):
     (text,) = blocks("toml")
     (tmp_path / "small.toml").write_text(text)
     assert StudySettings.read(tmp_path / "small.toml").processes == ((1, 1), (1, 2))

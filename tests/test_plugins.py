@@ -10,8 +10,8 @@ import pytest
 from plugin_packages import PACKAGES, install
 
 from paceline import plugins
-from paceline.launch.registry import BUILT_IN
-from paceline.measurement.readers import LogReader
+from paceline.importers.logs import LogReader
+from paceline.launch.launcher_registry import BUILT_IN
 from paceline.plugins import PluginError, PluginKind, with_plugins
 from paceline.store import Status, Store, default_store_path
 from paceline.testing.launcher_suite import CHECKS
@@ -50,28 +50,28 @@ def registered(monkeypatch):
 @pytest.mark.parametrize(
     ("points", "why"),
     [
-        ([("caffe", "json:loads")], "that name is taken"),
-        ([("CAFFE", "json:loads")], "that name is taken"),
-        ([("other", "json:loads")], "it is no Path"),
+        ([("caffe", "json:loads")], "name is already in use"),
+        ([("CAFFE", "json:loads")], "name is already in use"),
+        ([("other", "json:loads")], "object of type Path"),
         ([("other", "pathlib:nothing")], "AttributeError"),
         ([("other", "no_such_module")], "No module named 'no_such_module'"),
-        ([("one", "json:loads"), ("one", "json:loads")], "another package registers that name"),
+        ([("one", "json:loads"), ("one", "json:loads")], "another package registers the same name"),
     ],
 )
 def test_a_plugin_that_does_not_fit_is_refused_with_its_package(registered, points, why):
     registered(*points)
     with pytest.raises(PluginError, match=why) as refused:
         with_plugins(PluginKind.READER, {"caffe": Path()}, Path, str.lower)
-    assert f"the reader '{points[0][0]}' of the package unknown" in refused.value.message
+    assert f"the reader '{points[0][0]}' of package unknown" in refused.value.message
     assert "uninstall" in refused.value.hint
 
 
 def test_a_plugin_goes_by_the_name_of_its_entry_point(registered):
-    registered(("caffe", "paceline.measurement.readers.caffe:READER"))
+    registered(("caffe", "paceline.importers.logs.caffe:READER"))
     assert list(with_plugins(PluginKind.READER, {}, LogReader)) == ["caffe"]
-    registered(("other", "paceline.measurement.readers.caffe:READER"))
+    registered(("other", "paceline.importers.logs.caffe:READER"))
     plugins.plugins.cache_clear()
-    with pytest.raises(PluginError, match="it calls itself 'caffe'"):
+    with pytest.raises(PluginError, match="its own name is 'caffe'"):
         with_plugins(PluginKind.READER, {}, LogReader)
 
 
@@ -112,7 +112,7 @@ def test_more_nodes_than_a_package_s_launcher_knows_are_refused(command):
         ["nice_launcher"], "measure", "--model", "fcn5", "--launcher", "nice", "-j", "2x1"
     )
     assert answer.returncode == 2
-    assert "2 nodes cannot be started from here: the launcher 'nice' knows 1" in answer.stderr
+    assert "cannot start 2 nodes: the launcher 'nice' has 1 host" in answer.stderr
     assert "-j 1xN" in answer.stderr
 
 
@@ -142,7 +142,8 @@ def test_a_package_s_network_is_in_the_zoo(command):
 
 def test_a_package_s_collective_is_used_by_its_library(command):
     code = (
-        "from paceline.predictor.collectives import Group, library\n"
+        "from paceline.predictor.comm.rank_group import Group\n"
+        "from paceline.predictor.comm.library import library\n"
         "print([variant.name for variant in library('acme-ccl').variants])\n"
         "counts = library('acme-ccl').variants[0].counts(Group(4, 1))\n"
         "print(counts.inner_volume)\n"
@@ -155,7 +156,7 @@ def test_a_package_s_collective_is_used_by_its_library(command):
 def test_a_package_s_figure_is_drawn(command):
     code = (
         "from acme_parts import DialInfo\n"
-        "from paceline.report.figures import draw, figure\n"
+        "from paceline.render.figures import draw, figure\n"
         "print(draw(DialInfo(0.5), 200.0)); print(figure('A dial', DialInfo(1.0)).title)\n"
     )
     answer = command(["acme_parts"], code=code)
@@ -170,18 +171,18 @@ def test_doctor_lists_plugins_and_says_which_are_broken(command):
     assert findings["network 'acme_net' (plugin)"]["works"]
     assert findings["launcher 'nice' (plugin)"]["detail"] == "nice-launcher: nice_launcher:LAUNCHER"
     for name, why in {
-        "framework 'torch'": "that name is taken",
+        "framework 'torch'": "name is already in use",
         "launcher 'absent'": "No module named 'no_such_module'",
-        "reader 'caffe'": "that name is taken",
-        "network 'ResNet-50'": "that name is taken",
+        "reader 'caffe'": "name is already in use",
+        "network 'ResNet-50'": "name is already in use",
         "hardware 'nothing'": "lab.toml was left at home",
-        "collective 'number'": "it gives no file, but 7",
-        "figure 'dial'": "another package registers that name too",
+        "collective 'number'": "expected the path of a file, got 7",
+        "figure 'dial'": "another package registers the same name",
     }.items():
         finding = findings[f"{name} (plugin)"]
         assert not finding["works"]
         assert why in finding["detail"]
-        assert finding["remedy"] == "mend or uninstall broken-parts"
+        assert finding["remedy"] == "fix or uninstall broken-parts"
     assert findings["launch with local"]["works"]
     assert "the framework 'torch'" in findings["train with frameworks"]["detail"]
 
@@ -191,7 +192,7 @@ def test_a_broken_plugin_stops_only_what_needs_it(command):
     assert command(["broken_parts"], "published", "--help").returncode == 0
     answer = command(["broken_parts"], "inspect", "fcn5")
     assert answer.returncode == 2
-    assert "the network 'ResNet-50' of the package broken-parts cannot be used" in answer.stderr
+    assert "the network 'ResNet-50' of package broken-parts cannot be used" in answer.stderr
     assert "uninstall broken-parts" in answer.stderr
     assert "Traceback" not in answer.stderr
 

@@ -1,4 +1,4 @@
-"""What the repository must not hold, and that what it says of itself is so."""
+"""Forbidden content, declared dependencies, and links between pages of the repository."""
 
 import ast
 import re
@@ -12,18 +12,18 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 FORBIDDEN = {
-    "a path of the machine it was written on": r"(?<![\w.~-])/(root|work|home|Users)/\w",
+    "an absolute path of a developer's machine": r"(?<![\w.~-])/(root|work|home|Users)/\w",
     "the host of a package registry": (
         r"\b(pypi|pythonhosted|anaconda|npmjs|crates)\.(org|com|io)\b|\b(nvcr|ghcr|quay)\.io\b"
     ),
-    "a directory beside the repository": r"\.\./shared\b",
+    "a directory outside the repository": r"\.\./shared\b",
 }
-MODULES = {"pillow": "PIL", "scikit-learn": "sklearn"}
-"""Modules that are not named like the distribution that has them."""
+MODULES = {"pillow": "PIL", "pyyaml": "yaml", "scikit-learn": "sklearn"}
+"""Distributions whose module has another name."""
 
 
 def tracked_texts():
-    """Path and text of every file that git has or would add, but for binary ones."""
+    """Path and text of every tracked or untracked file that is not binary."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     for name in listed.stdout.splitlines():
@@ -48,7 +48,7 @@ def test_no_file_has(what):
 
 
 def imported_modules():
-    """Top-level modules that the package imports, framework workers' own left out."""
+    """Top-level modules that the package imports, without framework workers."""
     for path in (ROOT / "src" / "paceline").rglob("*.py"):
         if not {"workers", "inject", "frameworks"} & set(path.parts):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -64,7 +64,7 @@ def names_of(requirements):
 
 
 def test_every_dependency_is_used_and_everything_used_is_declared():
-    """A base dependency that nothing imports makes every install larger for nothing."""
+    """An unused base dependency makes every install larger."""
     own = {path.stem for path in (ROOT / "src").rglob("*.py")} | {"paceline"}
     used = set(imported_modules()) - set(sys.stdlib_module_names) - own
     base = names_of(PROJECT["dependencies"])
@@ -74,14 +74,26 @@ def test_every_dependency_is_used_and_everything_used_is_declared():
     assert used <= base | optional
 
 
-def test_every_page_of_the_docs_is_in_their_index():
+def test_every_page_is_in_the_index():
     index = (ROOT / "docs" / "index.md").read_text()
-    for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "index.md" or f"({page.name})" in index, page.name
+    for page in (ROOT / "docs").rglob("*.md"):
+        name = page.relative_to(ROOT / "docs").as_posix()
+        assert name == "index.md" or f"({name})" in index, name
 
 
-def test_every_link_between_pages_leads_to_a_file():
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+def test_every_link_between_pages_has_a_target():
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_page_named_in_a_file_exists():
+    pages = re.compile(r"(?<![\w/])docs/(?:[\w-]+/)*[\w-]+\.md")
+    missing = [
+        f"{path.relative_to(ROOT)}: {page}"
+        for path, text in tracked_texts()
+        for page in pages.findall(text)
+        if not (ROOT / page).exists()
+    ]
+    assert not missing

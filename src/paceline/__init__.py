@@ -1,6 +1,6 @@
 """Paceline measures, models and explains distributed deep-learning training.
 
-Names are loaded on first use, so that ``import paceline`` stays quick and loads no framework.
+Public names are imported on first use, so that ``import paceline`` loads no framework.
 """
 
 import importlib
@@ -9,24 +9,17 @@ from typing import TYPE_CHECKING, Any
 from paceline.errors import PacelineError
 
 if TYPE_CHECKING:
-    from paceline.api.advice import advise
-    from paceline.api.measuring import (
-        calibrate,
-        compare,
-        explain,
-        measure,
-        utilisation,
-        validate,
-    )
-    from paceline.api.predictions import bandwidth_for, predict, sweep, whatif
-    from paceline.api.reproduction import reproduce
-    from paceline.api.studies_here import run_studies
     from paceline.hardware import Cluster
-    from paceline.measurement.recording import record
-    from paceline.plan import Plan
+    from paceline.measurement.recording.record import record
+    from paceline.predictor.api import bandwidth_for, predict, sweep, whatif
+    from paceline.predictor.plan.plan import Plan
     from paceline.predictor.prediction import Prediction
+    from paceline.predictor.search.api import advise
+    from paceline.publications.api import reproduce
+    from paceline.publications.reproduce import run_studies
     from paceline.store import Store
     from paceline.study import Study
+    from paceline.study.api import calibrate, compare, explain, measure, utilisation, validate
     from paceline.workload.capture import capture
     from paceline.workload.workload import Workload
 
@@ -58,8 +51,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "paceline.api.advice": ("advise",),
-    "paceline.api.measuring": (
+    "paceline.predictor.search.api": ("advise",),
+    "paceline.study.api": (
         "calibrate",
         "compare",
         "explain",
@@ -67,12 +60,12 @@ _HOMES = {
         "utilisation",
         "validate",
     ),
-    "paceline.api.predictions": ("bandwidth_for", "predict", "sweep", "whatif"),
-    "paceline.api.reproduction": ("reproduce",),
-    "paceline.api.studies_here": ("run_studies",),
+    "paceline.predictor.api": ("bandwidth_for", "predict", "sweep", "whatif"),
+    "paceline.publications.api": ("reproduce",),
+    "paceline.publications.reproduce": ("run_studies",),
     "paceline.hardware": ("Cluster",),
-    "paceline.measurement.recording": ("record",),
-    "paceline.plan": ("Plan",),
+    "paceline.measurement.recording.record": ("record",),
+    "paceline.predictor.plan.plan": ("Plan",),
     "paceline.predictor.prediction": ("Prediction",),
     "paceline.store": ("Store",),
     "paceline.study": ("Study",),

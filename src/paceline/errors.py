@@ -1,11 +1,11 @@
-"""Errors meant for the user: one message, one hint, no traceback."""
+"""User errors: one message, one hint, no traceback."""
 
 
 class PacelineError(Exception):
-    """Root of every error that is the user's to mend.
+    """Base class of errors that the user can fix.
 
-    ``message`` says what is wrong in one line, ``hint`` what to type or change instead.
-    The command line prints both and exits with 2; library callers catch this one class.
+    ``message`` describes the problem in one line, ``hint`` the remedy. The command line prints
+    both and exits with code 2; library callers catch this class.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -15,15 +15,15 @@ class PacelineError(Exception):
 
 
 class UnknownNameError(PacelineError):
-    """A model, device, link, framework or command that no registry has."""
+    """An unknown model, device, link, framework or command."""
 
 
 class InputError(PacelineError):
-    """A value, file or combination of options that cannot be meant."""
+    """An invalid value, file or combination of options."""
 
 
 class MissingExtraError(PacelineError):
-    """An optional dependency is needed for what was asked; the hint is its pip line."""
+    """An optional dependency is missing; the hint is its pip command."""
 
 
 class StoreError(PacelineError):
@@ -31,8 +31,8 @@ class StoreError(PacelineError):
 
 
 class EnvironmentUnusableError(PacelineError):
-    """A framework's interpreter is missing or cannot import its framework."""
+    """The interpreter of a framework is missing or cannot import the framework."""
 
 
 class PacelineWarning(UserWarning):
-    """Something the user should know of that does not stop the work; the command line prints it."""
+    """A warning for the user; the command line prints it."""

@@ -1,4 +1,4 @@
-"""Interrupts that are noted when they come and raised where nothing can be left behind."""
+"""Signals that end the process, deferred to points where no resource can leak."""
 
 import signal
 import threading
@@ -12,7 +12,7 @@ PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 
 
 class SignalledInterrupt(KeyboardInterrupt):
-    """A signal asked this process to end; ``number`` says which."""
+    """A signal requested the end of this process; ``number`` is the signal."""
 
     def __init__(self, number: int) -> None:
         keyboard = number == signal.SIGINT
@@ -22,23 +22,23 @@ class SignalledInterrupt(KeyboardInterrupt):
 
 
 class Interrupts:
-    """The last signal that asked this process to end, if one came."""
+    """The last pending signal, if any."""
 
     def __init__(self) -> None:
         self.noted: int | None = None
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: remember it."""
+        """Record a signal."""
         self.noted = number
 
     def check(self) -> None:
-        """Raise `SignalledInterrupt` if a signal came."""
+        """Raise `SignalledInterrupt` if a signal is pending."""
         if self.noted is not None:
             raise SignalledInterrupt(self.noted)
 
 
-def raise_when_asked_to_end() -> None:
-    """Make SIGTERM and SIGHUP raise where they come, as SIGINT does; ignored ones stay ignored."""
+def install_signal_handlers() -> None:
+    """Make SIGTERM and SIGHUP raise an exception as SIGINT does; ignored signals stay ignored."""
 
     def raised(number: int, frame: FrameType | None) -> None:
         raise SignalledInterrupt(number)
@@ -49,17 +49,17 @@ def raise_when_asked_to_end() -> None:
 
 
 class Signallable(Protocol):
-    """A process that a signal can be sent to."""
+    """A process that accepts signals."""
 
     def send_signal(self, sig: int) -> None:
-        """Send it."""
+        """Send a signal."""
 
 
 @contextmanager
 def passed_on(receivers: Sequence[Signallable] | None) -> Iterator[None]:
-    """Send on the signals that mean something to a training script only, such as Slurm's SIGUSR1.
+    """Forward the signals that only training scripts handle, such as SIGUSR1 of Slurm.
 
-    ``receivers`` may still grow. Nothing is caught where they are None.
+    ``receivers`` may grow meanwhile. With None no signal is caught.
     """
     if receivers is None or threading.current_thread() is not threading.main_thread():
         yield
@@ -79,12 +79,12 @@ def passed_on(receivers: Sequence[Signallable] | None) -> Iterator[None]:
 
 @contextmanager
 def held_interrupts() -> Iterator[Interrupts]:
-    """Note signals that ask to end, for the code inside to `check`; at the end they are raised.
+    """Defer SIGINT, SIGTERM and SIGHUP: the block may `check` for them; they are raised at its end.
 
-    Python's own handler raises between any two instructions: a child that was just started is
-    then known to nobody, and a `subprocess.Popen` that was just polled keeps its lock and can
-    never be waited for. Signals that are ignored (``nohup``, a script's background job) stay
-    ignored. Outside the main thread no signal arrives, and nothing is held.
+    The default handler raises between any two instructions: a child process just started would
+    be lost, and a `subprocess.Popen` just polled would keep its lock and block every later wait.
+    Ignored signals (``nohup``, background jobs of a script) stay ignored. Outside the main thread
+    no signal arrives, and nothing is deferred.
     """
     interrupts = Interrupts()
     if threading.current_thread() is not threading.main_thread():

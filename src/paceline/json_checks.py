@@ -1,7 +1,7 @@
-"""Whether a JSON value is what it should be, built of small checks; and JSON that is bounded.
+"""Checks of JSON values, composed of small predicates.
 
-Files come from other programs, other versions and damaged disks: what is read is checked once,
-where it comes in, so that nothing behind it has to ask.
+Files come from other programs, other versions and damaged disks: they are checked once, when
+read, so that later code can rely on their types.
 """
 
 import json
@@ -12,31 +12,31 @@ from typing import Any
 Check = Callable[[Any], bool]
 
 LARGEST_COUNT = 2**63
-"""Whole numbers stay below it: databases, arrays and floating point hold them."""
+"""Integers stay below it, so that SQLite and arrays can store them."""
 
 
 def parsed_json(text: str | bytes) -> Any:
-    """The value of a JSON text; `ValueError` for all that is wrong with it, depth included."""
+    """The value of a JSON text; raises `ValueError`, also for too deep nesting."""
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError("nested too deeply") from None
 
 
 def is_number(value: Any) -> bool:
-    """A finite number, no truth value."""
+    """A finite number, not a boolean."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return math.isfinite(value) if isinstance(value, float) else abs(value) < LARGEST_COUNT
 
 
 def is_amount(value: Any) -> bool:
-    """A finite number that is not negative: seconds, bytes."""
+    """A finite, non-negative number, such as seconds or bytes."""
     return is_number(value) and value >= 0
 
 
 def is_count(value: Any) -> bool:
-    """A whole number that is not negative."""
+    """A non-negative integer."""
     return isinstance(value, int) and is_amount(value)
 
 
@@ -46,22 +46,22 @@ def is_text(value: Any) -> bool:
 
 
 def is_object(value: Any) -> bool:
-    """An object of any fields."""
+    """An object with any fields."""
     return isinstance(value, dict)
 
 
 def is_loss(value: Any) -> bool:
-    """A number, also one that training which diverged comes to."""
+    """A number, including NaN and infinity of training that diverged."""
     return isinstance(value, float) or is_number(value)
 
 
 def optional(check: Check) -> Check:
-    """Null, or what passes."""
+    """Null or a value that passes ``check``."""
     return lambda value: value is None or check(value)
 
 
 def list_of(check: Check) -> Check:
-    """A list of what passes."""
+    """A list of values that pass ``check``."""
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
@@ -75,12 +75,12 @@ def row_of(*checks: Check) -> Check:
 
 
 def object_of(check: Check) -> Check:
-    """An object of any names whose values pass."""
+    """An object whose values all pass ``check``."""
     return lambda value: isinstance(value, dict) and all(map(check, value.values()))
 
 
 def with_fields(required: dict[str, Check], others: dict[str, Check] | None = None) -> Check:
-    """An object that has the required fields; others are checked where they are."""
+    """An object with the ``required`` fields; ``others`` are checked if present."""
     return lambda value: (
         isinstance(value, dict)
         and all(name in value and check(value[name]) for name, check in required.items())

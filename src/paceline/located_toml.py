@@ -1,7 +1,7 @@
-"""The one reader of TOML: every value checked, every mistake told with its file and line.
+"""Reader of TOML files: values are checked, and errors name the file and line.
 
-`read_toml` (a user's file), `shipped_toml` (one of the package) and `parse_toml` (a text) give the
-root `TomlTable`; a table gives its values by what they have to be, and its inner tables::
+`read_toml` (a user's file), `shipped_toml` (a file of the package) and `parse_toml` (a text) return
+the root `TomlTable`, which returns its values by type and its inner tables::
 
     root = read_toml(Path("lab.toml"))
     for name, table in root.table("device").tables().items():
@@ -26,7 +26,7 @@ from paceline.user_files import read_text
 LARGEST_BYTES = 4_000_000
 LONGEST_LINE = 10_000
 MOST = 10**9
-"""The largest count that can be meant: nodes, devices."""
+"""Largest valid count, such as nodes or devices."""
 
 TablePath = tuple[str | int, ...]
 _HEADER = re.compile(r"^\s*(?P<array>\[)?\[\s*(?P<path>[^\[\]]+?)\s*\]\]?\s*(#.*)?$")
@@ -36,11 +36,10 @@ _KEY = r"""(?:^|[\s{{,.])["']?{}["']?\s*="""
 
 @dataclass(frozen=True)
 class TomlTable:
-    """One table of a TOML file, with what is needed to point at a mistake in it.
+    """One table of a TOML file with its location for error messages.
 
-    ``path`` are the keys that lead to it from the root, with a number after the name of an array
-    of tables. Where a key is absent, methods return what their docstring says; name the keys that
-    must be there in `check_keys`.
+    ``path`` has the keys from the root, with an index after the name of an array of tables. For
+    an absent key, methods return the default in their docstring; `check_keys` checks required keys.
     """
 
     file: str
@@ -55,7 +54,7 @@ class TomlTable:
 
     @property
     def title(self) -> str:
-        """The table as its header has it: ``[device.my_gpu]``."""
+        """The header of the table: ``[device.my_gpu]``."""
         return f"[{'.'.join(map(str, self.path))}]" if self.path else self.file
 
     def fail(self, key: str | None, message: str, hint: str) -> NoReturn:
@@ -66,7 +65,7 @@ class TomlTable:
 
     @contextmanager
     def locating(self, key: str | None) -> Iterator[None]:
-        """Give an error raised inside the place of ``key``, unless it has one of this file."""
+        """Add the location of ``key`` to errors raised in the block that have none."""
         try:
             yield
         except PacelineError as error:
@@ -75,113 +74,125 @@ class TomlTable:
             self.fail(key, error.message, error.hint)
 
     def check_keys(self, known: Sequence[str], needed: Sequence[str] = ()) -> None:
-        """Refuse a key that is not ``known``, naming the nearest, and a ``needed`` one left out."""
+        """Raise for a key that is not ``known`` and for a missing key of ``needed``."""
+        where = f" in {self.title}" if self.path else ""
         for key in self.values:
             if key not in known:
                 near = nearest(key, known, 1)
                 self.fail(
                     key,
-                    f"unknown key '{key}' in {self.title}",
+                    f"unknown key '{key}'{where}",
                     f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}",
                 )
         for key in needed:
             if key not in self.values:
-                self.fail(None, f"{self.title} has no {key}", f"add {key} = ...")
+                self.fail(None, f"missing key '{key}'{where}", f"add {key} = ...")
 
     def table(self, key: str) -> "TomlTable":
-        """The inner table ``key``; an empty one where the key is absent."""
+        """The inner table ``key``; empty if the key is absent."""
         return self._inner(key, self.values.get(key, {}), (key,))
 
     def tables(self) -> dict[str, "TomlTable"]:
-        """Every entry by name; all of them have to be tables."""
+        """All entries by name; each must be a table."""
         return {key: self.table(key) for key in self.values}
 
     def array(self, key: str) -> list["TomlTable"]:
-        """The tables written as ``[[key]]``; none where the key is absent."""
+        """The tables of ``[[key]]``; empty if the key is absent."""
         entries = self.values.get(key, [])
         if not isinstance(entries, list):
-            self.fail(key, f"{key} is {entries!r}, not a list of tables", f"write [[{key}]]")
+            self.fail(key, f"{key} must be an array of tables, not {entries!r}", f"write [[{key}]]")
         return [self._inner(key, entry, (key, index)) for index, entry in enumerate(entries)]
 
     def _inner(self, key: str, values: object, path: TablePath) -> "TomlTable":
         if not isinstance(values, dict):
             header = ".".join([*map(str, self.path), key])
-            self.fail(key, f"{key} is {values!r}, not a table", f"write [{header}] above its keys")
+            self.fail(
+                key, f"{key} must be a table, not {values!r}", f"write [{header}] above its keys"
+            )
         return TomlTable(self.file, self.text, (*self.path, *path), values)
 
     def parsed(
         self, key: str, parse: Callable[[Any], float], may_be_zero: bool = False
     ) -> float | None:
-        """A quantity in SI units, None where the key is absent."""
+        """A quantity in SI units; None if the key is absent."""
         value = self.values.get(key)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            self.fail(key, f"{key} is {value!r}, not a quantity", "write a number or a text")
+            self.fail(
+                key,
+                f"{key} must be a number or a string, not {value!r}",
+                "write a number, or a string with a unit",
+            )
         try:
             quantity = parse(value)
         except PacelineError as error:
             self.fail(key, f"{key}: {error.message}", error.hint)
         except OverflowError:
-            self.fail(key, f"{key} is too large a number", "give a number that can be meant")
+            self.fail(key, f"{key} is too large", "give a number below 1e300")
         except ValueError:
-            self.fail(key, f"{key} is {value!r}, not a number", "write a number without a unit")
+            self.fail(
+                key, f"{key} must be a number, not {value!r}", "write a number without a unit"
+            )
         if not math.isfinite(quantity) or quantity < 0 or (quantity == 0 and not may_be_zero):
-            self.fail(key, f"{key} of {value!r} is impossible", "give a number above zero")
+            least = "of at least 0" if may_be_zero else "greater than 0"
+            self.fail(key, f"{key} is out of range: {value!r}", f"give a finite number {least}")
         return quantity
 
     def quantities(
         self, parse: Callable[[Any], float], may_be_zero: bool = False
     ) -> dict[str, float]:
-        """Every value of the table, all of them quantities, in SI units."""
+        """All values of the table as quantities in SI units."""
         found = {key: self.parsed(key, parse, may_be_zero) for key in self.values}
         return {key: quantity for key, quantity in found.items() if quantity is not None}
 
     def text_of(self, key: str, default: str = "", allowed: Sequence[str] = ()) -> str:
-        """A text, one of ``allowed`` where these are given."""
+        """A string; one of ``allowed`` if given."""
         value = self.values.get(key, default)
         if not isinstance(value, str):
-            self.fail(key, f"{key} is {value!r}, not a text", 'write it in "quotes"')
+            self.fail(key, f"{key} must be a string, not {value!r}", 'write it in "quotes"')
         if allowed and value not in allowed:
-            self.fail(key, f"{key} is '{value}'", f"one of {', '.join(allowed)}")
+            self.fail(key, f"invalid {key} '{value}'", f"choose one of {', '.join(allowed)}")
         return value
 
     def count(self, key: str, default: int | None = None) -> int | None:
-        """A whole number of at least one."""
+        """An integer of at least 1."""
         value = self.values.get(key, default)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
-            hint = f"give a whole number of at least 1, at most {MOST:,}"
-            self.fail(key, f"{key} is {value!r}", hint)
+            message = f"{key} must be an integer between 1 and {MOST:,}, not {value!r}"
+            self.fail(key, message, f"write {key} = 4")
         return value
 
     def flag(self, key: str) -> bool:
-        """True or false; false where the key is absent."""
+        """A boolean; false if the key is absent."""
         value = self.values.get(key, False)
         if not isinstance(value, bool):
-            self.fail(key, f"{key} is {value!r}", "write true or false")
+            self.fail(key, f"{key} must be a boolean, not {value!r}", "write true or false")
         return value
 
     def names(self, key: str) -> list[str]:
-        """A list of texts; empty where the key is absent."""
+        """A list of strings; empty if the key is absent."""
         value = self.values.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self.fail(key, f"{key} is {value!r}, not a list of texts", 'write ["one", "two"]')
+            self.fail(
+                key, f"{key} must be a list of strings, not {value!r}", 'write ["one", "two"]'
+            )
         return value
 
     def numbers(self, key: str) -> list[float]:
-        """A list of finite numbers; empty where the key is absent."""
+        """A list of finite numbers; empty if the key is absent."""
         value = self.values.get(key, [])
         if not isinstance(value, list) or not all(type(item) in (int, float) for item in value):
-            self.fail(key, f"{key} is not a list of numbers", "write [1.0, 2.5]")
+            self.fail(key, f"{key} must be a list of numbers", "write [1.0, 2.5]")
         if not all(math.isfinite(_as_float(item)) for item in value):
-            self.fail(key, f"{key} has a number that is not finite", "write [1.0, 2.5]")
+            self.fail(key, f"{key} contains a number that is not finite", "write [1.0, 2.5]")
         return [float(item) for item in value]
 
 
 def _as_float(number: float) -> float:
-    """The number in floating point, infinite where it is too large for that."""
+    """The number as a float; infinite if it is too large."""
     try:
         return float(number)
     except OverflowError:
@@ -189,29 +200,31 @@ def _as_float(number: float) -> float:
 
 
 def parse_toml(text: str, file: str) -> TomlTable:
-    """The root table of a text; ``file`` is its name in messages."""
-    hint = 'one KEY = VALUE per line, text in "quotes"'
+    """The root table of a text; ``file`` names it in error messages."""
+    hint = 'write one KEY = VALUE per line, with strings in "quotes"'
     try:
         return TomlTable(file, text, (), tomllib.loads(text))
     except RecursionError:
-        raise InputError(f"{file} is not TOML: it is nested too deeply", hint) from None
+        raise InputError(f"{file} is not valid TOML: nested too deeply", hint) from None
     except ValueError as error:
-        raise InputError(f"{file} is not TOML: {error}", hint) from None
+        raise InputError(f"{file} is not valid TOML: {error}", hint) from None
 
 
 def read_toml(path: Path) -> TomlTable:
     """The root table of a user's file."""
     text = read_text(path, LARGEST_BYTES, "TOML file")
     for number, line in enumerate(text.splitlines(), start=1):
-        if len(line) > LONGEST_LINE:  # long dotted keys take a time that grows with their square
+        if len(line) > LONGEST_LINE:  # tomllib takes quadratic time for long dotted keys
             raise InputError(
-                f"{path}, line {number}: it has {len(line):,} characters", "write shorter lines"
+                f"{path}, line {number}: the line has {len(line):,} characters "
+                f"(maximum {LONGEST_LINE:,})",
+                "write shorter lines",
             )
     return parse_toml(text, str(path))
 
 
 def shipped_toml(*parts: str) -> TomlTable:
-    """The root table of a file of the package: ``shipped_toml("data", "traces", "x.toml")``."""
+    """The root table of a packaged file: ``shipped_toml("data", "traces", "x.toml")``."""
     text = resources.files("paceline").joinpath(*parts).read_text(encoding="utf-8")
     return parse_toml(text, parts[-1])
 
@@ -237,7 +250,7 @@ def line_of(text: str, table: Sequence[str | int], key: str | None = None) -> in
 
 
 def _located_lines(text: str) -> Iterator[tuple[int, str, TablePath, bool]]:
-    """Number, content without comment, table, and whether it is that table's header, by line."""
+    """For each line: number, text without comment, table, whether it is the header."""
     table: TablePath = ()
     entries: dict[TablePath, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
@@ -255,5 +268,5 @@ def _located_lines(text: str) -> Iterator[tuple[int, str, TablePath, bool]]:
 
 
 def _with_entry(table: TablePath, entries: Mapping[TablePath, int]) -> TablePath:
-    """The table, or the last entry of it so far where it is an array of tables."""
+    """The path of a table; of an array of tables, that of its last entry so far."""
     return (*table, entries[table]) if table in entries else table

@@ -1,4 +1,4 @@
-"""What installed packages add to Paceline: one mechanism, entry points, for every kind."""
+"""Plugins: extensions that installed packages register as entry points."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class PluginKind(StrEnum):
-    """What a package may add; the value is the entry-point group it registers under."""
+    """Kinds of plugins; the value is the entry-point group."""
 
     FRAMEWORK = "paceline.frameworks"
     LAUNCHER = "paceline.launchers"
@@ -36,49 +36,49 @@ class Plugin:
     package: str
 
     def load(self) -> Any:
-        """What the entry point names; whatever that raises is told, not thrown."""
+        """Import the object of the entry point; any exception becomes a `PluginError`."""
         try:
             return EntryPoint(self.name, self.target, self.kind.value).load()
         except (Exception, SystemExit) as problem:
             raise PluginError(self, f"{type(problem).__name__}: {problem}") from problem
 
     def path(self, value: object) -> Path:
-        """The file that the entry point gives: as a path, or by a function that returns one."""
+        """The file of an entry point that is a path or a function returning one."""
         try:
             given = value() if callable(value) else value
             path = Path(given) if isinstance(given, str | os.PathLike) else None
         except Exception as problem:
             raise PluginError(self, f"{type(problem).__name__}: {problem}") from problem
         if path is None or not path.is_file():
-            raise PluginError(self, f"it gives no file, but {given!r}")
+            raise PluginError(self, f"expected the path of a file, got {given!r}")
         return path
 
 
 class PluginError(PacelineError):
-    """A plugin that cannot be used; ``why`` is the reason in a few words."""
+    """A plugin that cannot be used; ``why`` is the reason."""
 
     def __init__(self, plugin: Plugin, why: str) -> None:
         self.plugin, self.why = plugin, why
         super().__init__(
-            f"the {plugin.kind.name.lower()} '{plugin.name}' of the package {plugin.package} "
+            f"the {plugin.kind.name.lower()} '{plugin.name}' of package {plugin.package} "
             f"cannot be used: {why}",
-            f"mend or uninstall {plugin.package} ({plugin.target}); "
-            "'paceline doctor' lists all plugins",
+            f"fix or uninstall {plugin.package} ({plugin.target}); "
+            "run 'paceline doctor' for a list of plugins",
         )
 
 
 def installed_plugins() -> list[Plugin]:
-    """Every plugin of every kind, whether it can be loaded or not."""
+    """All registered plugins, including those that cannot be loaded."""
     return [plugin for kind in PluginKind for plugin in _registered(kind)]
 
 
 @cache
 def plugins(kind: PluginKind) -> tuple[tuple[Plugin, Any], ...]:
-    """What installed packages register under ``kind``, with what each entry point names."""
+    """The plugins of a ``kind``, each with its loaded object."""
     found: dict[str, tuple[Plugin, Any]] = {}
     for plugin in _registered(kind):
         if plugin.name in found:
-            raise PluginError(plugin, "another package registers that name too")
+            raise PluginError(plugin, "another package registers the same name")
         found[plugin.name] = (plugin, plugin.load())
     return tuple(found.values())
 
@@ -89,27 +89,27 @@ def with_plugins(
     expected: type[Any],
     spelled: Callable[[str], str] = str,
 ) -> dict[str, T]:
-    """``built_in`` and what packages add to it, by name.
+    """``built_in`` objects and those of plugins, by name.
 
-    Refused are a name that is taken (two names are one if ``spelled`` alike), a value that is
-    not of the ``expected`` type, and one whose own name is not that of its entry point.
+    Raises `PluginError` for a duplicate name (compared after ``spelled``), an object that is not
+    of the ``expected`` type, and an object whose name differs from that of its entry point.
     """
     together = dict(built_in)
     taken = {spelled(name) for name in built_in}
     for plugin, value in plugins(kind):
         if spelled(plugin.name) in taken:
-            raise PluginError(plugin, "that name is taken")
+            raise PluginError(plugin, "the name is already in use")
         if not isinstance(value, expected):
-            raise PluginError(plugin, f"it is no {expected.__name__}")
+            raise PluginError(plugin, f"expected an object of type {expected.__name__}")
         if hasattr(expected, "name") and value.name != plugin.name:
-            raise PluginError(plugin, f"it calls itself '{value.name}'")
+            raise PluginError(plugin, f"its own name is '{value.name}'")
         taken.add(spelled(plugin.name))
         together[plugin.name] = value
     return together
 
 
 def why_unusable(plugin: Plugin, registry: Callable[[], object]) -> str:
-    """Why a plugin cannot be used, alone or in the ``registry`` of its kind; empty if it can."""
+    """Why a plugin cannot be loaded or added to the ``registry`` of its kind; empty if it can."""
     try:
         plugin.load()
         registry()

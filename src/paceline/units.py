@@ -1,4 +1,4 @@
-"""Quantities as people write them (``10gbit``, ``25MiB``, ``200us``); SI inside.
+"""Quantities with units (``10gbit``, ``25MiB``, ``200us``), converted to SI and formatted.
 
 Parsers return SI floats (bytes, seconds, bytes per second, FLOP per second); formatters
 return short text for tables. Nothing else in the package converts units.
@@ -19,7 +19,7 @@ _DURATIONS = "200us, 5min or 30d"
 
 
 def parse_bytes(text: str | float) -> float:
-    """Bytes of ``25MiB``, ``2.6 MB``, ``100B``; a number that is no text is bytes."""
+    """Bytes of ``25MiB``, ``2.6 MB``, ``100B``; a number is taken as bytes."""
     number, unit = _split(text, "size", "25MiB")
     scale = _prefix(unit.lower().removesuffix("b") if unit.lower().endswith("b") else unit.lower())
     if scale is None:
@@ -28,7 +28,7 @@ def parse_bytes(text: str | float) -> float:
 
 
 def parse_seconds(text: str | float) -> float:
-    """Seconds of ``200us``, ``1.5 ms``, ``2min``; a number that is no text is seconds."""
+    """Seconds of ``200us``, ``1.5 ms``, ``2min``; a number is taken as seconds."""
     number, unit = _split(text, "duration", _DURATIONS)
     scale = _SECONDS.get(unit)
     if scale is None:
@@ -37,7 +37,7 @@ def parse_seconds(text: str | float) -> float:
 
 
 def parse_percent(text: str | float) -> float:
-    """A part of one from ``2 %``; a number that is no text is a part already."""
+    """The fraction 0.02 of ``2 %``; a number is taken as a fraction."""
     number, unit = _split(text, "percentage", "2 %")
     if unit not in ("", "%"):
         raise _bad(text, "percentage", "2 %")
@@ -45,7 +45,7 @@ def parse_percent(text: str | float) -> float:
 
 
 def parse_bandwidth(text: str | float) -> float:
-    """Bytes per second of ``10gbit``, ``12.5GB/s``; a number that is no text is B/s."""
+    """Bytes per second of ``10gbit``, ``12.5GB/s``; a number is taken as B/s."""
     number, unit = _split(text, "bandwidth", "10gbit")
     stem = re.sub(r"(/s|ps)$", "", unit)
     if re.search(r"bits?$", stem.lower()):
@@ -60,7 +60,7 @@ def parse_bandwidth(text: str | float) -> float:
 
 
 def parse_flops(text: str | float) -> float:
-    """FLOP per second of ``15.7TFLOP/s``, ``96 gflops``; a number that is no text is FLOP/s."""
+    """FLOP per second of ``15.7TFLOP/s``, ``96 gflops``; a number is taken as FLOP/s."""
     number, unit = _split(text, "rate", "15.7TFLOP/s")
     scale = _prefix(re.sub(r"(flop/s|flops|flop)$", "", unit.lower()))
     if scale is None:
@@ -69,7 +69,7 @@ def parse_flops(text: str | float) -> float:
 
 
 def parse_count(text: str | float) -> float:
-    """How many ``15T``, ``1.28M`` or ``90`` are: decimal prefixes, above zero."""
+    """The count of ``15T``, ``1.28M`` or ``90``: decimal prefixes, greater than 0."""
     match = None if isinstance(text, int | float) else _NUMBER.match(text)
     number, prefix = (float(text), "") if match is None and _is_number(text) else (0.0, "?")
     if match is not None and _is_number(match[1]):
@@ -81,14 +81,16 @@ def parse_count(text: str | float) -> float:
 
 
 def parse_share(text: str | float) -> float:
-    """A share of ``90%`` or ``0.9``: above 0, up to 1."""
+    """The fraction of ``90%`` or ``0.9``: greater than 0, at most 1."""
     plain = str(text).strip()
     number = plain.removesuffix("%")
     if not _is_number(number):
-        raise _bad(text, "share", "90%")
+        raise _bad(text, "percentage", "90%")
     share = float(number) / (100.0 if plain.endswith("%") else 1.0)
     if not 0 < share <= 1:
-        raise InputError(f"a share of '{text}' is impossible", "write it like 90% or 0.9")
+        raise InputError(
+            f"percentage out of range: '{text}'", "give a value above 0% and at most 100%"
+        )
     return share
 
 
@@ -142,6 +144,17 @@ def format_count(count: float) -> str:
     return _scaled(count).strip()
 
 
+def plural(count: float, noun: str, several: str = "") -> str:
+    """``1 launch``, ``2 launches``, ``90,000 rows``; ``several`` is an irregular plural."""
+    if count == 1:
+        return f"1 {noun}"
+    if not several and noun.endswith("y") and noun[-2] not in "aeiou":
+        several = f"{noun[:-1]}ies"
+    elif not several:
+        several = f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
+    return f"{count:,} {several}"
+
+
 def _digits(value: float) -> str:
     magnitude = abs(value)
     if magnitude >= 99.95:
@@ -157,7 +170,7 @@ def _scaled(value: float) -> str:
 
 
 def _split(text: str | float, kind: str, example: str) -> tuple[float, str]:
-    """Number and unit; numbers of a program are SI, what a person writes needs its unit."""
+    """Number and unit; a text needs its unit, a number is in SI units."""
     if isinstance(text, int | float):
         return float(text), ""
     match = _NUMBER.match(text)
@@ -168,7 +181,7 @@ def _split(text: str | float, kind: str, example: str) -> tuple[float, str]:
     except ValueError:
         raise _bad(text, kind, example) from None
     if number and not match[2]:
-        raise InputError(f"the {kind} '{text}' has no unit", f"write it like {example}")
+        raise InputError(f"the {kind} '{text}' has no unit", f"use a value such as {example}")
     return number, match[2]
 
 
@@ -177,18 +190,16 @@ def _prefix(letters: str) -> float | None:
 
 
 def _bad(text: str | float, kind: str, example: str) -> InputError:
-    return InputError(f"'{text}' is not a {kind}", f"write it like {example}")
+    return InputError(f"'{text}' is not a {kind}", f"use a value such as {example}")
 
 
 def _not_negative(value: float, text: str | float, kind: str) -> float:
     if not (math.isfinite(value) and value >= 0):
-        raise InputError(
-            f"a {kind} of '{text}' is impossible", "give a finite number of at least 0"
-        )
+        raise InputError(f"{kind} out of range: '{text}'", "give a finite number of at least 0")
     return value
 
 
 def _positive(value: float, text: str | float, kind: str) -> float:
     if not (math.isfinite(value) and value > 0):
-        raise InputError(f"a {kind} of '{text}' is impossible", "give a finite number above zero")
+        raise InputError(f"{kind} out of range: '{text}'", "give a finite number greater than 0")
     return value

@@ -1,47 +1,78 @@
-"""What a user names to be read: a file, or a pipe with a writer, and no more than is meant."""
+"""Input files of the user: only regular files, and only up to a size limit."""
 
 import os
 import stat
 from pathlib import Path
 from typing import IO
 
-from paceline.errors import InputError
+from paceline.errors import InputError, StoreError
 from paceline.units import format_bytes
+
+STORE_HINT = "choose a writable path with --store or $PACELINE_STORE"
+
+
+def special_kind(path: Path) -> str:
+    """The type of a ``path`` that is not a regular file, such as "a named pipe"; empty for files.
+
+    The path is not opened: a pipe may never have a writer, and opening a device may have effects.
+    """
+    mode = path.stat().st_mode
+    if stat.S_ISREG(mode):
+        return ""
+    kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def check_store_path(path: Path) -> None:
+    """Raise unless ``path`` is a regular file or does not exist.
+
+    SQLite would block on a pipe with signals held, and interpret ``:memory:`` and URIs as
+    databases that may not outlive the command.
+    """
+    if str(path) == ":memory:" or str(path).startswith("file:"):
+        raise StoreError(
+            f"the store '{path}' is not a file name", "give a file, such as --store s.db"
+        )
+    try:
+        kind = special_kind(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise StoreError(f"cannot open the store {path}: {reason}", STORE_HINT) from None
+    if kind:
+        raise StoreError(f"cannot open the store {path}: it is {kind}", "give a regular file")
 
 
 def opened(path: Path) -> IO[bytes]:
-    """``path`` for reading; an error for the user where it is no file or cannot be read.
+    """Open a regular file for reading; raises a user error otherwise.
 
-    A pipe that nobody writes to is empty rather than waited for; a device is refused, since it
-    may never end.
+    Non-blocking, because a kernel file without data (``/proc/kmsg``) would block the read.
     """
     try:
+        kind = special_kind(path)
+        if kind:
+            raise InputError(f"cannot read {path}: it is {kind}", "give a regular file")
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot read {path}: {reason}", "name a file that is there") from None
-    kind = os.fstat(handle).st_mode
-    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-        os.close(handle)
-        what = "a directory" if stat.S_ISDIR(kind) else "not a file"
-        raise InputError(f"cannot read {path}: it is {what}", "name a file")
-    os.set_blocking(handle, True)
+        raise InputError(f"cannot read {path}: {reason}", "give an existing file") from None
     return os.fdopen(handle, "rb")
 
 
 def read_text(path: Path, most_bytes: int, kind: str) -> str:
-    """The text of a file of a ``kind`` that is never larger than ``most_bytes``."""
+    """The text of a file; raises a user error if it has more than ``most_bytes``."""
     with opened(path) as file:
         try:
-            content = file.read(most_bytes + 1)
+            content = file.read(most_bytes + 1) or b""
         except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}", f"name a {kind}") from None
+            raise InputError(f"cannot read {path}: {error.strerror}", f"give a {kind}") from None
     if len(content) > most_bytes:
         raise InputError(
-            f"{path} is larger than {format_bytes(most_bytes)}, so it is no {kind}",
-            f"name a {kind}",
+            f"{path} is too large for a {kind} (maximum {format_bytes(most_bytes)})",
+            f"give a {kind}",
         )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"cannot read {path}: not UTF-8 text", f"name a {kind}") from None
+        raise InputError(f"cannot read {path}: not UTF-8 text", f"give a {kind}") from None

@@ -15,18 +15,18 @@ import onnx
 import pytest
 from builders import a_launch, an_outcome
 from click.testing import CliRunner
-from measurement.test_fuzz import fuzz as fuzz_logs_and_traces
 
 import paceline
 from attack.nasty import VALUES, json_text, spoilt, spoilt_bytes, spoilt_json, spoilt_toml
+from importers.test_fuzz import fuzz as fuzz_logs_and_traces
 from paceline.cli.main import cli
 from paceline.errors import PacelineError, PacelineWarning
 from paceline.hardware import catalogue
+from paceline.importers.traces import read_layer_trace
 from paceline.measurement.events import measured_step, rank_steps, read_events, step_parts
-from paceline.measurement.traces import read_layer_trace
-from paceline.measurement.watch.collect import read_processes, watched_job
+from paceline.measurement.recording.collect import read_processes, watched_job
 from paceline.store import Store
-from paceline.study.settings import StudySettings
+from paceline.study.study_settings import StudySettings
 from paceline.workload.capture import load_user_model
 from workload.capture import test_hugging_face as published
 from workload.capture import test_onnx as exported

@@ -18,7 +18,7 @@ from paceline.step.schedule import schedule
 from paceline.store import LayerTiming, Outcome, Status, Store
 from paceline.store.export import to_csv
 from paceline.study import Study
-from report.test_page import Document
+from render.test_page import Document
 
 EVIL = "x\x1b]0;owned\x07\x1b[31mred\x9b31m\u202e"
 """A window title, colours by both kinds of control sequence, and text that runs backwards."""

@@ -22,8 +22,8 @@ def measure(store: Path) -> None:
     sys.path.insert(0, str(TESTS))
     from measurement import quick
 
-    from paceline.frameworks.registry import frameworks
-    from paceline.measurement.study import Design, run_study
+    from paceline.frameworks.framework_registry import frameworks
+    from paceline.measurement.study_runner import Design, run_study
     from paceline.store import Store
 
     frameworks()["quick"] = quick.ADAPTER

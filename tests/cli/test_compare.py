@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from paceline.cli.main import cli
 from paceline.errors import InputError
-from paceline.frameworks.registry import frameworks
+from paceline.frameworks.framework_registry import frameworks
 from paceline.store import Store
 
 
@@ -23,14 +23,16 @@ def run(*words):
 @pytest.mark.usefixtures("_other")
 def test_frameworks_that_train_something_else_are_not_compared():
     """The quick worker's losses are all 1 and it has no parameters."""
-    with pytest.raises(InputError, match="no framework trains resnet20 as described: quick: 0 par"):
+    with pytest.raises(
+        InputError, match="reproduces the reference training of resnet20: quick: 0 par"
+    ):
         run("--frameworks", "quick,other")
 
 
 @pytest.mark.usefixtures("_other")
 def test_those_that_train_the_same_are_ranked_with_a_figure(tmp_path, monkeypatch):
-    monkeypatch.setattr("paceline.testing.parity.PARITY_TOLERANCE", 10.0)
-    monkeypatch.setattr("paceline.testing.parity.only", lambda *_: {"parameters": 269722})
+    monkeypatch.setattr("paceline.analysis.parity.PARITY_TOLERANCE", 10.0)
+    monkeypatch.setattr("paceline.analysis.parity.only", lambda *_: {"parameters": 269722})
     figure = tmp_path / "figure.svg"
     answer = run("--frameworks", "quick,other", "--figure", str(figure), "--json")
     document = json.loads(answer.stdout)
@@ -47,13 +49,13 @@ def test_those_that_train_the_same_are_ranked_with_a_figure(tmp_path, monkeypatc
 
 @pytest.mark.usefixtures("_other")
 def test_dropout_is_left_out_of_parity_and_not_of_what_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr("paceline.testing.parity.LARGEST_REFERENCE_PARAMETERS", 0)
-    monkeypatch.setattr("paceline.testing.parity.only", lambda *_: {"parameters": 61100840})
+    monkeypatch.setattr("paceline.analysis.parity.LARGEST_REFERENCE_PARAMETERS", 0)
+    monkeypatch.setattr("paceline.analysis.parity.only", lambda *_: {"parameters": 61100840})
     path = tmp_path / "store.db"
     where = ["--store", str(path), "--study", "mine", "--figure", str(tmp_path / "figure.svg")]
     answer = run("--frameworks", "quick,other", "--model", "alexnet", *where)
-    assert "losses from quick; 61100840 parameters" in answer.stdout
-    assert "Dropout left out" in " ".join(answer.stdout.split())
+    assert "Expected parameters: 61100840" in answer.stdout
+    assert "Trained without dropout" in " ".join(answer.stdout.split())
     with Store(path) as store:
         kinds = {
             study: {
@@ -65,5 +67,5 @@ def test_dropout_is_left_out_of_parity_and_not_of_what_is_measured(tmp_path, mon
 
 
 def test_no_name_is_refused():
-    with pytest.raises(InputError, match="no framework was named"):
+    with pytest.raises(InputError, match="no framework given"):
         run("--frameworks", " , ")

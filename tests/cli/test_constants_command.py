@@ -38,13 +38,13 @@ def test_one_constant_says_where_it_is_from_and_what_it_moves():
 
 
 def test_a_constant_that_no_case_uses_says_so():
-    assert "no standard case moves" in run("spread.model_error.here").stdout
+    assert "No standard case changes" in run("spread.model_error.here").stdout
 
 
 def test_mistakes_come_with_a_hint():
     for arguments, message in (
-        (("kernels.matrix.ceilng",), "Near: kernels.matrix.ceiling"),
-        (("spread", "--status", "fact"), "no constant of spread is fact"),
+        (("kernels.matrix.ceilng",), "Did you mean kernels.matrix.ceiling"),
+        (("spread", "--status", "fact"), "spread has no constants with status fact"),
     ):
         error = run(*arguments).exception
         assert isinstance(error, PacelineError)

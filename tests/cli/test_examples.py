@@ -1,4 +1,4 @@
-"""Every example in a command's help and in the README is a line that works."""
+"""Every example in a command's help and in docs/start/commands.md runs."""
 
 import re
 import shutil
@@ -50,10 +50,9 @@ def examples_in(text):
             yield re.sub(r"\s{2,}\(.*\)$", "", line.strip())
 
 
-def readme_examples():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = text[text.index("## Commands") : text.index("## How good it is")]
-    return [code for code in re.findall(r"`(paceline [^`]+)`", table) if "--help" not in code]
+def page_examples():
+    text = (ROOT / "docs" / "start" / "commands.md").read_text(encoding="utf-8")
+    return [code for code in re.findall(r"`(paceline [^`]+)`", text) if "--help" not in code]
 
 
 def marked(lines):
@@ -81,7 +80,7 @@ def _world(tmp_path):
         keep_profile(store)
 
 
-@pytest.mark.parametrize("line", list(marked([*help_examples(), *readme_examples()])))
+@pytest.mark.parametrize("line", list(marked([*help_examples(), *page_examples()])))
 def test_an_example_works(line, tmp_path):
     if "model.onnx" in line:
         make_onnx(tmp_path / "model.onnx")
@@ -109,5 +108,5 @@ def make_onnx(path):
     onnx.save(helper.make_model(graph), path)
 
 
-def test_the_readme_has_examples():
-    assert len(readme_examples()) > 12
+def test_the_page_of_commands_has_examples():
+    assert len(page_examples()) > 12

@@ -46,5 +46,5 @@ def test_what_is_not_installed_can_be_removed_without_harm():
 
 
 def test_an_unknown_framework_gets_suggestions():
-    with pytest.raises(UnknownNameError, match=r"Near: .*chainer"):
+    with pytest.raises(UnknownNameError, match=r"Did you mean .*chainer"):
         run("install", "chainr")

@@ -41,7 +41,7 @@ def test_a_device_shows_the_source_of_each_number():
 
 
 def test_what_is_not_known_is_said_to_be():
-    assert "memory            unknown" in output("xeon_8480")
+    assert "memory                  unknown" in output("xeon_8480")
     assert json.loads(output("xeon_8480", "--json"))["memory_bytes"] is None
 
 
@@ -63,5 +63,5 @@ def test_a_file_of_ones_own_is_listed_with_the_rest(tmp_path):
 
 
 def test_a_typo_names_the_nearest():
-    with pytest.raises(PacelineError, match=r"named 'dgx-a10'. Near: dgx-a100"):
+    with pytest.raises(PacelineError, match=r"named 'dgx-a10'. Did you mean dgx-a100"):
         CliRunner().invoke(command, ["dgx-a10"], catch_exceptions=False)

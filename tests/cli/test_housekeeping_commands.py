@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from commandline import next_commands, run, try_out
 from paceline.cli.main import cli
 from paceline.errors import PacelineError
-from paceline.measurement.design import Design
-from paceline.measurement.study import run_study
+from paceline.measurement.study_design import Design
+from paceline.measurement.study_runner import run_study
 from paceline.store import Outcome, RankSteps, Status, Store
 
 
@@ -54,25 +54,26 @@ def test_studies_are_listed_renamed_noted_merged_and_deleted():
         try_out(line)
     run(["studies", "rename", "same one", "twin", "--store", "own.db"])
     run(["studies", "annotate", "twin", "new kernel", "--store", "own.db"])
-    assert "6 launches copied" in run("paceline studies merge other.db --store own.db")
+    assert "Copied 6 launches" in run("paceline studies merge other.db --store own.db")
     found = json.loads(run("paceline studies --store own.db --json"))["studies"]
     assert [one["name"] for one in found] == ["before", "after", "twin", "theirs"]
     assert found[2]["notes"] == ["new kernel"]
-    with pytest.raises(PacelineError, match="would delete 6 launches"):
+    with pytest.raises(PacelineError, match="6 launches; deletion is permanent"):
         run("paceline studies delete twin --store own.db")
     assert "with 6 launches" in run("paceline studies delete twin --yes --store own.db")
-    with pytest.raises(PacelineError, match="there is no store"):
+    with pytest.raises(PacelineError, match="no store"):
         run("paceline studies rename a b --store nothing.db")
 
 
 def test_a_regression_has_an_exit_code_and_a_table_for_a_pull_request(tmp_path):
     assert exit_code("check before after --store own.db --markdown change.md") == 1
     text = (tmp_path / "change.md").read_text()
-    assert text.startswith("### 1 of 1 configurations are slower")
+    assert text.startswith("### 1 of 1 configuration slower")
+    assert "one campaign each: a regression cannot be distinguished" in text
     assert exit_code("check after before --store own.db") == 0
     assert exit_code("check before after --threshold 20% --store own.db") == 0
     output = run(["check", "before", "same one", "--store", "own.db"])
-    assert "0 of 1 configurations are slower" in output
+    assert "0 of 1 configuration slower" in output
     for line in next_commands(output):
         try_out(line)
     document = json.loads(run("paceline check after before --store own.db --json"))
@@ -83,20 +84,20 @@ def test_a_regression_has_an_exit_code_and_a_table_for_a_pull_request(tmp_path):
 
 def test_settings_come_first_and_then_time(tmp_path):
     output = run(["diff", "before", "same one", "--store", "own.db"])
-    assert "Settings, machine and versions are the same." in output
+    assert "Settings, machine and versions are identical." in output
     output = run("paceline diff before after --store own.db")
     assert "bucket_bytes" in output
     assert output.index("bucket_bytes") < output.index("verdict")
-    assert "cannot tell" in run("paceline diff before0 after1 --store own.db")
+    assert "inconclusive" in run("paceline diff before0 after1 --store own.db")
     for name, batch in (("a.json", 32), ("b.json", 64)):
         text = run(f"paceline predict --model resnet50 --batch {batch} --cluster dgx-1 --json")
         (tmp_path / name).write_text(text)
     output = run("paceline diff a.json b.json")
-    assert "times as long" in output
-    with pytest.raises(PacelineError, match="no study is called 'zzz'"):
+    assert "b.json / a.json: " in output
+    with pytest.raises(PacelineError, match="no study is named 'zzz'"):
         run("paceline diff before zzz --store own.db")
     (tmp_path / "c.json").write_text("[1]")
-    with pytest.raises(PacelineError, match="is no prediction"):
+    with pytest.raises(PacelineError, match="is not a prediction"):
         run("paceline diff a.json c.json")
 
 
@@ -122,7 +123,8 @@ def test_a_machine_is_checked_against_itself(tmp_path, quick_framework):
         "paceline selfcheck --framework quick --model resnet20 --batch 2 --launches 3 --steps 2"
         " --study self --store quick.db"
     )
-    assert "Blind halves: no false alarm (p = 1.000; 0.05 is allowed)." in output
-    assert "Neighbours in time, 3 launches each: called different in 0 % of 1 cases" in output
-    with pytest.raises(PacelineError, match="a self-check is of one job"):
+    assert "A/A test: no false positive (p = 1.000, significance level 0.05)." in output
+    assert "Detectable change with 3 launches per group, interleaved: 0 % (power 0.8)" in output
+    assert "Consecutive groups of 3 launches: significantly different in 0 % of 1 case" in output
+    with pytest.raises(PacelineError, match="selfcheck needs a single configuration"):
         run("paceline selfcheck --framework quick --model resnet20 --batch 2 -j 1x1,1x2")

@@ -25,9 +25,15 @@ def recorded() -> list[str]:
         return [launch.framework for launch in store.launches()]
 
 
+def test_a_step_of_minutes_has_a_rate_of_three_digits(tmp_path):
+    log = tmp_path / "slow.log"
+    log.write_text("Steps:  40%|████ | 4/10 [47:08<1:10:42, 707.00s/it, loss=2.1]\n")
+    assert "0.00141 steps/s" in run("import", log, "--dry-run")
+
+
 def test_an_imported_log_is_listed_and_shown():
     text = run("import", LOGS / "caffe_train_recorded.log")
-    assert "60.28 samples/s" in text
+    assert "60.3 samples/s" in text
     assert "Recorded:" in text
     assert recorded() == ["caffe"]
     assert "60.3" in run("list")
@@ -100,4 +106,4 @@ def test_a_recipe_prints_a_command_to_paste():
     assert "mpirun -np 2" in text
     assert "{batch}" in text
     assert max(map(len, text.splitlines())) <= 100
-    assert "It does not tell" in text
+    assert "The log does not contain" in text

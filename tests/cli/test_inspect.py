@@ -1,14 +1,15 @@
 """``paceline models`` and ``paceline inspect`` as a person meets them."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
 
-from paceline.api.models import batch_of, is_user_model
 from paceline.cli.commands.inspect import command as inspect
 from paceline.cli.commands.models import command as models
 from paceline.errors import PacelineError
+from paceline.spec.resolve_model import batch_of, is_user_model
 from paceline.workload import zoo
 
 
@@ -33,7 +34,7 @@ def test_models_can_be_searched_and_printed_as_json():
     assert found["schema"] == "paceline/models/1"
     assert [model["name"] for model in found["models"]] == zoo.names_like("llama2")
     assert found["models"][0]["parameters"] == 6_738_415_616
-    with pytest.raises(PacelineError, match="no model's name contains 'zebra'"):
+    with pytest.raises(PacelineError, match="no model name contains 'zebra'"):
         run(models, "zebra")
 
 
@@ -79,18 +80,18 @@ def test_inspect_takes_images_of_another_size_with_their_batch():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["resnet5o"], "no model named 'resnet5o'. Near: resnet56, resnet50"),
-        (["resnet50", "--batch", "0"], "batch must be at least 1, not 0"),
-        (["gpt2", "--seq", "-4"], "sequence must be at least 1, not -4"),
+        (["resnet5o"], "no model named 'resnet5o'. Did you mean resnet56, resnet50"),
+        (["resnet50", "--batch", "0"], "batch must be at least 1 (got 0)"),
+        (["gpt2", "--seq", "-4"], "sequence must be at least 1 (got -4)"),
         (["gpt2", "--seq", "4096"], "node 'positions'"),
-        (["resnet50", "--precision", "fp9"], "no precision named 'fp9'. Near: fp8"),
+        (["resnet50", "--precision", "fp9"], "no precision named 'fp9'. Did you mean fp8"),
         (["resnet50", "--input", "4x3x32"], "node 'conv1'"),
         (["resnet50", "--input", "4x0x32"], "'4x0x32' has a dimension below 1"),
-        (["gpt2", "--input", "4x128"], "1 shapes for 0 inputs"),
+        (["gpt2", "--input", "4x128"], "1 --input shapes for 0 float inputs"),
     ],
 )
 def test_mistakes_are_explained(arguments, message):
-    with pytest.raises(PacelineError, match=message.replace("(", r"\(")):
+    with pytest.raises(PacelineError, match=re.escape(message)):
         run(inspect, *arguments)
 
 

@@ -1,6 +1,7 @@
 """What planners ask: whole trainings, inverse questions, budgets and deadlines."""
 
 import json
+import re
 
 import pytest
 
@@ -16,7 +17,7 @@ ADVISE = (
 
 def test_predict_tells_days_price_and_energy():
     text = run(f"{PREDICT} --epochs 90 --price 2")
-    for word in ("device-hours", "price", "MWh", "goodput", "Daly", "assumed", "Next:"):
+    for word in ("device-hours", "price", "MWh", "goodput", "Daly", "assumes", "Next:"):
         assert word in text
 
 
@@ -26,18 +27,41 @@ def test_predict_tells_the_bandwidth_that_is_needed():
     assert found["links"][0]["needed_bytes_per_second"] > 0
 
 
+def test_every_row_of_days_price_and_bandwidth_names_its_model_and_link():
+    text = run(
+        "paceline predict --model resnet50,vgg16 --cluster dgx-a100 --nodes 2,4 "
+        "--link ib_hdr_200g,eth_100g --epochs 90 --price 2 --target-efficiency 95%"
+    )
+    compared, trained = text.split("\n115 M samples\n")
+    for model in ("resnet50", "vgg16"):
+        for link in ("ib_hdr_200g", "eth_100g"):
+            for place in ("2x8", "4x8"):
+                row = rf"^{model} +{link} +{place} "
+                assert len(re.findall(row, compared, re.MULTILINE)) == 2, "in both halves"
+                assert len(re.findall(row, trained, re.MULTILINE)) == 2, "in both halves"
+                assert f"{model} on dgx-a100 {place} ({link}): {link} between nodes" in trained
+    assert "price /" in compared
+
+
+def test_a_plan_that_does_not_fit_is_not_emitted():
+    with pytest.raises(InputError, match="does not fit"):
+        run("paceline predict --model gpt3_175b --cluster dgx-h100 --nodes 2 --emit megatron")
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (f"{PREDICT} --mtbf 3h", "whole training"),
-        (f"{PREDICT} --tokens 15T", "no sequences"),
+        (f"{ADVISE} --link ib_hdr_200g,eth_100g", "one --link"),
+        (f"{ADVISE.replace('--nodes 1,2,4', '-j 1x1,1x8')}", "one topology"),
+        (f"{PREDICT} --mtbf 3h", "--tokens or --epochs"),
+        (f"{PREDICT} --tokens 15T", "does not train on tokens"),
         (f"{PREDICT} --epochs many", "not a count"),
         (f"{PREDICT} --epochs 90 --mtbf 3", "no unit"),
-        (f"{PREDICT} --target-efficiency 300%", "impossible"),
-        (f"{PREDICT} --epochs 90 --mtbf 1min", "before it gets anywhere"),
-        (f"{ADVISE} --deadline 3d", "whole training"),
+        (f"{PREDICT} --target-efficiency 300%", "out of range"),
+        (f"{PREDICT} --epochs 90 --mtbf 1min", "leave less than 1 % of the time"),
+        (f"{ADVISE} --deadline 3d", "--tokens or --epochs"),
         (f"{ADVISE} --tokens 1T --deadline 1s", "meets the limits"),
-        (f"{ADVISE} --tokens 1T", "how long"),
+        (f"{ADVISE} --tokens 1T", "--deadline or --budget"),
     ],
 )
 def test_mistakes_are_told_with_a_hint(line, words):

@@ -42,9 +42,9 @@ def test_several_places_are_compared():
 def test_links_that_nobody_states_are_the_usual_ones_which_is_said_and_less_certain():
     place = (*RESNET, "--device", "k80", "-j", "2x1")
     text = " ".join(run(predict, *place).split())
-    assert "the network is not stated: 1 x eth_10g per node, as usual, is assumed" in text
+    assert "assumes 1 x eth_10g per node (network not stated)" in text
     inside = run(predict, *RESNET, "--device", "k80", "-j", "1x2")
-    assert "the link in a node is not stated: pcie3_x16, as usual, is assumed" in inside
+    assert "assumes pcie3_x16 inside a node (not stated)" in inside
     assumed, stated = (
         json.loads(run(predict, *place, *link, "--json"))["predictions"][0]
         for link in ((), ("--link", "eth_10g"))
@@ -89,7 +89,7 @@ def test_choices_of_a_plan_come_back_with_the_flags_of_a_program():
     assert found["memory_bytes"]["optimiser"] == 0
     assert "--cp-comm-type a2a" in found["flags"]["text"]
     text = run(predict, *words)
-    assert "--tp-comm-overlap" in text and "# Megatron-LM: adapters" in text
+    assert "--tp-comm-overlap" in text and "# Megatron-LM has no adapters" in text
 
 
 def test_a_trace_and_a_timeline_are_written(tmp_path):
@@ -159,11 +159,14 @@ def test_whatif_shows_resources_and_plans():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--model", "resnet5", *HKBU), r"no model named 'resnet5'\. Near: "),
-        (HKBU, "no model to predict"),
+        (("--model", "resnet5", *HKBU), r"no model named 'resnet5'\. Did you mean "),
+        (HKBU, "no model given"),
         ((*HKBU, "--trace", "nothing"), "no trace named 'nothing'"),
-        ((*RESNET, "--cluster", "dgx-a1000"), r"no cluster named 'dgx-a1000'\. Near: dgx-a100"),
-        ((*RESNET, *HKBU, "--link", "eth10"), r"no link named 'eth10'\. Near: eth_10g"),
+        (
+            (*RESNET, "--cluster", "dgx-a1000"),
+            r"no cluster named 'dgx-a1000'\. Did you mean dgx-a100",
+        ),
+        ((*RESNET, *HKBU, "--link", "eth10"), r"no link named 'eth10'\. Did you mean eth_10g"),
         ((*RESNET, *HKBU, "-j", "2x4", "--dp", "3"), "= 3, but there are 8 devices"),
         ((*RESNET, *HKBU, "-j", "2x4", "--tp", "3"), "8 devices are not a multiple of tp 3"),
         (
@@ -179,21 +182,27 @@ def test_whatif_shows_resources_and_plans():
                 "--pp",
                 "97",
             ),
-            "96 layers cannot fill 97 pipeline chunks",
+            "96 blocks cannot fill 97 pipeline chunks",
         ),
         (
             (*RESNET, "--cluster", "workstation-rtx4090", "-j", "2x2"),
-            "has no network between nodes, so it cannot be 2 nodes",
+            "has no network between nodes",
         ),
         ((*RESNET, *HKBU, "--overlap", "foo"), "no synchronisation named 'foo'"),
         ((*RESNET, *HKBU, "--bucket", "5x"), "'5x' is not a size"),
         ((*RESNET, *HKBU, "--compression", "zip"), "no compression named 'zip'"),
-        ((*RESNET, *HKBU, "--compression", "top_k:much"), "'much' is not a fraction"),
+        ((*RESNET, *HKBU, "--compression", "top_k:much"), "invalid density 'much'"),
         ((*RESNET, *HKBU, "--micro-batch", "5"), "is not 12 micro-batches of 5"),
-        ((*RESNET, *HKBU, "-j", "two"), "'two' is not NODESxPROCESSES"),
-        ((*RESNET, *HKBU, "--stage-layers", "a,b"), "is not a list of numbers"),
-        ((*RESNET, *HKBU, "--global-batch", "64"), "both --batch and --global-batch"),
-        ((*RESNET, *HKBU, "--framework", "horovd"), r"no framework named 'horovd'\. Near: horovod"),
+        ((*RESNET, *HKBU, "-j", "two"), "invalid topology 'two'"),
+        ((*RESNET, *HKBU, "--stage-layers", "a,b"), "--stage-layers: invalid list"),
+        (
+            (*RESNET, *HKBU, "--global-batch", "64"),
+            "--batch and --global-batch are mutually exclusive",
+        ),
+        (
+            (*RESNET, *HKBU, "--framework", "horovd"),
+            r"no framework named 'horovd'\. Did you mean horovod",
+        ),
         ((*RESNET, *HKBU, "--precision", "fp17"), "no precision named 'fp17'"),
     ],
 )
@@ -201,3 +210,72 @@ def test_mistakes_get_one_line_and_a_hint(arguments, words):
     with pytest.raises(PacelineError, match=words) as error:
         run(predict, *arguments)
     assert error.value.hint
+
+
+TOO_LARGE = (
+    *("--model", "llama3_70b", "--cluster", "dgx-h100", "-j", "2x8", "--batch", "1", "--zero", "0"),
+    *("--micro-batch", "1", "--precision", "bf16", "--framework", "torch-ddp"),
+)
+
+
+def test_that_a_plan_does_not_fit_comes_first():
+    first, second, *_ = run(predict, *TOO_LARGE).splitlines()
+    assert first.startswith("does NOT fit: a device needs ") and first.endswith(" and has 85.5 GB")
+    assert second.startswith("llama3_70b")
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_red"),
+    [({"FORCE_COLOR": "1"}, True), ({"NO_COLOR": "1"}, False), ({}, False)],
+)
+def test_that_a_plan_does_not_fit_is_red_where_colours_are_wanted(environment, is_red, monkeypatch):
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    first = run(predict, *TOO_LARGE).splitlines()[0]
+    assert ("\x1b[1;31m" in first) == is_red
+
+
+def test_what_to_do_about_a_plan_that_does_not_fit_is_to_search_one():
+    text = run(predict, *TOO_LARGE, "--tokens", "1T")
+    assert "Next: paceline advise --model llama3_70b --global-batch 16 --precision bf16" in text
+
+
+def test_a_table_has_the_verdict_in_its_first_columns():
+    text = run(predict, *TOO_LARGE, "--model", "llama3_70b,gpt2_small")
+    rows = [line for line in text.splitlines() if line.startswith(("llama3_70b", "gpt2_small"))]
+    assert [" ".join(row.split()[2:5]) for row in rows[:2]] == ["does NOT fit", "yes dp 16,"]
+
+
+def test_a_whole_training_of_a_plan_that_does_not_fit_takes_no_days_and_has_no_price():
+    asked = (*TOO_LARGE, "--model", "llama3_70b,gpt2_small", "--tokens", "1T", "--price", "2")
+    days = run(predict, *asked).split("T tokens")[-1].splitlines()
+    rows = [" ".join(line.split()) for line in days if line.startswith(("llama3", "gpt2"))]
+    assert rows[0] == "llama3_70b 2x8 7,629,395 does NOT fit – –" and "NOT" not in rows[1]
+    assert rows[2] == "llama3_70b 2x8 – – – –"
+    large, small = json.loads(run(predict, *asked, "--json"))["training"]
+    assert (large["fits"], large["seconds"], large["price"]) == (False, None, None)
+    assert small["fits"] and small["seconds"]["value"] > 0 and small["price"]["value"] > 0
+
+
+def test_naming_megatron_implies_that_it_is_tuned_which_a_note_says():
+    job = ("--model", "llama2_7b", "--cluster", "dgx-a100", "-j", "1x8", "--batch", "1")
+    job += ("--zero", "1", "--precision", "bf16")
+    for name, title in (("megatron-lm", "Megatron-LM"), ("nemo", "Megatron Core (NeMo)")):
+        usual, tuned, plain = (
+            json.loads(run(predict, *job, "--framework", name, *stated, "--json"))["predictions"][0]
+            for stated in ((), ("--tuning", "tuned"), ("--tuning", "plain"))
+        )
+        assert usual["step_seconds"] == tuned["step_seconds"] < plain["step_seconds"]
+        note = f"assumes tuning tuned, the default of {title}; change with --tuning"
+        assert note in usual["notes"] and note not in tuned["notes"] + plain["notes"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "model"),
+    [("megatron-deepspeed", "gpt2_small"), ("torch-fsdp", "gpt2_small"), ("nemo", "bert_large")],
+)
+def test_nothing_is_implied_of_other_programs_and_of_encoders(framework, model):
+    job = ("--model", model, "--cluster", "dgx-a100", "-j", "1x8", "--batch", "1")
+    assert "tuning:" not in run(predict, *job, "--framework", framework, "--precision", "bf16")

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from paceline.cli.commands.calibrate import command as calibrate
 from paceline.cli.commands.predict import command as predict
 from paceline.errors import PacelineError
-from paceline.hardware.profile import CollectivePoint, Colocation, MachineProfile
+from paceline.hardware.machine_profile import CollectivePoint, Colocation, MachineProfile
 from paceline.measurement.environment import machine_fingerprint
-from paceline.measurement.probe import current_profile, save_profile
+from paceline.measurement.probe.machine_probe import current_profile, save_profile
 from paceline.step import Phase, Task
 from paceline.step.schedule import schedule
 from paceline.store import LayerTiming, Outcome, RankSteps, Status, Store
@@ -124,14 +124,14 @@ def test_nodes_like_this_one_are_joined_by_the_named_link(store):
     found = predicted(store, "--nodes", "4", "--link", "eth_10g")
     assert (found["nodes"], found["devices"], found["cluster"]) == (4, 4, "nodes like this one")
     assert 0 < found["exposed_communication_seconds"] < 0.1
-    with pytest.raises(PacelineError, match="no network between them"):
+    with pytest.raises(PacelineError, match="several nodes need a network"):
         predicted(store, "--nodes", "4")
 
 
 def test_a_model_that_never_ran_is_predicted_from_the_probe(store):
     found = predicted(store, "-j", "1x2", "--batch", "8", model="resnet44")
     assert found["model"] == "resnet44"
-    assert any("rates of this machine as probed" in note for note in found["notes"])
+    assert any("rates of this machine from its probe" in note for note in found["notes"])
 
 
 def test_what_calibrating_learns_is_used_by_the_next_prediction(store):

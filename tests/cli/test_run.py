@@ -49,13 +49,25 @@ def test_repeating_ends_with_the_first_failure():
     assert len(launches()) == 1
 
 
-def test_output_of_the_command_is_shown_and_kept():
-    answer = paceline("run", "--", sys.executable, "-c", "print('hello from the script')")
+SPEAKING = "import sys; print('result', flush=True); print('progress', file=sys.stderr)"
+
+
+def test_stdout_and_stderr_of_the_command_are_passed_on_and_kept():
+    answer = paceline("run", "--", sys.executable, "-c", SPEAKING)
     assert answer.returncode == 1
-    assert "hello from the script" in answer.stderr
+    assert answer.stdout == "result\n"
+    assert "progress\n" in answer.stderr
+    assert "result" not in answer.stderr
     (launch,) = launches()
     log = default_store_path().parent / "launches" / launch.id / "output.log"
-    assert log.read_text() == "hello from the script\n"
+    assert sorted(log.read_text().split()) == ["progress", "result"]
+
+
+def test_with_json_the_output_of_the_command_goes_to_stderr():
+    answer = paceline("run", "--json", "--", sys.executable, "-c", SPEAKING)
+    assert json.loads(answer.stdout)["status"] == "failed"
+    assert "result\n" in answer.stderr
+    assert "progress\n" in answer.stderr
 
 
 def test_a_recipe_is_run_and_its_log_read():
@@ -73,8 +85,8 @@ def test_a_recipe_is_run_and_its_log_read():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run"], "no command to run"),
-        (["run", "--recipe", "pydtnn"], "the command needs"),
+        (["run"], "missing command"),
+        (["run", "--recipe", "pydtnn"], "missing value of"),
         (["run", "--recipe", "pydtn"], "no recipe named"),
         (["run", "--program", "cafe", "--", "true"], "no log reader named"),
         (["run", "--", "no-such-program"], "cannot run 'no-such-program'"),
@@ -90,12 +102,12 @@ def test_mistakes_end_with_a_line_and_a_hint(arguments: list[str], message: str)
 
 
 def test_a_reader_that_goes_away_does_not_stop_the_command():
-    """As in ``paceline run ... 2>&1 | head``: nobody reads, a megabyte is printed all the same."""
+    """As in ``paceline run ... | head``: nobody reads, a megabyte is printed all the same."""
     script = "for line in range(20_000): print('a line of some fifty characters, again and again')"
     command = [sys.executable, "-m", "paceline", "run", "--", sys.executable, "-c", script]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    process.stderr.close()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
     process.wait(timeout=60)
     (log,) = (default_store_path().parent / "launches").glob("*/output.log")
     assert len(log.read_text().splitlines()) == 20_000
@@ -127,7 +139,7 @@ def test_a_script_that_leaves_by_exit_has_finished(tmp_path: Path):
     assert answer.returncode == 0, answer.stderr
     (launch,) = launches()
     assert launch.status is Status.FINISHED
-    assert "left without closing its record" in " ".join(launch.outcome.facts["notes"])
+    assert "exited without closing its record" in " ".join(launch.outcome.facts["notes"])
 
 
 def test_a_signal_for_the_script_reaches_it():
@@ -139,9 +151,9 @@ def test_a_signal_for_the_script_reaches_it():
         "time.sleep(60)\n"
     )
     command = [sys.executable, "-m", "paceline", "run", "--", sys.executable, "-c", script]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    assert "ready" in process.stderr.readline()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert "ready" in process.stdout.readline()
     process.send_signal(signal.SIGUSR1)
     process.communicate(timeout=60)
     assert process.returncode == 5
@@ -161,7 +173,7 @@ def test_an_interrupt_keeps_the_steps_so_far():
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert stderr.endswith("interrupted from the keyboard; what was finished is kept\n")
+    assert stderr.endswith("interrupted from the keyboard; results so far are kept\n")
     (launch,) = launches()
     assert launch.status is Status.INTERRUPTED
     assert len(launch.outcome.ranks[0].wall_seconds) > 10

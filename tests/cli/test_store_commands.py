@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from builders import comparison_launches, keep, keep_profile, study_launches
+from builders import a_launch, comparison_launches, keep, keep_profile, study_launches
 from click.testing import CliRunner
 
 from commandline import next_commands, run
 from paceline.cli.main import cli
 from paceline.errors import InputError
-from paceline.store import Store
+from paceline.store import Outcome, Status, Store
 
 HERE = ["--store", "own.db"]
 
@@ -48,16 +48,37 @@ def test_report_of_a_comparison_ranks_every_framework(tmp_path):
 
 def test_explain_says_what_each_cause_costs():
     text = run(["explain", "mine", *HERE])
-    assert "80% of perfect scaling" in text
-    assert "sharing the machine" in text
+    assert "2 processes (phases timed): 77% ideal (ms per step, 1,300 instrumented" in text
+    assert "instrumented launches, compared with plain ones: +50.0 ms (1 of 1.30 s" in text
+    assert "memory and cache contention" in text
     found = document("explain", "mine")
-    assert found["efficiency"] == pytest.approx(0.8)
+    assert found["measured_step_seconds"] == pytest.approx(1.25)
+    assert found["observed_step_seconds"] == pytest.approx(1.3)
+    assert found["instrumented_difference_seconds"] == pytest.approx(0.05)
+    assert found["efficiency"] == pytest.approx(1.0 / 1.3)
     causes = {item["label"]: item["seconds"] for item in found["waterfall"]}
-    assert causes["sharing the machine"] == pytest.approx(0.1)
-    assert causes["waiting for the slower"] == pytest.approx(0.1)
-    assert sum(causes.values()) == pytest.approx(1.25)
+    assert causes["memory and cache contention"] == pytest.approx(0.1)
+    assert causes["jitter"] == pytest.approx(0.1)
+    assert sum(causes.values()) == pytest.approx(1.3)
     other = document("explain", "both", "--framework", "torch-ddp", "--processes", "2")
     assert other["measured_step_seconds"] == pytest.approx(2**0.1 * 1.01)
+
+
+def test_a_failed_first_launch_decides_nothing(tmp_path):
+    """A first try of ``run`` that failed knows neither its framework nor its batch."""
+    failed = Outcome(Status.FAILED, "2026", "ValueError: RANK is not set")
+    tried = a_launch(
+        "a0", "own", framework="command", world_size=1, batch_per_rank=1, outcome=failed
+    )
+    with Store(tmp_path / "own.db") as store:
+        keep(store, [tried, *study_launches("own", prefix="o")])
+    assert document("explain", "own")["measured_step_seconds"] == pytest.approx(1.25)
+    assert "rankings" not in document("report", "own")
+    page = (tmp_path / "own.html").read_text()
+    assert "frameworks" not in page.partition("Environment")[0]
+    assert "64 samples per process" in page
+    settings = {one["name"]: one for one in document("diff", "mine", "own")["settings"]}
+    assert not {"framework", "batch_per_process", "processes"} & settings.keys()
 
 
 def test_calibrate_fits_the_model_that_is_asked_for():
@@ -82,7 +103,7 @@ def test_predict_without_a_place_takes_the_launches_of_this_machine():
 
 @pytest.mark.parametrize("name", ["report", "explain"])
 def test_a_study_that_is_not_there_is_an_error_with_those_that_are(name):
-    with pytest.raises(InputError, match="there is no study named 'none'") as caught:
+    with pytest.raises(InputError, match="no study named 'none'") as caught:
         run([name, "none", *HERE])
     assert "both, mine" in caught.value.hint
 
@@ -90,7 +111,7 @@ def test_a_study_that_is_not_there_is_an_error_with_those_that_are(name):
 def test_list_names_the_frameworks_where_they_differ():
     assert "jax" in run(["list", *HERE])
     assert "torch-ddp" not in run(["list", "--study", "mine", *HERE])
-    with pytest.raises(InputError, match="there is no study named 'none'"):
+    with pytest.raises(InputError, match="no study named 'none'"):
         run(["list", "--study", "none", *HERE])
 
 
@@ -119,27 +140,27 @@ def test_a_study_that_is_left_out_is_the_only_one_of_the_store(tmp_path):
     with Store(tmp_path / "one.db") as store:
         keep(store, study_launches("mine"))
     answer = CliRunner().invoke(cli, ["explain", "--store", "one.db"], catch_exceptions=False)
-    assert answer.stderr.startswith("study mine, the only one of the store")
+    assert answer.stderr.startswith("using study mine, the only one in the store")
     assert answer.stdout == run(["explain", "mine", "--store", "one.db"])
     assert "Report: mine.html" in run(["report", "--store", "one.db"])
 
 
 @pytest.mark.parametrize("words", [["explain"], ["report"], ["rerun"], ["check", "mine"], ["diff"]])
 def test_of_several_studies_one_must_be_named(words):
-    with pytest.raises(InputError, match="which study") as caught:
+    with pytest.raises(InputError, match="missing argument") as caught:
         run([*words, *HERE])
-    assert caught.value.hint == "name one, the newest first: both, mine"
+    assert caught.value.hint == "name a study (newest first): both, mine"
 
 
 def test_what_deletes_a_study_is_told_which(tmp_path):
     with Store(tmp_path / "one.db") as store:
         keep(store, study_launches("mine"))
-    with pytest.raises(InputError, match="which study"):
+    with pytest.raises(InputError, match="missing argument"):
         run(["studies", "delete", "--yes", "--store", "one.db"])
 
 
 def test_a_store_without_studies_says_how_to_make_one(tmp_path):
     with Store(tmp_path / "none.db"):
         pass
-    with pytest.raises(InputError, match="no study yet"):
+    with pytest.raises(InputError, match="contains no study"):
         run(["explain", "--store", "none.db"])

@@ -40,7 +40,7 @@ def test_a_file_is_checked_run_and_gone_on_with(file):
     output = run(then)
     assert "Study small: 8 launches" in output
     assert "Effects on seconds per sample" in output
-    assert "nothing is left to run" in run("paceline study check small.toml")
+    assert "the study is complete" in run("paceline study check small.toml")
     file.write_text(STUDY.replace("[2, 4]", "[2, 4, 8]").replace("two-level", "full"))
     document = json.loads(run("paceline study check small.toml --json"))
     assert (document["launches"], document["made"]) == (12, 8)
@@ -57,14 +57,14 @@ def test_aliases_are_printed(file):
     text = text.replace("[factors]", "oversubscribe = true\n[factors]\nthreads = [1, 2]")
     file.write_text(text)
     output = run("paceline study check small.toml")
-    assert "Resolution 3. These cannot be told apart:" in output
+    assert "Resolution 3. Aliased effects:" in output
     assert "threads = batch x processes" in output
 
 
 def test_what_measures_nothing_exits_with_one(file, monkeypatch):
     from measurement import quick
 
-    from paceline.frameworks.registry import frameworks
+    from paceline.frameworks.framework_registry import frameworks
 
     broken = replace(quick.ADAPTER, worker=file)
     monkeypatch.setitem(frameworks(), "quick", broken)
@@ -79,4 +79,4 @@ def test_a_launcher_s_name_is_passed_through(file):
 
 
 def test_the_schema_is_json():
-    assert json.loads(run("paceline study schema"))["title"] == "A study of Paceline"
+    assert json.loads(run("paceline study schema"))["title"] == "Paceline study"

@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from commandline import next_commands
-from paceline.api.axes import parse_axis
 from paceline.cli.main import cli
 from paceline.errors import InputError, PacelineError, UnknownNameError
-from paceline.report.tables.sweeps import axis_words
+from paceline.predictor.sweep.sweep_tables import describe_axis
+from paceline.spec.axis_options import parse_axis
 
 SWEEP = "sweep --model alexnet --cluster hkbu-v100-pcie -j 8x1 "
 
@@ -53,7 +53,7 @@ def test_axes_are_written_as_people_write_them():
     assert parse_axis("nodes=2..5") == ("nodes", [2, 3, 4, 5])
     name, values = parse_axis("link=1gbit..100gbit:3")
     assert (name, values) == ("link", pytest.approx([1.25e8, 1.25e9, 1.25e10]))
-    assert axis_words("link", 1.25e9) == "10 Gbit/s"
+    assert describe_axis("link", 1.25e9) == "10 Gbit/s"
     assert len(parse_axis("batch=1..4096")[1]) <= 40
 
 
@@ -71,8 +71,8 @@ def test_an_unknown_axis_is_named():
 
 def test_advice_is_a_table_with_reasons_and_a_command_to_go_on():
     text = run("advise --model gpt2 --seq 1024 --cluster dgx-a100 --nodes 2 --global-batch 64")
-    assert "plans tried" in text and "Why not better" in text
-    assert "equally fast" in text or "No other plan is as fast" in text
+    assert "plans tried" in text and "Losses of plan 1" in text
+    assert "equally fast" in text or "No other plan is equally fast" in text
     assert "Next: paceline predict --model" in text
 
 

@@ -1,17 +1,19 @@
 """``paceline validate`` and ``paceline published`` as a person meets them."""
 
 import csv
+import gzip
 import io
 import json
+from importlib import resources
 
 import pytest
 from click.testing import CliRunner
 
-from paceline.analyse.validation.reference import reference_table
-from paceline.analyse.validation.selection import to_csv
 from paceline.cli.commands.published import command as published
 from paceline.cli.commands.validate import command as validate
 from paceline.errors import InputError, PacelineError, UnknownNameError
+from paceline.validation.reference_data import reference_table
+from paceline.validation.row_filters import to_csv
 
 
 def run(command, *arguments):
@@ -73,7 +75,7 @@ def test_bad_rows_are_named_and_the_rest_is_scored(hkbu):
     broken[columns.index("framework_version")] = ""
     hkbu.write_text("\n".join([*lines, lines[1], ",".join(broken)]) + "\n")
     text = run(validate, "--data", hkbu, "--mode", "baseline")
-    assert "2 rows cannot be used" in text
+    assert "Skipped 2 invalid rows" in text
     assert "already used on line 2" in text
     assert "is not a number" in text
     assert "hkbu" in text
@@ -89,12 +91,12 @@ def test_json_on_standard_output_is_nothing_else(hkbu):
 def test_rows_of_the_reference_are_recognised_under_other_names(hkbu):
     text = hkbu.read_text().replace("hkbu-0", "mine-0").replace("hkbu,", "mine,")
     hkbu.write_text(text)
-    assert "40 of 40 rows are published ones" in run(validate, "--data", hkbu, "--mode", "baseline")
+    assert "40 of 40 rows published" in run(validate, "--data", hkbu, "--mode", "baseline")
 
 
 def test_a_file_without_rows_is_said_to_have_none(hkbu):
     hkbu.write_text(hkbu.read_text().splitlines()[0] + "\n")
-    assert "no row to score" in run(validate, "--data", hkbu)
+    assert "No rows to score" in run(validate, "--data", hkbu)
 
 
 def test_unknown_devices_and_frameworks_are_predicted_from_their_baseline_and_said(hkbu):
@@ -116,12 +118,12 @@ def test_a_hundred_thousand_rows_are_read_and_scored(tmp_path):
             damaged = {"throughput": "fast"} if number % 10 == 0 else {}
             writer.writerow({**row, "id": f"row-{number}", **damaged})
     text = run(validate, "--data", path, "--mode", "cold")
-    assert "10000 rows cannot be used" in text
-    assert "90000 of 90000 rows are published ones" in text
+    assert "Skipped 10,000 invalid rows" in text
+    assert "90,000 of 90,000 rows published" in text
 
 
 def test_mistakes_are_explained(tmp_path, hkbu):
-    with pytest.raises(InputError, match="no file"):
+    with pytest.raises(InputError, match="No such file"):
         run(validate, "--data", tmp_path / "none.csv")
     with pytest.raises(UnknownNameError, match="framework"):
         run(validate, "--data", hkbu, "--by", "framwork")
@@ -161,3 +163,16 @@ def test_published_names_its_sources():
 def test_published_suggests_names():
     with pytest.raises(UnknownNameError, match="bert_base"):
         run(published, "--model", "bert_bas")
+
+
+def test_memory_is_read_and_predicted_in_one_unit(tmp_path):
+    # A layout without tensor parallelism, whose peak is met within a few per cent.
+    shipped = resources.files("paceline") / "data" / "reference" / "layouts.csv.gz"
+    heading, first, *_ = gzip.decompress(shipped.read_bytes()).decode().splitlines()
+    rows, predictions = tmp_path / "rows.csv", tmp_path / "predictions.csv"
+    rows.write_text(f"{heading}\n{first}\n")
+    run(validate, "--data", rows, "--mode", "cold", "--predictions", predictions)
+    (measured,) = csv.DictReader(rows.open())
+    (predicted,) = csv.DictReader(predictions.open())
+    ratio = float(predicted["predicted_memory_gb"]) / float(measured["memory_gb"])
+    assert ratio == pytest.approx(1.0, abs=0.05)

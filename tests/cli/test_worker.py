@@ -7,9 +7,9 @@ import sys
 import pytest
 from measurement import quick
 
-from paceline.launch.documents import rank_word
-from paceline.measurement.prepared import prepare_study
-from paceline.measurement.study import Design
+from paceline.launch.launch_files import rank_status
+from paceline.measurement.dry_run import prepare_study
+from paceline.measurement.study_runner import Design
 
 ENGINES = ("SLURM_", "OMPI_", "PMI_", "PMIX_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "JOB_COMP")
 
@@ -51,14 +51,14 @@ def test_ranks_find_their_part_and_each_other(launch, variables):
     ]
     for process in started:
         assert process.wait(60) == 0, process.stdout.read()
-    assert [rank_word(launch, rank).code for rank in (0, 1)] == [0, 0]
+    assert [rank_status(launch, rank).code for rank in (0, 1)] == [0, 0]
 
 
 def test_a_process_that_nobody_numbered_is_told_how_to_start(launch):
     process = start(launch)
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert "nothing says which rank this is" in told
+    assert "the rank is unknown" in told
     assert "hint:" in told
 
 
@@ -66,4 +66,4 @@ def test_a_directory_without_a_launch_is_refused(tmp_path):
     process = start(tmp_path, RANK="0", WORLD_SIZE="1")
     told, _ = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert "has no prepared launch" in told
+    assert "contains no prepared launch" in told

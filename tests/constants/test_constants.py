@@ -12,13 +12,13 @@ from paceline.constants import (
     overridden,
     shipped_constants,
 )
+from paceline.constants.constant_registry import FILES
 from paceline.constants.reader import read_constants
-from paceline.constants.registry import FILES
 from paceline.errors import InputError, UnknownNameError
 from paceline.located_toml import parse_toml
-from paceline.predictor.collectives.library import library
-from paceline.predictor.efficiency import load_efficiency
-from paceline.predictor.step_corrections import cluster_corrections
+from paceline.predictor.comm.library import library
+from paceline.predictor.kernels.efficiency import load_efficiency
+from paceline.predictor.uncertainty.step_corrections import cluster_corrections
 
 SMALL = """\
 [unit]
@@ -72,14 +72,22 @@ def test_each_number_has_its_unit_and_the_last_origin_that_fits_it():
     [
         (('"*.reached"', '"tree.start"'), "line 19: 'ring.reached' has no unit", "[unit]"),
         (('numbers = ["*"]', 'numbers = ["tree.*"]'), "line 1: 'wait' has no origin", "[origin"),
-        (('["ring.*"]', '["rnig.*"]'), "line 15: 'rnig.*' fits no number", "'ring."),
-        (('"fitted"', '"guessed"'), "line 12: status is 'guessed'", "fact, prior, fitted"),
-        (('"prior"', '"fitted"'), "line 7: [origin.judgement] is fitted without", "measurements"),
-        (('"fitted"', '"fact"'), "line 12: [origin.bench] is fact with fitted_on", "only these"),
+        (('["ring.*"]', '["rnig.*"]'), "line 15: pattern 'rnig.*' matches no number", "'ring."),
+        (('"fitted"', '"guessed"'), "line 12: invalid status 'guessed'", "fact, prior, fitted"),
+        (
+            ('"prior"', '"fitted"'),
+            "line 7: [origin.judgement] has status fitted without",
+            "only there",
+        ),
+        (
+            ('"fitted"', '"fact"'),
+            "line 12: [origin.bench] has status fact with fitted_on",
+            "only there",
+        ),
         (('source = "judgement"', 'sauce = "x"'), "line 8: unknown key 'sauce'", "'source'"),
         (('"10us"', '"10 parsecs"'), "line 18: '10 parsecs' is not a duration", "200us"),
         (("= 0.8", '= "most"'), "line 19: reached is 'most', not a number", "fraction"),
-        (("= 0.8", "= inf"), "line 19: reached of inf is impossible", "finite"),
+        (("= 0.8", "= inf"), "line 19: reached must be finite", "finite"),
     ],
 )
 def test_a_mistake_in_a_file_is_named_with_its_line(change, message, hint):
@@ -102,7 +110,7 @@ def test_every_number_that_comes_with_the_package_says_where_it_is_from():
 
 
 def test_an_unknown_name_suggests_the_nearest():
-    with pytest.raises(UnknownNameError, match=r"Near: kernels.matrix.ceiling"):
+    with pytest.raises(UnknownNameError, match=r"Did you mean kernels.matrix.ceiling"):
         constant("kernels.matrix.ceilng")
     with (
         pytest.raises(UnknownNameError, match=r"no constant named 'nothing'"),
@@ -155,4 +163,4 @@ def test_an_impossible_value_is_located_in_the_file():
         load_efficiency()
     lines = numbers_of("kernels").text.splitlines()
     line = next(place for place, text in enumerate(lines, 1) if text.startswith("add = "))
-    assert f"kernels.toml, line {line}: add of -1.0 is impossible" in caught.value.message
+    assert f"kernels.toml, line {line}: add is out of range: -1.0" in caught.value.message

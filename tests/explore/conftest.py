@@ -47,7 +47,7 @@ def opened(chromium, explorer):
     """Opens a page and fails on errors of it and on requests to anybody else."""
     contexts, troubles = [], []
 
-    def open_page(query="", *, width=1440, dark=False):
+    def open_page(query="", *, width=1440, dark=False, waits="#facts div"):
         scheme = "dark" if dark else "light"
         context = chromium.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
@@ -69,7 +69,7 @@ def opened(chromium, explorer):
             ),
         )
         page.goto(explorer + query)
-        page.wait_for_selector("#facts div")
+        page.wait_for_selector(waits)
         return page
 
     yield open_page

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 from builders import comparison_launches, keep, keep_profile, study_launches
@@ -74,6 +75,7 @@ def looking(chromium):
 def test_from_the_curve_down_to_a_layer(serving, looking):
     page = looking(f"{serving}?study=mine&nodes=2", serving)
     page.wait_for_selector("#scaling-wide :text('measured: resnet44 b=64')", state="attached")
+    page.click("form summary")
     page.click("#look")
     page.click("text=resnet44 b=64, 2 processes (phases timed)")
     page.click("td >> text=l6")
@@ -92,7 +94,7 @@ def test_from_the_curve_down_to_a_layer(serving, looking):
 def test_equals_are_not_distinguishable_from_the_baseline(serving, looking):
     page = looking(f"{serving}study/both", serving)
     page.select_option("#baseline", label="resnet44 b=64, 1 process")
-    page.wait_for_selector(".tied:has-text('not distinguishable')")
+    page.wait_for_selector(".tied:has-text('not significant')")
 
 
 def test_a_study_on_disk_opens_without_a_server(store, looking, tmp_path, monkeypatch):
@@ -122,6 +124,11 @@ def test_a_study_that_is_not_there_and_a_path_are_not_found(serving, looking):
         asked.request("GET", f"/study/{name}")
         answer = asked.getresponse()
         assert answer.status == 404 and b"root:" not in answer.read()
+
+
+def test_no_site_can_frame_a_study(serving):
+    with urlopen(f"{serving}study/mine", timeout=60) as answer:
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
 
 
 def test_numbers_that_are_not_there_are_null():

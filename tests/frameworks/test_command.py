@@ -3,14 +3,9 @@ import sys
 import pytest
 
 from paceline.errors import EnvironmentUnusableError, InputError
-from paceline.frameworks.command import (
-    check_runnable,
-    interpreter,
-    search_path,
-    worker_command,
-)
+from paceline.frameworks.command import check_runnable, interpreter, search_path, worker_command
 from paceline.frameworks.environments.choice import EnvironmentChoice, choose, forget
-from paceline.frameworks.registry import framework, frameworks
+from paceline.frameworks.framework_registry import framework, frameworks
 from paceline.measurement.job import Job
 from paceline.measurement.run import run_job
 from paceline.store import Status, Store
@@ -35,10 +30,10 @@ def test_a_choice_of_the_user_comes_before_our_own():
     choose("torch", EnvironmentChoice(interpreter=sys.executable))
     assert interpreter(framework("torch-ddp")) == sys.executable
     choose("torch", EnvironmentChoice(interpreter="/nowhere/python"))
-    with pytest.raises(EnvironmentUnusableError, match="chosen for torch-ddp is '/nowhere"):
+    with pytest.raises(EnvironmentUnusableError, match="chosen for torch-ddp \\('/nowhere"):
         interpreter(framework("torch-ddp"))
     assert forget("torch")
-    with pytest.raises(InputError, match="an interpreter or an image"):
+    with pytest.raises(InputError, match="exactly one of interpreter and image"):
         EnvironmentChoice()
 
 
@@ -87,7 +82,10 @@ def test_workers_claim_what_they_can_build(model, claimed):
 
 def test_an_instrument_that_a_worker_lacks_is_refused(tmp_path):
     job = Job(model="x", graph={}, batch_per_rank=1, framework="jax", instrument="layers")
-    with Store(tmp_path / "s.db") as store, pytest.raises(InputError, match="no instrument 'lay"):
+    with (
+        Store(tmp_path / "s.db") as store,
+        pytest.raises(InputError, match="support the instrument 'lay"),
+    ):
         run_job(job, store, "s")
 
 

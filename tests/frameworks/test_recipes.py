@@ -3,9 +3,9 @@
 import pytest
 
 from paceline.errors import InputError, UnknownNameError
+from paceline.frameworks.framework_registry import recipe, recipes
 from paceline.frameworks.recipes import fill, placeholders
-from paceline.frameworks.registry import recipe, recipes
-from paceline.measurement.readers import readers
+from paceline.importers.logs import readers
 
 
 def test_what_a_recipe_writes_has_a_reader():

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan
+from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict
 from paceline.workload.workload import Workload
 

@@ -137,7 +137,7 @@ def test_a_maker_killed_half_way_is_cleaned_up_after(lab_name):
     subprocess.run([sys.executable, "-c", script], check=False)
     assert leftovers(lab_name)
     assert "interrupted" in lab_named(lab_name).faults()[0]
-    with pytest.raises(InputError, match="not whole"):
+    with pytest.raises(InputError, match="is incomplete"):
         lab_named(lab_name).check()
     assert lab_down(lab_name) and leftovers(lab_name) == []
 
@@ -175,13 +175,13 @@ def test_a_record_that_is_none_is_told(lab_name):
     lab_up(LabSettings(1), lab_name)
     text = record_path(lab_name).read_text()
     record_path(lab_name).write_text("{}")
-    with pytest.raises(InputError, match="no record of a lab"):
+    with pytest.raises(InputError, match="not a valid lab record"):
         lab_down(lab_name)
     record_path(lab_name).write_text(text)
 
 
 def test_without_rights_it_says_what_is_needed(monkeypatch, tmp_path):
-    monkeypatch.setattr("paceline.lab.machine._may_make_networks", lambda: False)
+    monkeypatch.setattr("paceline.lab.machine._may_create_namespaces", lambda: False)
     with pytest.raises(EnvironmentUnusableError) as caught:
         lab_up(LabSettings(1))
     assert "root" in caught.value.hint or "iproute2" in caught.value.hint

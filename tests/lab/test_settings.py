@@ -15,15 +15,15 @@ def test_settings_are_read_as_people_write_them():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"hosts": 0}, "0 hosts"),
-        ({"hosts": 1000}, "1000 hosts"),
+        ({"hosts": 0}, "(got 0)"),
+        ({"hosts": 1000}, "(got 1000)"),
         ({"hosts": "many"}, "'many'"),
         ({"hosts": 2, "link": "100gbit"}, "100 Gbit/s"),
         ({"hosts": 2, "link": "1kbit"}, "1 kbit/s"),
         ({"hosts": 2, "link": "fast"}, "'fast'"),
         ({"hosts": 2, "delay": "1us"}, "1.00 us"),
         ({"hosts": 2, "delay": "1h"}, "3600"),
-        ({"hosts": 2, "speed": "0"}, "0 cores"),
+        ({"hosts": 2, "speed": "0"}, "(got 0)"),
         ({"hosts": 2, "speed": "nan"}, "'nan'"),
         ({"hosts": 2, "speed": "quick"}, "'quick'"),
     ],

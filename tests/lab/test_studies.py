@@ -4,9 +4,9 @@ import pytest
 from installation import builds
 
 from lab.conftest import needs_lab
-from paceline.analyse.emulation import EmulatedDevice
-from paceline.analyse.groups import grouped
-from paceline.measurement.study import run_study
+from paceline.analysis.configurations import grouped
+from paceline.calibration.emulation import EmulatedDevice
+from paceline.measurement.study_runner import run_study
 from paceline.store import Status, Store
 from paceline.study import StudySettings
 

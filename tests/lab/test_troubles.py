@@ -51,7 +51,7 @@ def test_two_hosts_whose_traffic_is_dropped_are_named(lab, tmp_path, monkeypatch
     monkeypatch.setattr(preflight, "PATIENCE_SECONDS", 3.0)
     drop(lab, 2, 1)
     told = faults(looked_at(lab, tmp_path))
-    assert f"{lab.hosts[2].address} does not reach {lab.hosts[1].address}" in told
+    assert f"{lab.hosts[2].address} cannot reach {lab.hosts[1].address}" in told
 
 
 def test_a_host_whose_traffic_to_rank_0_is_dropped_is_named_in_time(lab, tmp_path, monkeypatch):

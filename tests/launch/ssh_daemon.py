@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.launch.onhost.roll_call import _connected
+from paceline.launch.onhost.barrier import _connect
 from paceline.launch.ports import free_port
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
@@ -63,7 +63,7 @@ def running_daemon(directory):
         words = [PROGRAM, "-D", "-e", "-f", str(directory / "daemon")]
         process = subprocess.Popen(words, stdout=log, stderr=log)
     try:
-        _connected(("127.0.0.1", port), time.monotonic() + 20.0).close()
+        _connect(("127.0.0.1", port), time.monotonic() + 20.0).close()
         yield Daemon(directory, port, process)
     finally:
         process.terminate()

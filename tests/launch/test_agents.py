@@ -8,8 +8,8 @@ import pytest
 
 from launch.here import HereLauncher
 from paceline.launch import LaunchRequest, LaunchSettings
-from paceline.launch import documents as launch_documents
-from paceline.launch.documents import rank_word
+from paceline.launch import launch_files as launch_documents
+from paceline.launch.launch_files import rank_status
 from paceline.testing.launcher_suite import CHECKS, Stand, run_check
 
 
@@ -56,7 +56,7 @@ def test_results_that_were_cut_off_are_told_with_their_host(tmp_path, monkeypatc
         f"pathlib.Path({str(tmp_path)!r}, f'rank-{{rank}}.out').write_text('whole and long')"
     )
     exited = Cutting().launch(request_of(tmp_path, script))
-    assert exited.reason == "rank 1 on two: its file rank-1.out was cut off: 4 of 14 bytes"
+    assert exited.reason == "rank 1 on two: its file rank-1.out is truncated: 4 of 14 bytes"
     assert exited.first_failed == 1
 
 
@@ -69,7 +69,7 @@ def test_a_host_whose_agent_never_comes_is_named_by_rank_0(tmp_path, monkeypatch
 
     exited = Deaf().launch(request_of(tmp_path, "pass", peer_grace_seconds=0.5))
     assert "host one: rank 1 did not reach 127.0.0.1:" in exited.reason
-    assert rank_word(tmp_path, 0).code == 114
+    assert rank_status(tmp_path, 0).code == 114
 
 
 DEAF = """
@@ -120,7 +120,7 @@ def test_a_word_of_an_agent_that_makes_no_sense_is_none(tmp_path):
         '{"code": 0, "reason": 1, "time": 2, "files": []}',
     ):
         (tmp_path / "rank-0.exit").write_text(text)
-        assert rank_word(tmp_path, 0) is None
+        assert rank_status(tmp_path, 0) is None
 
 
 def test_hosts_and_options_are_checked_when_they_are_chosen():

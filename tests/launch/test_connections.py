@@ -77,4 +77,4 @@ def test_a_reason_begins_with_the_hosts_that_got_no_answer(tmp_path):
         unanswered={"b": ["10.0.0.1:7", "10.0.0.1:7"]},
     )  # fmt: skip
     told = failure_reason(exited, [[]])
-    assert told.startswith("host b gets no answer from 10.0.0.1:7; timed out after 9 s")
+    assert told.startswith("host b gets no response from 10.0.0.1:7; timed out after 9 s")

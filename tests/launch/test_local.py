@@ -78,7 +78,7 @@ def test_a_port_that_is_taken_is_refused_before_anything_starts(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(InputError, match=f"port {taken.getsockname()[1]} cannot be used"):
+        with pytest.raises(InputError, match=f"cannot use port {taken.getsockname()[1]}"):
             run("print('started')", tmp_path, port=taken.getsockname()[1])
     assert not list(tmp_path.iterdir())
 

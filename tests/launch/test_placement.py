@@ -43,12 +43,15 @@ def test_a_requeued_job_is_another_attempt():
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ({}, "nothing says which rank this is"),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "3"}, "Slurm started 3 processes and the launch"),
-        ({"RANK": "8", "WORLD_SIZE": "8"}, "RANK is 8, and the launch has 2x4"),
-        ({"RANK": "-1", "WORLD_SIZE": "8"}, "RANK is -1"),
-        ({"RANK": "first", "WORLD_SIZE": "8"}, "which is no number"),
-        ({"JOB_COMPLETION_INDEX": "2"}, "JOB_COMPLETION_INDEX is 2"),
+        ({}, "the rank is unknown"),
+        (
+            {"SLURM_PROCID": "0", "SLURM_NTASKS": "3"},
+            "Slurm started 3 processes, but",
+        ),
+        ({"RANK": "8", "WORLD_SIZE": "8"}, "RANK=8 is out of range for 2x4 ranks"),
+        ({"RANK": "-1", "WORLD_SIZE": "8"}, "RANK=-1 is out of range"),
+        ({"RANK": "first", "WORLD_SIZE": "8"}, "RANK must be an integer \\(got 'first'\\)"),
+        ({"JOB_COMPLETION_INDEX": "2"}, "JOB_COMPLETION_INDEX=2 is out of range"),
     ],
 )
 def test_what_fits_no_rank_is_said(variables, words):

@@ -1,6 +1,7 @@
 """Scripts for Slurm as a site would write them, and what Slurm complains of in its own words."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -56,6 +57,30 @@ def test_a_script_has_what_a_site_asks_for(tmp_path):
     assert step.endswith(f"{tmp_path}/agent {tmp_path}")
 
 
+def test_a_value_with_a_blank_is_one_word_of_its_directive(tmp_path):
+    directory = tmp_path / "a b%j"
+    directory.mkdir()
+    slurm(constraint='x#"y').prepare(request_in(directory))
+    script = (directory / "launch.sbatch").read_text()
+    assert f'#SBATCH --output="{tmp_path}/a b%%j/slurm-%j.out"\n' in script
+    assert '#SBATCH --constraint="x#\\"y"\n' in script
+
+
+@pytest.mark.parametrize("character", ["\n", "\r", "\0", "\x1b", "\x85", "\u2028"])
+def test_control_characters_are_refused_before_a_script_is_written(tmp_path, character):
+    bad = f"debug{character}touch PWNED"
+    for what, wrong in {
+        "launcher option 'partition'": lambda: LaunchSettings((), {"partition": bad}),
+        "a host name": lambda: LaunchSettings((bad,)),
+        "the directory of the launch": lambda: request_in(tmp_path / bad),
+        "environment variable 'A'": lambda: replace(
+            request_in(tmp_path), variables=lambda rank: {"A": bad}
+        ),
+    }.items():
+        with pytest.raises(InputError, match=f"{what} contains a control character"):
+            wrong()
+
+
 @pytest.mark.usefixtures("_commands")
 def test_a_launch_inside_an_allocation_is_a_step_of_it(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
@@ -70,10 +95,10 @@ def test_a_partition_that_is_not_there_is_refused_before_anything_starts():
     slurm(partition="long").validate(2, 4)
     with pytest.raises(InputError, match="Slurm has no partition 'short'") as refused:
         slurm(partition="short").validate(2, 4)
-    assert refused.value.hint == "it has debug, long"
-    with pytest.raises(InputError, match="3 nodes are wanted, and Slurm here has 2"):
+    assert refused.value.hint == "choose one of debug, long"
+    with pytest.raises(InputError, match="cannot start 3 nodes: this Slurm cluster has 2"):
         slurm().validate(3, 1)
-    with pytest.raises(InputError, match="requeue is 'often'"):
+    with pytest.raises(InputError, match="requeue must be an integer"):
         slurm(requeue="often").validate(1, 1)
     with pytest.raises(InputError, match="chooses the hosts itself"):
         launcher("slurm", LaunchSettings(("n1",)))
@@ -81,9 +106,9 @@ def test_a_partition_that_is_not_there_is_refused_before_anything_starts():
 
 def test_no_slurm_is_said_with_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EnvironmentUnusableError, match="'slurm' cannot be used") as refused:
+    with pytest.raises(EnvironmentUnusableError, match="'slurm' is not available") as refused:
         slurm().validate(1, 1)
-    assert refused.value.hint.startswith("there is no sbatch here")
+    assert refused.value.hint.startswith("sbatch is not installed")
 
 
 @pytest.mark.parametrize(
@@ -92,11 +117,11 @@ def test_no_slurm_is_said_with_what_to_do(tmp_path, monkeypatch):
         ("sbatch: error: invalid partition specified: x\nsbatch: error: Batch job "
          "submission failed: Invalid partition name specified", "Slurm has no partition 'x'"),
         ("sinfo: error: Unable to contact slurm controller (connect failure)",
-         "Slurm's controller does not answer"),
+         "the Slurm controller does not answer"),
         ("srun: error: Node failure on n2", "node n2 failed"),
         ("sbatch: error: Batch job submission failed: Invalid account or account/partition "
          "combination specified",
-         "Slurm does not know the account, or it may not use the partition"),
+         "the account is unknown or may not use the partition"),
         ("srun: error: something new", "something new"),
         ("all is well", ""),
     ],

@@ -76,7 +76,7 @@ def test_a_wrong_option_fails_the_launch_in_slurm_s_words(slurm_box, tmp_path):
 def test_a_queue_without_end_is_left_in_time(slurm_box, tmp_path):
     starter = launcher("slurm", LaunchSettings((), {"queue": "2s", "sbatch": "--begin=now+1hour"}))
     request = LaunchRequest(lambda rank: (sys.executable, "-c", "pass"), tmp_path, 60.0)
-    assert "timed out after 2 s in the queue: Slurm's job" in starter.launch(request).reason
+    assert "timed out after 2 s in the queue: Slurm job" in starter.launch(request).reason
     time.sleep(1.0)
     assert subprocess.check_output(["squeue", "-h"], text=True) == ""
 

@@ -37,7 +37,7 @@ def test_a_rendezvous_is_at_the_first_host(tmp_path):
 
 
 def test_a_rendezvous_that_torchrun_does_not_have_is_refused():
-    with pytest.raises(InputError, match="no rendezvous 'party'"):
+    with pytest.raises(InputError, match="unknown rendezvous 'party'"):
         torchrun(rendezvous="party").validate(2, 1)
 
 

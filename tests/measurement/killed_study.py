@@ -7,9 +7,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from measurement import quick
 
-from paceline.frameworks.registry import frameworks
-from paceline.measurement.design import Design
-from paceline.measurement.study import run_study
+from paceline.frameworks.framework_registry import frameworks
+from paceline.measurement.study_design import Design
+from paceline.measurement.study_runner import run_study
 from paceline.store import Store
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 from paceline.frameworks.adapter import FrameworkAdapter
-from paceline.frameworks.registry import frameworks
+from paceline.frameworks.framework_registry import frameworks
 from paceline.measurement.job import Job
-from paceline.measurement.study import Design, run_study
+from paceline.measurement.study_runner import Design, run_study
 from paceline.store import Store
 
 GRAPH = {

@@ -4,7 +4,6 @@ from lab.conftest import lab_name, needs_lab  # noqa: F401 (a fixture)
 from paceline.errors import PacelineError
 from paceline.lab import LabSettings, lab_up
 from paceline.launch import LaunchSettings, launcher
-from paceline.measurement.link_probe import probe_links
 from paceline.measurement.preflight import (
     HostLink,
     _clocks,
@@ -14,6 +13,7 @@ from paceline.measurement.preflight import (
     _speeds,
     examine_hosts,
 )
+from paceline.measurement.probe.link_probe import probe_links
 from paceline.store import Store
 
 HOSTS = ("a", "b", "c")
@@ -44,10 +44,10 @@ def test_hosts_without_faults_have_none():
 def test_a_name_that_is_wrong_on_one_host_is_told_with_that_host():
     wrong = [{"name": n, "address": "", "reverse": ""} for n in "abc"]
     (finding,) = _names(HOSTS, [ABOUT[0], host("10.0.0.1", names=wrong), ABOUT[2]])
-    assert not finding.works and "'a' has no address on b" in finding.detail
+    assert not finding.works and "'a' does not resolve on b" in finding.detail
     loop = [{"name": "a", "address": "127.0.1.1", "reverse": ""}, *ABOUT[0]["names"][1:]]
     (finding,) = _names(HOSTS, [host("10.0.0.0", names=loop), *ABOUT[1:]])
-    assert not finding.works and "'a' is loopback (127.0.1.1) on a" in finding.detail
+    assert not finding.works and "'a' resolves to loopback (127.0.1.1) on a" in finding.detail
 
 
 def test_a_variable_that_names_another_interface_is_told():
@@ -59,7 +59,7 @@ def test_a_variable_that_names_another_interface_is_told():
 
 def test_a_pair_without_a_connection_is_told_with_both_hosts():
     finding = _reached(HOSTS, (link("a", "b"), HostLink("a", "c", "timed out")))
-    assert not finding.works and "c does not reach a: timed out" in finding.detail
+    assert not finding.works and "c cannot reach a: timed out" in finding.detail
 
 
 def test_a_clock_that_is_off_is_told():
@@ -74,7 +74,7 @@ def test_a_slow_host_is_told():
     (told,) = [one for one in _speeds(HOSTS, one_way) if not one.works]
     assert told.detail == "a sends 1.00 MB/s at best"
     far = (link("a", "b"), link("a", "c", trip=1e-2), link("b", "c", trip=1e-2))
-    assert any("from c" in one.detail for one in _speeds(HOSTS, far))
+    assert any("to c" in one.detail for one in _speeds(HOSTS, far))
 
 
 def test_two_hosts_here_find_nothing_wrong(tmp_path):

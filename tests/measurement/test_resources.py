@@ -9,10 +9,10 @@ import time
 import pytest
 from builders import a_launch
 
-from paceline.analyse.groups import grouped
+from paceline.analysis.configurations import grouped
+from paceline.analysis.resource_tables import resource_tables
 from paceline.measurement.resources import sampler
-from paceline.measurement.resources.launch import sampled, used_by_phase
-from paceline.report.tables.resources import resource_tables
+from paceline.measurement.resources.resource_usage import sampled, used_by_phase
 from paceline.store import Outcome, RankSteps, Status
 
 NVML = r"""
@@ -98,7 +98,7 @@ def test_nothing_is_started_unless_it_is_wanted(tmp_path):
 def test_the_sampler_ends_with_who_started_it(tmp_path):
     code = (
         "import os, sys; from pathlib import Path\n"
-        "from paceline.measurement.resources.launch import sampled\n"
+        "from paceline.measurement.resources.resource_usage import sampled\n"
         "with sampled(Path(sys.argv[1]), True, 0.05):\n"
         "    while not (Path(sys.argv[1]) / 'samples.jsonl').exists(): pass\n"
         "    os._exit(1)\n"

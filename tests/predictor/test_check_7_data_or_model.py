@@ -2,7 +2,7 @@
 
 The study says that model parallelism pays only at small batch, on slow links, for networks with
 heavy linear layers. Both ways train on the same samples per step. What holds here, and the three
-corners where it does not, is asserted below and said in ``docs/sweeps-and-advice.md``.
+corners where it does not, is asserted below and said in ``docs/guides/sweeps-and-advice.md``.
 """
 
 from dataclasses import replace
@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan
+from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict
-from paceline.predictor.sweeps import AXES, DataParallelSweep, compare
+from paceline.predictor.sweep import AXES, DataParallelSweep, compare
 from paceline.workload.workload import Workload
 
 GBIT = 1.25e8

@@ -7,11 +7,11 @@ import pytest
 from paceline.constants import overridden
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.choices import ContextForm, Recompute
-from paceline.plan.plan import Plan, plan_for
-from paceline.predictor.plan_memory import stage_memories
+from paceline.predictor.memory.peak_memory import stage_memories
+from paceline.predictor.plan.plan import Plan, plan_for
+from paceline.predictor.plan.plan_choices import ContextForm, Recompute
 from paceline.predictor.predict import predict, prepare
-from paceline.predictor.render import losses_seconds
+from paceline.predictor.prediction_text import losses_seconds
 from paceline.workload.workload import Workload
 
 H100 = catalogue.cluster("dgx-h100")
@@ -93,7 +93,7 @@ def test_the_framework_has_its_form_and_says_so():
 
 
 def test_heads_that_do_not_divide_are_not_exchanged_for_tokens():
-    with pytest.raises(InputError, match=r"32 heads .* do not divide by tp x cp = 64") as caught:
+    with pytest.raises(InputError, match=r"tp x cp = 64 to divide the 32 heads") as caught:
         shared(16, ContextForm.ULYSSES, nodes=8, tp=4)
     assert "--cp-form ring" in caught.value.hint
 

@@ -4,10 +4,10 @@ import pytest
 
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan
+from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict
-from paceline.predictor.search.plans import PlanSearch
-from paceline.predictor.sweeps.data_parallel import DataParallelSweep
+from paceline.predictor.search.plan_search import PlanSearch
+from paceline.predictor.sweep.data_parallel import DataParallelSweep
 from paceline.workload.workload import Workload
 
 CLUSTER = catalogue.cluster("hkbu-v100-pcie").shaped(2, 4)
@@ -46,7 +46,7 @@ def test_a_sparse_table_is_held_whole_and_exchanges_its_rows():
 
 def test_sweeps_and_searches_refuse_gradients_that_grow_with_the_batch():
     workload = Workload.of("wide_deep_vocab2322444_emb16_fc2x1024", 64)
-    with pytest.raises(InputError, match="sparse tables"):
+    with pytest.raises(InputError, match="sparse embedding tables"):
         DataParallelSweep(workload, CLUSTER, Plan(dp=8))
-    with pytest.raises(InputError, match="sparse tables"):
+    with pytest.raises(InputError, match="sparse embedding tables"):
         PlanSearch(workload, CLUSTER, 512)

@@ -5,11 +5,11 @@ from itertools import product
 import pytest
 
 from paceline.hardware import catalogue
-from paceline.hardware.faster import wider_link
-from paceline.plan.plan import Plan
-from paceline.predictor.frameworks import framework
+from paceline.hardware.scaled import wider_link
+from paceline.predictor.framework_profiles import framework
+from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import prepare
-from paceline.predictor.step_corrections import NO_CORRECTIONS
+from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
 from paceline.step import Phase
 from paceline.workload.workload import Workload
 

@@ -5,11 +5,11 @@ import pytest
 
 from paceline.constants import numbers_of
 from paceline.located_toml import shipped_toml
-from paceline.plan.synchronisation import synchronisation
-from paceline.predictor.replica_step import replica_step
-from paceline.predictor.step_corrections import cluster_corrections
-from paceline.predictor.step_costs import GradientExchange, StepCosts
-from paceline.predictor.traces import example_trace, layer_times
+from paceline.predictor.kernels.layer_traces import example_trace, layer_times
+from paceline.predictor.plan.sync_policy import synchronisation
+from paceline.predictor.schedule.ddp_step import replica_step
+from paceline.predictor.schedule.step_costs import GradientExchange, StepCosts
+from paceline.predictor.uncertainty.step_corrections import cluster_corrections
 
 TRACE = example_trace("googlenet_k80")
 SYSTEM = numbers_of("overheads").table("cluster").table("hkbu-k80").values

@@ -7,12 +7,12 @@ import pytest
 
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.choices import OptimiserState
-from paceline.plan.plan import Plan
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.plan_choices import OptimiserState
 from paceline.predictor.predict import predict, prepare
 from paceline.predictor.search import PlanSearch
 from paceline.predictor.search.advice import prediction_of_plan
-from paceline.predictor.sweeps.data_parallel import DataParallelSweep
+from paceline.predictor.sweep.data_parallel import DataParallelSweep
 from paceline.predictor.training_run import TrainingRun
 from paceline.workload.workload import Workload
 
@@ -48,7 +48,7 @@ def test_only_the_update_is_shorter():
 
 
 def test_an_optimiser_without_momenta_is_refused():
-    with pytest.raises(InputError, match="sgd keeps no momenta") as caught:
+    with pytest.raises(InputError, match="sgd has no state") as caught:
         predict(replace(WORKLOAD, optimiser="sgd"), CLUSTER, plan(OptimiserState.BF16))
     assert "--optimiser-state" in caught.value.hint
 

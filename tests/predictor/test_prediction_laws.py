@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.hardware import catalogue
-from paceline.plan.choices import Recompute
-from paceline.plan.plan import Plan
-from paceline.plan.synchronisation import SYNCHRONISATIONS, synchronisation
-from paceline.predictor.collectives import library
+from paceline.predictor.comm.library import library
 from paceline.predictor.evidence import Evidence
-from paceline.predictor.frameworks import framework
+from paceline.predictor.framework_profiles import framework
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.plan_choices import Recompute
+from paceline.predictor.plan.sync_policy import SYNCHRONISATIONS, synchronisation
 from paceline.predictor.predict import predict
-from paceline.predictor.step_corrections import NO_CORRECTIONS
+from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
 from paceline.step import Phase
 from paceline.workload.workload import Workload
 

@@ -12,14 +12,14 @@ from itertools import permutations
 import pytest
 from scipy.stats import spearmanr
 
-from paceline.analyse.validation.reference import reference_table
 from paceline.hardware import catalogue
-from paceline.plan.choices import Recompute
-from paceline.plan.plan import Plan
-from paceline.predictor.corrections.covariates import Program, Tuning
 from paceline.predictor.evidence import Evidence
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.plan_choices import Recompute
 from paceline.predictor.predict import predict
-from paceline.predictor.step_corrections import NO_CORRECTIONS
+from paceline.predictor.uncertainty.covariates import Program, Tuning
+from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
+from paceline.validation.reference_data import reference_table
 from paceline.workload.workload import Workload
 
 ALONE_SECONDS = {"resnet50": 64 / 253.1, "bert_base": 64 / 212.8}

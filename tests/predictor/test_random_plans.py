@@ -12,9 +12,15 @@ import pytest
 
 from paceline.errors import PacelineError
 from paceline.hardware import catalogue
-from paceline.plan.choices import ContextForm, Offload, OptimiserState, PipelineSchedule, Recompute
-from paceline.plan.plan import plan_for
-from paceline.plan.tensor_parallel import is_transformer
+from paceline.predictor.partition.tensor_parallel import is_transformer
+from paceline.predictor.plan.plan import plan_for
+from paceline.predictor.plan.plan_choices import (
+    ContextForm,
+    Offload,
+    OptimiserState,
+    PipelineSchedule,
+    Recompute,
+)
 from paceline.predictor.predict import predict
 from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 from paceline.workload.workload import Workload

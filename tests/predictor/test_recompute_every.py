@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from paceline.api.predictions import predict as predict_words
 from paceline.errors import InputError, UnknownNameError
 from paceline.hardware import catalogue
-from paceline.plan.choices import Recompute
-from paceline.plan.plan import Plan
-from paceline.plan.possible import check_recomputation
+from paceline.predictor.api import predict as predict_words
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.plan_choices import Recompute
+from paceline.predictor.plan.validate_for_model import check_recomputation
 from paceline.predictor.predict import predict, prepare
 from paceline.predictor.search import PlanSearch
 from paceline.predictor.whatif import what_if
@@ -74,11 +74,11 @@ def test_other_words_are_refused(text):
 
 
 def test_impossible_numbers_are_refused():
-    with pytest.raises(InputError, match="full recomputation only"):
+    with pytest.raises(InputError, match="needs full recomputation"):
         Plan(recompute_every=2)
-    with pytest.raises(InputError, match="one block in 13 of the 12"):
+    with pytest.raises(InputError, match="every:13 selects none of the 12"):
         check_recomputation(replace(FULL, recompute_every=13), WORKLOAD.graph)
     with pytest.raises(InputError, match="at least 1"):
         replace(FULL, recompute_every=0)
-    with pytest.raises(InputError, match="some blocks is not searched"):
+    with pytest.raises(InputError, match="does not support recompute_every"):
         PlanSearch(WORKLOAD, CLUSTER, 64, like=replace(FULL, recompute_every=2))

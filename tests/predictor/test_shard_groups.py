@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+import paceline as pl
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan
+from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict, prepare
+from paceline.predictor.schedule.task_schedule import HSDP_REPLICATE_LINK
 from paceline.predictor.search import PlanSearch
-from paceline.predictor.search.variations import variations
-from paceline.predictor.step_builder import COPIES_LINK
+from paceline.predictor.search.plan_variants import variations
 from paceline.workload.workload import Workload
 
 CLUSTER = catalogue.cluster("dgx-a100").with_nodes(4)
@@ -51,7 +52,7 @@ def test_a_device_holds_the_share_of_its_group():
 
 def test_only_sums_of_shards_cross_nodes():
     step = prediction().step
-    crossing = [task for task, _ in step.on(COPIES_LINK)]
+    crossing = [task for task, _ in step.on(HSDP_REPLICATE_LINK)]
     inside = [task for task, _ in step.on("network") if task.name.startswith("reduce-scatter")]
     assert len(crossing) == len(inside) > 0
     assert sum(task.size_bytes for task in crossing) == pytest.approx(
@@ -66,9 +67,33 @@ def test_only_sums_of_shards_cross_nodes():
         assert own == others, "a slower network leaves what stays in a node alone"
 
 
+def test_messages_are_stated_by_the_link_that_they_take():
+    """69 B parameters of 2 bytes: two gathers and a scatter of them stay in the node, half of the
+    gradients leaves it."""
+    found = pl.predict(
+        "llama2_70b",
+        device="a100_sxm_80gb",
+        nodes=4,
+        processes=2,
+        link="100gbit",
+        precision="bf16",
+        framework="torch-fsdp",
+        zero=3,
+        shard_group=2,
+        batch=1,
+    )
+    inside, crossing = found.bound_by.removeprefix("network: ").split(", ")
+    assert inside.startswith("414 GB over nvlink3 takes")
+    assert crossing.startswith("69.0 GB over 100gbit takes 1")
+    crossed = sum(task.seconds for task, _ in found.step.on(HSDP_REPLICATE_LINK))
+    # An all-reduce among 4 nodes sends 2 x 3/4 of a shard; the two devices share the card.
+    by_hand = 2 * 3 / 4 * 69e9 / (0.92 * 12.5e9 / 2)
+    assert crossed == pytest.approx(by_hand, rel=0.15)
+
+
 def test_a_group_larger_than_a_node_has_no_link_to_itself():
     step = prediction(replace(WHOLE, shard_group=16)).step
-    assert not step.on(COPIES_LINK)
+    assert not step.on(HSDP_REPLICATE_LINK)
     assert any(task.name.startswith("all-reduce shards") for task, _ in step.on("network"))
 
 
@@ -98,25 +123,25 @@ def test_micro_batches_sum_again_each():
 def test_context_parallel_devices_belong_to_a_group():
     found = prediction(Plan(dp=16, cp=2, zero=3, shard_group=8))
     assert found.ideal_seconds > 0
-    with pytest.raises(InputError, match="groups of 2"):
+    with pytest.raises(InputError, match="shard_group 2"):
         Plan(dp=8, cp=4, zero=3, shard_group=2)
 
 
 @pytest.mark.parametrize("size", [1, 3, 64])
 def test_groups_that_do_not_divide_are_refused(size):
-    with pytest.raises(InputError, match=f"groups of {size}") as caught:
+    with pytest.raises(InputError, match=f"shard_group {size}") as caught:
         replace(WHOLE, shard_group=size)
     assert "divisor of 32" in caught.value.hint
 
 
 def test_groups_without_sharding_are_refused():
-    with pytest.raises(InputError, match="nothing is sharded") as caught:
+    with pytest.raises(InputError, match="needs --zero") as caught:
         prediction(Plan(dp=32, shard_group=8))
     assert "--zero 3" in caught.value.hint
 
 
 def test_groups_and_shared_out_experts_are_refused():
-    with pytest.raises(InputError, match="not modelled"):
+    with pytest.raises(InputError, match="not supported"):
         Plan(dp=32, ep=8, zero=3, shard_group=8)
 
 
@@ -129,5 +154,5 @@ def test_advice_tries_groups_of_a_node():
     (found,) = [own for own in variations(search, [WHOLE]) if own.plan.shard_copies > 1]
     assert found.plan.shard_group == 8
     assert found.seconds == prepare(WORKLOAD, CLUSTER, IN_NODES).seconds()
-    with pytest.raises(InputError, match="groups of shards are not searched"):
+    with pytest.raises(InputError, match="does not support shard_group"):
         replace(search, like=replace(search.like, shard_group=8, dp=8))

@@ -110,7 +110,7 @@ class TestReaders:
     def test_an_empty_file_is_no_store_and_stays_empty(self, tmp_path):
         empty = tmp_path / "empty.db"
         empty.touch()
-        with pytest.raises(StoreError, match="is empty, no store yet"):
+        with pytest.raises(StoreError, match="is empty, not a store"):
             Store(empty, create=False)
         assert empty.read_bytes() == b""
 

@@ -94,7 +94,7 @@ def test_profiles_are_kept_and_the_newest_is_read(store):
 
 
 def test_a_store_that_is_not_there_is_said_so(tmp_path):
-    with pytest.raises(StoreError, match="there is no store"):
+    with pytest.raises(StoreError, match="no store"):
         Store(tmp_path / "none.db", create=False)
     assert not (tmp_path / "none.db").exists()
 
@@ -126,6 +126,21 @@ def test_a_foreign_file_is_refused_and_left_as_it_was(tmp_path, make, words):
         Store(path)
     assert caught.value.hint
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_only_a_regular_file_is_a_store(tmp_path, monkeypatch, create):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe.db")
+    for name, words in {
+        "pipe.db": "it is a named pipe",
+        "/dev/zero": "it is a device",
+        ":memory:": "is not a file name",
+        "file:x.db?mode=memory": "is not a file name",
+    }.items():
+        with pytest.raises(StoreError, match=words):
+            Store(Path(name), create=create)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe.db"]
 
 
 def test_an_unwritable_directory_is_one_line(tmp_path):

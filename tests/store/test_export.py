@@ -11,7 +11,7 @@ from commandline import run
 from paceline.store import Outcome, RankSteps, Status, Store
 from paceline.store.export import FACTOR, TABLES, tidy_rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "tables.md"
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_every_column_is_documented():
         common = page.split("## Columns of every table")[1].split("\n## ")[0]
         told = set(re.findall(r"`(\w+)`", section + common))
         columns = set(next(tidy_rows(name, [launch])))
-        assert columns <= told, f"{name}: {columns - told} are not in docs/tables.md"
+        assert columns <= told, f"{name}: {columns - told} are not in docs/reference/tables.md"
 
 
 def test_levels_of_factors_are_columns_of_every_row():

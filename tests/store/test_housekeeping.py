@@ -103,7 +103,7 @@ def test_stores_are_merged_once_and_names_do_not_mix(store, tmp_path):
     assert notes_of(store, "third") == ("from the lab",)
     again = merge_stores(store, other)
     assert (again.copied, again.known) == (0, found.copied + found.known)
-    with pytest.raises(StoreError, match="the store itself"):
+    with pytest.raises(StoreError, match="into itself"):
         merge_stores(store, store.path)
 
 

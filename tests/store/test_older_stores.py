@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from paceline.cli.main import cli
-from paceline.measurement.study import run_study
+from paceline.measurement.study_runner import run_study
 from paceline.step import breakdown
 from paceline.store import Status, Store
 

@@ -67,7 +67,7 @@ def test_the_seeded_bottleneck_comes_first(case, tmp_path):
     assert told[0]["cause"] == CAUSES[case], [one["verdict"] for one in told]
     where = {"slow_rank": "forward", "slow_backward": "backward"}.get(case)
     if where is not None:
-        assert told[0]["verdict"].startswith(f"rank 1 is slow in {where}")
+        assert told[0]["verdict"].startswith(f"straggler: rank 1 is slow in {where}")
 
 
 def test_a_healthy_run_blames_nothing_that_training_does(tmp_path):

@@ -3,12 +3,13 @@
 import pytest
 from builders import comparison_launches, keep, keep_profile, study_launches
 
+from paceline.analysis.parity_tables import Parity, ParityTable
 from paceline.errors import InputError, UnknownNameError
-from paceline.report.page import render
-from paceline.report.study import study_page
+from paceline.render.page import render
+from paceline.report.study_page import study_page
 from paceline.store import Store
 from paceline.study import Study, StudySettings
-from paceline.testing.parity_table import Parity, ParityTable
+from paceline.study.demo_study import Demonstration
 
 
 @pytest.fixture
@@ -26,11 +27,11 @@ def test_settings_are_written_as_people_write_them():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"batches": 3}, r"no setting of the study named 'batches'\. Near: batch"),
-        ({"batch": "64"}, "batch is '64', not of the kind of 64"),
-        ({"frameworks": " , "}, "no framework was named"),
+        ({"batches": 3}, r"no setting of the study named 'batches'\. Did you mean batch"),
+        ({"batch": "64"}, "batch must be a value like 64"),
+        ({"frameworks": " , "}, "no framework given"),
         ({"order": "sorted"}, "no order named 'sorted'"),
-        ({"processes": [0]}, "'0' has no process"),
+        ({"processes": [0]}, "topology '0' has no processes"),
     ],
 )
 def test_mistakes_are_refused_before_anything_runs(values, words):
@@ -47,7 +48,7 @@ def test_a_study_file_says_the_same_as_keywords(tmp_path):
         model="resnet20", batch=4, processes=[1, 2], no_sync=True
     )
     file.write_text('batch = "many"\n')
-    with pytest.raises(InputError, match=r"small\.toml, line 1: the study: batch is 'many'"):
+    with pytest.raises(InputError, match=r"small\.toml, line 1: the study: batch must be a value"):
         Study.read(file)
 
 
@@ -68,7 +69,7 @@ def test_a_study_runs_is_loaded_and_prints_itself(quick_settings, tmp_path):
     assert "samples/s" in str(same.throughput())
     assert "<table" in same._repr_html_()
     assert same.run().launches == study.launches, "nothing is left to run"
-    with pytest.raises(InputError, match="there is a study named 'it' already"):
+    with pytest.raises(InputError, match="a study named 'it' already exists"):
         Study("resnet20", name="it", store=path, **quick_settings).run()
 
 
@@ -90,7 +91,7 @@ def test_a_study_that_is_not_there_is_said_with_those_that_are(tmp_path):
     path = tmp_path / "own.db"
     with Store(path) as store:
         keep(store, study_launches("mine"))
-    with pytest.raises(InputError, match="there is no study named 'yours'") as caught:
+    with pytest.raises(InputError, match="no study named 'yours'") as caught:
         Study.load("yours", path)
     assert "mine" in caught.value.hint
 
@@ -104,16 +105,24 @@ def test_a_study_is_calibrated_predicted_compared_and_explained(tmp_path):
     assert analysis.calibration.step.mean == pytest.approx(1.0)
     assert [one.prediction.devices for one in analysis.here] == [2]
     assert [one.label for one in analysis.elsewhere] == ["4 nodes, eth_10g"]
-    assert analysis.explanation.efficiency == pytest.approx(0.8)
+    assert analysis.explanation.efficiency == pytest.approx(1.0 / 1.3)
     assert not analysis.rankings
     assert len(repr(analysis)) < 120
     with pytest.raises(UnknownNameError, match="no link named 'pigeon'"):
         Study.load("mine", path).analyse(link="pigeon")
 
 
+def test_the_demo_looks_into_as_many_synchronised_launches_as_are_plain(tmp_path):
+    demo = Demonstration("resnet20", batch=4, launches=3, steps=2, seed=1, out=tmp_path)
+    design = demo.settings.design()
+    two = [design.jobs[place] for place in design.order if design.jobs[place].world_size == 2]
+    kinds = [job.instrument for job in two if job.synchronise]
+    assert kinds.count("phases") >= kinds.count("none") == 3
+
+
 def test_the_page_of_a_comparison_has_ranking_parity_and_figure_of_all(tmp_path):
     rows = tuple(Parity(name, 10, (2.0, 1.5), 1e-6) for name in ("jax", "torch-ddp"))
-    other = Parity("mxnet", None, (), float("nan"), "its worker has no operation")
+    other = Parity("mxnet", None, (), float("nan"), "its worker does not support an operation")
     parity = ParityTable("resnet44", "NumPy", (2.0, 1.5), 10, (*rows, other))
     path = tmp_path / "own.db"
     with Store(path) as store:
@@ -131,10 +140,10 @@ def test_the_page_of_a_comparison_has_ranking_parity_and_figure_of_all(tmp_path)
         "tied with",
         "Parity on resnet44",
         "Throughput by framework",
-        "left out: mxnet: its worker has no operation",
+        "left out: mxnet: its worker does not support an operation",
         "Where the time goes",
-        "jax: 93% of its ideal",
-        "torch-ddp: 93% of its ideal",
+        "jax: 93% ideal",
+        "torch-ddp: 93% ideal",
     ):
         assert words in page, words
     assert study.explain(framework="jax").measured.first.framework == "jax"

@@ -9,7 +9,7 @@ import pytest
 
 from paceline.errors import PacelineError
 from paceline.study import StudySettings
-from paceline.study.file import ROOT_KEYS, SECTIONS, study_schema
+from paceline.study.study_file import ROOT_KEYS, SECTIONS, study_schema
 
 HEAD = 'model = "resnet20"\nbatch = 4\nlaunches = 2\n'
 
@@ -82,13 +82,13 @@ def test_a_stopping_rule_limits_and_warm_up_reach_the_design(tmp_path, quick_fra
     [
         ("batch = 4\nbatches = 5\n", 2, "unknown key 'batches'", "did you mean 'batch'?"),
         ("[factors]\n\nbatsh = [1, 2]\n", 3, "unknown key 'batsh'", "did you mean 'batch'?"),
-        ('[factors]\nbatch = [1, "two"]\n', 2, "batch of 'two' is not a integer", "samples"),
-        ("[factors]\nbatch = 4\n", 2, "batch of 4 are no levels", "batch = [1, 2]"),
-        ("[factors]\nbatch = [4, 4]\n", 2, "batch has a level twice", "once"),
+        ('[factors]\nbatch = [1, "two"]\n', 2, "batch: expected integer (got 'two')", "samples"),
+        ("[factors]\nbatch = 4\n", 2, "batch must be a list of levels (got 4)", "batch = [1, 2]"),
+        ("[factors]\nbatch = [4, 4]\n", 2, "batch has a duplicate level", "once"),
         ('\n[factors]\nframework = ["torch-dpp"]\n', 3, "no framework named 'torch-dpp'", ""),
         ('[factors]\nmodel = ["resnet21"]\n', 2, "no model named 'resnet21'", ""),
-        ("batch = 4\n[factors]\nbatch = [4, 8]\n", 3, "both a factor and a setting", "leave one"),
-        ('[design]\nkind = "half"\n', 2, "kind is 'half'", "one of full"),
+        ("batch = 4\n[factors]\nbatch = [4, 8]\n", 3, "both a factor and a setting", "remove one"),
+        ('[design]\nkind = "half"\n', 2, "invalid kind 'half'", "one of full"),
         (
             '[factors]\nbatch = [1, 2, 3]\n[design]\nkind = "two-level"\n',
             4,
@@ -99,13 +99,18 @@ def test_a_stopping_rule_limits_and_warm_up_reach_the_design(tmp_path, quick_fra
         ('order = "sorted"\n', 1, "no order named 'sorted'", "random"),
         ('warmup = "auto"\n', 1, "no warmup named 'auto'", "detect"),
         ('[stopping]\nhalf_width = "2 bananas"\n', 2, "is not a percentage", "2 %"),
-        ("[stopping]\nhalf_width = 3\n", 2, "a half width of 3 is impossible", "2 %"),
-        ('[stopping]\nhalf_width = "2 %"\nlaunches = 3\n', 3, "too few to stop by", "5"),
+        ("[stopping]\nhalf_width = 3\n", 2, "half_width must be between 0 and 1 (got 3)", "2 %"),
+        (
+            '[stopping]\nhalf_width = "2 %"\nlaunches = 3\n',
+            3,
+            "too few launches for a stopping rule: 3",
+            "5",
+        ),
         ("[stopping]\nlaunches = 9\n", 1, "[stopping] has no half_width", "half_width"),
         ('[limits]\ntime = "soon"\n', 2, "is not a duration", ""),
         ("[[design.run]]\nbatch = 4\n[[design.run]]\nbatc = 4\n", 4, "unknown key 'batc'", ""),
-        ('batch = "4"\n', 1, "batch is '4'", ""),
-        ('[design]\nkind = "list"\n', 2, "a list of runs is a design of its own", "run"),
+        ('batch = "4"\n', 1, "batch must be a value like 64 (got '4')", ""),
+        ('[design]\nkind = "list"\n', 2, "a list design needs runs", "run"),
     ],
 )
 def test_mistakes_are_told_with_file_line_and_key(tmp_path, text, line, words, hint):
@@ -121,7 +126,7 @@ def test_what_cannot_fit_is_refused(tmp_path, quick_framework):
     with pytest.raises(PacelineError, match="gpt3_175b on 1 process needs at least"):
         settings(tmp_path, text).design()
     limited = HEAD + 'frameworks = "quick"\n[limits]\nmemory = "50MB"\n'
-    with pytest.raises(PacelineError, match="of memory, and there are 50"):
+    with pytest.raises(PacelineError, match="of memory, but 50"):
         settings(tmp_path, limited).design()
 
 
@@ -135,7 +140,7 @@ def test_the_schema_that_is_shipped_is_the_one_of_the_code_and_knows_every_key()
 
 
 def test_the_file_of_the_documentation_is_one(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/reference/studies.md").read_text(encoding="utf-8")
     text = page.split("```toml\n")[1].split("```")[0]
     assert len(settings(tmp_path, text).points) == 8
 
@@ -161,17 +166,26 @@ def test_the_rate_follows_the_global_batch_by_the_rule(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("epochs = 2", "synthetic data has no accuracy"),
+        ("epochs = 2", "training by epochs needs real data"),
         ('data = "digitz"', "no kind of data named 'digitz'"),
         ('data = "cifar10"', "needs a path"),
-        ('data = "digits"\nepochs = 1\nmodel = "resnet20"', "samples of 1x8x8, which resnet20"),
-        ('data = "cifar10:nowhere"\nepochs = 1\nmodel = "resnet20"', "there is no '"),
+        (
+            'data = "digits"\nepochs = 1\nmodel = "resnet20"',
+            "resnet20 does not accept the samples of digits (1x8x8)",
+        ),
+        (
+            'data = "cifar10:nowhere"\nepochs = 1\nmodel = "resnet20"',
+            "no such file or directory: '",
+        ),
         (
             'data = "digits"\nepochs = 1\nmodel = "digits_cnn"\nframeworks = "torch-pp"',
-            "does not train by epochs",
+            "does not support training by epochs",
         ),
-        ('[accuracy]\ntarget = "110 %"', "target accuracy of 1.1 is impossible"),
-        ('[factors]\nlink = ["1gbit"]\nlab = ["link=1gbit"]', "link and lab set the same"),
+        ('[accuracy]\ntarget = "110 %"', "target accuracy must be between 0 and 1 (got 1.1)"),
+        (
+            '[factors]\nlink = ["1gbit"]\nlab = ["link=1gbit"]',
+            "link and lab change the same setting",
+        ),
     ],
 )
 def test_data_and_aims_that_cannot_be_are_refused_before_anything_starts(tmp_path, lines, message):

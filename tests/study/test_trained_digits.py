@@ -34,7 +34,7 @@ def check_accuracy(framework, tmp_path):
         "paceline measure --model digits_cnn --data digits --epochs 2 --batch 32 --scaling strong "
         f"-j 1x1,1x2 --launches 2 --learning-rate 0.05 --framework {framework} --study d {store}"
     )
-    assert "No loss of accuracy" in measured
+    assert "Equivalence of accuracy" in measured
     told = run(f"paceline report d --out {tmp_path / 'page.html'} --json {store}")
     found = json.loads(told)["accuracy"]
     assert [loss["verdict"] for loss in found["losses"]] == ["the same"]

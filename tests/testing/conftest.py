@@ -7,7 +7,7 @@ import re
 import sys
 
 from paceline.frameworks.command import search_path
-from paceline.frameworks.registry import framework
+from paceline.frameworks.framework_registry import framework
 
 sys.path[:0] = map(str, search_path(framework("torch-ddp")))
 

@@ -77,8 +77,8 @@ class Careless(Launcher):
 @pytest.mark.parametrize(
     ("check", "words"),
     [
-        ("detection", "names no remedy"),
-        ("validation", "more nodes than it knows"),
+        ("detection", "neither success nor a remedy"),
+        ("validation", "more nodes than hosts"),
         ("commands", "printed"),
         ("exit codes", "come back as"),
         ("events", "started"),
@@ -95,14 +95,14 @@ def test_a_launcher_that_leaves_processes_is_told_so(tmp_path, monkeypatch):
     monkeypatch.setattr("paceline.testing.launcher_suite.HANGS", "import time; time.sleep(8)")
     result = run_check("timeout", CHECKS["timeout"], Stand(Careless(), tmp_path))
     assert result.passed is False
-    assert "left behind" in result.words
+    assert "leftover process" in result.words
 
 
 def test_mpiexec_that_is_missing_is_said_with_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert MpiexecLauncher().detect() == Detection(False, "", MpiexecLauncher().detect().remedy)
     result = run_check("events", CHECKS["events"], Stand(MpiexecLauncher(), tmp_path))
-    assert "needs the program mpiexec" in result.words
+    assert "did not find the program mpiexec" in result.words
 
 
 def test_mpiexec_beside_the_interpreter_goes_first(tmp_path):

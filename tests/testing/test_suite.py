@@ -29,11 +29,11 @@ def bench(tmp_path, quick_framework):
 @pytest.mark.parametrize(
     ("check", "words"),
     [
-        ("parameters", "no 'ready' was written"),
+        ("parameters", "wrote no 'ready' event"),
         ("losses", "losses differ"),
         ("operations", "losses differ"),
         ("synchronisation", "losses differ"),
-        ("phases", "no parts were written"),
+        ("phases", "wrote no parts"),
         ("out of memory", "no reason"),
         ("crash", "no reason"),
     ],
@@ -65,7 +65,7 @@ def test_a_framework_that_lifts_its_pin_fails_however_busy_the_machine_is(bench,
     monkeypatch.setattr(Bench, "finished", lambda self, job: seen)
     result = run_check("cores", QUICK["cores"], bench)
     assert result.passed is False
-    assert result.words == "threads of a process of 1 thread may use 2 cores, one of 1"
+    assert result.words == "a process with 1 thread may use 2 cores (world size 1)"
 
 
 @pytest.mark.parametrize("network", SMALL_NETWORKS)

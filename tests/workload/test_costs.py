@@ -58,6 +58,7 @@ def test_many_batches_at_once_cost_what_each_costs_alone(name, batches, precisio
             assert getattr(together, quantity)[index] == pytest.approx(getattr(alone, quantity))
 
 
+@pytest.mark.thorough
 @given(lengths=st.lists(st.integers(1, 2048), min_size=1, max_size=4), batch=st.integers(1, 64))
 @settings(max_examples=30, deadline=None)
 def test_many_sequences_at_once_cost_what_each_costs_alone(lengths, batch):

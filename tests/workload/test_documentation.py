@@ -3,10 +3,14 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from paceline.workload import zoo
 from paceline.workload.precision import PRECISIONS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "workloads.md").read_text(encoding="utf-8")
+pytestmark = pytest.mark.thorough
+
+PAGE = (Path(__file__).parents[2] / "docs/reference/workloads.md").read_text(encoding="utf-8")
 
 
 def test_the_page_lists_the_whole_zoo_with_its_parameters():

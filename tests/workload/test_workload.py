@@ -43,5 +43,5 @@ def test_autocast_keeps_weights_and_gradients_wide():
 
 
 def test_an_unknown_precision_suggests_the_nearest():
-    with pytest.raises(UnknownNameError, match=r"no precision named 'fp7'\. Near: fp8"):
+    with pytest.raises(UnknownNameError, match=r"no precision named 'fp7'\. Did you mean fp8"):
         Workload(zoo.build("resnet20"), 1, precision="fp7")

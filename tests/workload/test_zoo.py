@@ -352,7 +352,7 @@ def test_an_unknown_name_is_refused_with_where_to_look(name):
 
 
 def test_an_unknown_name_suggests_the_nearest():
-    with pytest.raises(UnknownNameError, match="Near: resnet56, resnet50"):
+    with pytest.raises(UnknownNameError, match="Did you mean resnet56, resnet50"):
         zoo.build("resnet5o")
 
 

@@ -1,4 +1,4 @@
-"""What to type next: the job that the user described, in the words of another command."""
+"""'Next:' lines: the options that the user gave, as a command line for another command."""
 
 import importlib
 import keyword
@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from paceline.cli.say import say
+from paceline.cli.echo import echo
 
 SEPARATOR = "  ·  "
 WIDTH = 100
@@ -18,15 +18,15 @@ _HEAD, _INDENT = "Next: ", " " * 6
 
 
 def next_line(*commands: str) -> None:
-    """Say what to type next: on one line, or a command below the other where they are long."""
+    """Print suggested commands: on one line, or one per line if they are long."""
     line = _HEAD + SEPARATOR.join(commands)
     if len(line) > WIDTH:
         line = _HEAD + f"\n{_INDENT}".join(_continued(command) for command in commands)
-    say(line)
+    echo(line)
 
 
 def _continued(command: str) -> str:
-    """A long command as lines that a shell reads as one; what is quoted is not divided."""
+    """Split a long command with backslashes; quoted arguments stay whole."""
     if "'" in command:
         return command
     room = WIDTH - len(_INDENT) - len(" \\")
@@ -37,7 +37,7 @@ def _continued(command: str) -> str:
 
 
 def command_named(name: str) -> click.Command:
-    """The command called ``name``, imported now."""
+    """Import and return the command ``name``."""
     module = f"{name}_" if keyword.iskeyword(name) else name
     command = importlib.import_module(f"paceline.cli.commands.{module}").command
     assert isinstance(command, click.Command)
@@ -45,11 +45,11 @@ def command_named(name: str) -> click.Command:
 
 
 def same_job(name: str, *, drop: Container[str] = (), **changes: Any) -> str:
-    """``paceline NAME`` with the options that the user gave and NAME has as well.
+    """``paceline NAME`` with those options of the current command that NAME has too.
 
-    Options are matched by parameter name (an argument may become an option and the other way
-    round). ``changes`` are set whatever the user gave; those in ``drop``, and what NAME takes
-    anyway, are left out. The line runs as it stands: values are quoted for a shell.
+    Options are matched by parameter name, so an argument of one command may be an option of the
+    other. ``changes`` override the options given; options in ``drop`` and default values are
+    left out. Values are quoted for a shell.
     """
     context = click.get_current_context()
     given = {
@@ -59,31 +59,30 @@ def same_job(name: str, *, drop: Container[str] = (), **changes: Any) -> str:
         and parameter not in drop
     }
     values = {**given, **changes}
-    words = ["paceline", name]
+    arguments = ["paceline", name]
     for parameter in command_named(name).params:
         value = values.get(parameter.name or "")
         if value is not None and value != parameter.default:
-            words += _words(parameter, value)
-    return shlex.join(words)
+            arguments += _arguments(parameter, value)
+    return shlex.join(arguments)
 
 
 def with_store(command: str) -> str:
-    """A command on the store that the user named, where one was named."""
+    """``command`` with the ``--store`` option of the current command, if given."""
     path = click.get_current_context().params.get("store_path")
     return command if path is None else f"{command} --store {shlex.quote(str(path))}"
 
 
-def command_line(*words: str) -> str:
-    """``paceline`` and these words, quoted for a shell, on the store that the user named."""
-    return with_store(shlex.join(["paceline", *words]))
+def command_line(*arguments: str) -> str:
+    """``paceline`` with ``arguments``, quoted for a shell, and the ``--store`` option if given."""
+    return with_store(shlex.join(["paceline", *arguments]))
 
 
-def _words(parameter: click.Parameter, value: Any) -> list[str]:
-    """One parameter as words of a command line."""
+def _arguments(parameter: click.Parameter, value: Any) -> list[str]:
     values = list(value) if isinstance(value, tuple | list) else [value]
     if isinstance(parameter, click.Argument):
         return [str(one) for one in values]
     if isinstance(parameter, click.Option) and parameter.is_flag:
         chosen = value is True if parameter.is_bool_flag else value == parameter.flag_value
         return [parameter.opts[0]] if chosen else []
-    return [word for one in values for word in (parameter.opts[0], str(one))]
+    return [part for one in values for part in (parameter.opts[0], str(one))]

@@ -1,29 +1,39 @@
-"""Options that several commands share, with one spelling and one meaning."""
+"""Options shared by several commands."""
 
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from paceline.cli.help_sections import together
 from paceline.errors import InputError
-from paceline.places import Place, parse_counts, parse_places
+from paceline.topology import Place, parse_counts, parse_topologies
 from paceline.units import parse_seconds
+from paceline.user_files import check_store_path
 
 if TYPE_CHECKING:
-    from paceline.analyse.sharing_out import Workers
+    from paceline.parallel_map import Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class IntegerRange(click.IntRange):
+    """An integer in a range, shown as ``INTEGER`` in help."""
+
+    name = "integer"
+
+
 class FiniteRange(click.FloatRange):
-    """A number in a range; click lets NaN through, which is in none."""
+    """A number in a range, NaN excluded: comparisons with NaN are false, so click accepts it."""
+
+    name = "float"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Click's own, and no NaN."""
+        """Convert as click does and reject NaN."""
         number: float = super().convert(value, param, ctx)
         if math.isnan(number):
             self.fail(f"{value} is not a number.", param, ctx)
@@ -31,29 +41,29 @@ class FiniteRange(click.FloatRange):
 
 
 def study_name(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
-    """A name that fits a line and a file: refused where it is empty or has other characters."""
+    """Check that a study name can be printed and used as a file name."""
     if name is not None and (not name.strip() or not name.isprintable() or "/" in name):
-        raise InputError(
-            f"{name!r} is no name for a study", "give letters, digits, dots and dashes"
-        )
+        raise InputError(f"invalid study name {name!r}", "use letters, digits, dots and dashes")
     return name
 
 
 def timeout_seconds(text: str | None) -> float | None:
-    """Seconds of ``--timeout``, which must leave some time."""
+    """Seconds of ``--timeout``."""
     if text is None:
         return None
     seconds = parse_seconds(text)
     if seconds <= 0:
-        raise InputError(f"a timeout of '{text}' leaves no time", "write it like 10min")
+        raise InputError(
+            f"--timeout must be greater than 0 (got '{text}')", "use a value such as 10min"
+        )
     return seconds
 
 
 class AliasedOption(click.Option):
-    """An option of several spellings, of which help shows the first."""
+    """An option with several spellings; help shows the first."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Click's own, without the other spellings."""
+        """The help record of the first spelling."""
         spellings = self.opts
         self.opts = spellings[:1]
         try:
@@ -62,23 +72,13 @@ class AliasedOption(click.Option):
             self.opts = spellings
 
 
-class Options(Protocol):
-    """A decorator of a command."""
-
-    def __call__(self, function: F, /) -> F:
-        """The command with more options."""
-        ...
-
-
-def together(*options: Options) -> Options:
-    """One decorator that adds ``options``, in the order in which help is to show them."""
-
-    def added(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return added
+def _store_path(
+    context: click.Context, parameter: click.Parameter, path: Path | None
+) -> Path | None:
+    """Check the path early: some commands look for the store before they open it."""
+    if path is not None:
+        check_store_path(path)
+    return path
 
 
 store_option = click.option(
@@ -86,7 +86,8 @@ store_option = click.option(
     "store_path",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    is_eager=True,  # an argument that names a study looks into it
+    callback=_store_path,
+    is_eager=True,  # study arguments read the store
     help="Database of launches [default: $PACELINE_STORE or .paceline/paceline.db].",
 )
 
@@ -96,30 +97,30 @@ seq_option = click.option(
     "seq",
     cls=AliasedOption,
     type=int,
-    help="Tokens per sample [default: as published].",
+    help="Sequence length in tokens [default: the published one].",
 )
 
 seed_option = click.option(
     "--seed",
     default=1,
     show_default=True,
-    help="Seed for launch order, initial weights and data.",
+    help="Seed of launch order, initial weights and data.",
 )
 
 
-def out_option(name: str, words: str) -> Callable[[F], F]:
-    """Add an option for a file that is written."""
-    return click.option(name, type=click.Path(path_type=Path, dir_okay=False), help=words)
+def out_option(name: str, text: str) -> Callable[[F], F]:
+    """Add an option for an output file."""
+    return click.option(name, type=click.Path(path_type=Path, dir_okay=False), help=text)
 
 
-def figure_option(name: str, words: str) -> Callable[[F], F]:
-    """Add an option for a figure that is written as SVG, PDF or PNG, by the ending of its name."""
+def figure_option(name: str, text: str) -> Callable[[F], F]:
+    """Add an option for a figure file; the suffix selects SVG, PDF or PNG."""
 
     def checked(
         context: click.Context, parameter: click.Parameter, path: Path | None
     ) -> Path | None:
         if path is not None:
-            from paceline.report.paper.figure_files import check_figure_path
+            from paceline.render.figure_files.figure_files import check_figure_path
 
             check_figure_path(path)
         return path
@@ -128,47 +129,58 @@ def figure_option(name: str, words: str) -> Callable[[F], F]:
         name,
         type=click.Path(path_type=Path, dir_okay=False),
         callback=checked,
-        help=f"{words} (.svg, .pdf, .png).",
+        help=f"{text} (.svg, .pdf, .png).",
     )
 
 
 def workers_option(function: F) -> F:
-    """Add ``--workers``, checked before anything starts."""
+    """Add ``--workers``, checked before the command starts."""
 
-    def checked(context: click.Context, parameter: click.Parameter, words: str) -> "Workers":
-        from paceline.analyse.sharing_out import workers_given
+    def checked(context: click.Context, parameter: click.Parameter, value: str) -> "Workers":
+        from paceline.parallel_map import workers_given
 
-        return workers_given(words)
+        return workers_given(value)
 
     return click.option(
         "--workers",
         default="1",
         show_default=True,
         callback=checked,
-        help="Processes, or a cluster that is up: tcp://HOST:8786 (Dask), ray://HOST:10001. "
-        "The answer does not depend on it.",
+        metavar="N|ADDRESS",
+        help="Worker processes, or the address of a running cluster: tcp://HOST:8786 (Dask), "
+        "ray://HOST:10001 (Ray). Results are identical.",
     )(function)
 
 
 study_options = together(
-    click.option("--model", default="resnet44", show_default=True, help="A network of the zoo."),
+    click.option(
+        "--model",
+        metavar="NAME",
+        default="resnet44",
+        show_default=True,
+        help="Built-in model; see 'paceline models'.",
+    ),
     click.option("--batch", default=64, show_default=True, help="Samples per process and step."),
     seq_option,
     click.option(
-        "-j", "places", default="1x1", show_default=True, help="NODESxPROCESSES, by commas."
+        "-j",
+        "topologies",
+        metavar="NODESxPROCESSES[,...]",
+        default="1x1",
+        show_default=True,
+        help="Nodes x processes per node; comma-separated.",
     ),
+    click.option("--launches", default=3, show_default=True, help="Launches per configuration."),
+    click.option("--steps", default=10, show_default=True, help="Measured steps per launch."),
     click.option(
-        "--launches", default=3, show_default=True, help="Launches of each configuration."
-    ),
-    click.option("--steps", default=10, show_default=True, help="Counted steps of a launch."),
-    click.option(
-        "--warmup-steps", default=3, show_default=True, help="Steps timed but not counted."
+        "--warmup-steps", default=3, show_default=True, help="Warm-up steps, excluded from results."
     ),
     click.option(
         "--threads",
+        metavar="N[,N]",
         default="1",
         show_default=True,
-        help="Threads of each process, which are its cores too; by commas.",
+        help="Threads (and pinned cores) per process; comma-separated.",
     ),
     click.option(
         "--oversubscribe", is_flag=True, help="Allow more processes x threads than cores."
@@ -178,64 +190,77 @@ study_options = together(
         type=click.Choice(["fp32", "bf16"]),
         default="fp32",
         show_default=True,
-        help="Width of numbers in training.",
+        help="Numeric precision of training.",
     ),
     click.option(
-        "--timeout", default="10min", show_default=True, help="Longest time a launch may take."
+        "--timeout",
+        metavar="DURATION",
+        default="10min",
+        show_default=True,
+        help="Time limit of a launch.",
     ),
     seed_option,
     click.option(
         "--study",
         "name",
+        metavar="NAME",
         callback=study_name,
         help="Name of the study [default: model and time].",
     ),
+    section="Study",
 )
-"""What a study runs, how often, and what it is called."""
+"""Job, repetitions and name of a study."""
 
 
 def study_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """The `study_options` as keywords of `paceline.Study`; ``--timeout`` is left in ``options``."""
+    """The `study_options` except ``--timeout`` as keywords of `paceline.Study`."""
     own = ("model", "batch", "seq", "launches", "steps", "warmup_steps", "threads", "precision")
     chosen = {name: options[name] for name in (*own, "oversubscribe", "seed", "name")}
-    return {**chosen, "processes": options["places"], "store": options["store_path"]}
+    return {**chosen, "processes": options["topologies"], "store": options["store_path"]}
 
 
 training_options = together(
     click.option(
         "--data",
+        metavar="DATASET",
         default="synthetic",
         show_default=True,
-        help="What is trained on: digits, cifar10:DIRECTORY, image_folder:DIRECTORY, npz:FILE.",
+        help="Dataset: synthetic, digits, cifar10:DIRECTORY, image_folder:DIRECTORY, npz:FILE.",
     ),
     click.option(
         "--epochs",
-        type=click.IntRange(1),
-        help="Train so often through --data, each launch from its own seed, and say the accuracy.",
+        type=IntegerRange(1),
+        help="Epochs to train; each launch uses its own seed and reports accuracy.",
     ),
-    click.option("--learning-rate", default=0.01, show_default=True, help="Of the optimiser."),
+    click.option("--learning-rate", default=0.01, show_default=True, help="Learning rate."),
     click.option(
         "--learning-rate-rule",
         type=click.Choice(["constant", "linear", "root"]),
         default="constant",
         show_default=True,
-        help="How the learning rate follows the global batch.",
+        help="Scaling of the learning rate with the global batch size.",
     ),
-    click.option("--target-accuracy", help="Tell the time until this accuracy, as 95%."),
+    click.option(
+        "--target-accuracy",
+        metavar="PERCENT",
+        help="Report the time to reach this accuracy, such as 95%.",
+    ),
     click.option(
         "--accuracy-margin",
+        metavar="PERCENT",
         default="1%",
         show_default=True,
-        help="Accuracies that differ by less are the same.",
+        help="Equivalence margin of accuracies.",
     ),
     click.option(
         "--resources",
         is_flag=True,
-        help="Sample processors, memory, network, GPUs and power beside each launch.",
+        help="Sample CPU, memory, network, GPU and power usage during each launch.",
     ),
-    click.option("--node-price", type=float, help="Price of a node for an hour."),
+    click.option("--node-price", type=float, help="Price of a node per hour."),
+    section="Training",
 )
-"""Real data, epochs over it, and what their accuracy is held to."""
+"""Dataset, epochs, accuracy target and resource sampling of a study."""
 
 
 def training_settings(options: dict[str, Any]) -> dict[str, Any]:
@@ -261,19 +286,23 @@ lab_options = together(
         "labs",
         multiple=True,
         metavar="SETTINGS",
-        help="Run in a lab of its own, such as link=1gbit+delay=200us+speed=0.5; may be repeated.",
+        help="Run in a virtual cluster, such as link=1gbit+delay=200us+speed=0.5; repeatable.",
     ),
     click.option(
-        "--emulate", default="", help="Sleep as long as this device would compute, such as v100."
+        "--emulate",
+        metavar="DEVICE",
+        default="",
+        help="Emulate a device, such as v100: sleep instead of computing.",
     ),
     click.option(
         "--time-scale",
         default=1.0,
         show_default=True,
-        help="Stretch the times of the emulated device, for links slower by as much.",
+        help="Slow down the emulated device by this factor (use with equally slower links).",
     ),
+    section="Emulation",
 )
-"""Links that are shaped and devices that are emulated."""
+"""Virtual clusters and emulated devices."""
 
 
 def lab_settings(options: dict[str, Any]) -> dict[str, Any]:
@@ -285,36 +314,43 @@ def lab_settings(options: dict[str, Any]) -> dict[str, Any]:
 launcher_options = together(
     click.option(
         "--launcher",
+        metavar="NAME",
         default="",
-        help="What starts the processes [default: local, or what the framework needs].",
+        help="Launcher of the processes [default: local, or the one the framework requires].",
     ),
-    click.option("--hosts", default="", help="Machines of the nodes by name, by commas."),
+    click.option(
+        "--hosts",
+        metavar="HOST[,HOST]",
+        default="",
+        help="Host names of the nodes; comma-separated.",
+    ),
     click.option(
         "--launcher-option",
         "launcher_options",
         multiple=True,
         metavar="NAME=VALUE",
-        help="An option of the launcher, such as partition=debug; may be repeated.",
+        help="Option of the launcher, such as partition=debug; repeatable.",
     ),
+    section="Launcher",
 )
-"""What starts processes, and where."""
+"""Launcher, its options and hosts."""
 LAUNCHER_OPTIONS = ("launcher", "hosts", "launcher_options")
 
 
 def launcher_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Those of the `launcher_options` that were given, as keywords of `paceline.Study`."""
+    """The `launcher_options` given by the user, as keywords of `paceline.Study`."""
     given = {**options, "launcher_options": list(options["launcher_options"])}
     return {name: given[name] for name in LAUNCHER_OPTIONS if given[name]}
 
 
-def places_given(places: str | None, nodes: str | None) -> list[dict[str, int]]:
-    """Each place of ``-j`` or ``--nodes`` as keywords; one of none for the whole cluster."""
-    if places is not None and nodes is not None:
-        raise InputError("-j and --nodes both say where", "give one of them")
+def topology_keywords(topologies: str | None, nodes: str | None) -> list[dict[str, int]]:
+    """Each topology of ``-j`` or ``--nodes`` as keywords; one empty dict for the whole cluster."""
+    if topologies is not None and nodes is not None:
+        raise InputError("-j and --nodes are mutually exclusive", "give one of them")
     if nodes is not None:
         return [{"nodes": count} for count in parse_counts(nodes, "nodes", "--nodes")]
-    if places is not None:
-        return [{"nodes": n, "processes": p} for n, p in parse_places(places)]
+    if topologies is not None:
+        return [{"nodes": n, "processes": p} for n, p in parse_topologies(topologies)]
     return [{}]
 
 
@@ -324,17 +360,17 @@ def parse_settings(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise InputError(f"'{text}' is not NAME=VALUE", "write --set ranks=2")
+            raise InputError(f"expected NAME=VALUE, got '{text}'", "write --set ranks=2")
         settings[name] = value
     return settings
 
 
-def parse_one_place(text: str | None) -> tuple[int | None, int | None]:
-    """Nodes and processes in all of ``2x4``; neither is known without a text."""
+def parse_single_topology(text: str | None) -> tuple[int | None, int | None]:
+    """Nodes and total processes of ``2x4``; (None, None) without a text."""
     if text is None:
         return None, None
-    places: list[Place] = parse_places(text)
-    if len(places) != 1:
-        raise InputError(f"'{text}' is more than one place", "give one: -j 2x4")
-    nodes, processes = places[0]
+    topologies: list[Place] = parse_topologies(text)
+    if len(topologies) != 1:
+        raise InputError(f"expected one topology, got '{text}'", "give one: -j 2x4")
+    nodes, processes = topologies[0]
     return nodes, nodes * processes

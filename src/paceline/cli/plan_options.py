@@ -1,176 +1,269 @@
-"""The grammar of predictions on the command line: a workload, a place, a plan.
+"""Options of predictions: workload, topology and parallelism plan.
 
-Parameters are called as the keywords of `paceline.predict`, so that a command passes them on.
+Parameters have the names of the keywords of `paceline.predict`, so that commands pass them on.
 """
 
 import click
 
-from paceline.cli.options import FiniteRange, seq_option, together
+from paceline.cli.help_sections import together
+from paceline.cli.options import FiniteRange, IntegerRange, seq_option
 
-_COUNT = click.IntRange(min=1)
+_COUNT = IntegerRange(min=1)
 optimiser_state_option = click.option(
     "--optimiser-state",
     type=click.Choice(["fp32", "bf16", "8bit"]),
     default="fp32",
     show_default=True,
-    help="Width of the optimiser's momenta.",
+    help="Precision of the optimiser state.",
 )
 emit_option = click.option(
     "--emit",
     type=click.Choice(["torchtitan", "megatron", "deepspeed", "fsdp"]),
-    help="Write the plan in the flags or settings of a program.",
+    help="Print the plan as flags or settings of a training program.",
 )
 workload_options = together(
     click.option(
         "--model",
-        help="A network ('paceline models'), FILE.py:FUNCTION, FILE.onnx or config.json.",
+        metavar="MODEL",
+        help="Built-in model ('paceline models'), FILE.py:FUNCTION, FILE.onnx or config.json.",
     ),
     click.option(
         "--trace",
-        help="Layer times to replay, with or without --model: a CSV file or googlenet_k80.",
+        metavar="FILE|NAME",
+        help="Measured layer times to replay: a CSV file or the built-in googlenet_k80.",
     ),
     click.option(
-        "--input", "inputs", multiple=True, help="Shape of a file's input, as in 32x3x224x224."
+        "--input",
+        "inputs",
+        metavar="SHAPE",
+        multiple=True,
+        help="Input shape of a model file, such as 32x3x224x224; repeatable.",
     ),
-    click.option("--batch", type=int, help="Samples per replica and step [default: 32]."),
-    click.option("--global-batch", type=_COUNT, help="Samples per step of all replicas, instead."),
+    click.option(
+        "--batch",
+        type=int,
+        help="Samples per replica and step [default: 32; 1 per device above 1B parameters].",
+    ),
+    click.option(
+        "--global-batch", type=_COUNT, help="Samples per step over all replicas; replaces --batch."
+    ),
     seq_option,
     click.option(
         "--precision",
-        default="fp32",
-        show_default=True,
-        help="Width of numbers, as in amp_fp16, bf16.",
+        metavar="NAME",
+        help="Numeric precision, such as amp_fp16 [default: that of config.json, else bf16 if the "
+        "device supports it, else fp32].",
     ),
     click.option(
-        "--lora", type=_COUNT, help="Weights are frozen; adapters of this rank are trained."
+        "--lora", type=_COUNT, help="Freeze the weights; train LoRA adapters of this rank."
     ),
     click.option(
-        "--qlora", is_flag=True, help="As --lora (16 unless given), frozen weights in 4 bits."
+        "--qlora", is_flag=True, help="Like --lora, with 4-bit frozen weights [default rank: 16]."
     ),
-    click.option("--optimiser", help="sgd, momentum, adam [default: adam for sequences]."),
+    click.option(
+        "--optimiser",
+        metavar="NAME",
+        help="Optimiser: sgd, momentum or adam [default: adam for sequence models].",
+    ),
+    section="Workload",
 )
-"""What is trained."""
-place_options = together(
-    click.option("--cluster", help="A name of 'paceline hardware clusters', or FILE.toml."),
-    click.option("--device", help="Instead of a cluster: devices of one kind."),
+"""Model, batch, precision and optimiser."""
+cluster_options = together(
     click.option(
-        "--link", help="Network between nodes, in place of the cluster's: a name, or 400gbit."
+        "--cluster",
+        metavar="NAME|FILE",
+        help="Cluster: a name from 'paceline hardware clusters' or a TOML file.",
+    ),
+    click.option(
+        "--device", metavar="NAME", help="Device type, such as a100_sxm_80gb; replaces --cluster."
+    ),
+    click.option(
+        "--link",
+        metavar="NAME|BANDWIDTH",
+        help="Network between nodes, such as ib_edr_100g or 400gbit [default: the cluster's].",
     ),
     click.option(
         "--cards",
-        type=click.IntRange(1, 1000),
-        help="Network cards of a node [default: the cluster's].",
+        type=IntegerRange(1, 1000),
+        help="NICs per node [default: the cluster's].",
     ),
-    click.option("--scale", help="Parts so many times as fast, as in flops=2,memory=1.5,link=0.5."),
-    click.option("--intra-link", help="Links inside a node, in place of the cluster's."),
-    click.option("-j", "places", help="NODESxPROCESSES, several by commas [default: all]."),
-    click.option("--nodes", help="Instead of -j: whole nodes, as in 4,8 or 1..16."),
+    click.option(
+        "--scale",
+        metavar="NAME=FACTOR[,...]",
+        help="Scale hardware rates, such as flops=2,memory=1.5,link=0.5.",
+    ),
+    click.option(
+        "--intra-link", metavar="NAME", help="Link inside a node [default: the cluster's]."
+    ),
+    click.option(
+        "-j",
+        "topologies",
+        metavar="NODESxGPUS[,...]",
+        help="Nodes x GPUs per node; comma-separated [default: the whole cluster].",
+    ),
+    click.option(
+        "--nodes", metavar="N[,N]|N..N", help="Number of whole nodes, such as 4,8 or 1..16."
+    ),
+    section="Cluster",
 )
-"""Where it is trained."""
-_plan_options = together(
-    click.option("--dp", type=_COUNT, help="Data-parallel replicas [default: what is left]."),
-    click.option("--tp", type=_COUNT, default=1, help="Tensor-parallel degree."),
-    click.option("--pp", type=_COUNT, default=1, help="Pipeline stages."),
-    click.option("--cp", type=_COUNT, default=1, help="Context-parallel degree."),
+"""Cluster and topology."""
+_plan_options = together(  # None means "not given": `paceline.spec.defaults` chooses
+    click.option(
+        "--dp", type=_COUNT, help="Data-parallel degree [default: the remaining devices]."
+    ),
+    click.option("--tp", type=_COUNT, help="Tensor-parallel degree."),
+    click.option("--pp", type=_COUNT, help="Pipeline-parallel degree (stages)."),
+    click.option("--cp", type=_COUNT, help="Context-parallel degree."),
     click.option(
         "--cp-form",
         "context_form",
         type=click.Choice(["ring", "ring_in_order", "gather", "ulysses"]),
-        help="How --cp exchanges tokens [default: as the framework does].",
+        help="Context-parallel implementation [default: that of the framework].",
     ),
-    click.option("--ep", type=_COUNT, default=1, help="Expert-parallel degree."),
+    click.option("--ep", type=_COUNT, help="Expert-parallel degree."),
     click.option(
         "--expert-imbalance",
         type=FiniteRange(1.0, 1e6),
-        help="Load of the busiest --ep device over the mean, as in 1.2 [default: a prior].",
+        help="Maximum over mean load of expert-parallel devices, such as 1.2 [default: a prior].",
     ),
-    click.option("--zero", type=click.IntRange(0, 3), default=0, help="Stage of sharding, 0 to 3."),
+    click.option("--zero", type=IntegerRange(0, 3), help="ZeRO stage (3: FSDP)."),
     click.option(
         "--shard-group",
-        type=click.IntRange(min=2),
-        help="Devices that share what is sharded; other groups hold copies (HSDP) [default: all].",
+        type=IntegerRange(min=2),
+        help="Devices per shard group; groups are replicas of each other (HSDP) [default: all].",
     ),
     optimiser_state_option,
     click.option(
-        "--micro-batch", type=_COUNT, help="Samples per micro-batch [default: all; with --pp 1]."
+        "--micro-batch",
+        type=_COUNT,
+        help="Samples per micro-batch [default: the whole batch; 1 if --pp > 1].",
     ),
     click.option("--micro-batches", type=_COUNT, help="Micro-batches per step."),
     click.option(
         "--offload",
-        help="What leaves the device for its host: optimiser, activations, or both by a comma.",
+        metavar="STATE[,STATE]",
+        help="State to offload to host memory: optimiser, activations.",
     ),
-    click.option("--interleave", type=_COUNT, default=1, help="Pipeline chunks per stage."),
+    click.option(
+        "--interleave", type=_COUNT, help="Model chunks per pipeline stage (virtual stages)."
+    ),
     click.option(
         "--pipeline",
         type=click.Choice(["1f1b", "gpipe", "zero-bubble", "zb-v", "dualpipe"]),
-        default="1f1b",
-        help="Order of micro-batches in the pipeline.",
+        help="Pipeline schedule [default: 1f1b].",
     ),
-    click.option("--stage-layers", help="Blocks of each pipeline chunk, by commas."),
+    click.option(
+        "--stage-layers", metavar="N[,N]", help="Blocks per pipeline chunk; comma-separated."
+    ),
     click.option(
         "--recompute",
-        default="none",
-        show_default=True,
-        help="Activations computed again, not kept: none, selective, op, full, every:2 (blocks).",
+        metavar="POLICY",
+        help="Activation recomputation: none, selective, op, full or every:2 (every second block).",
     ),
     click.option(
         "--sequence-parallel/--whole-sequences",
         default=None,
-        help="Divide tokens between tensor-parallel ranks; by default as the framework does.",
+        help="Shard the sequence over tensor-parallel ranks [default: as the framework does].",
     ),
-    click.option("--tp-overlap", is_flag=True, help="Tensor-parallel messages run under products."),
+    click.option(
+        "--tp-overlap", is_flag=True, help="Overlap tensor-parallel communication with GEMMs."
+    ),
     click.option(
         "--unfused-attention",
         "fused_attention",
         is_flag=True,
         flag_value=False,
         default=True,
-        help="Attention writes its scores to memory.",
+        help="Use unfused attention, which writes its scores to memory.",
     ),
-    click.option("--framework", help="A profile, as in horovod-torch [default: torch-ddp]."),
+    click.option(
+        "--framework",
+        metavar="NAME",
+        help="Framework profile, such as horovod-torch [default: DDP; FSDP or Megatron-LM if the "
+        "plan requires it].",
+    ),
     click.option(
         "--overlap",
-        help="When gradients travel: none, per_tensor, bucketed, merged, one_message, split, ...",
+        metavar="POLICY",
+        help="Gradient synchronisation: none, per_tensor, bucketed, merged, one_message, split, "
+        "...",
     ),
-    click.option("--bucket", help="Size of a bucket or piece, as in 25MiB."),
-    click.option("--compression", help="Of gradients: none, fp16, top_k or top_k:0.01."),
+    click.option("--bucket", metavar="BYTES", help="Bucket size, such as 25MiB."),
+    click.option(
+        "--compression",
+        metavar="METHOD",
+        help="Gradient compression: none, fp16, top_k or top_k:0.01.",
+    ),
+    section="Parallelism plan",
+)
+tuning_option = click.option(
+    "--tuning",
+    type=click.Choice(["plain", "reference", "tuned"]),
+    help="Tuning of the training program: a plain script, a maintained reference implementation, "
+    "or a tuned record run.  [default: tuned for decoders under Megatron-LM and NeMo; otherwise "
+    "unknown, which widens the interval]",
 )
 _measured_options = together(
-    click.option("--measured-step", help="A measured step of one device alone, as in 253ms."),
+    click.option(
+        "--measured-step",
+        metavar="DURATION",
+        help="Measured step time of a single device, such as 253ms.",
+    ),
     click.option(
         "--curve",
         type=click.Path(exists=True, dir_okay=False),
-        help="All-reduce by size: a file of 'probe --out', a log of nccl-tests or OSU.",
+        help="Measured all-reduce time by size: a file of 'probe --out', nccl-tests or OSU.",
     ),
-    click.option("--input-time", help="Reading and preparing a batch, as in 20ms."),
     click.option(
-        "--tuning",
-        type=click.Choice(["plain", "reference", "tuned"]),
-        help="How well the program is tuned: a script as it comes, a maintained implementation, "
-        "a record run.  [default: unknown, part of the interval]",
+        "--input-time",
+        metavar="DURATION",
+        help="Time to load and preprocess a batch, such as 20ms [default: hidden by compute].",
     ),
+    tuning_option,
     click.option(
         "--jitter",
         type=FiniteRange(0.0, 10.0),
-        help="Coefficient of variation of workers' times, as in 0.02.",
+        help="Coefficient of variation of compute times across workers, such as 0.02.",
     ),
+    section="Measurements",
 )
 training_options = together(
-    click.option("--tokens", help="A whole training on so many tokens, as in 15T."),
-    click.option("--epochs", help="Or of so many epochs, as in 90."),
     click.option(
-        "--samples-per-epoch", help="Samples of an epoch, as in 1.28M [default: ImageNet-1k's]."
+        "--tokens", metavar="COUNT", help="Tokens of a complete training run, such as 15T."
+    ),
+    click.option("--epochs", metavar="COUNT", help="Epochs of a complete training run."),
+    click.option(
+        "--samples-per-epoch",
+        metavar="COUNT",
+        help="Samples per epoch, such as 1.28M [default: ImageNet-1k].",
     ),
     click.option(
-        "--price", type=float, help="Price of a device and hour, in place of the cluster's."
+        "--price", type=float, help="Price of a device per hour [default: the cluster's]."
     ),
-    click.option("--mtbf", help="Device-time between failures, as in 30000h [default: assumed]."),
-    click.option("--checkpoint-time", help="Of one checkpoint, as in 60s [default: assumed]."),
-    click.option("--restart-time", help="After a failure, as in 10min [default: assumed]."),
-    click.option("--checkpoint-every", help="Training between checkpoints [default: the best]."),
-    click.option("--no-failures", is_flag=True, help="Count no failures and no checkpoints."),
+    click.option(
+        "--mtbf",
+        metavar="DURATION",
+        help="Mean device time between failures, such as 30000h [default: a prior].",
+    ),
+    click.option(
+        "--checkpoint-time",
+        metavar="DURATION",
+        help="Time to write a checkpoint, such as 60s [default: a prior].",
+    ),
+    click.option(
+        "--restart-time",
+        metavar="DURATION",
+        help="Time to restart after a failure, such as 10min [default: a prior].",
+    ),
+    click.option(
+        "--checkpoint-every",
+        metavar="DURATION",
+        help="Interval between checkpoints [default: the optimum].",
+    ),
+    click.option("--no-failures", is_flag=True, help="Ignore failures and checkpoints."),
+    section="Training run",
 )
-"""How much is trained, and what is known of running it."""
+"""Length, price and failures of a complete training run."""
 
-job_options = together(workload_options, place_options, _plan_options, _measured_options)
-"""What is trained, where, how it is spread, and what was measured of it."""
+job_options = together(workload_options, cluster_options, _plan_options, _measured_options)
+"""Workload, cluster, plan and measurements of a prediction."""

@@ -1,4 +1,4 @@
-"""Progress of long work on standard error, with an estimate of the time that is left."""
+"""Progress on standard error, with an estimate of the remaining time."""
 
 import shlex
 import sys
@@ -7,26 +7,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from paceline.cli.echo import echo, escape_controls
 from paceline.cli.options import timeout_seconds
-from paceline.cli.say import say, shown
-from paceline.units import format_seconds
+from paceline.units import format_seconds, plural
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import ProgressColumn, TaskID
 
-    from paceline.measurement.study import Progress
+    from paceline.measurement.study_runner import Progress
     from paceline.study import Study
 
 
 class ProgressView(Protocol):
-    """Where progress is shown: a bar on a terminal, lines on anything else."""
+    """Display of progress: a bar on a terminal, lines otherwise."""
 
     def before_launch(self, progress: "Progress") -> None:
-        """Show which launch comes next, how many are done, and how long the rest may take."""
+        """Show the next launch, the number of launches done and the remaining time."""
 
-    def stage(self, words: str) -> None:
-        """Show what is being done where there is nothing to count."""
+    def stage(self, text: str) -> None:
+        """Show the current stage of work without a count."""
 
 
 class _Lines:
@@ -36,14 +36,16 @@ class _Lines:
         left = seconds_left(progress)
         estimate = f", about {left:.0f} s left" if left is not None else ""
         number = f"{progress.done + 1}/{progress.total}"
-        say(f"  launch {number}: {launch_words(progress)}{estimate}{so_far(progress)}", err=True)
+        echo(
+            f"  launch {number}: {describe_launch(progress)}{estimate}{so_far(progress)}", err=True
+        )
 
-    def stage(self, words: str) -> None:
-        say(f"  {words}", err=True)
+    def stage(self, text: str) -> None:
+        echo(f"  {text}", err=True)
 
 
 class _LiveBar:
-    """A bar that is redrawn in place and leaves nothing behind."""
+    """A bar that is redrawn on one line and removed at the end."""
 
     def __init__(self, bar: "Bar", task: "TaskID") -> None:
         self._bar, self._task = bar, task
@@ -54,24 +56,24 @@ class _LiveBar:
             self._task,
             total=progress.total,
             completed=progress.done,
-            description=launch_words(progress),
+            description=describe_launch(progress),
             left=("" if left is None else f"{left:.0f} s left") + so_far(progress),
         )
 
-    def stage(self, words: str) -> None:
-        self._bar.update(self._task, description=words)
+    def stage(self, text: str) -> None:
+        self._bar.update(self._task, description=text)
 
 
 @contextmanager
-def study_progress(words: str) -> Iterator[ProgressView]:
-    """Progress of a study, or of anything with stages, until the block ends."""
+def study_progress(text: str) -> Iterator[ProgressView]:
+    """Show progress of a study, or of work with stages, until the block ends."""
     if not sys.stderr.isatty():
         yield _Lines()
         return
     from rich.progress import TextColumn, TimeElapsedColumn
 
     with _bar(TimeElapsedColumn(), TextColumn("{task.fields[left]}")) as bar:
-        yield _LiveBar(bar, bar.add_task(words, total=None, left=""))
+        yield _LiveBar(bar, bar.add_task(text, total=None, left=""))
 
 
 def run_with_progress(
@@ -80,9 +82,9 @@ def run_with_progress(
     port: int | None = None,
     file: Path | None = None,
 ) -> "Study":
-    """Run a study to its end; one that is interrupted says how to go on.
+    """Run a study; when interrupted, print the command that continues it.
 
-    One of a ``file`` goes on where it was, also with levels that were added.
+    A study from a ``file`` continues where it stopped, also with levels that were added.
     """
     seconds = timeout_seconds(timeout)
     try:
@@ -94,30 +96,29 @@ def run_with_progress(
                 extend=file is not None,
             )
     except KeyboardInterrupt:
-        words = ["measure", "--resume", study.name]
+        arguments = ["measure", "--resume", study.name]
         if file is not None:
-            words = ["study", "run", str(file), "--study", study.name]
-        again = shlex.join(["paceline", *words, "--store", str(study.path)])
-        say(f"\ncontinue with: {again}", err=True)
+            arguments = ["study", "run", str(file), "--study", study.name]
+        again = shlex.join(["paceline", *arguments, "--store", str(study.path)])
+        echo(f"\ncontinue with: {again}", err=True)
         raise
 
 
 @contextmanager
-def rows_progress(words: str) -> Iterator[Callable[[int, int], None]]:
-    """Progress over rows, told as (done, total) as often as one likes, until the block ends."""
+def rows_progress(text: str) -> Iterator[Callable[[int, int], None]]:
+    """Show progress over rows until the block ends; yields a callback of (done, total)."""
     if not sys.stderr.isatty():
-        say(f"  {words}", err=True)
+        echo(f"  {text}", err=True)
         yield lambda done, total: None
         return
     from rich.progress import TimeRemainingColumn
 
     with _bar(TimeRemainingColumn()) as bar:
-        task = bar.add_task(words, total=None)
+        task = bar.add_task(text, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _bar(*last: "ProgressColumn") -> "Bar":
-    """What is done, a bar, how much of how much, and then the ``last`` columns."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -130,31 +131,31 @@ def _bar(*last: "ProgressColumn") -> "Bar":
     return Progress(*columns, *last, console=console, transient=True, refresh_per_second=4)
 
 
-def launch_words(progress: "Progress") -> str:
-    """The launch that comes next, in a few words."""
+def describe_launch(progress: "Progress") -> str:
+    """Short description of the next launch."""
     job = progress.job
-    kind = "plain" if job.instrument == "none" else f"{job.instrument} timed"
+    kind = "uninstrumented" if job.instrument == "none" else f"{job.instrument} timed"
     if job.world_size > 1 and not job.synchronise:
         kind = "co-located"
-    processes = f"{job.world_size} process{'es' if job.world_size > 1 else ''}"
-    told = ("model", "framework", "processes", "instrument")
-    levels = "".join(f", {k} {v}" for k, v in job.factors.items() if k not in told)
-    return shown(f"{job.model} under {job.framework}, {processes}, {kind}{levels}")
+    processes = plural(job.world_size, "process")
+    named = ("model", "framework", "processes", "instrument")
+    levels = "".join(f", {k} {v}" for k, v in job.factors.items() if k not in named)
+    return escape_controls(f"{job.model} under {job.framework}, {processes}, {kind}{levels}")
 
 
 def so_far(progress: "Progress") -> str:
-    """Failures, and how well configurations are known: the least well of them."""
-    words = f", {progress.failed} failed" if progress.failed else ""
+    """Failed launches, and the configuration with the widest interval."""
+    text = f", {progress.failed} failed" if progress.failed else ""
     if progress.estimates:
         name, (mean, part) = max(progress.estimates.items(), key=lambda one: one[1][1])
         width = f"{100 * part:.1f} %" if part < 1 else "more than 100 %"
-        widest = f"{format_seconds(mean)} a step ± {width}"
-        words += shown(f"; least known: {name}, {widest}")
-    return words
+        widest = f"{format_seconds(mean)}/step ± {width}"
+        text += escape_controls(f"; widest interval: {name}, {widest}")
+    return text
 
 
 def seconds_left(progress: "Progress") -> float | None:
-    """What the launches to come may take, by the mean of those so far; None before the first."""
+    """Remaining time by the mean of finished launches; None before the first."""
     known = progress.seconds_so_far
     if not known:
         return None

@@ -1,6 +1,6 @@
-"""Numbers that predictions depend on: what each is, where it comes from, and other values of it."""
+"""Constants of the predictor: value, unit, source and status, and overrides."""
 
-from paceline.constants.registry import (
+from paceline.constants.constant_registry import (
     built_from_constants,
     constant,
     number,

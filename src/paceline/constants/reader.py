@@ -1,7 +1,7 @@
-"""Files of constants: clean tables of numbers, with unit and origin by patterns of names.
+"""Reader of constant files: tables of numbers, with units and origins assigned by name patterns.
 
-``[unit]`` lists for each unit the numbers that have it, ``[origin.ANY]`` says where the numbers it
-lists come from (docs/constants.md). Of several patterns that fit a number the last one holds::
+``[unit]`` lists the numbers of each unit, ``[origin.NAME]`` the source of the numbers it lists
+(docs/explanation/constants.md). If several patterns match a number, the last one applies::
 
     [unit]
     fraction = ["memory.*"]
@@ -15,7 +15,7 @@ lists come from (docs/constants.md). Of several patterns that fit a number the l
     [memory]
     add = 0.92
 
-Texts (``"10us"``) are numbers where they have a unit; other texts, flags and lists are none.
+Strings with a unit (``"10us"``) are numbers; other strings, flags and lists are ignored.
 """
 
 import math
@@ -37,7 +37,7 @@ _PARSERS: Mapping[str, Callable[[str | float], float]] = {
 
 
 def read_constants(root: TomlTable, file: str) -> dict[str, Constant]:
-    """Every number of a file by name, which begins with ``file``; each has unit and origin."""
+    """Every number of a file by name (``file.table.key``), with unit and origin."""
     leaves = {leaf_name(table, key): (table, key) for table, key in _leaves(root)}
     unit_of = _by_number(root.table("unit"), root.table("unit").values, leaves)
     origins = root.table("origin").tables()
@@ -72,7 +72,7 @@ def leaf_name(table: TomlTable, key: str) -> str:
 
 
 def _leaves(table: TomlTable) -> Iterator[tuple[TomlTable, str]]:
-    """Every text and number below a table, headings left out."""
+    """Every string and number below a table, without `HEADINGS`."""
     for key, value in table.values.items():
         if isinstance(value, dict) and not (key in HEADINGS and not table.path):
             yield from _leaves(table.table(key))
@@ -83,7 +83,7 @@ def _leaves(table: TomlTable) -> Iterator[tuple[TomlTable, str]]:
 def _by_number(
     table: TomlTable, keys: Mapping[str, object] | tuple[str, ...], leaves: Mapping[str, object]
 ) -> dict[str, str]:
-    """For each number the last of ``keys`` with a pattern that fits it."""
+    """For each number, the last of ``keys`` with a matching pattern."""
     found: dict[str, str] = {}
     for key in keys:
         for pattern in table.names(key):
@@ -91,7 +91,7 @@ def _by_number(
             if not fitting:
                 near = nearest(pattern, leaves, 1)
                 hint = f"did you mean '{near[0]}'?" if near else "remove it"
-                table.fail(key, f"'{pattern}' fits no number of this file", hint)
+                table.fail(key, f"pattern '{pattern}' matches no number in this file", hint)
             found |= dict.fromkeys(fitting, key)
     return found
 
@@ -103,8 +103,8 @@ def _check_origin(origin: TomlTable) -> None:
         has = "without" if status == ConstantStatus.FITTED else "with"
         origin.fail(
             "status",
-            f"{origin.title} is {status} {has} fitted_on",
-            "fitted numbers, and only these, say the measurements they were fitted on",
+            f"{origin.title} has status {status} {has} fitted_on",
+            'give fitted_on for status = "fitted", and only there',
         )
 
 
@@ -117,5 +117,5 @@ def _value(table: TomlTable, key: str, unit: str) -> float:
         except ValueError:
             table.fail(key, f"{key} is {written!r}, not a number", f"write it in {unit}")
     if not math.isfinite(value):
-        table.fail(key, f"{key} of {written!r} is impossible", "give a finite number")
+        table.fail(key, f"{key} must be finite (got {written!r})", "give a finite number")
     return value

@@ -1,16 +1,16 @@
-"""One number of the predictor, with where it comes from."""
+"""A constant of the predictor and its status."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class ConstantStatus(StrEnum):
-    """How a number came to be what it is."""
+    """How the value of a constant was obtained."""
 
     FACT = "fact"
-    """Read from a source that states it, such as a library's own code."""
+    """Stated by the source, e.g. the code of a library."""
     PRIOR = "prior"
-    """A judgement, to be fitted or calibrated."""
+    """An expert judgement, to be fitted or calibrated."""
     FITTED = "fitted"
     """Chosen so that predictions agree with the measurements in ``fitted_on``."""
 
@@ -19,8 +19,8 @@ class ConstantStatus(StrEnum):
 class Constant:
     """A number that predictions depend on, in SI units.
 
-    ``name`` is its file and the keys that lead to it (``kernels.matrix.ceiling``). ``fitted_on``
-    are the measurements it was fitted on, empty unless it was.
+        ``name`` is file, table and key (``kernels.matrix.ceiling``). ``fitted_on``
+    names the measurements of a fitted constant; otherwise it is empty.
     """
 
     name: str

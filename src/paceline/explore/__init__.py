@@ -1,1 +1,1 @@
-"""A local page on which a prediction is turned over: model, place and plan by hand and eye."""
+"""The explorer: interactive predictions in a browser."""

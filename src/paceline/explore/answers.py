@@ -1,26 +1,30 @@
-"""What the page shows for a state: facts, figures as SVG, and the command that says the same.
+"""Contents of the page for a state: facts, SVG figures and the equivalent command.
 
-Everything goes through the predictor that `paceline predict` asks.
+All numbers come from the predictor of `paceline predict`.
 """
 
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 from typing import Any
 
-from paceline.analyse.groups import LaunchGroup
-from paceline.api.plan_words import plan_of
-from paceline.api.predictions import predict
-from paceline.api.requests import cluster_of, job_words, program_of, workload_of
+from paceline.analysis.configurations import LaunchGroup
 from paceline.errors import InputError
 from paceline.explore.published import published_points
 from paceline.explore.state import ExplorerState
 from paceline.hardware import Cluster
+from paceline.predictor.api import predict
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.render import device_rate_text, rate_text, utilisation_text
-from paceline.predictor.sweeps.curve import scaling_curve
-from paceline.report.figures import (
+from paceline.predictor.prediction_text import (
+    device_rate_text,
+    no_room_lines,
+    rate_text,
+    utilisation_text,
+)
+from paceline.predictor.sweep.scaling_curve import scaling_curve
+from paceline.render.figures import (
     PhasesInfo,
     ScalingInfo,
     ScalingPoint,
@@ -28,45 +32,62 @@ from paceline.report.figures import (
     draw,
     phase_bar,
 )
-from paceline.report.numbers import Ranged
+from paceline.render.numbers import Ranged
+from paceline.spec.defaults import complete_job
+from paceline.spec.job_options import cluster_of, parse_job_options, program_of, workload_of
+from paceline.spec.plan_options import plan_of
 from paceline.units import format_bytes, format_seconds
 from paceline.workload.graph import Graph
 
 MOST_COUNTS = 50
 MOST_SCHEDULED = 8
-"""Numbers of nodes of plans that have to be scheduled one by one."""
+"""Limit of node counts for plans whose steps are scheduled individually."""
 MOST_MEASURED = 5
-"""Lines of measured launches in one figure."""
+"""Limit of lines of measured launches in the figure."""
 WIDE, NARROW = 720.0, 360.0
 
 
 @dataclass(frozen=True)
 class AskedJob:
-    """A state with everything that it names looked up."""
+    """A state with its model and cluster resolved."""
 
     state: ExplorerState
     model: str | Graph
     cluster: Cluster
 
-    @property
+    @cached_property
     def words(self) -> dict[str, Any]:
-        """Keywords of `paceline.predict`."""
-        return self.state.words()
+        """Keywords of `paceline.predict`, with the defaults that it selects for the state."""
+        asked = parse_job_options({**self.state.words(), "nodes": self.state.nodes})
+        chosen = dict(complete_job(self.model, self.cluster, asked).words)
+        return {name: value for name, value in chosen.items() if name != "nodes"}
+
+    @property
+    def batch(self) -> int:
+        """Samples per replica and step."""
+        return workload_of(self.model, 1, parse_job_options(self.words)).batch
+
+    @property
+    def replica(self) -> int:
+        """Devices per replica."""
+        return int(self.words.get("tp", 1) * self.words.get("pp", 1))
 
     def predicted(self, nodes: int) -> Prediction:
-        """The prediction for so many nodes."""
+        """The prediction for ``nodes``."""
+        if nodes == self.state.nodes:  # with a note about the selected defaults
+            return predict(self.model, self.state.cluster, nodes=nodes, **self.state.words())
         return predict(self.model, self.state.cluster, nodes=nodes, **self.words)
 
 
 def job_of(state: ExplorerState, uploads: Mapping[str, Graph]) -> AskedJob:
-    """The job that a state stands for."""
+    """The job of a state."""
     model = uploads.get(state.model, state.model)
-    place = cluster_of(state.cluster, job_words({**state.words(), "nodes": state.nodes}))
-    return AskedJob(state, model, place)
+    cluster = cluster_of(state.cluster, parse_job_options({**state.words(), "nodes": state.nodes}))
+    return AskedJob(state, model, cluster)
 
 
 def answer(job: AskedJob, measured: Sequence[LaunchGroup] = ()) -> dict[str, Any]:
-    """The main view: facts of the chosen place, scaling, where the time goes, memory.
+    """The main view: facts, scaling, phases and memory.
 
     ``measured`` configurations are drawn over the prediction.
     """
@@ -78,7 +99,8 @@ def answer(job: AskedJob, measured: Sequence[LaunchGroup] = ()) -> dict[str, Any
         "figures": {
             "scaling": _scaling(chosen, rows, published, measured),
             "phases": _drawn(
-                PhasesInfo((phase_bar(_place(chosen.cluster), chosen.breakdown),)), (WIDE, NARROW)
+                PhasesInfo((phase_bar(_describe_cluster(chosen.cluster), chosen.breakdown),)),
+                (WIDE, NARROW),
             ),
         },
         "memory": {
@@ -97,8 +119,8 @@ def answer(job: AskedJob, measured: Sequence[LaunchGroup] = ()) -> dict[str, Any
 
 
 def curve_rows(job: AskedJob, chosen: Prediction) -> list[dict[str, float]]:
-    """Throughput and its interval on 1 to twice as many nodes as are chosen."""
-    counts = _counts(job.state, job.cluster)
+    """Throughput and its interval on 1 to twice the selected number of nodes."""
+    counts = _counts(job)
     try:
         several = [count for count in counts if count > 1]
         rows = [_row_of(job.predicted(1))] if counts[0] == 1 else []
@@ -110,10 +132,10 @@ def curve_rows(job: AskedJob, chosen: Prediction) -> list[dict[str, float]]:
 
 
 def _curve(job: AskedJob, counts: Sequence[int]) -> list[dict[str, float]]:
-    words = job_words(job.words)
+    words = parse_job_options(job.words)
     plan = plan_of(None, job.cluster.with_nodes(2).devices, words)
     if max(plan.tp, plan.pp, plan.cp, plan.ep) > 1:
-        raise InputError("a curve is of data parallelism", "predict each place")
+        raise InputError("scaling curves support data parallelism only", "predict each topology")
     workload = workload_of(job.model, 1, words)
     per_node = job.cluster.devices_per_node
     points = scaling_curve(workload, job.cluster, plan, counts, program_of(words))
@@ -144,12 +166,12 @@ def _row(
     }
 
 
-def _counts(state: ExplorerState, cluster: Cluster) -> list[int]:
-    """Up to 50 numbers of nodes around the chosen one, closer together where they are few.
+def _counts(job: AskedJob) -> list[int]:
+    """Up to 50 node counts around the selected one, denser at small counts.
 
-    All are such that replicas of the model fill them.
+    Each is a multiple of the nodes of a replica.
     """
-    replica = state.tp * state.pp
+    state, cluster, replica = job.state, job.cluster, job.replica
     least = replica // gcd(replica, cluster.devices_per_node)
     most = 1 if cluster.inter is None else max(8, 2 * state.nodes) // least
     found = set(range(1, most + 1))
@@ -166,6 +188,10 @@ def _thinned(counts: Sequence[int], most: int, always: int) -> list[int]:
 
 
 def _facts(p: Prediction) -> list[dict[str, str]]:
+    """The key figures of the job, or only that it does not fit."""
+    if no_room := no_room_lines(p):
+        verdict, _, why = no_room[0].partition(": ")
+        return [{"label": "Memory", "value": verdict, "note": why, "kind": "alarm"}]
     slow, fast = map(rate_text, p.samples_per_second_interval)
     low, high = map(format_seconds, p.step_interval_seconds)
     facts = [
@@ -178,7 +204,7 @@ def _facts(p: Prediction) -> list[dict[str, str]]:
         facts.insert(1, ("Tokens", f"{rate_text(p.tokens_per_second)} tokens/s", ""))
     price = p.price_per_million_samples
     if price is not None:
-        facts.append(("Price", f"{price:,.2f}", "per million samples"))
+        facts.append(("Price", rate_text(price), "per million samples"))
     return [{"label": label, "value": value, "note": note} for label, value, note in facts]
 
 
@@ -210,7 +236,7 @@ def _scaling(
 
 
 def _measured_series(measured: Sequence[LaunchGroup]) -> list[ScalingSeries]:
-    """One line per framework, model and batch that was measured."""
+    """One line per measured framework, model and batch."""
     points: dict[str, list[ScalingPoint]] = {}
     for group in measured:
         first = group.first
@@ -226,5 +252,5 @@ def _drawn(info: object, widths: tuple[float, float]) -> dict[str, str]:
     return {"wide": wide, "narrow": narrow}
 
 
-def _place(cluster: Cluster) -> str:
+def _describe_cluster(cluster: Cluster) -> str:
     return f"{cluster.nodes}x{cluster.devices_per_node} {cluster.device.name}"

@@ -1,11 +1,11 @@
-"""A finished study as static files that open from disk: its walk, its report, its tables."""
+"""A finished study as static files: its page, report and tables."""
 
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paceline.explore.study_view import study_document, study_html
-from paceline.report.files import write_bytes, write_text
+from paceline.render.files import write_bytes, write_text
 from paceline.store.export import tidy_rows, to_csv
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ TABLES = ("launches", "steps")
 
 
 def export_study(study: "Study", directory: Path) -> list[Path]:
-    """Write ``index.html``, ``report.html`` and tables as CSV; the paths written."""
+    """Write ``index.html``, ``report.html`` and CSV tables; return the paths."""
     launches = study.launches
     document = study_document(study.name, launches)
     written = [

@@ -1,4 +1,4 @@
-"""The explorer's page: one document with its style and script, which ask only its own server."""
+"""The explorer's page: one document with inline style and script; requests go to its own server."""
 
 import json
 from collections.abc import Sequence
@@ -7,11 +7,11 @@ from functools import cache
 from importlib import resources
 
 from paceline.explore.state import ExplorerState, choices
-from paceline.report.page import hashed, package_text
+from paceline.render.page import hashed, package_text
 
 
 def explorer_page(studies: Sequence[str] = ()) -> str:
-    """The page, with every name that can be chosen; ``studies`` are those that were measured."""
+    """The page with all names to select from; ``studies`` are those of the store."""
     known = {**choices(), "studies": list(studies), "defaults": asdict(ExplorerState())}
     text = own_template("explore.html")
     for mark, content in (
@@ -25,7 +25,7 @@ def explorer_page(studies: Sequence[str] = ()) -> str:
 
 @cache
 def security_policy() -> str:
-    """Nothing but the page's own style and script, and requests to its own server."""
+    """Allow only the page's own style and script, and requests to its own server."""
     return (
         f"default-src 'none'; style-src {hashed(_style())}; script-src {hashed(_script())}; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -42,10 +42,10 @@ def _style() -> str:
 
 @cache
 def _script() -> str:
-    return own_template("explore.js")
+    return "\n".join((package_text("files.js"), own_template("explore.js")))
 
 
 def own_template(name: str) -> str:
-    """A file of the explorer's templates; its lines end as they do in the page."""
+    """A template of the explorer, with normalised line ends."""
     source = resources.files("paceline.explore").joinpath("templates", name)
     return source.read_text(encoding="utf-8").replace("\r\n", "\n")

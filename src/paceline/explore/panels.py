@@ -1,29 +1,30 @@
-"""Parts of the page that are computed when they are opened: what-ifs, plans, surface, timeline."""
+"""Panels of the page that are computed on demand: what-ifs, plans, surface, timeline."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from paceline.api.advice import advise
-from paceline.api.predictions import sweep, whatif
 from paceline.explore.answers import NARROW, WIDE, AskedJob
-from paceline.report.figures import draw, gantt_info
-from paceline.report.page import table_html
-from paceline.report.table import Column, Table
+from paceline.predictor.api import sweep, whatif
+from paceline.predictor.search.api import advise
+from paceline.render.figures import draw, gantt_info
+from paceline.render.page import table_html
+from paceline.render.table import Column, Table
 
 SURFACE_POINTS = 24
 
 
 def panel(name: str, job: AskedJob) -> dict[str, Any]:
-    """One of `PANELS` for a job: pieces of HTML that hold no text of the browser's."""
+    """One of `PANELS` for a job, as HTML without any text from the browser."""
     return PANELS[name](job)
 
 
 def _whatif(job: AskedJob) -> dict[str, Any]:
-    from paceline.report.tables.predictions import whatif_table
+    from paceline.predictor.prediction_tables import whatif_table
 
-    found = whatif(job.model, job.state.cluster, nodes=job.state.nodes, **job.words)
+    found = whatif(job.model, job.state.cluster, nodes=job.state.nodes, **job.state.words())
     tables = [whatif_table(found.changes, kind) for kind in ("resource", "optimisation")]
     return {"html": "".join(map(table_html, tables))}
 
@@ -34,7 +35,7 @@ def _timeline(job: AskedJob) -> dict[str, Any]:
 
 
 def _plans(job: AskedJob) -> dict[str, Any]:
-    from paceline.report.tables.advice import advice_table
+    from paceline.predictor.search.advice_tables import advice_table
 
     state = job.state
     words = {
@@ -42,13 +43,18 @@ def _plans(job: AskedJob) -> dict[str, Any]:
         for name, value in job.words.items()
         if name in ("seq", "precision", "link", "processes", "framework", "scale")
     }
-    whole = state.batch * max(1, job.cluster.devices // (state.tp * state.pp))
+    whole = job.batch * max(1, job.cluster.devices // job.replica)
     advised = advise(job.model, state.cluster, global_batch=whole, nodes=state.nodes, **words)
-    return {"html": table_html(advice_table(advised.search, advised.advice))}
+    best = sorted(advised.advice.best, key=lambda own: own.prediction.step_seconds)
+    table = advice_table(advised.search, replace(advised.advice, best=tuple(best)))
+    rule = "Fastest first."
+    if advised.advice.close > 1:
+        rule += f" {advised.advice.close} plans are within the error margin: benchmark them."
+    return {"html": f"<p>{rule}</p>{table_html(table)}"}
 
 
 def _surface(job: AskedJob) -> dict[str, Any]:
-    """Where data and where model parallelism is faster, over batch and bandwidth of the link."""
+    """Data against model parallelism over batch and link bandwidth."""
     words = {
         name: value
         for name, value in job.words.items()
@@ -65,7 +71,7 @@ def _surface(job: AskedJob) -> dict[str, Any]:
         "x": [float(value) for value in found.axes["link"]],
         "y": [float(value) for value in found.axes["batch"]],
         "data_over_model": [[float(cell) for cell in row] for row in ratio.T],
-        "here": {"x": float(link), "y": job.state.batch},
+        "here": {"x": float(link), "y": job.batch},
         "crossings": [[each.value for each in row] for row in found.crossings],
     }
 
@@ -77,10 +83,10 @@ def _published(job: AskedJob) -> dict[str, Any]:
     table = Table(
         (Column("row"), Column("framework"), Column("devices"), Column("throughput", "samples/s")),
         tuple((r["id"], r["framework"], r["devices"], r["samples_per_second"]) for r in rows),
-        title="Published measurements of about the same job",
-        note="The same network, device and width of numbers, and 2/3 to 3/2 of the batch.",
+        title="Published measurements of similar jobs",
+        note="Same network, device and numeric width; batch within a factor of 1.5.",
     )
-    return {"html": table_html(table) if rows else "<p>None of this job.</p>"}
+    return {"html": table_html(table) if rows else "<p>No published measurement matches.</p>"}
 
 
 PANELS: dict[str, Callable[[AskedJob], dict[str, Any]]] = {
@@ -90,4 +96,4 @@ PANELS: dict[str, Callable[[AskedJob], dict[str, Any]]] = {
     "surface": _surface,
     "published": _published,
 }
-"""Parts of the page by name."""
+"""Panels by name."""

@@ -1,4 +1,4 @@
-"""Published measurements of the same model on the same device, to be drawn over a prediction."""
+"""Published measurements of the same model and device, drawn over a prediction."""
 
 import threading
 from functools import cache
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 from paceline.predictor.prediction import Prediction
 
 if TYPE_CHECKING:
-    from paceline.analyse.validation.measurement import Configuration
+    from paceline.validation.published_row import Configuration
 
 BATCH_RATIO = 1.5
-"""Rows whose batch per device differs by more are of another job."""
+"""Largest ratio of batches per device at which a row is similar."""
 
 _made = threading.Event()
 
 
 def published_points(prediction: Prediction, *, waits: bool = True) -> list[dict[str, Any]]:
-    """Rows of the same network, device, width of numbers and about the same batch per device.
+    """Rows of the same network, device and numeric width with a similar batch per device.
 
-    Unless it ``waits``, none while the index of all rows is still being made.
+    Without ``waits`` the result is empty until the index of all rows is built.
     """
-    from paceline.predictor.corrections.covariates import width_of
+    from paceline.predictor.uncertainty.covariates import width_of
 
     workload, device = prediction.workload, prediction.cluster.device.name
     own = prediction.samples_per_step / prediction.devices
@@ -41,19 +41,19 @@ def published_points(prediction: Prediction, *, waits: bool = True) -> list[dict
 
 
 def make_index() -> None:
-    """Read all rows, which takes seconds; a server does it beside its first answers."""
+    """Read all rows. This takes seconds, so the server does it in a thread."""
     _rows()
     _made.set()
 
 
 @cache
 def _rows() -> "dict[tuple[str, str, str], list[tuple[float, float, Configuration]]]":
-    """Batch per device, samples/s and the row itself, by model, device and width of numbers."""
-    from paceline.analyse.validation.jobs import job_of
-    from paceline.analyse.validation.reference import reference_table
-    from paceline.analyse.validation.rows import measured_seconds
+    """Batch per device, samples/s and the row itself, by model, device and numeric width."""
     from paceline.errors import PacelineError
-    from paceline.predictor.corrections.covariates import width_of
+    from paceline.predictor.uncertainty.covariates import width_of
+    from paceline.validation.published_job import job_of
+    from paceline.validation.reference_data import reference_table
+    from paceline.validation.row_step_model import measured_seconds
 
     found: dict[tuple[str, str, str], list[tuple[float, float, Configuration]]] = {}
     for row in reference_table().measurements:

@@ -1,14 +1,17 @@
-"""The server behind the page: loopback only, answers JSON, runs nothing and opens no path."""
+"""The server of the page: loopback only, JSON only; it runs no command and opens no path."""
 
 import json
+import re
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -23,56 +26,68 @@ from paceline.explore.study_view import study_document, study_html, study_policy
 from paceline.explore.uploads import LARGEST_UPLOAD, Uploads
 
 LARGEST_STATE = 20_000
-HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
-Handler = Callable[[Request], Awaitable[Response]]
+HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
 def application(studies: MeasuredStudies | None = None) -> Starlette:
-    """The page and what it asks for; ``studies`` are those of a store that may be looked at."""
+    """The page and its API; ``studies`` are those of the store."""
     uploads = Uploads()
     measured = studies or MeasuredStudies(None)
     page = explorer_page(measured.names())
     routes = [
-        Route("/", _guarded(partial(_show_page, page))),
-        Route("/api/answer", _guarded(partial(_answer, uploads, measured)), methods=["POST"]),
-        Route("/api/panel/{name}", _guarded(partial(_panel, uploads, measured)), methods=["POST"]),
-        Route("/study/{name:path}", _guarded(partial(_study, measured))),
-        Route("/api/model", _guarded(partial(_upload, uploads)), methods=["POST"]),
+        Route("/", partial(_show_page, page)),
+        Route("/api/answer", partial(_answer, uploads, measured), methods=["POST"]),
+        Route("/api/panel/{name}", partial(_panel, uploads, measured), methods=["POST"]),
+        Route("/study/{name:path}", partial(_study, measured)),
+        Route("/api/model", partial(_upload, uploads), methods=["POST"]),
     ]
-    return Starlette(routes=routes)
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=_guarded)],
+        exception_handlers={PacelineError: _mistake, Exception: _failure},
+    )
 
 
-def _guarded(handler: Handler) -> Handler:
-    """Only browsers of this machine that show this page, and what they get stays in it.
-
-    A mistake of who chooses is an answer like others: its words are in ``error``.
-    """
-
-    async def guarded(request: Request) -> Response:
-        if not _comes_from_here(request):
-            return JSONResponse({"error": "not from here"}, status_code=403)
-        try:
-            response = await handler(request)
-        except PacelineError as error:
-            hint = getattr(error, "hint", "")
-            response = JSONResponse({"error": str(error), "hint": hint})
-        response.headers.setdefault("Content-Security-Policy", security_policy())
-        response.headers.update(
-            {
-                "X-Content-Type-Options": "nosniff",
-                "Referrer-Policy": "no-referrer",
-                "Cache-Control": "no-store",
-                "Cross-Origin-Resource-Policy": "same-origin",
-            }
+async def _guarded(
+    request: Request, answered: Callable[[Request], Awaitable[Response]]
+) -> Response:
+    """Refuse other hosts and origins; set the headers on every response, errors included."""
+    if not _comes_from_here(request):
+        return _with_headers(
+            JSONResponse(
+                {"error": "requests from other hosts or origins are refused"}, status_code=403
+            )
         )
-        return response
+    return _with_headers(await answered(request))
 
-    return guarded
+
+def _with_headers(response: Response) -> Response:
+    response.headers.setdefault("Content-Security-Policy", security_policy())
+    response.headers.update(HEADERS)
+    return response
+
+
+async def _mistake(request: Request, error: Exception) -> Response:
+    """An invalid option is an ordinary response: the page shows ``error`` and ``hint``."""
+    return JSONResponse({"error": str(error), "hint": getattr(error, "hint", "")})
+
+
+async def _failure(request: Request, error: Exception) -> Response:
+    """An internal error; its text may contain paths, so the page gets only its type."""
+    message = f"internal error in the explorer: {type(error).__name__}"
+    return _with_headers(JSONResponse({"error": message}, status_code=500))
 
 
 def _comes_from_here(request: Request) -> bool:
     host = request.headers.get("host", "")
-    if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:
+    if not HOST.fullmatch(host):
         return False
     origin = request.headers.get("origin")
     return origin is None or urlsplit(origin).netloc == host
@@ -86,9 +101,11 @@ async def _study(studies: MeasuredStudies, request: Request) -> Response:
     name = request.path_params["name"]
     launches = await run_in_threadpool(lambda: studies.launches(name))
     if not launches:
-        return JSONResponse({"error": "there is no such study"}, status_code=404)
+        return JSONResponse({"error": "study not found"}, status_code=404)
     page = await run_in_threadpool(lambda: study_html(study_document(name, launches), back="/"))
-    return HTMLResponse(page, headers={"Content-Security-Policy": study_policy()})
+    # Browsers ignore frame-ancestors in the page's own <meta>, so only the header has it.
+    policy = f"{study_policy()}; frame-ancestors 'none'"
+    return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
 
 async def _answer(uploads: Uploads, studies: MeasuredStudies, request: Request) -> Response:
@@ -107,7 +124,7 @@ async def _answer(uploads: Uploads, studies: MeasuredStudies, request: Request) 
 async def _panel(uploads: Uploads, studies: MeasuredStudies, request: Request) -> Response:
     name = request.path_params["name"]
     if name not in PANELS:
-        return JSONResponse({"error": "there is no such part"}, status_code=404)
+        return JSONResponse({"error": "panel not found"}, status_code=404)
     given = await _document(request)
     names = studies.names() if given.get("study") else ()
     found = await run_in_threadpool(
@@ -118,7 +135,7 @@ async def _panel(uploads: Uploads, studies: MeasuredStudies, request: Request) -
 
 async def _upload(uploads: Uploads, request: Request) -> Response:
     content = await _body(request, LARGEST_UPLOAD)
-    name = request.headers.get("x-file-name", "")[:200]
+    name = unquote(request.headers.get("x-file-name", "")[-200:])
     key = await run_in_threadpool(lambda: uploads.add(name, content))
     return JSONResponse({"model": key})
 
@@ -128,16 +145,16 @@ async def _document(request: Request) -> dict[str, Any]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        raise PacelineError("what was sent is not JSON") from None
+        raise PacelineError("the request is not valid JSON") from None
     if not isinstance(found, dict):
-        raise PacelineError("what was sent is no set of choices")
+        raise PacelineError("expected a JSON object")
     return found
 
 
 async def _body(request: Request, most: int) -> bytes:
-    body = b""
+    body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > most:
-            raise PacelineError(f"more than {most:,} bytes were sent")
-    return body
+            raise PacelineError(f"the request is larger than {most:,} bytes")
+    return bytes(body)

@@ -1,4 +1,4 @@
-"""Runs the explorer's server until it is asked to end."""
+"""Run the explorer's server until Ctrl-C."""
 
 import socket
 import threading
@@ -20,7 +20,7 @@ WAITING_CONNECTIONS = 128
 def serve(
     port: int, say: Callable[[str], None], studies: MeasuredStudies, *, opens_browser: bool
 ) -> None:
-    """Serve the page on loopback until Ctrl-C; ``port`` 0 takes any that is free."""
+    """Serve the page on loopback until Ctrl-C; ``port`` 0 selects a free port."""
     listener = _listener(port)
     address = f"http://{LOOPBACK}:{listener.getsockname()[1]}/"
     config = uvicorn.Config(
@@ -32,7 +32,7 @@ def serve(
         timeout_keep_alive=30,
     )
     threading.Thread(target=make_index, daemon=True).start()
-    say(f"Explorer: {address}   (Ctrl-C ends it)")
+    say(f"Explorer: {address}   (Ctrl-C to stop)")
     if opens_browser:
         webbrowser.open(address)
     uvicorn.Server(config).run(sockets=[listener])
@@ -43,10 +43,10 @@ def _listener(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((LOOPBACK, port))
-        listener.listen(WAITING_CONNECTIONS)  # who comes before the server is up is served by it
+        listener.listen(WAITING_CONNECTIONS)  # queue requests until the server is up
     except OSError as error:
         listener.close()
         raise InputError(
-            f"port {port} cannot be used ({error.strerror})", "take another: --port 0"
+            f"cannot listen on port {port} ({error.strerror})", "use another port, or --port 0"
         ) from None
     return listener

@@ -1,4 +1,4 @@
-"""What is chosen on the page, checked: only names that are known, only numbers within bounds."""
+"""The state of the page, validated: known names and bounded numbers only."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -13,21 +13,21 @@ from paceline.workload import zoo
 LARGEST_COUNT = 65_536
 FACTOR_RANGE = (1 / 64, 64.0)
 UPLOADED = "upload:"
-"""Names of models that were given to the page begin so."""
+"""Prefix of the names of uploaded models."""
 
 
 @dataclass(frozen=True)
 class ExplorerState:
-    """A job and a place in the words of `paceline predict`; empty or 0 is "as it usually is".
+    """A job and cluster as options of `paceline predict`; empty or 0 means the default.
 
-    ``flops``, ``memory`` and ``link_rate`` are factors: how many times as fast as they are.
+    ``flops``, ``memory`` and ``link_rate`` are factors on the hardware's values.
     ``study`` names measured launches that are drawn over the prediction.
     """
 
     model: str = "resnet50"
-    batch: int = 64
+    batch: int = 0
     seq: int = 0
-    precision: str = "fp32"
+    precision: str = ""
     cluster: str = "dgx-1"
     nodes: int = 8
     processes: int = 0
@@ -47,9 +47,9 @@ class ExplorerState:
         """Keywords of `paceline.predict`, without model, cluster and nodes."""
         scale = {"flops": self.flops, "memory": self.memory, "link": self.link_rate}
         given: dict[str, Any] = {
-            "batch": self.batch,
+            "batch": self.batch or None,
             "seq": self.seq or None,
-            "precision": self.precision,
+            "precision": self.precision or None,
             "processes": self.processes or None,
             "framework": self.framework or None,
             "link": self.link or None,
@@ -60,16 +60,17 @@ class ExplorerState:
             "recompute": self.recompute,
             "scale": {name: factor for name, factor in scale.items() if factor != 1.0},
         }
-        unsaid = {"tp": 1, "pp": 1, "zero": 0, "recompute": "none", "scale": {}}
+        defaults = {"tp": 1, "pp": 1, "zero": 0, "recompute": "none", "scale": {}}
         return {
             name: value
             for name, value in given.items()
-            if value is not None and unsaid.get(name) != value
+            if value is not None and defaults.get(name) != value
         }
 
     def command(self, per_node: int) -> list[str]:
-        """The command that gives the same answer; ``per_node`` devices of a node are used."""
-        parts = ["paceline", "predict", "--model", self.model, "--cluster", self.cluster]
+        """The command with the same result, on ``per_node`` devices per node."""
+        model = "FILE" if self.model.startswith(UPLOADED) else self.model
+        parts = ["paceline", "predict", "--model", model, "--cluster", self.cluster]
         for name, value in self.words().items():
             if name == "processes":
                 continue
@@ -81,10 +82,10 @@ class ExplorerState:
 def state_of(
     given: Mapping[str, Any], uploads: Mapping[str, Any], studies: Sequence[str] = ()
 ) -> ExplorerState:
-    """A state from what a browser sends; everything is looked up or bounded, nothing is opened."""
+    """A state from a browser's request; every value is looked up or bounded, no path is opened."""
     checks = _checks(uploads, studies)
     for name in given:
-        look_up("choice", str(name), checks, f"one of {', '.join(checks)}")
+        look_up("option", str(name), checks, f"use one of {', '.join(checks)}")
     return ExplorerState(**{name: checks[name](value) for name, value in given.items()})
 
 
@@ -94,7 +95,7 @@ def _checks(uploads: Mapping[str, Any], studies: Sequence[str]) -> dict[str, Cal
         "cluster": lambda value: _one_of("cluster", value, catalogue().clusters),
         "link": lambda value: value and _one_of("link", value, choices()["links"]),
         "framework": lambda value: value and _one_of("framework", value, choices()["frameworks"]),
-        "precision": lambda value: _one_of("precision", value, choices()["precisions"]),
+        "precision": lambda value: value and _one_of("precision", value, choices()["precisions"]),
         "recompute": lambda value: _one_of("recompute", value, choices()["recompute"]),
         "tuning": lambda value: value and _one_of("tuning", value, choices()["tuning"]),
         "study": lambda value: value and _one_of("study", value, studies),
@@ -102,7 +103,7 @@ def _checks(uploads: Mapping[str, Any], studies: Sequence[str]) -> dict[str, Cal
     }
     for each in fields(ExplorerState):
         if each.type in (int, "int") and each.name not in found:
-            lowest = 0 if each.name in ("seq", "processes") else 1
+            lowest = 0 if each.name in ("batch", "seq", "processes") else 1
             found[each.name] = partial(_whole, each.name, low=lowest, high=LARGEST_COUNT)
         elif each.type in (float, "float"):
             found[each.name] = partial(_factor, each.name)
@@ -110,10 +111,10 @@ def _checks(uploads: Mapping[str, Any], studies: Sequence[str]) -> dict[str, Cal
 
 
 def choices() -> dict[str, list[str]]:
-    """Every name that can be chosen, by what it names."""
-    from paceline.plan.choices import Recompute
-    from paceline.predictor.corrections.covariates import Tuning
-    from paceline.predictor.frameworks import framework_names
+    """All names to select from, by option."""
+    from paceline.predictor.framework_profiles import framework_names
+    from paceline.predictor.plan.plan_choices import Recompute
+    from paceline.predictor.uncertainty.covariates import Tuning
     from paceline.workload.precision import PRECISIONS
 
     known = catalogue()
@@ -132,7 +133,7 @@ def _model(value: Any, uploads: Mapping[str, Any]) -> str:
     name = str(value)
     if name.startswith(UPLOADED):
         if name not in uploads:
-            raise InputError("that model is no longer here", "give its file again")
+            raise InputError("the uploaded model has expired", "upload the file again")
         return name
     zoo.family(name)
     return name
@@ -140,7 +141,7 @@ def _model(value: Any, uploads: Mapping[str, Any]) -> str:
 
 def _one_of(what: str, value: Any, known: Any) -> str:
     table = dict.fromkeys(known)
-    look_up(what, str(value), table, f"one of {len(table)}; the page lists them")
+    look_up(what, str(value), table, f"select one of the {len(table)} names in the list")
     return str(value)
 
 
@@ -148,7 +149,7 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
     if isinstance(value, str) and value.strip().isdigit() and len(value) < 10:
         value = int(value)
     if type(value) is not int or not low <= value <= high:
-        raise InputError(f"{name} is no whole number from {low} to {high}", "change it")
+        raise InputError(f"{name} must be an integer between {low} and {high} (got {value!r:.60})")
     return value
 
 
@@ -159,5 +160,5 @@ def _factor(name: str, value: Any) -> float:
     except (TypeError, ValueError):
         number = 0.0
     if not low <= number <= high:
-        raise InputError(f"{name} is no factor from 1/64 to 64", "change it")
+        raise InputError(f"{name} must be a factor between 1/64 and 64 (got {value!r:.60})")
     return number

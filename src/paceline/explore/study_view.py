@@ -1,4 +1,4 @@
-"""A study to walk through: configurations, launches, ranks, phases, layers, trace, as one page.
+"""The page of a study: configurations, launches, ranks, phases, layers and trace.
 
 The same page is served by the explorer and written by ``paceline explore --export``.
 """
@@ -8,28 +8,28 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from paceline.analyse.groups import LaunchGroup, grouped
-from paceline.analyse.ranking import rank
-from paceline.analyse.statistics import mean_step_seconds, throughput
+from paceline.analysis.configurations import LaunchGroup, grouped
+from paceline.analysis.launch_statistics import mean_step_seconds, throughput
+from paceline.analysis.launch_tables import launch_kind
+from paceline.analysis.ranking import rank
 from paceline.explore.page import own_template
-from paceline.report.figures import draw, gantt_info
-from paceline.report.page import hashed, package_text
-from paceline.report.tables.launches import launch_kind
+from paceline.render.figures import draw, gantt_info
+from paceline.render.page import hashed, package_text
 from paceline.step.breakdown import breakdowns
 from paceline.step.chrome_trace import chrome_trace
 from paceline.store import Launch, Status
 
 MOST_STEPS = 200
-"""Steps of a rank that the page shows."""
+"""Limit of steps per rank on the page."""
 MOST_COMPARED = 24
-"""Configurations of which every pair is tested."""
+"""Limit of configurations that are tested pairwise."""
 LARGEST_TRACE = 400_000
-"""Characters of a trace that the page carries."""
+"""Limit of characters of an embedded trace."""
 WIDTH = 860.0
 
 
 def study_document(name: str, launches: Sequence[Launch]) -> dict[str, Any]:
-    """Everything that the page shows, as JSON values; times in seconds."""
+    """The contents of the page as JSON values; times in seconds."""
     groups = grouped(launches)
     return {
         "study": name,
@@ -40,7 +40,7 @@ def study_document(name: str, launches: Sequence[Launch]) -> dict[str, Any]:
 
 
 def study_html(document: dict[str, Any], *, back: str = "") -> str:
-    """The page of a study; ``back`` is where its explorer is, if there is one."""
+    """The page of a study; ``back`` is the address of the explorer or report, if any."""
     style, script = _style(), own_template("study.js")
     text = own_template("study.html")
     for mark, content in (
@@ -55,7 +55,7 @@ def study_html(document: dict[str, Any], *, back: str = "") -> str:
 
 
 def study_policy() -> str:
-    """Nothing but the page's own style and script; it asks nobody for anything."""
+    """Allow only the page's own style and script, and no requests."""
     return (
         f"default-src 'none'; style-src {hashed(_style())}; "
         f"script-src {hashed(own_template('study.js'))}; "
@@ -83,7 +83,7 @@ def _configuration(group: LaunchGroup) -> dict[str, Any]:
 
 
 def _pairs(groups: Sequence[LaunchGroup]) -> list[dict[str, Any]]:
-    """Every pair of plain configurations with its test: different, or not distinguishable."""
+    """Pairwise tests of plain configurations: different or not."""
     plain = [
         (number, group) for number, group in enumerate(groups) if group.first.instrument == "none"
     ][:MOST_COMPARED]
@@ -145,5 +145,5 @@ def _launch(launch: Launch) -> dict[str, Any]:
 
 
 def _known(value: float) -> float | None:
-    """A number with six digits; None where there is none, which JSON cannot say."""
+    """A number with six digits; None for NaN and infinity, which JSON does not have."""
     return float(f"{value:.6g}") if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""A framework that can be run: its worker, and what the worker needs and can do."""
+"""A framework that Paceline runs: its worker, and the requirements and features of the worker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from paceline.frameworks.operations import ends_in_loss, missing_operations
 
 @dataclass(frozen=True)
 class FrameworkAdapter:
-    """One framework: ``worker`` is the script that trains, ``module`` what it must import.
+    """One framework: ``worker`` is the training script, ``module`` the module it imports.
 
-    ``environment`` names the environment it is installed in; without one, the worker runs in
-    Paceline's interpreter. ``uses`` are the families whose modules the worker imports beside its
-    own. ``operations`` are those its worker can build, None being all. ``variables`` are set for
-    the worker. ``synchronous`` is false where ranks update without waiting for each other;
-    ``launcher`` names what starts several ranks, where that cannot be any. ``profile`` is the
-    predictor's name for what it does, its own name where none is given. ``evaluates``: the worker
-    trains by epochs on real data, and says its accuracy after each.
+    ``environment`` names the environment of the framework; without one, the worker runs in
+    Paceline's interpreter. ``uses`` are other families whose modules the worker imports.
+    ``operations`` are those the worker can build (None: all). ``variables`` are set for
+    the worker. ``synchronous`` is false for asynchronous updates;
+    ``launcher`` names the launcher that several ranks need, if any. ``profile`` is the
+    predictor profile, by default of the same name. ``evaluates``: the worker
+    trains by epochs on real data and reports its accuracy after each.
     """
 
     name: str
@@ -46,7 +46,7 @@ class FrameworkAdapter:
 
     @property
     def install(self) -> str:
-        """What to do to have it."""
+        """The command that installs it."""
         if self.environment:
             return f"paceline frameworks install {self.name}"
         return f"install '{self.module}' in Paceline's Python"
@@ -56,7 +56,7 @@ class FrameworkAdapter:
         return f"PACELINE_{(self.environment or self.name).upper().replace('-', '_')}"
 
     def claims(self, graph: Mapping[str, Any]) -> bool:
-        """Whether the worker can build the network of a graph (its JSON form)."""
+        """Return whether the worker can build the network of a graph (its JSON form)."""
         if self.operations is None:
             return True
         return ends_in_loss(graph) and not missing_operations(graph, self.operations)

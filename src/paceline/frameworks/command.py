@@ -1,6 +1,6 @@
-"""How a framework's worker is started: in an interpreter or in a container.
+"""The command that starts a framework's worker, in an interpreter or a container.
 
-A worker imports its framework, and by their bare names the modules of its own folder, of the
+A worker imports its framework and, as top-level modules, those of its own folder, of the
 families it uses, and of ``runtime``: these folders are its search path.
 """
 
@@ -18,7 +18,7 @@ from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.environments.choice import EnvironmentChoice, choose, chosen, forget
 from paceline.frameworks.environments.place import installed_python
-from paceline.frameworks.registry import environments, manifests
+from paceline.frameworks.framework_registry import environments, manifests
 from paceline.naming import look_up
 
 RUNTIME = Path(__file__).parent / "runtime"
@@ -39,21 +39,21 @@ PASSED = (
     "NCCL_SOCKET_IFNAME",
     "HOROVOD_GLOO_IFACE",
 )
-"""Variables of a rank that its container must see."""
+"""Environment variables of a rank that are passed to its container."""
 
 
 @dataclass(frozen=True)
 class WorkerCommand:
-    """How to start a rank: ``arguments``, with ``variables`` set."""
+    """The command of a rank: ``arguments``, with ``variables`` set."""
 
     arguments: tuple[str, ...]
     variables: Mapping[str, str]
 
 
 def worker_command(wanted: FrameworkAdapter, directory: Path) -> WorkerCommand:
-    """The command of a framework's worker, without the job; ``directory`` has the launch's files.
+    """Return the command of a framework's worker, without the job.
 
-    A container sees that directory and the folders of the worker, at the paths they have here.
+    A container mounts the launch ``directory`` and the folders of the worker at the same paths.
     """
     worker, variables = str(wanted.worker), worker_variables(wanted)
     image = _image(wanted)
@@ -63,23 +63,23 @@ def worker_command(wanted: FrameworkAdapter, directory: Path) -> WorkerCommand:
 
 
 def search_path(wanted: FrameworkAdapter) -> list[Path]:
-    """Folders whose modules a worker imports by their bare names."""
-    hint = "'uses' of its manifest names families of frameworks"
+    """Return the folders whose modules a worker imports as top-level modules."""
+    hint = "'uses' in its manifest must name families of frameworks"
     used = [look_up("family", name, manifests(), hint).folder for name in wanted.uses]
     return [wanted.worker.parent, *used, RUNTIME]
 
 
 def worker_variables(wanted: FrameworkAdapter) -> dict[str, str]:
-    """Variables that a worker is started with; what is on PYTHONPATH stays there."""
+    """Return the environment variables of a worker; PYTHONPATH is extended."""
     before = os.environ.get(SEARCH_PATH)
     folders = [*map(str, search_path(wanted)), *([before] if before else [])]
     return {**wanted.variables, SEARCH_PATH: os.pathsep.join(folders)}
 
 
 def interpreter(wanted: FrameworkAdapter) -> str:
-    """Path of the Python in which the framework's worker runs, checked to have the framework.
+    """Return the path of the Python for the framework's worker; check that it has the framework.
 
-    The user's own comes first, then the environment installed for it, then Paceline's Python.
+    In order: the user's choice, the installed environment, Paceline's Python.
     """
     own, source = os.environ.get(wanted.interpreter_variable), f"${wanted.interpreter_variable}"
     choice = chosen(wanted.environment) if wanted.environment else None
@@ -92,14 +92,14 @@ def interpreter(wanted: FrameworkAdapter) -> str:
         return installed
     if importlib.util.find_spec(wanted.module.split(".")[0]) is None:
         raise EnvironmentUnusableError(
-            f"{wanted.name} needs the Python module '{wanted.module}', which is not here",
-            f"{wanted.install}, or point ${wanted.interpreter_variable} at a Python with it",
+            f"{wanted.name} needs the Python module '{wanted.module}', which is not installed",
+            f"run '{wanted.install}', or set ${wanted.interpreter_variable}",
         )
     return sys.executable
 
 
 def check_runnable(wanted: FrameworkAdapter) -> None:
-    """Raise, with what to do, unless the framework's worker can be started."""
+    """Raise unless the framework's worker can be started."""
     if _image(wanted) is None:
         interpreter(wanted)
     else:
@@ -107,18 +107,18 @@ def check_runnable(wanted: FrameworkAdapter) -> None:
 
 
 def runs_in_our_environment(wanted: FrameworkAdapter) -> bool:
-    """Whether its worker would run in the environment that Paceline installed for it."""
+    """Return whether its worker would run in the environment that Paceline installed."""
     if not wanted.environment or _image(wanted) is not None:
         return False
     return interpreter(wanted) == _installed(wanted)
 
 
 def run_in(wanted: FrameworkAdapter, choice: EnvironmentChoice | None) -> None:
-    """Run a framework in what the user chose from now on, if it can; None: in our environment."""
+    """Set the user's interpreter or image of a framework; None restores Paceline's environment."""
     if not wanted.environment:
         raise InputError(
-            f"{wanted.name} has no environment to replace",
-            f"point ${wanted.interpreter_variable} at a Python that has it",
+            f"{wanted.name} has no environment",
+            f"set ${wanted.interpreter_variable} to a Python with '{wanted.module}'",
         )
     forget(wanted.environment)
     if choice is None:
@@ -140,9 +140,9 @@ def _own_interpreter(wanted: FrameworkAdapter, own: str, source: str) -> str:
     path = shutil.which(own)
     if path is None or not _can_import(path, wanted.module):
         raise EnvironmentUnusableError(
-            f"{source} is '{own}', which "
+            f"{source} ('{own}') "
             + ("cannot be run" if path is None else f"cannot import '{wanted.module}'"),
-            f"{wanted.install}, or install '{wanted.module}' there",
+            f"run '{wanted.install}', or install '{wanted.module}' in that Python",
         )
     return path
 
@@ -170,7 +170,7 @@ def _container_engine(wanted: FrameworkAdapter) -> str:
         if found:
             return found
     raise EnvironmentUnusableError(
-        f"{wanted.name} is to run in a container, and neither docker nor podman is here",
+        f"{wanted.name} runs in a container, but neither docker nor podman is installed",
         f"install one, or unset ${wanted.image_variable}",
     )
 

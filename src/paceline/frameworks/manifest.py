@@ -1,4 +1,4 @@
-"""The manifest of a framework's folder: what it brings, each mistake located by file and line.
+"""Reads the manifest of a framework's folder; errors name the file and line.
 
     status = "maintained"
 
@@ -15,7 +15,7 @@
     inherits = "torch-ddp"
     title = "Mine"
 
-docs/frameworks.md has every key.
+docs/guides/frameworks.md lists every key.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ from paceline.located_toml import TomlTable, read_toml
 
 FILE_NAME = "manifest.toml"
 STATUSES = ("maintained", "legacy", "external")
-"""Maintained by its project; run though its project has ended; predicted and read, not run."""
+"""Maintained by its project; run, but no longer developed; predicted and imported, not run."""
 
 _FRAMEWORK_KEYS = (
     *("worker", "module", "environment", "uses", "operations", "instruments", "variables"),
@@ -49,9 +49,9 @@ _ENVIRONMENT_KEYS = (
 
 @dataclass(frozen=True)
 class FrameworkManifest:
-    """What one folder brings, by name; ``name`` is the family's, that of the folder.
+    """The contents of one folder, by name; ``name`` is that of the folder and of the family.
 
-    ``profiles`` are left as tables, which the predictor reads: one may inherit from a profile
+    ``profiles`` stay tables for the predictor to read: one may inherit from a profile
     of another folder.
     """
 
@@ -65,7 +65,7 @@ class FrameworkManifest:
 
 
 def read_manifest(path: Path) -> FrameworkManifest:
-    """The manifest of a folder, or a file of that form with another name."""
+    """Read the manifest of a folder, or a manifest file with another name."""
     file = path / FILE_NAME if path.is_dir() else path
     folder = file.parent
     root = read_toml(file)
@@ -118,7 +118,9 @@ def _operations(table: TomlTable) -> frozenset[str] | None:
         return frozenset(table.names("operations"))
     if value not in ("all", "common"):
         table.fail(
-            "operations", f"operations is {value!r}", 'write "all", "common" or a list of names'
+            "operations",
+            f"invalid operations {value!r}",
+            'write "all", "common" or a list of names',
         )
     return None if value == "all" else COMMON_OPERATIONS
 
@@ -150,7 +152,7 @@ def _step(table: TomlTable, folder: Path) -> PipStep:
 def _file(table: TomlTable, key: str, folder: Path) -> Path:
     path = folder / table.text_of(key)
     if not path.is_file():
-        table.fail(key, f"there is no file {path}", "name a file of the manifest's folder")
+        table.fail(key, f"file {path} does not exist", "name a file in the folder of the manifest")
     return path
 
 
@@ -163,5 +165,5 @@ def _version(table: TomlTable, key: str, default: tuple[int, int]) -> tuple[int,
         return default
     major, _, minor = table.text_of(key).partition(".")
     if not (major.isdecimal() and minor.isdecimal()):
-        table.fail(key, f"{key} is '{table.text_of(key)}'", 'write it like "3.11"')
+        table.fail(key, f"invalid version '{table.text_of(key)}'", 'write for example "3.11"')
     return int(major), int(minor)

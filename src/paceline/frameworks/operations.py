@@ -1,4 +1,4 @@
-"""Which networks a worker can build: the operations, and the forms of them, that it has."""
+"""Operations, and variants of them, that workers can build."""
 
 from collections.abc import Container, Mapping
 from typing import Any
@@ -13,13 +13,13 @@ COMMON_OPERATIONS = frozenset(
         *("cross_entropy", "elementwise_loss", "weighted_sum"),
     }
 )
-"""Operations that every worker has; PyTorch's have all of the graph's."""
+"""Operations of every worker; PyTorch's workers have all operations."""
 
 COMMON_ACTIVATIONS = frozenset({"relu", "relu6", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu"})
 
 
 def ends_in_loss(graph: Mapping[str, Any]) -> bool:
-    """Whether the output of a graph (its JSON form) is a loss."""
+    """Return whether the output of a graph (its JSON form) is a loss."""
     from paceline.frameworks.runtime.layer_graph import LOSSES
 
     kinds = {node["name"]: node["op"] for node in graph["nodes"]}
@@ -27,12 +27,12 @@ def ends_in_loss(graph: Mapping[str, Any]) -> bool:
 
 
 def missing_operations(graph: Mapping[str, Any], operations: Container[str]) -> list[str]:
-    """Operations of a graph (its JSON form) that something with only these cannot build.
+    """Return the operations of a graph (its JSON form) that are not in ``operations``.
 
-    Of some operations only common forms are built: convolutions and pools of images, not both
-    strided and dilated, norms of an odd number of channels, the functions that all frameworks
-    have, LSTMs that start from nothing, attention without a window, weights of its own or values of
-    another width than its keys, weights that are trained, gradients that are dense.
+    Only common variants of some operations count: 2D convolutions and pools, not both
+    strided and dilated; response norms over an odd number of channels; activations that all
+    frameworks have; LSTMs with zero initial state; attention without window, sinks, relative
+    positions or another value width; trained weights; dense gradients.
     """
     return sorted(
         {

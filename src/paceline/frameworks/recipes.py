@@ -1,4 +1,4 @@
-"""How to run a training program that Paceline does not install, and what its log is good for."""
+"""Recipes: how to run a training program that Paceline does not install, and import its log."""
 
 import string
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from paceline.located_toml import TomlTable
 
 @dataclass(frozen=True)
 class ProgramRecipe:
-    """How to run one program so that its figures can be compared, and what its log is good for.
+    """How to run one program with comparable results, and what its log contains.
 
     ``command`` is a template with placeholders in braces ({ranks}, {batch}, ...), ``log`` names
-    the file to import afterwards. ``comparable`` lists the options without which numbers of two
-    programs do not mean the same; ``tells`` and ``does_not_tell`` are about the log.
+    the file to import afterwards. ``comparable`` lists the options that make results of two
+    programs comparable; ``tells`` and ``does_not_tell`` list what the log contains and lacks.
     """
 
     name: str
@@ -30,7 +30,7 @@ class ProgramRecipe:
 
 
 def read_recipe(table: TomlTable) -> ProgramRecipe:
-    """The recipe of one ``[recipe.NAME]`` table."""
+    """Read the recipe of one ``[recipe.NAME]`` table."""
     keys = tuple(field.name for field in fields(ProgramRecipe) if field.name != "name")
     table.check_keys(keys, needed=keys)
     described = table.table("placeholders")
@@ -49,22 +49,22 @@ def read_recipe(table: TomlTable) -> ProgramRecipe:
 
 
 def placeholders(template: str) -> list[str]:
-    """Names in braces of a command template, each once, in order."""
+    """Return the placeholders of a command template, each once, in order."""
     try:
         names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
     except ValueError as error:
         raise InputError(
-            f"'{template}' is not a command template: {error}", "write {{ for a brace"
+            f"invalid command template '{template}': {error}", "write {{ for a literal brace"
         ) from None
     return list(dict.fromkeys(names))
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """The command with every placeholder filled in; a missing value is named."""
+    """Fill in the placeholders of a command; raise if a value is missing."""
     missing = [name for name in placeholders(template) if name not in values]
     if missing:
         raise InputError(
-            f"the command needs {', '.join('{' + name + '}' for name in missing)}",
-            f"give it with --set {missing[0]}=VALUE",
+            f"missing value of {', '.join('{' + name + '}' for name in missing)}",
+            f"add --set {missing[0]}=VALUE",
         )
     return template.format(**{name: values[name] for name in placeholders(template)})

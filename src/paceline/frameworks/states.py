@@ -1,4 +1,4 @@
-"""How every framework stands: in what it would run now."""
+"""The state of every framework: installed, verified, and where it would run."""
 
 import sys
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.command import interpreter, runs_in_our_environment
 from paceline.frameworks.environments.choice import chosen
 from paceline.frameworks.environments.place import EnvironmentState, environment_state
-from paceline.frameworks.registry import environments, frameworks
+from paceline.frameworks.framework_registry import environments, frameworks
 
 
 @dataclass(frozen=True)
 class FrameworkState:
-    """One framework and the environment it would run in now.
+    """One framework and the environment in which it would run.
 
-    ``state`` is in a few words; ``place`` is a directory, an interpreter or an image. What is
-    not known of an environment that is not installed is None.
+    ``place`` is a directory, an interpreter or an image. Unknown values of an environment that is
+    not installed are None.
     """
 
     name: str
@@ -29,7 +29,7 @@ class FrameworkState:
 
 
 def framework_states() -> list[FrameworkState]:
-    """Every framework that can be run."""
+    """Return the state of every framework that Paceline runs."""
     return [_state(wanted) for wanted in frameworks().values()]
 
 
@@ -52,12 +52,12 @@ def _state(wanted: FrameworkAdapter) -> FrameworkState:
 def _state_and_place(wanted: FrameworkAdapter, found: EnvironmentState | None) -> tuple[str, str]:
     choice = chosen(wanted.environment) if found else None
     if choice is not None and choice.image:
-        return "image of your own", choice.image
+        return "own image", choice.image
     try:
         if found is None or not runs_in_our_environment(wanted):
             place = interpreter(wanted)
             ours = place == sys.executable
-            return "in Paceline's Python" if ours else "your own Python", place
+            return "in Paceline's Python" if ours else "own Python", place
     except PacelineError:
         return str(found.state) if found else "not installed", ""
     return str(found.state_of(wanted.name)), str(found.directory)

@@ -1,4 +1,4 @@
-"""What training runs on: devices, links and clusters, each number with its source."""
+"""Devices, links and clusters, each number with its source."""
 
 from paceline.hardware.cluster import Cluster
 from paceline.hardware.device import Device

@@ -1,9 +1,9 @@
-"""The catalogue: every known device, link and cluster by name, with the user's own on top.
+"""The catalogue of devices, links and clusters, extended by the user's own files.
 
-Names are matched without regard to case, ``-``, ``_``, ``.`` and spaces. A name of the form
-``lab.toml:name`` is read from that file; files listed in the environment variable
-``PACELINE_HARDWARE`` (separated as in PATH) are always part of the catalogue, and so are those of
-installed packages, which may not change what is known already.
+Names are matched ignoring case, ``-``, ``_``, ``.`` and spaces. A name of the form
+``lab.toml:name`` is read from that file. Files listed in the environment variable
+``PACELINE_HARDWARE`` (separated as in PATH) and files of installed packages are always included;
+packages cannot redefine existing names.
 """
 
 import os
@@ -33,7 +33,7 @@ def fold(name: str) -> str:
 
 
 class Catalogue:
-    """Devices, links and clusters of some files; later files win over earlier ones."""
+    """Devices, links and clusters of several files; later files override earlier ones."""
 
     def __init__(self, files: Iterable[HardwareFile]) -> None:
         self.devices: dict[str, Device] = {}
@@ -53,7 +53,7 @@ class Catalogue:
         return self._find("link", name, self.links)
 
     def cluster(self, name: str) -> Cluster:
-        """The cluster of that name or spelling, as one node unless its file says more."""
+        """The cluster of that name or spelling; one node unless its file sets ``nodes``."""
         table = self._find("cluster", name, self._cluster_tables)
         return build_cluster(table, self.device, self.link, self._sources)
 
@@ -77,7 +77,7 @@ class Catalogue:
         return extended
 
     def changed_in(self, other: "Catalogue") -> list[str]:
-        """Names and spellings of this catalogue that mean something else in ``other``."""
+        """Names and spellings of this catalogue that ``other`` redefines."""
         tables: list[tuple[Mapping[str, object], Mapping[str, object]]] = [
             (self.devices, other.devices),
             (self.links, other.links),
@@ -108,7 +108,7 @@ class Catalogue:
                 kind,
                 name,
                 table,
-                f"'paceline hardware {kind}s' lists all; one of yours goes into a TOML file: "
+                f"'paceline hardware {kind}s' lists all; define your own in a TOML file: "
                 f"{kind} FILE.toml:NAME",
             )
         return table[canonical]
@@ -141,12 +141,12 @@ def _with_plugin(known: Catalogue, plugin: Plugin, path: Path) -> Catalogue:
     except PacelineError as error:
         raise PluginError(plugin, error.message) from error
     if changed := known.changed_in(extended):
-        raise PluginError(plugin, f"the name '{changed[0]}' is taken")
+        raise PluginError(plugin, f"the name '{changed[0]}' is already defined")
     return extended
 
 
 def catalogue() -> Catalogue:
-    """What comes with packages, with the files of ``PACELINE_HARDWARE`` on top."""
+    """The packaged catalogue, extended by the files of ``PACELINE_HARDWARE``."""
     listed = os.environ.get(ENVIRONMENT_VARIABLE, "")
     result = packaged()
     for path in filter(None, listed.split(os.pathsep)):
@@ -171,7 +171,7 @@ def cluster(name: str) -> Cluster:
     if name.endswith(".toml"):
         names = list(read_toml(Path(name)).table("cluster").values)
         if len(names) != 1:
-            raise InputError(f"{name} defines {len(names)} clusters", f"say which: {name}:NAME")
+            raise InputError(f"{name} defines {len(names)} clusters", f"select one: {name}:NAME")
         name = f"{name}:{names[0]}"
     source, own_name = _split(name)
     return source.cluster(own_name)

@@ -12,12 +12,12 @@ from paceline.hardware.provenance import Provenance
 
 @dataclass(frozen=True, repr=False)
 class Cluster:
-    """``nodes`` nodes of ``devices_per_node`` devices. None is unknown, or there is none.
+    """``nodes`` nodes of ``devices_per_node`` devices. None means unknown or absent.
 
-    ``intra`` joins the devices of a node, ``inter`` the nodes, ``host`` a device to the memory
-    of its host. ``oversubscription`` is the factor by which the nodes' cards together exceed
-    the core of the network (1: full bisection). ``bandwidth_spread`` is the standard deviation
-    of the logarithm of the bandwidth of links that are assumed, not stated.
+        ``intra`` joins the devices of a node, ``inter`` the nodes, ``host`` a device to the memory
+        of its host. ``oversubscription`` is the total NIC bandwidth over the bandwidth of the
+    network core (1: full bisection). ``bandwidth_spread`` is the standard deviation of the log
+    bandwidth of assumed links.
     """
 
     name: str
@@ -37,11 +37,14 @@ class Cluster:
     def __post_init__(self) -> None:
         for key in ("devices_per_node", "nodes", "nics_per_node"):
             if getattr(self, key) < 1:
-                raise InputError(f"{self.name}: {key} must be at least 1", "count from one")
+                raise InputError(
+                    f"{self.name}: {key} must be at least 1 (got {getattr(self, key)})",
+                    "give a positive integer",
+                )
         if self.oversubscription < 1:
             raise InputError(
-                f"{self.name}: an oversubscription of {self.oversubscription} is impossible",
-                "1 is a network at full bisection; 2 is half of it",
+                f"{self.name}: oversubscription must be at least 1 (got {self.oversubscription})",
+                "use 1 for full bisection bandwidth, 2 for half",
             )
         if self.nodes > 1:
             self.require_network()
@@ -59,52 +62,52 @@ class Cluster:
         return self.nodes * self.devices_per_node
 
     def with_nodes(self, nodes: int) -> "Cluster":
-        """The same kind of nodes, another number of them."""
+        """The same cluster with another number of nodes."""
         return dataclasses.replace(self, nodes=nodes)
 
     def with_devices(self, devices: int) -> "Cluster":
-        """The part of such a cluster that holds ``devices``: whole nodes, or part of one."""
+        """A cluster of ``devices`` devices: whole nodes, or part of one node."""
         if 1 <= devices <= self.devices_per_node:
             return self.shaped(1, devices)
         if devices < 1 or devices % self.devices_per_node:
             raise InputError(
-                f"{devices} devices are not whole nodes of {self.devices_per_node} ({self.name})",
-                f"take a multiple of {self.devices_per_node}, or -j NODESxDEVICES",
+                f"{devices} devices do not fill nodes of {self.devices_per_node} ({self.name})",
+                f"use a multiple of {self.devices_per_node}, or -j NODESxDEVICES",
             )
         return self.with_nodes(devices // self.devices_per_node)
 
     def shaped(self, nodes: int, devices_per_node: int) -> "Cluster":
         """``nodes`` nodes of which ``devices_per_node`` devices are used (``-j 4x8``).
 
-        Network cards that serve only devices left idle go with them.
+        NICs that serve only unused devices are not used either.
         """
         if not 1 <= devices_per_node <= self.devices_per_node:
             raise InputError(
-                f"a node of {self.name} has {self.devices_per_node} devices, "
-                f"not {devices_per_node}",
-                f"take -j NODESx1 up to NODESx{self.devices_per_node}",
+                f"a node of {self.name} has {self.devices_per_node} devices "
+                f"(requested {devices_per_node})",
+                f"use -j NODESx1 to NODESx{self.devices_per_node}",
             )
-        cards_per_device = max(1, self.nics_per_node // self.devices_per_node)
-        cards = min(self.nics_per_node, cards_per_device * devices_per_node)
+        nics_per_device = max(1, self.nics_per_node // self.devices_per_node)
+        nics = min(self.nics_per_node, nics_per_device * devices_per_node)
         return dataclasses.replace(
-            self, nodes=nodes, devices_per_node=devices_per_node, nics_per_node=cards
+            self, nodes=nodes, devices_per_node=devices_per_node, nics_per_node=nics
         )
 
     def require_network(self) -> Link:
-        """The link between nodes, or an error that says how to name one."""
+        """The link between nodes; an error if there is none."""
         if self.inter is None:
             raise InputError(
-                f"{self.name} has no network between nodes, so it cannot be {self.nodes} nodes",
-                "name one: --link eth_10g ('paceline hardware links' lists all)",
+                f"{self.name} has no network between nodes",
+                "add one: --link eth_10g ('paceline hardware links' lists all)",
             )
         return self.inter
 
     def require_intra(self) -> Link:
-        """The link between the devices of a node, or an error that says how to name one."""
+        """The link between the devices of a node; an error if there is none."""
         if self.intra is None:
             raise InputError(
-                f"{self.name} has {self.devices_per_node} devices per node and no link between "
+                f"{self.name} has {self.devices_per_node} devices per node but no link between "
                 "them",
-                "name one: intra = \"pcie4_x16\" ('paceline hardware links' lists all)",
+                "add one: intra = \"pcie4_x16\" ('paceline hardware links' lists all)",
             )
         return self.intra

@@ -1,4 +1,4 @@
-"""Link: what bytes travel on between devices, between nodes or from host to device."""
+"""Link: a connection between devices, between nodes or from host to device."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,21 +10,21 @@ SCOPES = ("intra", "inter", "host")
 """Inside a node, between nodes, between host memory and device."""
 
 SHARES = ("device", "nic", "node")
-"""What one bandwidth figure belongs to: each device, each network card, the whole node."""
+"""The unit that a bandwidth applies to: each device, each NIC, or the whole node."""
 
 TECHNOLOGIES = ("nvlink", "xgmi", "pcie", "memory", "infiniband", "ethernet", "omni-path", "other")
-"""Families that communication libraries treat alike."""
+"""Link families; communication libraries treat each family the same way."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A kind of connection: bytes/s in one direction, and seconds to the first byte.
+    """Bandwidth in bytes/s (one direction) and latency in seconds of a kind of connection.
 
-    ``per`` says what the bandwidth belongs to. ``latency_seconds`` is that of the wire and the
-    adapter; what software adds belongs to the communication library. ``transport`` is ``rdma``
-    or ``tcp`` between nodes. ``collective_bandwidth`` is the best bus bandwidth that a
-    library was measured to reach on it, ``sums_in_switch`` whether its switch can add vectors
-    up on the way. None is unknown.
+        ``per`` is the unit that the bandwidth applies to. ``latency_seconds`` is that of wire and
+    adapter; software latency belongs to the communication library. ``transport`` between nodes
+    is ``rdma`` or ``tcp``. ``collective_bandwidth`` is the best measured bus bandwidth of a
+    collective, ``sums_in_switch`` whether the switch reduces in the network (e.g. NVLink SHARP).
+    None is unknown.
     """
 
     name: str
@@ -43,17 +43,17 @@ class Link:
         reached, line_rate = self.collective_bandwidth, self.bandwidth
         if reached is not None and line_rate is not None and reached > line_rate:
             raise InputError(
-                f"{self.name}: collective_bandwidth is above bandwidth",
-                "utilisation above 100 % is impossible: one of the two is wrong",
+                f"{self.name}: collective_bandwidth exceeds bandwidth",
+                "correct one of the two: utilisation cannot exceed 100 %",
             )
 
     @property
     def known_bandwidth(self) -> float:
-        """Bandwidth in bytes/s one way, or an error on how to measure it."""
+        """Bandwidth in bytes/s, one direction; an error if it is unknown."""
         if self.bandwidth is None:
             raise UnknownQuantityError(
-                f"the bandwidth of link {self.name} is not known",
-                f"'paceline probe' measures a link; then state [link.{self.name}] "
-                'bandwidth = "10gbit" in a TOML of yours',
+                f"the bandwidth of link {self.name} is unknown",
+                f"measure it with 'paceline probe', then set [link.{self.name}] "
+                'bandwidth = "10gbit" in a TOML file',
             )
         return self.bandwidth

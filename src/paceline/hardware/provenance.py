@@ -1,4 +1,4 @@
-"""Where a number comes from, and what to say when there is none."""
+"""Provenance of a number, and the error for unknown numbers."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,16 +7,16 @@ from paceline.errors import InputError
 
 
 class Confidence(StrEnum):
-    """How far a number can be trusted."""
+    """Confidence in a number."""
 
     MEASURED = "measured"
-    """Measured by the tool or by its user."""
+    """Measured by Paceline or by the user."""
     READ = "read"
-    """Read in the source that is named."""
+    """Read in the named source."""
     DERIVED = "derived"
-    """Computed from a number that was read, or read of a sister product."""
+    """Computed from a number that was read, or taken from a sibling product."""
     UNVERIFIED = "unverified"
-    """Recalled from the vendor's data sheet that is named, not looked up."""
+    """Recalled from the named data sheet, not looked up."""
     USER = "user"
     """Stated in a user's own file."""
 
@@ -35,4 +35,4 @@ class Provenance:
 
 
 class UnknownQuantityError(InputError):
-    """A number that the catalogue does not have was asked for; the hint says how to get it."""
+    """A required number is missing from the catalogue; the hint explains how to obtain it."""

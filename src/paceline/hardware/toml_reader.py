@@ -1,6 +1,6 @@
-"""TOML text -> devices, links and clusters, each value checked and each mistake located.
+"""Reader of hardware TOML files; every value is checked, every error has file and line.
 
-The catalogue's own files and a user's file have the same form (docs/hardware.md)::
+The catalogue's own files and a user's file have the same form (docs/reference/hardware.md)::
 
     [device.my_gpu]
     vendor = "ACME"
@@ -23,7 +23,7 @@ from paceline.naming import nearest
 
 KINDS = ("device", "link", "cluster", "source")
 SLOWEST_FLOPS, SMALLEST_BYTES = 1e6, 1e6
-"""Less is a number whose unit was forgotten."""
+"""Smaller values indicate a forgotten unit."""
 
 _COMMON = ("aliases", "source", "sources", "notes")
 _DEVICE_KEYS = (
@@ -46,7 +46,7 @@ _DEVICE_KINDS = ("gpu", "cpu", "cpu_socket", "manycore", "ipu", "npu")
 
 @dataclass
 class HardwareFile:
-    """What one file defines; ``aliases`` maps other spellings to names, by kind."""
+    """Definitions of one file; ``aliases`` maps other spellings to names, by kind."""
 
     devices: dict[str, Device] = field(default_factory=dict)
     links: dict[str, Link] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class HardwareFile:
 def read_hardware(root: TomlTable, sources: Mapping[str, Provenance]) -> HardwareFile:
     """Everything that a file defines; ``sources`` are those known from other files.
 
-    Clusters are left as tables, since they name devices and links of other files.
+    Clusters stay tables because they refer to devices and links of other files.
     """
     for kind in root.values:
         if kind not in KINDS:
@@ -88,7 +88,7 @@ def build_cluster(
     link: Callable[[str], Link],
     sources: Mapping[str, Provenance],
 ) -> Cluster:
-    """The cluster of a table; ``device`` and ``link`` look names up."""
+    """The cluster of a table; ``device`` and ``link`` resolve names."""
 
     def named_link(key: str) -> Link | None:
         name = table.text_of(key)
@@ -98,7 +98,9 @@ def build_cluster(
             found = link(name)
         if found.scope not in _LINK_SCOPES[key]:
             scopes = " or ".join(_LINK_SCOPES[key])
-            table.fail(key, f"{name} is a link of scope {found.scope}", f"{key} takes {scopes}")
+            table.fail(
+                key, f"{name} is a link of scope {found.scope}", f"use a link of scope {scopes}"
+            )
         return found
 
     with table.locating("device"):
@@ -133,20 +135,20 @@ def _rates(table: TomlTable, key: str) -> dict[str, float]:
 
 
 def _device_flops(value: str | float) -> float:
-    """A device's rate; a bare number that was meant in another unit is far too small."""
+    """A device rate; very small values indicate a forgotten unit."""
     rate = units.parse_flops(value)
     if rate < SLOWEST_FLOPS:
         raise InputError(
-            f"{value} FLOP/s is less than any device computes", 'write it like "15 TFLOP/s"'
+            f"{value} FLOP/s is too small for a device", 'give a unit, e.g. "15 TFLOP/s"'
         )
     return rate
 
 
 def _device_bytes(value: str | float) -> float:
-    """A device's memory, likewise."""
+    """A device's memory; very small values indicate a forgotten unit."""
     size = units.parse_bytes(value)
     if 0 < size < SMALLEST_BYTES:
-        raise InputError(f"{value} bytes are less than any device has", 'write it like "24 GB"')
+        raise InputError(f"{value} bytes is too small for a device", 'give a unit, e.g. "24 GB"')
     return size
 
 
@@ -204,7 +206,7 @@ def _provenance(
     for source in exceptions.values:
         for key in exceptions.names(source):
             if key.split(".")[0] not in table.values:
-                table.fail("sources", f"sources names '{key}', which is not here", "remove it")
+                table.fail("sources", f"sources lists '{key}', which is not set here", "remove it")
             result[key] = _resolve(table, source, sources)
     return result
 

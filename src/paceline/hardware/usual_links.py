@@ -1,9 +1,9 @@
-"""The links that devices of a generation and form usually come with, where nobody states them.
+"""Default links by device generation and form factor, for clusters that do not state them.
 
-A board with its own sockets (SXM, OAM) comes in servers whose devices are joined by the links of
-its generation, with about one network adapter per device since 2020; a card in a PCIe slot comes
-in workstations and plain servers. These are priors: whoever uses one says so, and widens the
-interval by what such networks vary (`UsualLink.spread`).
+Socketed devices (SXM, OAM) come in servers that connect them by the links of their generation,
+with about one NIC per device since 2020; PCIe cards come in workstations and plain servers. These
+are priors: predictions that use one say so in a note, and their interval is wider by the variation
+among such networks (`DefaultLink.spread`).
 """
 
 from dataclasses import dataclass
@@ -53,11 +53,11 @@ _OUTER_OF_CARDS = ((2020, "ib_edr_100g", 0.0), (2017, "eth_25g", 0.0), (0, "eth_
 
 
 @dataclass(frozen=True)
-class UsualLink:
-    """A link taken for one that is not stated.
+class DefaultLink:
+    """An assumed link.
 
-    ``cards`` is how many network adapters a node has of it; ``spread`` the standard deviation
-    of the logarithm of its bandwidth among machines of the kind.
+        ``cards`` is the number of NICs per node, ``spread`` the standard deviation of the log
+    bandwidth among such machines.
     """
 
     link: Link
@@ -65,25 +65,25 @@ class UsualLink:
     spread: float
 
 
-def usual_inner_link(device: Device) -> UsualLink:
-    """What joins the devices of one node."""
+def default_inner_link(device: Device) -> DefaultLink:
+    """The default link between the devices of one node."""
     for mark, own in _INNER_OF_FAMILIES.items():
         if mark in device.name:
-            return UsualLink(catalogue.link(own), 1, _INNER_SPREAD)
+            return DefaultLink(catalogue.link(own), 1, _INNER_SPREAD)
     table = _INNER_OF_SOCKETED if _is_socketed(device) else _INNER_OF_CARDS
     name = next(name for since, name in table if _year(device) >= since)
-    return UsualLink(catalogue.link(name), 1, _INNER_SPREAD)
+    return DefaultLink(catalogue.link(name), 1, _INNER_SPREAD)
 
 
-def usual_outer_link(device: Device, devices_per_node: int) -> UsualLink:
-    """What joins nodes of so many devices."""
+def default_outer_link(device: Device, devices_per_node: int) -> DefaultLink:
+    """The default network of nodes with ``devices_per_node`` devices."""
     table = _OUTER_OF_SOCKETED if _is_socketed(device) else _OUTER_OF_CARDS
     name, per_device = next((name, each) for since, name, each in table if _year(device) >= since)
     cards = max(1, round(per_device * devices_per_node))
-    return UsualLink(catalogue.link(name), cards, _OUTER_SPREAD)
+    return DefaultLink(catalogue.link(name), cards, _OUTER_SPREAD)
 
 
-def with_usual_links(
+def with_default_links(
     device: Device,
     nodes: int,
     devices_per_node: int,
@@ -91,21 +91,20 @@ def with_usual_links(
     outer: Link | None = None,
     cards: int | None = None,
 ) -> Cluster:
-    """So many nodes of a device, with the usual links where none is stated.
+    """A cluster of one kind of device, with default links where none is stated.
 
-    Its notes say what was assumed, its ``bandwidth_spread`` how much such links vary.
+    The notes name the assumed links; ``bandwidth_spread`` is how much such links vary.
     """
     notes, spread = [], 0.0
     if devices_per_node > 1 and inner is None:
-        usual = usual_inner_link(device)
+        usual = default_inner_link(device)
         inner, spread = usual.link, usual.spread if nodes == 1 else 0.0
-        notes.append(f"the link in a node is not stated: {inner.name}, as usual, is assumed")
+        notes.append(f"assumes {inner.name} inside a node (not stated)")
     if nodes > 1 and outer is None:
-        usual = usual_outer_link(device, devices_per_node)
+        usual = default_outer_link(device, devices_per_node)
         outer, cards, spread = usual.link, cards or usual.cards, usual.spread
         notes.append(
-            f"the network is not stated: {cards} x {outer.name} per node, as usual, is assumed; "
-            "--link names another"
+            f"assumes {cards} x {outer.name} per node (network not stated); set another with --link"
         )
     return Cluster(
         device.name,

@@ -1,4 +1,4 @@
-"""A cluster on one Linux machine: hosts in network namespaces, with shaped links between them."""
+"""Virtual clusters on one Linux machine: hosts in network namespaces with shaped links."""
 
 from paceline.lab.cluster import Lab, known_labs, lab_down, lab_named, lab_up
 from paceline.lab.launches import lab_for_launch, lab_users

@@ -1,4 +1,4 @@
-"""Labs made, looked at and ended; a lab lives in namespaces of its own and nowhere else."""
+"""Creates, inspects and removes labs; a lab only uses its own namespaces."""
 
 import os
 import select
@@ -31,10 +31,10 @@ from paceline.lab.shaping import has_netem, shape
 
 INTERFACE = "eth0"
 NETWORK = "198.18.0"
-"""A range set aside for measuring networks (RFC 2544); nothing outside routes it."""
+"""An address range reserved for network benchmarks (RFC 2544); nothing outside routes it."""
 NAMESPACES = Path("/run/netns")
 LAUNCH_PREFIX = "launch-"
-"""Begins the name of a lab that lives as long as one launch."""
+"""Prefix of the name of a lab that exists for one launch."""
 READY_SECONDS = 20.0
 ENDING_ROUNDS = 200
 
@@ -44,12 +44,12 @@ _QUIET = (
     "/proc/sys/net/ipv4/tcp_slow_start_after_idle 0",
     "/proc/sys/net/ipv4/tcp_no_metrics_save 1",
 )
-"""A link that was idle for a while is as fast as before, and one job teaches the next nothing."""
+"""Makes launches comparable: no slow start after a pause, no TCP metrics kept between them."""
 
 
 @dataclass(frozen=True)
 class LabHost:
-    """A host: its name in the lab, its address, the file of its namespace, its groups."""
+    """A host: its name in the lab, address, namespace and control groups."""
 
     name: str
     address: str
@@ -57,31 +57,31 @@ class LabHost:
     groups: tuple[str, ...]
 
     def enter(self) -> list[str]:
-        """Words before a command that run it on this host."""
+        """Return the prefix that runs a command on this host."""
         enter = str(Path(__file__).with_name("enter.py"))
-        words = [sys.executable, "-I", "-S", enter]
-        return [*words, str(NAMESPACES / self.namespace), ":".join(self.groups)]
+        command = [sys.executable, "-I", "-S", enter]
+        return [*command, str(NAMESPACES / self.namespace), ":".join(self.groups)]
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab that is up, or what is left of one."""
+    """A lab that is up, or the rest of one."""
 
     record: LabRecord
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the lab."""
         return self.record.name
 
     @property
     def settings(self) -> LabSettings:
-        """What was asked for."""
+        """The settings of the lab."""
         return self.record.settings
 
     @property
     def hosts(self) -> tuple[LabHost, ...]:
-        """Its hosts in order."""
+        """The hosts in order."""
         groups = self.record.groups or ((),) * len(self.record.hosts)
         return tuple(
             LabHost(f"h{number}", address_of(number), namespace, own)
@@ -91,44 +91,44 @@ class Lab:
         )
 
     def faults(self) -> tuple[str, ...]:
-        """What is not as it was made; nothing of a lab that works."""
+        """Return what is broken; empty for a lab that works."""
         found = []
         if not self.record.ready:
-            found.append("making it was interrupted")
+            found.append("its creation was interrupted")
         gone = [name for name in self.record.namespaces if not (NAMESPACES / name).exists()]
         if gone:
-            found.append(f"namespace {', '.join(gone)} is gone")
+            found.append(f"missing namespace: {', '.join(gone)}")
         elif self.record.delay_by == "wire" and not _processes(self.record.switch):
-            found.append("the process that carries frames has ended")
+            found.append("the process that forwards frames has ended")
         return tuple(found)
 
     def check(self) -> None:
-        """Raise, with what to do, unless the lab works."""
+        """Raise unless the lab works."""
         faults = self.faults()
         if faults:
             raise InputError(
-                f"the lab '{self.name}' is not whole: {faults[0]}",
-                f"'{lab_command(self.name, self.settings)}' makes it anew",
+                f"the lab '{self.name}' is incomplete: {faults[0]}",
+                f"create it again with '{lab_command(self.name, self.settings)}'",
             )
 
     def command(self, hosts: int) -> str:
-        """What makes such a lab with so many hosts."""
+        """Return the command that creates this lab with another number of hosts."""
         return lab_command(self.name, replace(self.settings, hosts=hosts))
 
     def processes(self) -> int:
-        """How many processes run on its hosts."""
+        """Return the number of processes on its hosts."""
         return sum(len(_processes(name)) for name in self.record.hosts)
 
 
 def address_of(number: int) -> str:
-    """The address of a host, counted from 1, in any lab."""
+    """Return the address of a host, counted from 1, in any lab."""
     return f"{NETWORK}.{number}"
 
 
 def lab_up(settings: LabSettings, name: str = DEFAULT_NAME) -> Lab:
-    """Make a lab; one of that name that was there, whole or in pieces, is ended first.
+    """Create a lab after removing an existing one of that name, complete or not.
 
-    So is what launches whose runner was killed have left.
+    Also remove the labs of launches whose runner was killed.
     """
     checked_name(name)
     require_lab()
@@ -138,7 +138,7 @@ def lab_up(settings: LabSettings, name: str = DEFAULT_NAME) -> Lab:
 
 
 def make_held(settings: LabSettings, name: str) -> Lab:
-    """Make a lab that the caller holds alone."""
+    """Create a lab whose exclusive lock the caller holds."""
     end_held(name)
     groups = () if settings.speed is None else group_directories(name, settings.hosts)
     record = LabRecord(
@@ -160,7 +160,7 @@ def make_held(settings: LabSettings, name: str) -> Lab:
 
 
 def lab_down(name: str = DEFAULT_NAME) -> bool:
-    """End a lab with every process in it, and what killed runners left; False if none was up."""
+    """Remove a lab with its processes and labs of killed runners; False if none was up."""
     checked_name(name)
     require_lab()
     end_abandoned()
@@ -169,7 +169,7 @@ def lab_down(name: str = DEFAULT_NAME) -> bool:
 
 
 def end_abandoned() -> list[str]:
-    """End labs that were made for a launch whose runner is gone; their names."""
+    """Remove the labs of launches whose runner is gone; return their names."""
     ended = []
     for name in recorded_names():
         if name.startswith(LAUNCH_PREFIX):
@@ -182,34 +182,34 @@ def end_abandoned() -> list[str]:
 
 
 def lab_named(name: str = DEFAULT_NAME) -> Lab:
-    """The lab of that name, or an error that says how to make one."""
+    """Return the lab of that name; otherwise raise."""
     record = read_record(checked_name(name))
     if record is None:
         raise InputError(
-            f"no lab named '{name}' is up", f"'{lab_command(name, LabSettings(4))}' makes one"
+            f"no lab named '{name}' is up", f"create it with '{lab_command(name, LabSettings(4))}'"
         )
     return Lab(record)
 
 
 def known_labs() -> list[Lab]:
-    """Every lab that was begun and not ended."""
+    """Return every lab that was created and not removed."""
     return [Lab(record) for record in map(read_record, recorded_names()) if record is not None]
 
 
 def lab_command(name: str, settings: LabSettings) -> str:
-    """What makes such a lab."""
-    words = f"paceline lab up --hosts {settings.hosts}"
+    """Return the command that creates such a lab."""
+    command = f"paceline lab up --hosts {settings.hosts}"
     if settings.link is not None:
-        words += f" --link {8 * settings.link / 1e6:g}mbit"
+        command += f" --link {8 * settings.link / 1e6:g}mbit"
     if settings.delay:
-        words += f" --delay {settings.delay * 1e6:g}us"
+        command += f" --delay {settings.delay * 1e6:g}us"
     if settings.speed is not None:
-        words += f" --speed {settings.speed:g}"
-    return words if name == DEFAULT_NAME else f"{words} --name {name}"
+        command += f" --speed {settings.speed:g}"
+    return command if name == DEFAULT_NAME else f"{command} --name {name}"
 
 
 def _make(record: LabRecord) -> LabRecord:
-    """Make everything that a record names; the record with what was found out meanwhile."""
+    """Create everything in a record; return the record with ``ready`` and ``delay_by``."""
     switch, settings = record.switch, record.settings
     run("ip", "-batch", "-", lines=[f"netns add {name}" for name in record.namespaces])
     ports = [f"p{number}" for number in range(1, settings.hosts + 1)]
@@ -258,15 +258,15 @@ def _write_settings(namespace: str) -> None:
 
 
 def _start_wire(record: LabRecord, ports: Sequence[str]) -> None:
-    """Start the process that delays frames; it stays when we go, and ends with the lab."""
+    """Start the process that delays frames; it outlives this process and ends with the lab."""
     here = Path(__file__)
     python = [sys.executable, "-I", "-S"]
-    words = [*python, str(here.with_name("enter.py")), str(NAMESPACES / record.switch), ""]
-    words += [*python, str(here.with_name("wire.py")), str(record.settings.delay), *ports]
+    command = [*python, str(here.with_name("enter.py")), str(NAMESPACES / record.switch), ""]
+    command += [*python, str(here.with_name("wire.py")), str(record.settings.delay), *ports]
     log = state_directory() / f"{record.name}.wire.log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            words,
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -278,19 +278,19 @@ def _start_wire(record: LabRecord, ports: Sequence[str]) -> None:
     if not ready or process.stdout.readline() != b"ready\n":
         process.kill()
         process.wait()
-        told = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         raise LabError(
-            f"frames cannot be delayed here: {told[-1] if told else 'it did not begin'}",
-            "leave --delay out",
+            f"cannot delay frames: {lines[-1] if lines else 'wire.py did not start'}",
+            "omit --delay",
         )
     process.stdin.write(b"go\n")
     process.stdin.close()
     process.stdout.close()
-    process.returncode = 0  # it is not waited for: it outlives us
+    process.returncode = 0  # not waited for: it outlives this process
 
 
 def end_held(name: str) -> bool:
-    """End everything that a lab's record names, held alone; False if there is no record."""
+    """Remove everything in a lab's record, under the exclusive lock; False without a record."""
     record = read_record(name)
     if record is None:
         return False
@@ -313,7 +313,7 @@ def end_held(name: str) -> bool:
 
 
 def _processes(namespace: str) -> list[int]:
-    """Processes whose network is that namespace."""
+    """Return the processes in a network namespace."""
     if not (NAMESPACES / namespace).exists() or not works("ip", "netns", "pids", namespace):
         return []
     return [int(line) for line in run("ip", "netns", "pids", namespace).split()]

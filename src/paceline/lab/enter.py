@@ -1,9 +1,9 @@
-"""Becomes a command inside a host of a lab: its network, its share of the processor.
+"""Executes a command on a host of a lab, in its network namespace and control groups.
 
     python -I -S enter.py NAMESPACE GROUPS COMMAND...
 
-NAMESPACE is a file such as /run/netns/NAME, GROUPS are directories of control groups by colons
-("" for none). Linux and the standard library only; mounts stay as they are, unlike under
+NAMESPACE is a file such as /run/netns/NAME, GROUPS are directories of control groups, separated
+by colons ("" for none). Linux and the standard library only. Mounts do not change, unlike with
 ``ip netns exec``.
 """
 
@@ -16,7 +16,7 @@ CANNOT_RUN = 126
 
 
 def main(namespace: str, groups: str, command: list[str]) -> None:
-    """Enter, then turn into the command."""
+    """Enter the host, then execute the command."""
     try:
         for group in filter(None, groups.split(":")):
             with open(f"{group}/cgroup.procs", "w", encoding="ascii") as members:  # noqa: PTH123
@@ -28,7 +28,7 @@ def main(namespace: str, groups: str, command: list[str]) -> None:
             raise OSError(number, os.strerror(number), namespace)
         os.close(descriptor)
     except OSError as error:
-        os.write(2, f"cannot enter the host {namespace}: {error}\n".encode())
+        os.write(2, f"cannot enter host {namespace}: {error}\n".encode())
         os._exit(CANNOT_RUN)
     try:
         os.execvp(command[0], command)

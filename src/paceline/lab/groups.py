@@ -1,4 +1,4 @@
-"""Control groups that hold a host to so many cores' time; version 1 or 2, whichever has it."""
+"""Control groups (version 1 or 2) that limit the CPU time of a host."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ _ROOTS = Path("/sys/fs/cgroup")
 
 
 def speed_controller() -> Path | None:
-    """The directory of the processor's controller; None where there is none that can be used."""
+    """Return the directory of the cpu controller; None where there is none."""
     for version_1 in (_ROOTS / "cpu", _ROOTS / "cpu,cpuacct"):
         if (version_1 / "cpu.cfs_quota_us").exists() or (version_1 / "cpu.shares").exists():
             return version_1
@@ -26,18 +26,18 @@ def speed_controller() -> Path | None:
 
 
 def group_directories(lab: str, hosts: int) -> tuple[tuple[str, ...], ...]:
-    """The directories that hosts of a lab would have."""
+    """Return the control-group directories of the hosts of a lab."""
     root = speed_controller()
     if root is None:
         raise LabError(
-            "no control group of this machine limits the processor",
-            "leave --speed out; the cpu controller must be mounted below /sys/fs/cgroup",
+            "this machine has no cpu controller for control groups",
+            "omit --speed, or mount the cpu controller below /sys/fs/cgroup",
         )
     return tuple((str(root / PARENT / f"{lab}-h{host}"),) for host in range(1, hosts + 1))
 
 
 def make_group(directory: str, speed: float) -> None:
-    """A group whose processes together have ``speed`` cores' time."""
+    """Create a group whose processes together use at most ``speed`` cores."""
     path = Path(directory)
     quota = round(speed * PERIOD_MICROSECONDS)
     try:
@@ -51,12 +51,12 @@ def make_group(directory: str, speed: float) -> None:
         (path / "cpu.max").write_text(f"{quota} {PERIOD_MICROSECONDS}", encoding="ascii")
     except OSError as error:
         raise LabError(
-            f"cannot limit the processor in {directory}: {error.strerror}", "leave --speed out"
+            f"cannot limit the CPU time in {directory}: {error.strerror}", "omit --speed"
         ) from error
 
 
 def remove_group(directory: str) -> None:
-    """End what runs in a group and remove it, and the one above when it is the last."""
+    """Kill the processes of a group and remove it, and its parent if that is empty."""
     path = Path(directory)
     for _ in range(ROUNDS):
         if not path.exists():
@@ -71,7 +71,7 @@ def remove_group(directory: str) -> None:
 
 
 def end_processes(processes: list[int]) -> None:
-    """Kill processes, but for this one."""
+    """Kill processes other than this one."""
     for process in processes:
         if process != os.getpid():
             with suppress(ProcessLookupError, PermissionError):

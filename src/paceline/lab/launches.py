@@ -1,18 +1,11 @@
-"""Labs as launches use them: held while ranks run, or made for one launch and ended after it."""
+"""Labs for launches: a lock on an existing lab, or a lab created for one launch."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from paceline.lab.cluster import (
-    LAUNCH_PREFIX,
-    Lab,
-    end_abandoned,
-    end_held,
-    lab_named,
-    make_held,
-)
+from paceline.lab.cluster import LAUNCH_PREFIX, Lab, end_abandoned, end_held, lab_named, make_held
 from paceline.lab.machine import require_lab
 from paceline.lab.record import held, lock_path
 from paceline.lab.settings import LabSettings
@@ -22,7 +15,7 @@ _numbers = count(1)
 
 @contextmanager
 def lab_users(name: str) -> Iterator[Lab]:
-    """A whole lab that nobody ends or changes meanwhile."""
+    """Lock a complete lab against removal while ranks run."""
     with held(name, alone=False):
         lab = lab_named(name)
         lab.check()
@@ -31,7 +24,7 @@ def lab_users(name: str) -> Iterator[Lab]:
 
 @contextmanager
 def lab_for_launch(settings: LabSettings) -> Iterator[Lab]:
-    """A lab of its own for one launch; what a killed runner leaves, any next lab removes."""
+    """Create a lab for one launch; the next lab removes what a killed runner leaves."""
     name = f"{LAUNCH_PREFIX}{os.getpid()}-{next(_numbers)}"
     require_lab()
     end_abandoned()

@@ -1,4 +1,4 @@
-"""What this machine must have for a lab, and its programs run with errors that say what to do."""
+"""Requirements of labs, and calls of ``ip``, ``tc`` and ``nsenter``."""
 
 import os
 import shutil
@@ -14,51 +14,51 @@ _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 
 
 class LabError(PacelineError):
-    """The machine refused a part of a lab."""
+    """A part of a lab could not be created."""
 
 
 def missing_for_lab() -> str:
-    """What this machine lacks for a lab, in words; empty if nothing."""
+    """Describe the missing requirement of labs on this machine; empty if none."""
     if sys.platform != "linux":
-        return "network namespaces are Linux's; on another system use a virtual machine"
+        return "use Linux, for example in a virtual machine: labs need network namespaces"
     lacking = [name for name in PROGRAMS if _program(name) is None]
     if lacking:
-        return f"install iproute2 and util-linux: no program {', '.join(lacking)} is here"
-    if not _may_make_networks():
-        return "become root (sudo), which alone may make network namespaces"
+        return f"install iproute2 and util-linux ({', '.join(lacking)} not found)"
+    if not _may_create_namespaces():
+        return "run as root (sudo): labs need network namespaces"
     return ""
 
 
 def require_lab() -> None:
-    """Raise, with what to do, unless labs can be made here."""
+    """Raise unless this machine can create labs."""
     missing = missing_for_lab()
     if missing:
-        raise EnvironmentUnusableError("a lab cannot be made here", missing)
+        raise EnvironmentUnusableError("this machine cannot create a lab", missing)
 
 
-def run(*words: str, lines: Sequence[str] = ()) -> str:
-    """Run a program, with ``lines`` for its standard input; what it printed."""
-    done = _run(words, lines)
+def run(*command: str, lines: Sequence[str] = ()) -> str:
+    """Run a program with ``lines`` as standard input; return its output."""
+    done = _run(command, lines)
     if done.returncode:
-        told = done.stderr.strip().splitlines()
+        errors = done.stderr.strip().splitlines()
         raise LabError(
-            f"'{' '.join(words)}' failed: {told[0] if told else f'code {done.returncode}'}",
-            "'paceline lab down' removes what was made",
+            f"'{' '.join(command)}' failed: {errors[0] if errors else f'code {done.returncode}'}",
+            "remove the incomplete lab with 'paceline lab down'",
         )
     return done.stdout
 
 
-def works(*words: str) -> bool:
-    """Whether a program ended well."""
-    return _run(words, ()).returncode == 0
+def works(*command: str) -> bool:
+    """Run a program and return whether it succeeded."""
+    return _run(command, ()).returncode == 0
 
 
-def _run(words: Sequence[str], lines: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    program = _program(words[0]) or words[0]
+def _run(command: Sequence[str], lines: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    program = _program(command[0]) or command[0]
     text = "".join(f"{line}\n" for line in lines)
     try:
         return subprocess.run(
-            [program, *words[1:]],
+            [program, *command[1:]],
             input=text,
             capture_output=True,
             text=True,
@@ -66,19 +66,21 @@ def _run(words: Sequence[str], lines: Sequence[str]) -> "subprocess.CompletedPro
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise LabError(f"'{' '.join(words)}' did not end in {SECONDS:.0f} s", "try again") from None
+        raise LabError(
+            f"'{' '.join(command)}' timed out after {SECONDS:.0f} s", "try again"
+        ) from None
     except OSError as error:
-        raise LabError(f"cannot run '{words[0]}': {error.strerror}", missing_for_lab()) from error
+        raise LabError(f"cannot run '{command[0]}': {error.strerror}", missing_for_lab()) from error
 
 
 def _program(name: str) -> str | None:
-    """Where a program is; those of the administrator are not on everyone's path."""
+    """Return the path of a program; /usr/sbin is not on the PATH of every user."""
     path = os.environ.get("PATH", os.defpath)
     return shutil.which(name, path=os.pathsep.join((path, "/usr/sbin", "/sbin")))
 
 
-def _may_make_networks() -> bool:
-    """Whether this process has the rights over networks and mounts."""
+def _may_create_namespaces() -> bool:
+    """Return whether this process has CAP_NET_ADMIN and CAP_SYS_ADMIN."""
     try:
         with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123
             rights = next(int(line.split()[1], 16) for line in status if line.startswith("CapEff"))

@@ -1,4 +1,4 @@
-"""What a lab has on this machine, written down before it is made: any next run can end it."""
+"""The record of a lab, written before the lab is created so that any later run can remove it."""
 
 import fcntl
 import json
@@ -17,15 +17,15 @@ DEFAULT_DIRECTORY = "/run/paceline-lab"
 
 
 class LabInUseError(InputError):
-    """Somebody else uses a lab, or is making or ending it."""
+    """Another process uses, creates or removes the lab."""
 
 
 @dataclass(frozen=True)
 class LabRecord:
-    """Everything that a lab may have made; ``ready`` once all of it was.
+    """Everything that a lab consists of; ``ready`` once all of it exists.
 
-    ``delay_by`` is what delays frames: nothing, ``netem`` or ``wire`` (a process of ours).
-    ``groups`` are directories of control groups, those of a host together.
+    ``delay_by`` is the source of the delay: none, ``netem`` or ``wire`` (`paceline.lab.wire`).
+    ``groups`` are the control-group directories of each host.
     """
 
     name: str
@@ -40,16 +40,16 @@ class LabRecord:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Every namespace."""
+        """All namespaces."""
         return (*self.hosts, self.switch)
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values."""
+        """Return the record as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "LabRecord":
-        """The record that `to_json` wrote."""
+        """Return the record that `to_json` wrote."""
         return cls(
             **{
                 **document,
@@ -62,27 +62,27 @@ class LabRecord:
 
 
 def state_directory() -> Path:
-    """Where records are: gone after a restart of the machine, as labs are."""
+    """Return the directory of records; like labs, it does not survive a reboot."""
     return Path(os.environ.get(DIRECTORY_VARIABLE) or DEFAULT_DIRECTORY)
 
 
 def record_path(name: str) -> Path:
-    """Where the record of a lab is."""
+    """Return the path of the record of a lab."""
     return state_directory() / f"{name}.json"
 
 
 def lock_path(name: str) -> Path:
-    """What is locked while a lab is used."""
+    """Return the path of the lock file of a lab."""
     return state_directory() / f"{name}.lock"
 
 
 def recorded_names() -> list[str]:
-    """Labs that were begun and not ended."""
+    """Return the names of labs that were created and not removed."""
     return sorted(path.stem for path in state_directory().glob("*.json"))
 
 
 def read_record(name: str) -> LabRecord | None:
-    """The record of a lab; None if there is none."""
+    """Read the record of a lab; None if there is none."""
     path = record_path(name)
     try:
         return LabRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
@@ -90,12 +90,13 @@ def read_record(name: str) -> LabRecord | None:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, PacelineError) as error:
         raise InputError(
-            f"{path} is no record of a lab: {error}", f"remove {path} and what it named by hand"
+            f"{path} is not a valid lab record: {error}",
+            f"remove {path} and the namespaces of the lab",
         ) from error
 
 
 def write_record(record: LabRecord) -> None:
-    """Write a record, all at once."""
+    """Write a record atomically."""
     path = record_path(record.name)
     part = path.with_suffix(".part")
     part.write_text(json.dumps(record.to_json()), encoding="utf-8")
@@ -103,15 +104,15 @@ def write_record(record: LabRecord) -> None:
 
 
 def remove_record(name: str) -> None:
-    """Forget a lab of which nothing is left."""
+    """Remove the record of a lab."""
     record_path(name).unlink(missing_ok=True)
 
 
 @contextmanager
 def held(name: str, *, alone: bool) -> Iterator[None]:
-    """Hold a lab while ranks run in it, or ``alone`` to make or end it.
+    """Lock a lab while ranks run in it, or ``alone`` (exclusively) to create or remove it.
 
-    The kernel lets go of it when this process ends, however it does.
+    The kernel releases the lock when this process ends.
     """
     directory = state_directory()
     try:
@@ -119,7 +120,7 @@ def held(name: str, *, alone: bool) -> Iterator[None]:
         file = lock_path(name).open("a+")
     except OSError as error:
         raise InputError(
-            f"cannot write in {directory}: {error.strerror}", "a lab needs root (sudo)"
+            f"cannot write to {directory}: {error.strerror}", "run as root (sudo)"
         ) from error
     with file:
         try:
@@ -127,7 +128,7 @@ def held(name: str, *, alone: bool) -> Iterator[None]:
         except BlockingIOError:
             raise LabInUseError(
                 f"the lab '{name}' is in use{_user(name)}",
-                "wait until that has ended, or take another with --name",
+                "wait until it ends, or use another lab with --name",
             ) from None
         if not alone:
             with suppress(OSError):
@@ -136,7 +137,7 @@ def held(name: str, *, alone: bool) -> Iterator[None]:
 
 
 def _user(name: str) -> str:
-    """The process that runs ranks in a lab, in words, where that is known."""
+    """Describe the process that runs ranks in a lab, where known."""
     with suppress(OSError, ValueError):
         user = int((state_directory() / f"{name}.user").read_text(encoding="ascii"))
         if Path(f"/proc/{user}").exists():

@@ -1,4 +1,4 @@
-"""What a lab is to be: hosts, links, delay, speed; and what of it can be trusted here."""
+"""Settings of a lab (hosts, link, delay, speed), their limits and warnings."""
 
 import math
 import re
@@ -13,12 +13,12 @@ from paceline.units import format_seconds, parse_bandwidth, parse_seconds
 DEFAULT_NAME = "lab"
 MOST_HOSTS = 64
 SHORTEST_DELAY_SECONDS = 50e-6
-"""A shorter one is less than what a machine needs to wake a process."""
+"""Waking a process takes longer than a shorter delay."""
 LONGEST_DELAY_SECONDS = 1.0
 SLOWEST_LINK, FASTEST_LINK = 125e3, 1.25e9
-"""Bytes per second: 1 Mbit/s, and the 10 Gbit/s of which one machine still moved four fifths."""
+"""Bytes per second: 1 Mbit/s to 10 Gbit/s, of which one machine reached 80 %."""
 CORE_BYTES_PER_SECOND = 0.625e9
-"""What all links together may carry per core: 4 hosts of 2.5 Gbit/s kept their rate on 2 cores."""
+"""Limit of all links together per core: measured as 4 hosts at 2.5 Gbit/s on 2 cores."""
 LEAST_SPEED, MOST_SPEED = 0.05, 64.0
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
@@ -26,10 +26,10 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
 
 @dataclass(frozen=True)
 class LabSettings:
-    """``hosts`` on links of ``link`` bytes per second; None is as fast as the machine can.
+    """``hosts`` with links of ``link`` bytes per second; None: unshaped.
 
-    ``delay`` is seconds from one host to another, one way, beside what the machine itself needs.
-    ``speed`` is how many cores' time each host may use; None for all there is.
+    ``delay`` is the additional one-way delay between hosts in seconds.
+    ``speed`` is the CPU limit of each host in cores; None: no limit.
     """
 
     hosts: int
@@ -40,31 +40,33 @@ class LabSettings:
     def __post_init__(self) -> None:
         if not 1 <= self.hosts <= MOST_HOSTS:
             raise InputError(
-                f"a lab of {self.hosts} hosts cannot be made", f"give --hosts 2 to {MOST_HOSTS}"
+                f"--hosts must be between 1 and {MOST_HOSTS} (got {self.hosts})",
+                "for example --hosts 4",
             )
         if self.link is not None and not SLOWEST_LINK <= self.link <= FASTEST_LINK:
             raise InputError(
-                f"a link of {link_words(self.link)} is outside what one machine can shape",
-                "give --link 1mbit to 10gbit; a faster one is emulated in proportion, see "
-                "--time-scale of 'paceline measure'",
+                f"--link must be between 1 Mbit/s and 10 Gbit/s (got {describe_link(self.link)})",
+                "emulate a faster link in slow motion with "
+                "'paceline measure --emulate DEVICE --time-scale FACTOR'",
             )
         if self.delay and not SHORTEST_DELAY_SECONDS <= self.delay <= LONGEST_DELAY_SECONDS:
             raise InputError(
-                f"a delay of {format_seconds(self.delay)} cannot be kept",
-                f"give --delay {format_seconds(SHORTEST_DELAY_SECONDS).replace(' ', '')} to 1s, "
-                "or leave it out",
+                f"--delay must be between {format_seconds(SHORTEST_DELAY_SECONDS)} and 1 s "
+                f"(got {format_seconds(self.delay)})",
+                "omit it for no delay",
             )
         if self.speed is not None and not LEAST_SPEED <= self.speed <= MOST_SPEED:
             raise InputError(
-                f"a host with {self.speed:g} cores' time cannot be made",
-                f"give --speed {LEAST_SPEED:g} to {MOST_SPEED:g}",
+                f"--speed must be between {LEAST_SPEED:g} and {MOST_SPEED:g} cores "
+                f"(got {self.speed:g})",
+                "omit it for no limit",
             )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "LabSettings":
-        """Settings as people write them: ``{"hosts": 4, "link": "1gbit", "delay": "200us"}``."""
+        """Parse settings with units: ``{"hosts": 4, "link": "1gbit", "delay": "200us"}``."""
         known: dict[str, Any] = {
-            "hosts": _whole,
+            "hosts": _integer,
             "link": lambda text: None if text in (None, "", "none") else parse_bandwidth(text),
             "delay": lambda text: parse_seconds(text or 0.0),
             "speed": lambda text: None if text in (None, "", "all") else _number(text),
@@ -76,37 +78,37 @@ class LabSettings:
         return cls(**read)
 
     def to_json(self) -> dict[str, Any]:
-        """The settings in SI units."""
+        """Return the settings in SI units."""
         return asdict(self)
 
     def doubts(self, cores: int) -> tuple[str, ...]:
-        """What of measurements in such a lab cannot be trusted on a machine of so many cores."""
+        """Return warnings about measurements in such a lab on a machine with ``cores`` cores."""
         found = []
         carried = self.hosts * (self.link or 0.0)
         if self.link is None:
-            found.append("links are not shaped: they are as fast as the cores that move the bytes")
+            found.append("links are not shaped: their bandwidth depends on the CPU")
         elif self.hosts > 1 and carried > CORE_BYTES_PER_SECOND * cores:
             slower = CORE_BYTES_PER_SECOND * cores / self.hosts
             found.append(
-                f"{self.hosts} links of {link_words(self.link)} are more than {cores} cores can "
-                f"move: trust it up to {link_words(slower)}"
+                f"{self.hosts} links of {describe_link(self.link)} exceed what {cores} "
+                f"core{'s' * (cores != 1)} can carry: use at most {describe_link(slower)}"
             )
         if self.speed is not None and self.speed * self.hosts > cores:
             found.append(
-                f"{self.hosts} hosts of {self.speed:g} cores' time share {cores} cores: "
-                "a host has its speed only while others wait"
+                f"{self.hosts} hosts with --speed {self.speed:g} share {cores} cores: "
+                "a host reaches its speed only while others are idle"
             )
         return tuple(found)
 
     @property
     def words(self) -> str:
         """``4 hosts, 1 Gbit/s, delay 200 us``."""
-        return f"{self.hosts} host{'s' * (self.hosts > 1)}, {self.link_words}"
+        return f"{self.hosts} host{'s' * (self.hosts > 1)}, {self.describe_link}"
 
     @property
-    def link_words(self) -> str:
-        """``1 Gbit/s, delay 200 us``: all but the number of hosts."""
-        parts = ["unshaped links" if self.link is None else link_words(self.link)]
+    def describe_link(self) -> str:
+        """``1 Gbit/s, delay 200 us``: the settings without the number of hosts."""
+        parts = ["unshaped links" if self.link is None else describe_link(self.link)]
         if self.delay:
             parts.append(f"delay {format_seconds(self.delay)}")
         if self.speed is not None:
@@ -115,16 +117,16 @@ class LabSettings:
 
 
 def checked_name(name: str) -> str:
-    """A name that namespaces and groups can be called after."""
+    """Return ``name`` if it is valid in names of namespaces and groups; otherwise raise."""
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"'{name}' cannot name a lab", "take up to 20 small letters, digits and hyphens"
+            f"invalid lab name '{name}'", "use up to 20 lower-case letters, digits and hyphens"
         )
     return name
 
 
-def link_words(rate: float) -> str:
-    """``1 Gbit/s``: how networks are spoken of, from bytes per second."""
+def describe_link(rate: float) -> str:
+    """Format bytes per second in bits: ``1 Gbit/s``."""
     bits = 8.0 * rate
     for scale, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if bits >= scale:
@@ -132,11 +134,13 @@ def link_words(rate: float) -> str:
     return f"{bits:.4g} bit/s"
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     try:
         return int(value)
     except (TypeError, ValueError):
-        raise InputError(f"'{value}' is not a number of hosts", "write --hosts 4") from None
+        raise InputError(
+            f"--hosts must be an integer (got '{value}')", "for example --hosts 4"
+        ) from None
 
 
 def _number(value: Any) -> float:
@@ -145,5 +149,7 @@ def _number(value: Any) -> float:
     except (TypeError, ValueError):
         found = math.nan
     if math.isnan(found):
-        raise InputError(f"'{value}' is not a number of cores", "write --speed 0.5")
+        raise InputError(
+            f"--speed must be a number of cores (got '{value}')", "for example --speed 0.5"
+        )
     return found

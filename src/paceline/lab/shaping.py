@@ -1,25 +1,25 @@
-"""The rate and the delay of a host's link, with what the kernel has for them."""
+"""Rate and delay of a host's link, with the kernel's tbf and netem."""
 
 from paceline.lab.machine import run, works
 
 QUEUE_SECONDS = 0.02
-"""How long a frame may wait for its turn before it is dropped."""
+"""Longest time of a frame in the queue before it is dropped."""
 BURST_SECONDS = 0.001
 LEAST_BURST_BYTES = 64 * 1024
-"""What may pass at once: one segment as large as TCP hands them down."""
+"""Smallest burst: one segment at TCP's largest segmentation-offload size."""
 PIECE_BYTES = 16 * 1024
-"""TCP hands down pieces no larger than this where a link is slow, so that bursts stay short."""
+"""Limit of segmentation offload (GSO) on slow links, which keeps bursts short."""
 SLOW_LINK = 60e6
-"""Bytes per second below which pieces are kept short: 480 Mbit/s."""
+"""Bytes per second below which `PIECE_BYTES` applies: 480 Mbit/s."""
 ETHERNET_SHARE = 1448 / 1514
-"""Payload of TCP in a full frame, of what a link carries."""
+"""TCP payload as a share of a full Ethernet frame."""
 
 
 def burst_bytes(rate: float) -> int:
-    """What a link of ``rate`` bytes per second lets pass at once.
+    """Return the burst of a link of ``rate`` bytes per second.
 
-    Too little and the timer that refills it does not keep up with the rate; too much and
-    messages of that size cost nothing.
+    With a smaller burst the timer of tbf does not keep up with the rate; with a larger one
+    messages of that size take no time.
     """
     if rate < SLOW_LINK:
         return 2 * PIECE_BYTES
@@ -27,14 +27,14 @@ def burst_bytes(rate: float) -> int:
 
 
 def goodput(rate: float) -> float:
-    """Bytes per second that TCP gets through a link of ``rate`` bytes per second."""
+    """Return the TCP payload rate of a link of ``rate`` bytes per second."""
     return ETHERNET_SHARE * rate
 
 
 def shape(namespace: str, device: str, rate: float | None, delay: float = 0.0) -> None:
-    """Give a device of a namespace its rate, and by netem a ``delay`` (seconds) for what it sends.
+    """Set the rate of a device and, with netem, a ``delay`` in seconds for outgoing frames.
 
-    Whatever it had before is replaced.
+    Replaces earlier settings.
     """
     works("tc", "-n", namespace, "qdisc", "del", "dev", device, "root")
     parent: tuple[str, ...] = ("root",)
@@ -56,9 +56,9 @@ def shape(namespace: str, device: str, rate: float | None, delay: float = 0.0) -
 
 
 def has_netem(namespace: str, device: str) -> bool:
-    """Whether the kernel delays frames by itself; the device loses its queue."""
+    """Return whether the kernel has netem; removes the queueing discipline of the device."""
     works("tc", "-n", namespace, "qdisc", "del", "dev", device, "root")
-    words = ("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "netem", "delay", "1ms")
-    found = works(*words)
+    added = ("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "netem", "delay", "1ms")
+    found = works(*added)
     works("tc", "-n", namespace, "qdisc", "del", "dev", device, "root")
     return found

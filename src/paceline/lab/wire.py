@@ -1,11 +1,11 @@
-"""Carries frames between the ports of a switch, each after a delay, where the kernel has no netem.
+"""Forwards frames between the ports of a switch after a delay, where the kernel has no netem.
 
     python -I -S wire.py SECONDS PORT...
 
-Runs in the namespace of the switch, one process for all ports, until it is killed. It reads a line
-from standard input first and ends if none comes: whoever started it is gone. Linux and the
-standard library only. Frames come as large as TCP made them, with what the network card would have
-to do in their header (virtio), so that a slow language keeps up with some Gbit/s.
+Runs in the namespace of the switch, one process for all ports, until it is killed. Ends if standard
+input closes before a first line: then the process that started it is gone. Linux and the
+standard library only. Frames have the size of TCP's offloaded segments, with a virtio header for
+the NIC's offloads, so that Python keeps up with several Gbit/s.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ IDLE_SECONDS = 3600.0
 
 
 def main(delay: float, names: list[str]) -> None:
-    """Carry frames for ever."""
+    """Forward frames until killed."""
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(2))
@@ -43,7 +43,7 @@ def main(delay: float, names: list[str]) -> None:
 
 
 def open_port(name: str) -> socket.socket:
-    """A socket for every frame that comes in at a device, whole and with its header."""
+    """Return a socket that receives every incoming frame of a device with its virtio header."""
     port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     port.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
     port.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
@@ -55,7 +55,7 @@ def open_port(name: str) -> socket.socket:
 
 
 def carry(ports: list[socket.socket], delay: float) -> None:
-    """Take frames in, and send each on where its address was last seen, ``delay`` later."""
+    """Forward each frame after ``delay`` to the port where its address was last seen."""
     waiting: deque[tuple[float, socket.socket, bytes]] = deque()
     seen: dict[bytes, socket.socket] = {}
     while True:
@@ -83,7 +83,7 @@ def send(
     seen: dict[bytes, socket.socket],
     ports: list[socket.socket],
 ) -> None:
-    """Send a frame to the port of its address, or to all others; what does not fit is dropped."""
+    """Send a frame to the port of its address, or to all others; drop it if a queue is full."""
     known = seen.get(frame[HEADER_BYTES : HEADER_BYTES + 6])
     flags, kind, *rest = struct.unpack_from("<BBHHHH", frame)
     frame = struct.pack("<BBHHHH", flags & 1, kind, *rest) + frame[HEADER_BYTES:]

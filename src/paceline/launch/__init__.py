@@ -1,4 +1,4 @@
-"""Launchers: how the ranks of a launch are started, watched and ended."""
+"""Launchers: start, watch and end the ranks of a launch."""
 
 from paceline.launch.launcher import (
     Detection,
@@ -10,8 +10,8 @@ from paceline.launch.launcher import (
     RankEvent,
     RankExit,
 )
+from paceline.launch.launcher_registry import DEFAULT_LAUNCHER, launcher, launchers
 from paceline.launch.local import LocalLauncher
-from paceline.launch.registry import DEFAULT_LAUNCHER, launcher, launchers
 
 __all__ = [
     "DEFAULT_LAUNCHER",

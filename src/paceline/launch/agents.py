@@ -1,4 +1,4 @@
-"""Launchers whose ranks are run by agents on their machines, and watched by files they leave."""
+"""Base of launchers whose ranks are run by agents on the hosts and watched through files."""
 
 import signal
 import time
@@ -8,12 +8,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from paceline.launch.documents import (
-    MeetingPlace,
-    RankWord,
-    cut_off,
+from paceline.launch.launch_files import (
+    RankStatus,
+    RendezvousAddress,
+    incomplete_file,
     rank_host,
-    rank_word,
+    rank_status,
     unanswered_by_host,
     write_launch,
 )
@@ -27,78 +27,78 @@ from paceline.launch.launcher import (
 )
 from paceline.launch.local import start_logged
 from paceline.launch.onhost.agent import ASKED, NOT_MET
-from paceline.launch.ports import meeting_port
+from paceline.launch.ports import rendezvous_port
 from paceline.launch.processes import POLL_SECONDS, Codes, Process, run_to_end
 
 SETTLING_SECONDS = 5.0
-LONGEST_WORDS = 200
-"""Characters of an engine's own words in a reason."""
-MOST_WORDS = 3
-"""Agents that a reason quotes."""
+MAX_QUOTE_CHARACTERS = 200
+"""Longest quotation of a launcher's output in a reason."""
+MAX_QUOTED_AGENTS = 3
+"""Number of agents whose message a reason quotes."""
 
 
 class AgentLauncher(Launcher):
     """A launcher that starts agents (`paceline.launch.onhost.agent`), which run the ranks.
 
-    Every engine so keeps the same logs, tells the same of each rank, and ends everything. The
-    directory of a launch must be one that all its machines see.
+    All such launchers keep the same logs, report the same about each rank and end all processes.
+    All hosts must see the directory of the launch.
     """
 
     @abstractmethod
     def commands(self, request: LaunchRequest, agent: Sequence[str]) -> list[list[str]]:
-        """Commands of this machine that together run ``agent`` once per rank or node.
+        """Return commands of this machine that together run ``agent`` once per rank or node.
 
-        Files that they need are written to the directory of the request, and nothing is started.
+        Write the files that they need to the directory of the request; start nothing.
         """
 
-    def meeting_place(self, request: LaunchRequest) -> MeetingPlace:
-        """Where ranks meet; all of it is left to rank 0 unless all are on this machine."""
+    def rendezvous_address(self, request: LaunchRequest) -> RendezvousAddress:
+        """Return the rendezvous address; rank 0 chooses it unless all ranks are on this machine."""
         if request.nodes == 1:
-            return MeetingPlace(port=meeting_port(request.port))
-        return MeetingPlace(port=request.port)
+            return RendezvousAddress(port=rendezvous_port(request.port))
+        return RendezvousAddress(port=request.port)
 
     def host_names(self, request: LaunchRequest) -> tuple[str, ...]:
-        """The machines of the nodes in order, as far as they are known before the launch."""
+        """Return the hosts of the nodes in order, as far as they are known before the launch."""
         return self.settings.hosts[: request.nodes]
 
     def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
-        """What went wrong, by what the command of that number printed; empty if nothing known."""
+        """Return the cause of a failure found in the log of a command; empty if unknown."""
         return ""
 
     def verdict(self, request: LaunchRequest) -> str:
-        """Why the launcher itself ended a launch that failed; empty if it did not."""
+        """Return why the launcher itself ended a failed launch; empty if it did not."""
         return ""
 
     def restarts(self, request: LaunchRequest) -> int:
-        """How often the launch was begun again."""
+        """Return how often the launch was restarted."""
         return 0
 
     def longest_seconds(self, request: LaunchRequest) -> float:
-        """How long the commands may take in all."""
+        """Return the timeout of all commands together."""
         return request.timeout_seconds
 
     def collect(self, request: LaunchRequest) -> None:
-        """Bring what ranks left into the directory of the launch, where it is not there yet."""
+        """Fetch the files of ranks into the directory of the launch, where it is not shared."""
         return
 
     def is_settled(self) -> bool:
-        """Whether what ranks left counts while the commands still run."""
+        """Return whether exit files of ranks count while the commands still run."""
         return True
 
     def prepare(self, request: LaunchRequest) -> list[list[str]]:
-        """Write every file of the launch; the commands that would start it."""
-        place, hosts = self.meeting_place(request), self.host_names(request)
-        return self.commands(request, write_launch(request, place, hosts))
+        """Write the files of the launch; return the commands that would start it."""
+        address, hosts = self.rendezvous_address(request), self.host_names(request)
+        return self.commands(request, write_launch(request, address, hosts))
 
     def launch(self, request: LaunchRequest) -> LaunchExit:
-        """Run the commands to their end, watching the ranks by what they leave in the directory."""
+        """Run the commands to their end and watch the ranks through their files."""
         commands = self.prepare(request)
         logs = [request.directory / f"launcher-{number}.log" for number in range(len(commands))]
         try:
             exited = run_to_end(
                 [
-                    partial(start_logged, words, {}, log)
-                    for words, log in zip(commands, logs, strict=True)
+                    partial(start_logged, command, {}, log)
+                    for command, log in zip(commands, logs, strict=True)
                 ],
                 request.logs,
                 self.longest_seconds(request),
@@ -113,7 +113,7 @@ class AgentLauncher(Launcher):
         return replace(ended, unanswered=unanswered_by_host(request.directory, ended.ranks))
 
     def _rank_codes(self, request: LaunchRequest, processes: Sequence[Process]) -> Codes:
-        """How each rank ended; one that left no word ended as the command that runs it did."""
+        """Return the code of each rank; without an exit file, that of its command."""
         codes = [process.poll() for process in processes]
         if None not in codes:
             _settle(request)
@@ -127,26 +127,26 @@ class AgentLauncher(Launcher):
     def _collected(
         self, request: LaunchRequest, exited: LaunchExit, logs: Sequence[Path]
     ) -> LaunchExit:
-        """The end of a launch with what ranks left: hosts, clocks, reasons, whole files."""
+        """Add hosts, clocks and reasons from the files of ranks; check that files are complete."""
         directory = request.directory
         ranks = tuple(_with_host(directory, one) for one in exited.ranks)
         ended = replace(exited, ranks=ranks, restarts=self.restarts(request))
-        words = {rank: rank_word(directory, rank) for rank in range(request.world_size)}
+        statuses = {rank: rank_status(directory, rank) for rank in range(request.world_size)}
         if not exited.reason:
-            for rank in words:
-                wrong = cut_off(directory, rank)
-                if wrong:
+            for rank in statuses:
+                fault = incomplete_file(directory, rank)
+                if fault:
                     return replace(
-                        ended, reason=f"{named(ranks[rank])}: {wrong}", first_failed=rank
+                        ended, reason=f"{named(ranks[rank])}: {fault}", first_failed=rank
                     )
             return ended
-        failed = _first_failed(directory, words) if exited.first_failed is not None else None
+        failed = _first_failed(directory, statuses) if exited.first_failed is not None else None
         verdict = self.verdict(request)
         if verdict:
             return replace(ended, reason=verdict, first_failed=failed)
-        silent = [rank for rank, word in words.items() if word is None]
-        asked = [rank for rank, word in words.items() if word is not None and word.reason == ASKED]
-        by_itself = failed is not None and not _was_ended(words[failed])
+        silent = [rank for rank, status in statuses.items() if status is None]
+        asked = [rank for rank, status in statuses.items() if status and status.reason == ASKED]
+        by_itself = failed is not None and not _was_ended(statuses[failed])
         for rank in [*silent, *([] if by_itself else asked)]:
             command = _command_of(request, rank, len(logs))
             log = logs[command].read_text(encoding="utf-8", errors="replace")
@@ -158,78 +158,78 @@ class AgentLauncher(Launcher):
             return replace(ended, reason=_with_last_line(exited.reason, last))
         if failed is None:
             return ended
-        word = words[failed]
-        if word is not None and word.code == NOT_MET:
-            return replace(ended, reason=_not_met(words), first_failed=failed)
+        status = statuses[failed]
+        if status is not None and status.code == NOT_MET:
+            return replace(ended, reason=_no_rendezvous(statuses), first_failed=failed)
         reason = exited.reason
         if not reason.startswith("timed out"):
             reason = describe_exit(failed, ranks[failed].code)
-        if word is not None and word.reason:
-            reason = f"{reason}: {word.reason}"
+        if status is not None and status.reason:
+            reason = f"{reason}: {status.reason}"
         return replace(ended, reason=reason, first_failed=failed)
 
 
-def _not_met(words: Mapping[int, RankWord | None]) -> str:
-    """What agents that did not meet say, those first that name a host which reaches nobody."""
-    told = [word.reason for word in words.values() if word is not None and word.code == NOT_MET]
-    first = sorted(dict.fromkeys(told), key=lambda reason: "cannot reach" not in reason)
-    return "; ".join(first[:MOST_WORDS])
+def _no_rendezvous(statuses: Mapping[int, RankStatus | None]) -> str:
+    """Join the messages of agents without a rendezvous; hosts that reach no other come first."""
+    reasons = [one.reason for one in statuses.values() if one and one.code == NOT_MET]
+    first = sorted(dict.fromkeys(reasons), key=lambda reason: "cannot reach" not in reason)
+    return "; ".join(first[:MAX_QUOTED_AGENTS])
 
 
-def _first_failed(directory: Path, words: Mapping[int, RankWord | None]) -> int | None:
-    """The rank that was the first to end badly, by the clock of rank 0.
+def _first_failed(directory: Path, statuses: Mapping[int, RankStatus | None]) -> int | None:
+    """Return the rank that failed first, by the clock of rank 0.
 
-    One that was ended comes after those that ended themselves: clocks may differ by more.
+    Ranks that were ended from outside come last: the clock error may exceed the difference.
     """
     bad = [
         (
-            _was_ended(word),
-            word.time + rank_host(directory, rank).get("clock_offset_seconds", 0.0),
+            _was_ended(status),
+            status.time + rank_host(directory, rank).get("clock_offset_seconds", 0.0),
             rank,
         )
-        for rank, word in words.items()
-        if word is not None and word.code != 0
+        for rank, status in statuses.items()
+        if status is not None and status.code != 0
     ]
     return min(bad)[2] if bad else None
 
 
-def _was_ended(word: RankWord | None) -> bool:
-    """Whether a rank was ended from outside, as when the connection to its machine breaks."""
-    return word is not None and (word.reason == ASKED or word.code == -signal.SIGTERM)
+def _was_ended(status: RankStatus | None) -> bool:
+    """Return whether a rank was ended from outside, e.g. by a broken ssh connection."""
+    return status is not None and (status.reason == ASKED or status.code == -signal.SIGTERM)
 
 
 def _with_last_line(reason: str, log: Path) -> str:
-    """A reason with what the command of the launcher printed last."""
+    """Append the last line of the launcher's output to a reason."""
     lines = [one.strip() for one in log.read_text("utf-8", "replace").splitlines() if one.strip()]
-    return f"{reason}: {lines[-1][:LONGEST_WORDS]}" if lines else reason
+    return f"{reason}: {lines[-1][:MAX_QUOTE_CHARACTERS]}" if lines else reason
 
 
 def named(rank: RankExit) -> str:
-    """A rank with its host, where that is known."""
+    """Return the rank with its host, where that is known."""
     return f"rank {rank.rank} on {rank.host}" if rank.host else f"rank {rank.rank}"
 
 
 def _with_host(directory: Path, exited: RankExit) -> RankExit:
-    told, word = rank_host(directory, exited.rank), rank_word(directory, exited.rank)
-    if word is not None:
-        exited = replace(exited, code=word.code)
-    if not told:
+    host, status = rank_host(directory, exited.rank), rank_status(directory, exited.rank)
+    if status is not None:
+        exited = replace(exited, code=status.code)
+    if not host:
         return exited
     return replace(
         exited,
-        host=told["host"],
-        clock_offset_seconds=told["clock_offset_seconds"],
-        clock_error_seconds=told["clock_error_seconds"],
+        host=host["host"],
+        clock_offset_seconds=host["clock_offset_seconds"],
+        clock_error_seconds=host["clock_error_seconds"],
     )
 
 
 def _command_of(request: LaunchRequest, rank: int, commands: int) -> int:
-    """The command that runs a rank: there is one for all, or one per node."""
+    """Return the index of the command of a rank: there is one for all, or one per node."""
     return 0 if commands == 1 else rank // request.processes
 
 
 def _settle(request: LaunchRequest) -> None:
-    """Wait until every rank that began has ended: they end themselves when the engine is gone."""
+    """Wait until every started rank has ended: agents end them when the launcher is gone."""
     end = time.monotonic() + SETTLING_SECONDS
     while time.monotonic() < end and any(
         log.exists() and not exit_path(request.directory, rank).exists()
@@ -238,6 +238,6 @@ def _settle(request: LaunchRequest) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _code(request: LaunchRequest, rank: int, otherwise: int | None) -> int | None:
-    word = rank_word(request.directory, rank)
-    return otherwise if word is None else word.code
+def _code(request: LaunchRequest, rank: int, default: int | None) -> int | None:
+    status = rank_status(request.directory, rank)
+    return default if status is None else status.code

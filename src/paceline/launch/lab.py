@@ -1,4 +1,4 @@
-"""Ranks on the hosts of a lab: one that is up, or one made for the launch and ended after it."""
+"""Starts ranks on the hosts of a lab: an existing one, or one created for each launch."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,38 +27,38 @@ from paceline.launch.launcher import (
 )
 from paceline.launch.local import pinned_cores, start_logged
 from paceline.launch.onhost.connections import unanswered
-from paceline.launch.onhost.meeting_place import INTERFACE_VARIABLES
+from paceline.launch.onhost.rendezvous import INTERFACE_VARIABLES
 from paceline.launch.ports import free_port
 from paceline.launch.processes import Process, run_to_end
 
 SHAPE = ("link", "delay", "speed")
-"""Options that ask for a lab of their own."""
+"""Options that create a lab for each launch."""
 
 
 class LabLauncher(Launcher):
-    """Starts the processes of each node on a host of a lab, where they reach only each other.
+    """Starts the processes of each node on a host of a lab, an isolated network.
 
-    With a link, a delay or a speed among the options each launch has a lab of its own, so that
-    these can be factors of a study; else it is the lab that 'paceline lab up' made.
+    With the option link, delay or speed each launch has its own lab, so that these can be factors
+    of a study; otherwise the launcher uses the lab of 'paceline lab up'.
     """
 
     name = "lab"
     takes_hosts = False
     options = {
-        "name": "which lab that is up [lab]",
-        "link": "rate of each host's link, such as 1gbit, of a lab made for each launch",
-        "delay": "from one host to another, one way, such as 200us, likewise",
-        "speed": "cores' time of each host, such as 0.5, likewise",
+        "name": "existing lab [lab]",
+        "link": "bandwidth of each host's link, for example 1gbit; creates a lab for each launch",
+        "delay": "one-way delay between hosts, for example 200us; creates a lab for each launch",
+        "speed": "CPU limit of each host in cores, for example 0.5; creates a lab for each launch",
     }
 
     def detect(self) -> Detection:
-        """Whether labs can be made here."""
+        """Check whether this machine can create labs."""
         missing = missing_for_lab()
         return Detection(not missing, "" if missing else "network namespaces", missing)
 
     def hosts(self) -> tuple[LaunchHost, ...]:
-        """The hosts of the lab by address; they share the cores of this machine."""
-        if self._makes_its_own:
+        """Return the hosts of the lab by address; they share the cores of this machine."""
+        if self._per_launch:
             count = MOST_HOSTS
         elif self.detect().works:
             count = lab_named(self._name).settings.hosts
@@ -67,36 +67,38 @@ class LabLauncher(Launcher):
         return tuple(LaunchHost(address_of(n), own_cores()) for n in range(1, count + 1))
 
     def validate(self, nodes: int, processes: int) -> None:
-        """The lab must be whole, and have a host for each node."""
+        """Check that the lab works and has a host for each node."""
         found = self.detect()
         if not found.works:
-            raise EnvironmentUnusableError("the launcher 'lab' cannot be used here", found.remedy)
-        if self._makes_its_own:
-            self._wanted(nodes)
+            raise EnvironmentUnusableError(
+                "the launcher 'lab' is not available on this machine", found.remedy
+            )
+        if self._per_launch:
+            self._lab_settings(nodes)
             return
         lab = lab_named(self._name)
         lab.check()
         if nodes > lab.settings.hosts:
             raise InputError(
-                f"{nodes} nodes are more than the {lab.settings.hosts} hosts of the lab "
-                f"'{lab.name}'",
-                f"'{lab.command(nodes)}' makes one that has them",
+                f"{nodes} nodes exceed the {lab.settings.hosts} "
+                f"host{'s' * (lab.settings.hosts != 1)} of the lab '{lab.name}'",
+                f"create a larger lab with '{lab.command(nodes)}'",
             )
 
     def facts(self) -> dict[str, str]:
-        """The links between hosts, and what limits these."""
-        settings = self._wanted(1) if self._makes_its_own else lab_named(self._name).settings
-        return {"lab": settings.link_words}
+        """Return the settings of the links between hosts."""
+        settings = self._lab_settings(1) if self._per_launch else lab_named(self._name).settings
+        return {"lab": settings.describe_link}
 
     def prepare(self, request: LaunchRequest) -> list[list[str]]:
-        """Nothing can be: a lab is on this machine, made for each launch."""
+        """Reject: a lab exists on this machine only and is created for each launch."""
         raise InputError(
-            "launches in a lab cannot be written for later: the lab is made for each",
-            "leave --dry-run out, or take another --launcher",
+            "--dry-run does not support the launcher 'lab'",
+            "omit --dry-run or choose another --launcher",
         )
 
     def launch(self, request: LaunchRequest) -> LaunchExit:
-        """Run each rank in a session of its own, inside the namespace of its host."""
+        """Run each rank in its own session, inside the namespace of its host."""
         with self._lab(request.nodes) as lab:
             address, port = lab.hosts[0].address, request.port or free_port()
             cores = pinned_cores(request.world_size, request.cores_per_rank)
@@ -117,7 +119,7 @@ class LabLauncher(Launcher):
             hosts = [lab.hosts[node].address for node in range(request.nodes)]
             silent: dict[str, list[str]] = {}
 
-            def look(processes: Sequence[Process]) -> None:
+            def find_unanswered(processes: Sequence[Process]) -> None:
                 for rank, process in enumerate(processes):
                     if found := unanswered(process.pid):
                         silent.setdefault(hosts[rank // request.processes], []).extend(found)
@@ -128,7 +130,7 @@ class LabLauncher(Launcher):
                 request.timeout_seconds,
                 request.peer_grace_seconds,
                 request.on_event,
-                on_failure=look,
+                on_failure=find_unanswered,
             )
             ranks = (replace(one, host=hosts[one.rank // request.processes]) for one in ended.ranks)
             return replace(ended, ranks=tuple(ranks), unanswered=silent)
@@ -138,22 +140,22 @@ class LabLauncher(Launcher):
         return self.settings.options.get("name", DEFAULT_NAME)
 
     @property
-    def _makes_its_own(self) -> bool:
+    def _per_launch(self) -> bool:
         return any(option in self.settings.options for option in SHAPE)
 
-    def _wanted(self, nodes: int) -> LabSettings:
+    def _lab_settings(self, nodes: int) -> LabSettings:
         chosen = self.settings.options
         if "name" in chosen:
             raise InputError(
-                f"the lab '{chosen['name']}' has its own links",
-                "give a name, or link, delay and speed of a lab that is made for each launch",
+                f"the option name={chosen['name']} excludes link, delay and speed",
+                "set the name of an existing lab, or the settings of a lab for each launch",
             )
         return LabSettings.of({"hosts": nodes, **chosen})
 
     @contextmanager
     def _lab(self, nodes: int) -> Iterator[Lab]:
-        if self._makes_its_own:
-            with lab_for_launch(self._wanted(nodes)) as made:
+        if self._per_launch:
+            with lab_for_launch(self._lab_settings(nodes)) as made:
                 yield made
         else:
             with lab_users(self._name) as found:

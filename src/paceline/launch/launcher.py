@@ -1,4 +1,4 @@
-"""What a launcher is: it starts the ranks of a launch, watches them, and ends every one."""
+"""The interface of launchers, which start, watch and end the ranks of a launch."""
 
 import os
 import platform
@@ -16,15 +16,27 @@ from paceline.errors import InputError
 from paceline.naming import look_up
 
 if TYPE_CHECKING:
-    from paceline.launch.prepared import PreparedLaunch
+    from paceline.launch.launch_script import PreparedLaunch
 
 _HOST = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\]-]{0,252}")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 PEER_GRACE_SECONDS = 10.0
+
+
+def refuse_control_characters(what: str, *texts: str) -> None:
+    """Raise if one of ``texts`` has a line break or another control character.
+
+    `LaunchSettings` and `LaunchRequest` check all text that launchers write into scripts, YAML
+    and remote commands: a line break in a ``#SBATCH`` line would start a command of the job.
+    """
+    for text in texts:
+        if _CONTROL.search(text):
+            raise InputError(f"{what} contains a control character: {text!r}", "remove it")
 
 
 @dataclass(frozen=True)
 class Detection:
-    """Whether something can be used here: what was ``found``, and what would change it."""
+    """Whether a launcher ``works`` here, what was ``found``, and otherwise the ``remedy``."""
 
     works: bool
     found: str
@@ -33,7 +45,7 @@ class Detection:
 
 @dataclass(frozen=True)
 class LaunchHost:
-    """A machine that ranks can be started on; its ``cores`` are None where nobody told."""
+    """A host of ranks; ``cores`` is None where unknown."""
 
     name: str
     cores: int | None = None
@@ -41,10 +53,15 @@ class LaunchHost:
 
 @dataclass(frozen=True)
 class LaunchSettings:
-    """What a user chose of a launcher: machines by name, and options of that launcher."""
+    """The user's settings of a launcher: names of hosts and options."""
 
     hosts: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        refuse_control_characters("a host name", *self.hosts)
+        for name, value in self.options.items():
+            refuse_control_characters(f"launcher option {name!r}", name, value)
 
 
 @dataclass(frozen=True)
@@ -60,9 +77,9 @@ class RankEvent:
 class LaunchRequest:
     """``nodes`` x ``processes`` ranks to start, numbered node by node.
 
-    ``command`` gives the words of each rank, ``variables`` what is added to its environment
-    beside what says who it is. Files of the launch go to ``directory``. Ranks meet at ``port``,
-    a free one when None. After one failed the others have ``peer_grace_seconds`` to notice.
+    ``command`` returns the command of each rank, ``variables`` its additional environment.
+    Files of the launch are in ``directory``. ``port`` is that of the rendezvous,
+    a free one when None. After one rank failed the others have ``peer_grace_seconds`` to end.
     Each rank is pinned to ``cores_per_rank`` cores, to its share of all when None.
     """
 
@@ -77,18 +94,25 @@ class LaunchRequest:
     peer_grace_seconds: float = PEER_GRACE_SECONDS
     on_event: Callable[[RankEvent], None] = lambda event: None
 
+    def __post_init__(self) -> None:
+        refuse_control_characters("the directory of the launch", str(self.directory))
+        refuse_control_characters("the program of the launch", *self.command(0)[:1])
+        for rank in range(self.world_size):
+            for name, value in self.variables(rank).items():
+                refuse_control_characters(f"environment variable {name!r}", name, value)
+
     @property
     def world_size(self) -> int:
-        """All ranks."""
+        """The number of ranks."""
         return self.nodes * self.processes
 
     @property
     def logs(self) -> list[Path]:
-        """Where each rank's output goes."""
+        """The log of each rank."""
         return [self.directory / f"rank-{rank}.log" for rank in range(self.world_size)]
 
     def rank_variables(self, rank: int, address: str, port: int) -> dict[str, str]:
-        """What a rank finds in its environment beside the launcher's own."""
+        """Return the environment variables of a rank."""
         return {
             **self.variables(rank),
             "RANK": str(rank),
@@ -102,10 +126,10 @@ class LaunchRequest:
 
 @dataclass(frozen=True)
 class RankExit:
-    """How one rank's process ended: its code (negative: the signal), and where its log is.
+    """How the process of a rank ended: exit code (negative: signal) and log.
 
-    ``host`` is where it ran, empty where that is not known. Adding ``clock_offset_seconds`` to the
-    clock there gives that of rank 0's machine, give or take ``clock_error_seconds``.
+    ``host`` is empty where unknown. The clock of the host plus ``clock_offset_seconds`` is the
+    clock of rank 0's host, within ``clock_error_seconds``.
     """
 
     rank: int
@@ -118,11 +142,11 @@ class RankExit:
 
 @dataclass(frozen=True)
 class LaunchExit:
-    """How a whole launch ended; ``reason`` is empty when every rank ended well.
+    """How a launch ended; ``reason`` is empty on success.
 
-    ``first_failed`` is the rank that ended badly before any other did, if one did. ``restarts``
-    counts how often it was begun again, after the loss of a machine. ``unanswered`` are peers, as
-    ``address:port``, that did not answer the ranks that were left, by the host of the rank.
+    ``first_failed`` is the first rank that failed, if any. ``restarts`` counts restarts after the
+    loss of a node. ``unanswered`` are peers, as
+    ``address:port``, that did not answer the remaining ranks, by the host of the rank.
     """
 
     ranks: tuple[RankExit, ...]
@@ -134,80 +158,82 @@ class LaunchExit:
 
 
 class Launcher(ABC):
-    """One way to start ranks. ``paceline.testing.launcher_suite`` checks what it owes.
+    """Starts ranks. ``paceline.testing.launcher_suite`` tests the contract.
 
     Third parties register an instance under the entry point group ``paceline.launchers``.
     """
 
     settings: LaunchSettings = LaunchSettings()
-    """What the user chose; `configured` gives a launcher with it."""
+    """The user's settings; `configured` returns a launcher with them."""
 
     options: Mapping[str, str] = {}
-    """What ``--launcher-option NAME=VALUE`` may set, and what each means."""
+    """The names of ``--launcher-option NAME=VALUE`` with their help texts."""
 
     takes_hosts: bool = True
-    """Whether the user names the machines, rather than the engine."""
+    """Whether the user names the hosts; otherwise the launcher chooses them."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What a user types."""
+        """The name on the command line."""
 
     @abstractmethod
     def detect(self) -> Detection:
-        """Whether it can launch from here."""
+        """Check whether the launcher works on this machine."""
 
     def configured(self, settings: LaunchSettings) -> "Launcher":
-        """This launcher with what a user chose, checked to be what it has."""
+        """Return this launcher with settings, after checking them."""
         for name in settings.options:
             known = ", ".join(self.options) or "none"
-            look_up(f"option of the launcher '{self.name}'", name, self.options, f"it has {known}")
-        if settings.hosts and not self.takes_hosts:
-            raise InputError(
-                f"the launcher '{self.name}' chooses the hosts itself", "leave --hosts out"
+            look_up(
+                f"option of the launcher '{self.name}'", name, self.options, f"available: {known}"
             )
+        if settings.hosts and not self.takes_hosts:
+            raise InputError(f"the launcher '{self.name}' chooses the hosts itself", "omit --hosts")
         for host in settings.hosts:
-            if not _HOST.fullmatch(host):  # it becomes a word of a command
-                raise InputError(f"'{host}' is no name of a host", "write --hosts gpu1,gpu2")
+            if not _HOST.fullmatch(host):  # it becomes an argument of a command
+                raise InputError(
+                    f"invalid host name '{host}'", "separate names by commas: --hosts gpu1,gpu2"
+                )
         chosen = copy(self)
         chosen.settings = settings
         return chosen
 
     def hosts(self) -> tuple[LaunchHost, ...]:
-        """The machines that ranks can be started on: those named, else this one."""
+        """Return the hosts for ranks: those the user named, else this machine."""
         if self.settings.hosts:
             return tuple(LaunchHost(name) for name in self.settings.hosts)
         return (LaunchHost(platform.node(), own_cores()),)
 
     def validate(self, nodes: int, processes: int) -> None:
-        """Raise, with what to do, if so many ranks cannot be started; nothing starts before."""
+        """Raise, before anything starts, if the launcher cannot start this number of ranks."""
         known = len(self.hosts())
         if nodes > known:
             raise InputError(
-                f"{nodes} nodes cannot be started from here: the launcher '{self.name}' "
-                f"knows {known}",
-                "name that many with --hosts a,b; or "
-                f"measure {known} node{'s' * (known > 1)} (-j {known}xN) and let "
-                "'paceline predict' say what more would give",
+                f"cannot start {nodes} nodes: the launcher '{self.name}' "
+                f"has {known} host{'s' * (known != 1)}",
+                f"name {nodes} hosts with --hosts, or "
+                f"measure {known} node{'s' * (known > 1)} (-j {known}xN) and predict more "
+                "with 'paceline predict'",
             )
 
     def facts(self) -> dict[str, str]:
-        """What the record of a launch should say of where it runs, beside the hosts."""
+        """Return what the record of a launch keeps about its environment besides the hosts."""
         return {}
 
     def prepare(self, request: LaunchRequest) -> list[list[str]]:
-        """Write every file of a launch and start nothing; the commands that would start it."""
-        from paceline.launch.documents import MeetingPlace, write_launch
+        """Write the files of a launch without starting it; return the commands that start it."""
+        from paceline.launch.launch_files import RendezvousAddress, write_launch
 
-        agent = write_launch(request, MeetingPlace(), self.settings.hosts[: request.nodes])
+        agent = write_launch(request, RendezvousAddress(), self.settings.hosts[: request.nodes])
         return [
             ["env", f"RANK={node}", f"WORLD_SIZE={request.nodes}", *agent]
             for node in range(request.nodes)
         ]
 
     def write_study(self, directory: Path, launches: "Sequence[PreparedLaunch]") -> list[Path]:
-        """Write the scripts that start prepared launches; by default one, with every command."""
-        from paceline.launch.prepared import start_lines
+        """Write the scripts that start prepared launches; by default one script for all."""
+        from paceline.launch.launch_script import start_lines
 
         path = directory / "launches.sh"
         path.write_text(start_lines(launches), encoding="utf-8")
@@ -216,31 +242,31 @@ class Launcher(ABC):
 
     @abstractmethod
     def launch(self, request: LaunchRequest) -> LaunchExit:
-        """Run every rank of ``request`` to its end; nothing of it is left when this returns.
+        """Run every rank of ``request`` to its end and leave no process behind.
 
         Each rank has RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its
-        environment and its output in its log. When a rank fails, the time is up or an interrupt
-        comes, all processes that were started are ended, also those that ranks started.
+        environment and its output in its log. When a rank fails, at the timeout and on an
+        interrupt, all ranks and their children are ended.
         """
 
 
 def usable_cores() -> list[int]:
-    """Cores that this process may use; none where the system cannot pin."""
+    """Return the cores that this process may use; empty where pinning is not supported."""
     return sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
 
 
 def own_cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(usable_cores()) or os.cpu_count() or 1
 
 
 def exit_path(directory: Path, rank: int) -> Path:
-    """Where the agent of a rank leaves word of how it ended."""
+    """Return the path of the exit file of a rank."""
     return directory / f"rank-{rank}.exit"
 
 
 def describe_exit(rank: int, code: int | None) -> str:
-    """One phrase for a rank that did not end well: its code, or the signal."""
+    """Describe the exit code or signal of a failed rank."""
     if code is None:
         return f"rank {rank} did not end"
     if code >= 0:

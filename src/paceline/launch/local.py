@@ -1,4 +1,4 @@
-"""Ranks on this machine, started by Paceline itself."""
+"""Starts ranks as processes of this machine."""
 
 import platform
 import socket
@@ -19,44 +19,44 @@ from paceline.launch.launcher import (
     usable_cores,
 )
 from paceline.launch.onhost.addresses import interface_addresses, is_loopback
-from paceline.launch.ports import LOOPBACK, meeting_port
+from paceline.launch.ports import LOOPBACK, rendezvous_port
 from paceline.launch.processes import Process, run_to_end, start_process
 
 LOOPBACK_VARIABLES = {} if sys.platform != "linux" else {"GLOO_SOCKET_IFNAME": "lo"}
-"""Makes libraries listen on the loopback interface: all ranks are here."""
+"""Makes Gloo use the loopback interface: all ranks are on this machine."""
 
 
 class LocalLauncher(Launcher):
-    """Starts each rank as a process of this machine, on cores of its own where there are enough.
+    """Starts each rank as a process of this machine, on its own cores where there are enough.
 
-    A rank also ends when this process dies, by its guard and since its standard input closes.
+    A rank also ends when this process dies: its guard ends it, and its standard input closes.
     """
 
     name = "local"
 
     def detect(self) -> Detection:
-        """It always can."""
+        """Report the cores of this machine; this launcher always works."""
         return Detection(True, f"{own_cores()} cores")
 
     def hosts(self) -> tuple[LaunchHost, ...]:
-        """This machine, as often as the user named it: nodes then share its cores."""
+        """Return this machine, as often as the user named it; nodes then share its cores."""
         named = self.settings.hosts or (platform.node(),)
         return tuple(LaunchHost(name, max(1, own_cores() // len(named))) for name in named)
 
     def validate(self, nodes: int, processes: int) -> None:
-        """All nodes must be this machine."""
+        """Check that all nodes are this machine."""
         for name in self.settings.hosts[:nodes]:
             if not is_this_machine(name):
                 raise InputError(
-                    f"host '{name}' is not this machine, where the launcher 'local' starts "
-                    "processes",
-                    "--launcher ssh starts them there; 'localhost,localhost' are two nodes here",
+                    f"host '{name}' is not this machine; the launcher 'local' cannot start "
+                    "processes there",
+                    "use --launcher ssh, or --hosts localhost,localhost for two nodes here",
                 )
         super().validate(nodes, processes)
 
     def launch(self, request: LaunchRequest) -> LaunchExit:
-        """Run each rank in a session of its own."""
-        port = meeting_port(request.port)
+        """Run each rank in its own session."""
+        port = rendezvous_port(request.port)
         cores = pinned_cores(request.world_size, request.cores_per_rank)
         starts = [
             partial(
@@ -82,7 +82,7 @@ class LocalLauncher(Launcher):
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a name or address of a host stands for the machine that we run on."""
+    """Return whether a host name or address is this machine."""
     if host in ("localhost", platform.node()):
         return True
     try:
@@ -95,16 +95,16 @@ def is_this_machine(host: str) -> bool:
 def start_logged(
     command: Sequence[str], variables: dict[str, str], log: Path, cores: Collection[int] = ()
 ) -> Process:
-    """Start a command in a session of its own, with ``log`` for what it prints."""
+    """Start a command in its own session, with its output in ``log``."""
     with log.open("wb") as output:
         return start_process(command, variables, output, cores, stdin=subprocess.PIPE)
 
 
 def pinned_cores(world_size: int, cores_per_rank: int | None = None) -> list[tuple[int, ...]]:
-    """The cores of each rank: ``cores_per_rank``, or its share of all when None.
+    """Return the cores of each rank: ``cores_per_rank``, or its share of all when None.
 
-    Ranks have cores of their own where there are enough, else they take turns. Where the system
-    cannot pin there are none to name.
+    Ranks share cores only where there are too few. The tuples are empty where pinning is not
+    supported.
     """
     usable = usable_cores()
     if not usable:

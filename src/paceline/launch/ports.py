@@ -1,4 +1,4 @@
-"""The port where the ranks of a launch meet."""
+"""The rendezvous port of a launch."""
 
 import socket
 
@@ -7,27 +7,27 @@ from paceline.errors import InputError
 LOOPBACK = "127.0.0.1"
 
 
-def meeting_port(wanted: int | None) -> int:
-    """``wanted`` if it can be listened on, a free one when None."""
+def rendezvous_port(wanted: int | None) -> int:
+    """Return ``wanted`` if it is free, or any free port when None."""
     return free_port() if wanted is None else checked_port(wanted)
 
 
 def free_port() -> int:
-    """A TCP port of the loopback address that nothing listens on now."""
+    """Return a free TCP port of the loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
 
 
 def checked_port(port: int) -> int:
-    """``port``, if it can be listened on."""
+    """Return ``port`` if it is free; otherwise raise."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
         except (OSError, OverflowError) as error:
             raise InputError(
-                f"port {port} cannot be used: {error}",
-                "leave --port out and a free one is chosen",
+                f"cannot use port {port}: {error}",
+                "omit --port to use a free port",
             ) from error
     return port

@@ -1,4 +1,4 @@
-"""Processes that are started, watched and ended together, whoever started them and why."""
+"""Starts, watches and ends a group of processes."""
 
 import contextlib
 import math
@@ -25,8 +25,9 @@ from paceline.launch.launcher import (
 POLL_SECONDS = 0.02
 TERM_GRACE_SECONDS = 3.0
 GUARD = Path(__file__).parent / "onhost" / "guard.py"
+NOT_FOUND = "check the path of the program"
 GUARD_SECONDS = 6.0
-"""How long a guard may take beyond the grace of its command."""
+"""Time a guard may take after the grace period of its command."""
 
 Process: TypeAlias = "subprocess.Popen[bytes]"
 Codes: TypeAlias = list[int | None]
@@ -38,31 +39,33 @@ def start_process(
     output: int | IO[bytes],
     cores: Collection[int] = (),
     grace_seconds: float = TERM_GRACE_SECONDS,
+    errors: int | IO[bytes] = subprocess.STDOUT,
     **options: Any,
 ) -> Process:
-    """Start a command in a session of its own, with ``variables`` added to our environment.
+    """Start a command in its own session, with ``variables`` added to the environment.
 
-    On Linux a guard stands between: whatever the command started ends with it and with us,
-    also when we are killed, and it is pinned to ``cores`` before its first instruction.
+    Its stderr goes to ``errors``, by default to ``output`` as its stdout does.
+    On Linux a guard runs the command: its descendants end with it and with this process,
+    even if that is killed, and it is pinned to ``cores`` before its first instruction.
     """
     environment = {**os.environ, **variables}
     _check_program(command[0], environment.get("PATH"))
     try:
         return subprocess.Popen(
-            [*guard_words(cores, grace_seconds), *command],
+            [*guard_command(cores, grace_seconds), *command],
             stdout=output,
-            stderr=subprocess.STDOUT,
+            stderr=errors,
             env=environment,
             start_new_session=True,
             **options,
         )
     except OSError as error:
-        words = error.strerror or str(error)
-        raise InputError(f"cannot run '{command[0]}': {words}", "is it on the path?") from error
+        cause = error.strerror or str(error)
+        raise InputError(f"cannot run '{command[0]}': {cause}", NOT_FOUND) from error
 
 
-def guard_words(cores: Collection[int], grace_seconds: float) -> list[str]:
-    """What goes before a command so that a guard runs it; nothing where there is no guard."""
+def guard_command(cores: Collection[int], grace_seconds: float) -> list[str]:
+    """Return the command prefix that runs a command under a guard; Linux only."""
     if sys.platform != "linux":
         return []
     pinned = ",".join(map(str, sorted(cores)))
@@ -71,13 +74,13 @@ def guard_words(cores: Collection[int], grace_seconds: float) -> list[str]:
 
 def _check_program(program: str, path: str | None) -> None:
     if shutil.which(program, path=path) is None:
-        there = Path(program).exists()
-        words = "it is not a program that may be run" if there else "No such file or directory"
-        raise InputError(f"cannot run '{program}': {words}", "is it on the path?")
+        exists = Path(program).exists()
+        cause = "it is not an executable file" if exists else "No such file or directory"
+        raise InputError(f"cannot run '{program}': {cause}", NOT_FOUND)
 
 
 def exit_codes(processes: Sequence[Process]) -> Codes:
-    """The code of each process, None while it runs."""
+    """Return the exit code of each process, None while it runs."""
     return [process.poll() for process in processes]
 
 
@@ -91,13 +94,13 @@ def run_to_end(
     on_failure: Callable[[Sequence[Process]], None] = lambda processes: None,
     signals_pass: bool = False,
 ) -> LaunchExit:
-    """Start processes, each in a session of its own, and wait until all ranks have ended.
+    """Start processes, each in its own session, and wait until all ranks have ended.
 
-    There is one rank per log. Each process is a rank, unless ``rank_codes`` knows how the ranks
-    inside of them ended. When one fails, the others have ``peer_grace_seconds`` to notice; then,
-    as at the timeout, an interrupt or an exception here, every process group is ended; before
-    that, ``on_failure`` can look at those that still run. With
-    ``signals_pass`` processes get the signals that we get, else SIGTERM when they are to end.
+    There is one rank per log. Each process is a rank, unless ``rank_codes`` returns the codes of
+    ranks. When one fails, the others have ``peer_grace_seconds`` to end; then,
+    as at the timeout, on an interrupt or an exception, every process group is ended; before
+    that, ``on_failure`` can inspect the running processes. With
+    ``signals_pass`` processes receive the signals of this process, otherwise SIGTERM.
     """
     begun = time.monotonic()
     processes: list[Process] = []
@@ -136,7 +139,7 @@ def run_to_end(
 
 
 class StartingTooLongError(Exception):
-    """The time of a launch was up before its last process had been started."""
+    """The launch timed out before its last process was started."""
 
 
 def _check_time(begun: float, timeout_seconds: float, started: int, wanted: int) -> None:
@@ -154,17 +157,17 @@ def _wait(
     on_event: Callable[[RankEvent], None],
     interrupts: Interrupts,
 ) -> tuple[str, int | None]:
-    """Why the launch ended, empty if it went well, and the first rank that failed."""
+    """Return why the launch failed, empty on success, and the first rank that failed."""
     first_failed: int | None = None
     failed_at, reason = 0.0, ""
-    told: set[int] = set()
+    reported: set[int] = set()
     while True:
         interrupts.check()
         codes = codes_now()
         moment = time.monotonic()
         for rank, code in enumerate(codes):
-            if code is not None and rank not in told:
-                told.add(rank)
+            if code is not None and rank not in reported:
+                reported.add(rank)
                 on_event(RankEvent(rank, moment - begun, code))
         if first_failed is None:
             bad = [rank for rank, code in enumerate(codes) if code not in (None, 0)]
@@ -188,7 +191,7 @@ def end_all(
     grace_seconds: float = TERM_GRACE_SECONDS,
     number: int = signal.SIGTERM,
 ) -> None:
-    """End every process that is left with all it started: asked by ``number``, then forced."""
+    """End all processes and their children with the signal ``number``, then SIGKILL."""
     running = [process for process in processes if process.poll() is None]
     _signal_groups(processes if sys.platform != "linux" else running, number)
     end = time.monotonic() + grace_seconds + (GUARD_SECONDS if sys.platform == "linux" else 0)

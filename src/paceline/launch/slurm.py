@@ -1,8 +1,9 @@
-"""Ranks that Slurm starts: as a batch job of each launch, or as a step of our allocation."""
+"""Starts ranks with Slurm: one batch job per launch, or a step of the current allocation."""
 
 import json
 import math
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -13,17 +14,17 @@ from typing import Any
 
 from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.launch.agents import AgentLauncher
-from paceline.launch.documents import MeetingPlace, agent_words
+from paceline.launch.launch_files import RendezvousAddress, agent_command
+from paceline.launch.launch_script import PreparedLaunch, topology_of
 from paceline.launch.launcher import Detection, LaunchHost, LaunchRequest
-from paceline.launch.prepared import PreparedLaunch, place_of
 from paceline.launch.remote_shell import remote_trouble
 from paceline.launch.slurm_commands import (
     LIMITS,
     RESULT,
     SCRIPT,
     SlurmError,
+    run_slurm,
     slurm_trouble,
-    told_by,
 )
 from paceline.units import parse_seconds
 
@@ -36,80 +37,84 @@ DIRECTIVES = {
     "exclude": "exclude",
     "gpus": "gpus-per-node",
 }
-"""Options that become directives of the script."""
+"""Options that become #SBATCH directives."""
 
 STEP_OPTIONS = {"container": "container-image", "mounts": "container-mounts"}
-"""Options of srun; containers are those of Pyxis."""
+"""Options of srun; containers need the Pyxis plug-in."""
 
 ARRAY_LAUNCH = "/array-launch"
 DEFAULT_QUEUE = "24h"
-REMEDY = "log in to a machine of the cluster; 'script/slurm-up' of the sources makes a private one"
+REMEDY = "log in to a Slurm cluster; 'script/slurm-up' of the sources starts a private one"
 
 
 class SlurmLauncher(AgentLauncher):
-    """Submits a script and follows its job with squeue and scontrol; needs no accounting.
+    """Submits a batch script and polls its job with squeue and scontrol; needs no accounting.
 
-    A launch that lost a node is submitted again without that node. Inside an allocation (of
-    salloc, or of a batch script that runs 'paceline measure') launches are steps of it. The time
-    of a launch counts from when its job begins to run.
+    A launch that lost a node is submitted again without that node. Inside an allocation (from
+    salloc, or in a batch script that runs 'paceline measure') launches are job steps. The timeout
+    of a launch starts when its job starts to run.
     """
 
     name = "slurm"
     takes_hosts = False
     options = {
         **{name: f"as in sbatch --{flag}" for name, flag in DIRECTIVES.items()},
-        **{name: f"as in srun --{flag}, of Pyxis" for name, flag in STEP_OPTIONS.items()},
-        "interface": "network interface that ranks meet and talk over",
-        "queue": f"longest time in the queue [{DEFAULT_QUEUE}]",
-        "requeue": "how often a launch that lost a node is submitted again [1]",
-        "sbatch": "more words for sbatch, as in a shell",
-        "srun": "more words for srun, as in a shell",
+        **{name: f"as in srun --{flag} (needs Pyxis)" for name, flag in STEP_OPTIONS.items()},
+        "interface": "network interface of the ranks",
+        "queue": f"maximum time in the queue [{DEFAULT_QUEUE}]",
+        "requeue": "how often to resubmit a launch that lost a node [1]",
+        "sbatch": "additional arguments of sbatch, quoted as in a shell",
+        "srun": "additional arguments of srun, quoted as in a shell",
     }
 
     def detect(self) -> Detection:
-        """Whether Slurm's commands are here and its controller answers."""
+        """Check whether Slurm's commands exist and its controller answers."""
         missing = [name for name in ("sbatch", "srun", "squeue") if shutil.which(name) is None]
         if missing:
-            return Detection(False, "", f"there is no {missing[0]} here: {REMEDY}")
+            return Detection(False, "", f"{missing[0]} is not installed; {REMEDY}")
         try:
-            told_by("sinfo", "-h", "-o", "%P")
+            run_slurm("sinfo", "-h", "-o", "%P")
         except SlurmError as error:
             return Detection(False, "", f"{error}; {REMEDY}")
         return Detection(True, f"{len(self.hosts())} nodes")
 
     def hosts(self) -> tuple[LaunchHost, ...]:
-        """The nodes of the allocation, of the partition, or of the whole cluster."""
+        """Return the nodes of the allocation, the partition or the cluster."""
         where = ["-p", self.settings.options["partition"]] if self._has("partition") else []
         if inside_allocation():
             where = ["-n", os.environ["SLURM_JOB_NODELIST"]]
-        told = told_by("sinfo", "-h", "-N", *where, "-o", "%N %c")
-        nodes = dict(line.split()[:2] for line in told.splitlines() if line.strip())
+        output = run_slurm("sinfo", "-h", "-N", *where, "-o", "%N %c")
+        nodes = dict(line.split()[:2] for line in output.splitlines() if line.strip())
         return tuple(LaunchHost(name, int(cores)) for name, cores in nodes.items())
 
     def validate(self, nodes: int, processes: int) -> None:
-        """There must be a Slurm, the partition, and so many nodes in it."""
+        """Check that Slurm works and the partition has enough nodes."""
         found = self.detect()
         if not found.works:
-            raise EnvironmentUnusableError("the launcher 'slurm' cannot be used", found.remedy)
-        known = sorted({name.rstrip("*") for name in told_by("sinfo", "-h", "-o", "%P").split()})
+            raise EnvironmentUnusableError("the launcher 'slurm' is not available", found.remedy)
+        known = sorted({name.rstrip("*") for name in run_slurm("sinfo", "-h", "-o", "%P").split()})
         wanted = self.settings.options.get("partition")
         if wanted is not None and not set(wanted.split(",")) <= set(known):
-            raise InputError(f"Slurm has no partition '{wanted}'", f"it has {', '.join(known)}")
+            raise InputError(
+                f"Slurm has no partition '{wanted}'", f"choose one of {', '.join(known)}"
+            )
         self._queue_seconds()
         self._requeues()
         if nodes > len(self.hosts()):
-            place = f"partition '{wanted}'" if wanted else "Slurm here"
+            where = f"partition '{wanted}'" if wanted else "this Slurm cluster"
             raise InputError(
-                f"{nodes} nodes are wanted, and {place} has {len(self.hosts())}",
-                "ask for fewer (-j), or name another partition",
+                f"cannot start {nodes} nodes: {where} has {len(self.hosts())}",
+                "use fewer nodes (-j) or another partition",
             )
 
-    def meeting_place(self, request: LaunchRequest) -> MeetingPlace:
-        """Rank 0 finds it: nobody knows the nodes yet."""
-        return MeetingPlace(port=request.port, interface=self.settings.options.get("interface", ""))
+    def rendezvous_address(self, request: LaunchRequest) -> RendezvousAddress:
+        """Leave the address to rank 0: the nodes are not known yet."""
+        return RendezvousAddress(
+            port=request.port, interface=self.settings.options.get("interface", "")
+        )
 
     def commands(self, request: LaunchRequest, agent: Sequence[str]) -> list[list[str]]:
-        """A step of the allocation, or what submits the script and follows its job."""
+        """Return a job step, or the command that submits the script and polls its job."""
         step = self.step(request, agent)
         if inside_allocation():
             return [step]
@@ -126,7 +131,7 @@ class SlurmLauncher(AgentLauncher):
         return [[sys.executable, "-P", "-m", "paceline.launch.slurm_job", str(request.directory)]]
 
     def step(self, request: LaunchRequest, agent: Sequence[str]) -> list[str]:
-        """The srun of one agent per rank; one that fails ends the others."""
+        """Return the srun of one agent per rank; a failing rank ends the others."""
         chosen = self.settings.options
         return [
             *("srun", f"--nodes={request.nodes}", f"--ntasks={request.world_size}"),
@@ -138,7 +143,7 @@ class SlurmLauncher(AgentLauncher):
         ]
 
     def script(self, request: LaunchRequest, lines: str, array: str = "") -> str:
-        """The batch script of a launch, or of an ``array`` of prepared launches."""
+        """Return the batch script of a launch, or of an ``array`` of prepared launches."""
         minutes = max(1, math.ceil((request.timeout_seconds + 60) / 60))
         directives = {
             "job-name": "paceline",
@@ -146,55 +151,55 @@ class SlurmLauncher(AgentLauncher):
             "ntasks-per-node": str(request.processes),
             "cpus-per-task": str(request.cores_per_rank or 1),
             "time": str(minutes),
-            "output": str(request.directory / "slurm-%j.out"),
+            "output": f"{request.directory}/".replace("%", "%%") + "slurm-%j.out",
             **({"array": array} if array else {}),
             **_chosen(DIRECTIVES, self.settings.options),
         }
-        head = [f"#SBATCH --{name}={value}" for name, value in directives.items()]
+        head = [f"#SBATCH --{name}={_quoted(value)}" for name, value in directives.items()]
         return "\n".join(("#!/bin/sh", *head, "#SBATCH --requeue", lines, ""))
 
     def write_study(self, directory: Path, launches: Sequence[PreparedLaunch]) -> list[Path]:
-        """One array per place: its launches run one after another, in the order of the study."""
+        """Write one array per topology; its launches run in the order of the study."""
         paths = []
-        for place in dict.fromkeys(place_of(launch) for launch in launches):
-            own = [one for one in launches if place_of(one) == place]
+        for topology in dict.fromkeys(topology_of(launch) for launch in launches):
+            own = [one for one in launches if topology_of(one) == topology]
             numbers = ",".join(str(one.number) for one in own)
             request = replace(own[0].request, directory=directory)
-            step = shlex.join(self.step(request, agent_words(Path(ARRAY_LAUNCH))))
+            step = shlex.join(self.step(request, agent_command(Path(ARRAY_LAUNCH))))
             lines = [
                 'launch=$(printf launch-%04d "$SLURM_ARRAY_TASK_ID")',
                 f"exec {step.replace(ARRAY_LAUNCH, shlex.quote(str(directory)) + '/$launch')}",
             ]
-            path = directory / f"array-{place}.sbatch"
+            path = directory / f"array-{topology}.sbatch"
             text = self.script(request, "\n".join(lines), f"{numbers}%1")
             path.write_text(text, encoding="utf-8")
             paths.append(path)
         return paths
 
     def is_settled(self) -> bool:
-        """A job may be submitted again, so that only its end counts."""
+        """Return False for batch jobs: one may be resubmitted, so only its end counts."""
         return inside_allocation()
 
     def longest_seconds(self, request: LaunchRequest) -> float:
-        """The follower counts the time itself, from when a job runs."""
+        """Return an upper bound: `slurm_job` enforces the timeout from the start of a job."""
         if inside_allocation():
             return request.timeout_seconds
         starts = self._requeues() + 1
         return starts * (self._queue_seconds() + request.timeout_seconds) + 60
 
     def verdict(self, request: LaunchRequest) -> str:
-        """What the follower of the job found."""
+        """Return the reason that `slurm_job` recorded."""
         return str(_result(request.directory).get("reason", ""))
 
     def restarts(self, request: LaunchRequest) -> int:
-        """Jobs that lost a node, queued again by Slurm or by the follower."""
+        """Return the number of restarts after a lost node, by Slurm or by `slurm_job`."""
         return int(_result(request.directory).get("restarts", 0))
 
     def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
-        """What srun says, here or in the output of the job."""
+        """Find a known message in the output of srun and of the job."""
         outputs = [one.read_text(errors="replace") for one in _outputs(request.directory)]
-        told = "\n".join([log, *outputs])
-        return slurm_trouble(told) or remote_trouble(told)
+        text = "\n".join([log, *outputs])
+        return slurm_trouble(text) or remote_trouble(text)
 
     def _has(self, name: str) -> bool:
         return name in self.settings.options
@@ -205,12 +210,12 @@ class SlurmLauncher(AgentLauncher):
     def _requeues(self) -> int:
         text = self.settings.options.get("requeue", "1")
         if not text.isdigit():
-            raise InputError(f"requeue is '{text}', which is no number", "write requeue=1")
+            raise InputError(f"requeue must be an integer (got '{text}')", "for example requeue=1")
         return int(text)
 
 
 def inside_allocation() -> bool:
-    """Whether we run in an allocation of Slurm."""
+    """Return whether this process runs in a Slurm allocation."""
     return "SLURM_JOB_ID" in os.environ and "SLURM_JOB_NODELIST" in os.environ
 
 
@@ -218,8 +223,18 @@ def _chosen(names: Mapping[str, str], options: Mapping[str, str]) -> dict[str, s
     return {flag: options[name] for name, flag in names.items() if name in options}
 
 
+def _quoted(value: str) -> str:
+    """Quote the value of a directive for sbatch, where only a backslash escapes.
+
+    sbatch ends a value at a blank outside quotes, even after a backslash, and at a ``#``.
+    """
+    if not re.search(r"""[\s"'#\\]""", value):
+        return value
+    return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
+
+
 def _result(directory: Path) -> dict[str, Any]:
-    """What the follower left; nothing inside an allocation."""
+    """Read the result of `slurm_job`; empty inside an allocation."""
     path = directory / RESULT
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 

@@ -1,24 +1,24 @@
-"""What Slurm's commands say: asked without accounting, and read where they complain."""
+"""Runs Slurm's commands (without accounting) and explains their error messages."""
 
 import re
 import subprocess
 
-ASKING_SECONDS = 30
+COMMAND_SECONDS = 30
 SCRIPT, LIMITS, RESULT = "launch.sbatch", "slurm-limits.json", "slurm-job.json"
-"""Files of a launch: what is submitted, what its follower keeps to, and what that found."""
+"""Files of a launch: the batch script, the limits for `slurm_job` and its result."""
 
 _CAUSES = (
     (r"[Ii]nvalid partition (?:name )?specified: (?P<what>\S+)", "Slurm has no partition '{what}'"),
-    (r"[Ii]nvalid account", "Slurm does not know the account, or it may not use the partition"),
-    (r"[Ii]nvalid qos", "Slurm does not know the quality of service"),
+    (r"[Ii]nvalid account", "the account is unknown or may not use the partition"),
+    (r"[Ii]nvalid qos", "the quality of service (qos) is unknown"),
     (r"Invalid feature specification", "no node of the partition has the constraint"),
     (r"Unable to contact slurm controller|Unable to establish c\w+ ",
-     "Slurm's controller does not answer"),
+     "the Slurm controller does not answer"),
     (r"Requested node configuration is not available|More processors requested",
-     "the partition has no nodes with so many cores"),
+     "the partition has no nodes with enough cores"),
     (r"Node count specification invalid|PartitionNodeLimit",
-     "the partition does not give so many nodes"),
-    (r"Requested time limit is invalid", "the partition does not give so much time"),
+     "the number of nodes exceeds the limit of the partition"),
+    (r"Requested time limit is invalid", "the time limit exceeds that of the partition"),
     (r"Node failure on (?P<what>\S+)", "node {what} failed"),
     (r"(?P<what>\S+): can't (?:open file|find '__main__' module)",
      "a node does not see the directory of the launch: put the store on a shared disk (--store)"),
@@ -27,27 +27,27 @@ _CAUSES = (
 
 
 class SlurmError(Exception):
-    """A command of Slurm failed; the words say why."""
+    """A Slurm command failed."""
 
 
-def told_by(*words: str) -> str:
-    """What a command of Slurm prints."""
+def run_slurm(*command: str) -> str:
+    """Run a Slurm command and return its output."""
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=ASKING_SECONDS, check=False
+            command, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
         )
     except OSError as error:
-        raise SlurmError(f"cannot run '{words[0]}': {error.strerror}") from error
+        raise SlurmError(f"cannot run '{command[0]}': {error.strerror}") from error
     except subprocess.TimeoutExpired:
-        raise SlurmError(f"'{words[0]}' did not answer within {ASKING_SECONDS} s") from None
+        raise SlurmError(f"'{command[0]}' did not answer within {COMMAND_SECONDS} s") from None
     if done.returncode != 0:
         text = done.stderr.strip() or done.stdout.strip()
-        raise SlurmError(slurm_trouble(text) or text or f"'{words[0]}' failed")
+        raise SlurmError(slurm_trouble(text) or text or f"'{command[0]}' failed")
     return done.stdout
 
 
 def slurm_trouble(log: str) -> str:
-    """What Slurm complains of, in one line; empty if it does not."""
+    """Return the cause of an error message in one line; empty if there is none."""
     for pattern, cause in _CAUSES:
         found = re.search(pattern, log)
         if found:

@@ -1,63 +1,63 @@
-"""Ranks on machines that ssh reaches."""
+"""Starts ranks on other hosts over ssh."""
 
 import shutil
 import sys
 from collections.abc import Sequence
 
 from paceline.errors import InputError
-from paceline.launch.documents import MeetingPlace
+from paceline.launch.file_transfer import Sender, movable
 from paceline.launch.hosts import HostsLauncher
+from paceline.launch.launch_files import RendezvousAddress
 from paceline.launch.launcher import Detection, LaunchExit, LaunchRequest
 from paceline.launch.onhost.agent import PYTHON
 from paceline.launch.remote_shell import OPTIONS, over_ssh, remote_trouble
-from paceline.launch.sending import Sender, movable
 
 COPIES = ("nothing", "launch", "environment")
 
 
 class SshLauncher(HostsLauncher):
-    """Logs in to each of the hosts and runs an agent there; nothing but Python need be installed.
+    """Logs in to each host and runs an agent there; hosts only need Python and the framework.
 
-    The hosts must see the directory of the launch and the interpreter of the framework, or have
-    them copied.
+    The hosts must see the directory of the launch and the interpreter of the framework, or the
+    option ``copy`` copies them.
     """
 
     name = "ssh"
     options = {
         **OPTIONS,
-        "interface": "network interface that ranks meet and talk over",
-        "rank_python": "path of the framework's Python on the hosts [default: the same as here]",
-        "copy": "what hosts do not share and is sent there: nothing, launch, or environment "
-        "(also the framework's) [nothing]",
-        "directory": "where on the hosts launches are sent to [/tmp]",
+        "interface": "network interface of the ranks",
+        "rank_python": "path of the framework's Python on the hosts [default: same path as here]",
+        "copy": "files to copy to the hosts: nothing, launch, or environment "
+        "(the launch and the framework's virtual environment) [nothing]",
+        "directory": "directory on the hosts for copied launches [/tmp]",
     }
     sender: Sender | None = None
 
     def detect(self) -> Detection:
-        """Whether an ssh client is here."""
+        """Check whether an ssh client is installed."""
         found = shutil.which("ssh")
         remedy = "" if found else "install an OpenSSH client"
         return Detection(found is not None, found or "", remedy)
 
     def validate(self, nodes: int, processes: int) -> None:
-        """What is to be copied must be one of the choices."""
+        """Check the option ``copy`` and the number of hosts."""
         if self._copies not in COPIES:
             raise InputError(
-                f"copy of '{self._copies}' is impossible", f"choose one of {', '.join(COPIES)}"
+                f"invalid value '{self._copies}' of copy", f"choose one of {', '.join(COPIES)}"
             )
         super().validate(nodes, processes)
 
     def prepare(self, request: LaunchRequest) -> list[list[str]]:
-        """Write every file of the launch; the commands that would start it."""
+        """Write the files of the launch; return the commands that would start it."""
         if self._copies != COPIES[0] and self.sender is None:
             raise InputError(
-                "a launch that is copied cannot be written for later",
-                "leave copy out, and move the directory that --dry-run writes yourself",
+                "--dry-run does not support the launcher option copy",
+                "omit copy, and copy the directory that --dry-run writes yourself",
             )
         return super().prepare(request)
 
     def launch(self, request: LaunchRequest) -> LaunchExit:
-        """Run the commands to their end; where nothing is shared, send files before and fetch."""
+        """Run the commands to their end; with ``copy``, copy files before and fetch them after."""
         if self._copies == COPIES[0]:
             return super().launch(request)
         python = self.settings.options.get("python", sys.executable)
@@ -70,31 +70,35 @@ class SshLauncher(HostsLauncher):
             self.sender.remove()
             self.sender = None
 
-    def meeting_place(self, request: LaunchRequest) -> MeetingPlace:
-        """Where the first host says, if nobody can read it in a directory of all."""
-        return super().meeting_place(request) if not self.sender else self.sender.meeting_place()
+    def rendezvous_address(self, request: LaunchRequest) -> RendezvousAddress:
+        """Query the first host if there is no shared directory for rank 0 to publish it."""
+        return (
+            super().rendezvous_address(request)
+            if not self.sender
+            else self.sender.rendezvous_address()
+        )
 
     def commands(self, request: LaunchRequest, agent: Sequence[str]) -> list[list[str]]:
-        """One agent per node, in the directory as its host sees it."""
+        """Return one agent per node, with the directory of the launch on its host."""
         if self.sender is None:
             return super().commands(request, agent)
         self.sender.send(request)
-        here, there = str(request.directory), self.sender.place(request)
-        return super().commands(request, [word.replace(here, there) for word in agent])
+        local, remote = str(request.directory), self.sender.remote_directory(request)
+        return super().commands(request, [word.replace(local, remote) for word in agent])
 
     def collect(self, request: LaunchRequest) -> None:
-        """Fetch what ranks left on hosts that share nothing."""
+        """Fetch the files of ranks, with ``copy``."""
         if self.sender is not None:
             self.sender.fetch(request)
 
     def on_host(self, host: str, command: Sequence[str]) -> list[str]:
-        """The command over ssh."""
+        """Return the command over ssh."""
         own = self.settings.options.get("rank_python")
         named = ["env", f"{PYTHON}={own}"] if own else []
         return over_ssh(host, self.settings.options, [*named, *command])
 
     def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
-        """What ssh says of the host of that node."""
+        """Find a known message of ssh in the log."""
         return remote_trouble(log, self.host_names(request)[command])
 
     @property

@@ -1,4 +1,4 @@
-"""Ranks that torchrun starts: one of it on each host, this machine or one that ssh reaches."""
+"""Starts ranks with torchrun, one on each host: this machine, or others over ssh."""
 
 import secrets
 from collections.abc import Sequence
@@ -13,44 +13,44 @@ from paceline.launch.remote_shell import OPTIONS, over_ssh, remote_trouble
 
 RENDEZVOUS = ("static", "c10d")
 REMOTE_PORTS = (20_000, 30_000)
-"""Where a port of another machine is taken from, below those that systems give away."""
+"""Range of ports on other hosts, below the ephemeral ports of Linux."""
 
 
 class TorchrunLauncher(HostsLauncher):
     """Starts ``python -m torch.distributed.run`` of the framework's interpreter on each host.
 
-    With the rendezvous ``static`` nodes have the order of the hosts, with ``c10d`` the order in
-    which they come.
+    With the rendezvous ``static`` nodes are numbered in the order of the hosts, with ``c10d`` in
+    the order of arrival.
     """
 
     name = "torchrun"
     options = {
         **OPTIONS,
-        "interface": "network interface that ranks meet and talk over",
+        "interface": "network interface of the ranks",
         "rendezvous": "static or c10d [default: static]",
     }
 
     def detect(self) -> Detection:
-        """It needs PyTorch where ranks run, which the framework's interpreter has or not."""
+        """Report that it works where the framework's environment has PyTorch."""
         return Detection(True, "in environments with PyTorch")
 
     def validate(self, nodes: int, processes: int) -> None:
-        """The rendezvous must be one that torchrun has."""
+        """Check the rendezvous backend and the number of hosts."""
         if self._rendezvous() not in RENDEZVOUS:
             raise InputError(
-                f"torchrun has no rendezvous '{self._rendezvous()}' here",
+                f"unknown rendezvous '{self._rendezvous()}' of torchrun",
                 f"choose one of {', '.join(RENDEZVOUS)}",
             )
         super().validate(nodes, processes)
 
     def on_host(self, host: str, command: Sequence[str]) -> list[str]:
-        """As it is on this machine, else over ssh."""
+        """Return the command unchanged for this machine, else over ssh."""
         if is_this_machine(host) and "ssh_port" not in self.settings.options:
             return list(command)
         return over_ssh(host, self.settings.options, command)
 
     def commands(self, request: LaunchRequest, agent: Sequence[str]) -> list[list[str]]:
-        """One torchrun per node, which meet at a port of the first host."""
+        """Return one torchrun per node, with the rendezvous on the first host."""
         hosts = self.host_names(request)
         here = all(is_this_machine(host) for host in hosts)
         first, last = REMOTE_PORTS
@@ -60,7 +60,7 @@ class TorchrunLauncher(HostsLauncher):
         return super().commands(request, agent)
 
     def node_command(self, request: LaunchRequest, node: int, agent: Sequence[str]) -> list[str]:
-        """An agent that ends when its input does, torchrun under it, an agent per rank."""
+        """Return an agent that runs torchrun, which runs one agent per rank."""
         address, port = self._endpoint
         where = (
             [
@@ -86,10 +86,10 @@ class TorchrunLauncher(HostsLauncher):
         return [*rank, "--watch-input", *named, *torchrun, *rank]
 
     def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
-        """A host that ssh cannot use, or an interpreter without torchrun."""
+        """Find a known message of ssh, or a missing PyTorch, in the log."""
         if "No module named" in log and "torch" in log:
             program = request.command(0)[0]
-            return f"torchrun needs PyTorch, which {program} does not have (another launcher?)"
+            return f"torchrun needs PyTorch, which {program} does not have (use another launcher)"
         return remote_trouble(log, self.host_names(request)[command])
 
     def _rendezvous(self) -> str:

@@ -1,1 +1,1 @@
-"""From a study to launches: jobs, launchers, framework workers, probes."""
+"""Measurement: jobs, the run loop, probes, resource sampling, recording of users' scripts."""

@@ -1,4 +1,4 @@
-"""What is written down about the machine and the software with every launch."""
+"""Machine and software as recorded with every launch."""
 
 import os
 import platform
@@ -90,12 +90,11 @@ KEPT_VARIABLES = frozenset(
         "XLA_FLAGS",
     ]
 )
-"""Variables that change how training runs; of all others nothing is written down, since they may
-hold what is secret."""
+"""Variables that affect training; no others are recorded, since they may hold secrets."""
 
 
 def describe_environment() -> dict[str, Any]:
-    """Machine, software, load and the variables that change how training runs."""
+    """Machine, software, load and the environment variables that affect training."""
     return {
         **_machine(),
         "paceline": __version__,
@@ -110,18 +109,18 @@ def describe_environment() -> dict[str, Any]:
 
 
 def load_average() -> float:
-    """Processes that ran or waited over the last minute."""
+    """Load average of the last minute."""
     return os.getloadavg()[0]
 
 
 class OtherPrograms:
-    """How much of the machine others use from now on: busy time less our own and our children's."""
+    """CPU use of other programs from now on: busy time minus our own and our children's."""
 
     def __init__(self) -> None:
         self._begun = self._now()
 
     def busy_cores(self) -> float:
-        """Cores that other programs kept busy, in the mean since the beginning."""
+        """Mean number of cores kept busy by other programs since the beginning."""
         elapsed, busy = (now - then for now, then in zip(self._now(), self._begun, strict=True))
         return max(0.0, busy / elapsed) if elapsed > 0 else 0.0
 
@@ -134,7 +133,7 @@ class OtherPrograms:
 
 
 def machine_fingerprint() -> str:
-    """A name for this machine as far as speed goes: it changes when the hardware does."""
+    """Name of this machine by its hardware: processor, cores and memory."""
     machine = _machine()
     return f"{machine['cpu_model']} x{machine['cores']} {machine['memory_bytes'] / 2**30:.0f}GiB"
 
@@ -153,7 +152,7 @@ def _machine() -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """The processor's name as the system gives it."""
+    """Name of the processor as reported by the system."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -177,7 +176,7 @@ def git_commit() -> str:
 
 
 def _git(*arguments: str) -> str:
-    """What git says, without running what a repository that is not ours would have it run."""
+    """Output of git, without hooks and programs that an untrusted repository may configure."""
     answer = subprocess.run(
         ["git", *_NO_PROGRAMS, *arguments],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Reads what the ranks of a launch wrote: events as JSON lines, one file per rank."""
+"""Reads the events of the ranks of a launch: JSON lines, one file per rank."""
 
 import math
 import statistics
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.json_checks import parsed_json
-from paceline.measurement.sound_events import is_sound
+from paceline.measurement.event_schema import is_valid_event
 from paceline.step import Origin, Phase, Step, StepProfile, Task, profile_steps
 from paceline.step.breakdown import merge
 from paceline.store import LayerTiming, RankSteps
@@ -16,7 +16,7 @@ Event = dict[str, Any]
 
 
 def read_events(path: Path) -> list[Event]:
-    """Every whole event of a file; a line cut off by a kill, or that is none, is left out."""
+    """Valid events of a file; lines that are truncated by a kill or invalid are skipped."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -27,13 +27,17 @@ def read_events(path: Path) -> list[Event]:
             event = parsed_json(line)
         except ValueError:
             continue
-        if isinstance(event, dict) and isinstance(event.get("event"), str) and is_sound(event):
+        if (
+            isinstance(event, dict)
+            and isinstance(event.get("event"), str)
+            and is_valid_event(event)
+        ):
             events.append(event)
     return events
 
 
 def only(events: list[Event], kind: str) -> Event | None:
-    """The last event of a kind, if there is one."""
+    """Last event of a kind, or None."""
     found = [event for event in events if event["event"] == kind]
     return found[-1] if found else None
 
@@ -53,7 +57,7 @@ def rank_steps(events: list[Event]) -> RankSteps | None:
 
 
 def layer_timings(events: list[Event]) -> tuple[LayerTiming, ...]:
-    """Per-layer times, where the job asked for them."""
+    """Times of layers; empty unless the job requested them."""
     layers = only(events, "layers")
     names = [field.name for field in fields(LayerTiming)]
     written = layers["layers"] if layers else ()
@@ -61,7 +65,7 @@ def layer_timings(events: list[Event]) -> tuple[LayerTiming, ...]:
 
 
 def step_parts(ranks: list[list[Event]]) -> dict[str, list[float]]:
-    """Seconds of each part of a step that was run alone, the slowest rank of each round."""
+    """Seconds of each separately run part of a step: the slowest rank of each round."""
     written = [only(events, "parts") for events in ranks]
     parts = [event["parts"] for event in written if event is not None]
     if not parts or len(parts) != len(ranks):
@@ -74,15 +78,15 @@ def step_parts(ranks: list[list[Event]]) -> dict[str, list[float]]:
 
 
 def epoch_results(ranks: list[list[Event]]) -> list[dict[str, float]]:
-    """Steps, losses and accuracy of each epoch, over all ranks; empty where one rank is missing.
+    """Steps, losses and accuracy of each epoch over all ranks; empty if a rank is missing.
 
-    Losses are means of samples; ``train_loss`` is that of the epoch's steps as they were taken.
+    Losses are means over samples; ``train_loss`` is the mean over the steps of the epoch.
     """
-    told, steps = ([only(events, kind) for events in ranks] for kind in ("epochs", "steps"))
-    if not ranks or None in told or None in steps:
+    epochs, steps = ([only(events, kind) for events in ranks] for kind in ("epochs", "steps"))
+    if not ranks or None in epochs or None in steps:
         return []
     found, begun = [], 0
-    for own in zip(*(event["epochs"] for event in told if event), strict=False):
+    for own in zip(*(event["epochs"] for event in epochs if event), strict=False):
         samples = sum(one["test_samples"] for one in own)
         end = begun + own[0]["steps"]
         losses = [loss for event in steps if event for loss in event["losses"][begun:end]]
@@ -103,10 +107,10 @@ def epoch_results(ranks: list[list[Event]]) -> list[dict[str, float]]:
 
 
 def measured_step(ranks: list[list[Event]]) -> Step | None:
-    """The median instrumented step of a launch, all ranks on one time axis.
+    """Median instrumented step of a launch, all ranks on one time axis.
 
-    The step chosen is the one whose slowest rank has the median duration, so the timeline shown
-    is one that happened. Ranks are aligned at the beginning of their step.
+    This is the step whose slowest rank has the median duration, so the timeline is a real one.
+    Ranks are aligned at the beginning of their step.
     """
     steps = _timelines(ranks)
     if not steps:
@@ -122,7 +126,7 @@ def step_profile(ranks: list[list[Event]]) -> StepProfile | None:
 
 
 def _timelines(ranks: list[list[Event]]) -> list[tuple[Event, ...]]:
-    """The instrumented steps that every rank has, each as one timeline per rank."""
+    """Instrumented steps that every rank completed, each as one timeline per rank."""
     written = [only(events, "timelines") for events in ranks]
     return list(zip(*(one["steps"] if one is not None else () for one in written), strict=False))
 
@@ -134,11 +138,11 @@ def _joined(timelines: tuple[Event, ...], label: str) -> Step:
 
 
 def _rank_tasks(timeline: Event, rank: int) -> list[tuple[Task, float]]:
-    """Tasks of one rank: the backward pass computes until its last bucket is handed over.
+    """Tasks of one rank: the backward pass computes until its last bucket is submitted.
 
-    While a rank waits for a blocking message it computes nothing.
+    A rank does not compute while it waits for a blocking message.
     """
-    from paceline.measurement.traces.spans import subtract
+    from paceline.importers.traces.parsing.spans import subtract
 
     forward_start = timeline["input_seconds"]
     backward_start = forward_start + timeline["forward_seconds"]

@@ -1,4 +1,4 @@
-"""Why a launch failed, in one line: what a rank said of itself, else how it ended, and its log."""
+"""Reason of a failed launch in one line: the exception of a rank, else its exit; and its log."""
 
 from pathlib import Path
 
@@ -7,69 +7,68 @@ from paceline.measurement.events import Event, only
 
 LOG_TAIL_BYTES = 4096
 MOST_HOSTS = 3
-"""Hosts without an answer that a reason names."""
+"""Maximum number of unresponsive hosts in a reason."""
 OOM_COUNTERS = (Path("/proc/vmstat"), Path("/sys/fs/cgroup/memory.events"))
 
 
 def memory_kills() -> int:
-    """How many processes the kernel has ended for want of memory, as far as it tells."""
+    """Number of processes killed by the out-of-memory killer of the kernel, if reported."""
     kills = 0
     for path in OOM_COUNTERS:
         try:
-            words = path.read_text(encoding="ascii").split()
+            fields = path.read_text(encoding="ascii").split()
         except (OSError, ValueError):
             continue
-        if "oom_kill" in words:
-            kills += int(words[words.index("oom_kill") + 1])
+        if "oom_kill" in fields:
+            kills += int(fields[fields.index("oom_kill") + 1])
     return kills
 
 
 def with_memory_kill(reason: str, kills_before: int) -> str:
-    """``reason``, with what SIGKILL was for where the kernel ran out of memory meanwhile."""
+    """``reason``, completed if the kernel ran out of memory since ``kills_before``."""
     if "killed by SIGKILL" in reason and memory_kills() > kills_before:
-        return f"out of memory, the kernel ended a process: {reason}"
+        return f"out of memory, the kernel killed a process: {reason}"
     return reason
 
 
 def failure_reason(exited: LaunchExit, ranks: list[list[Event]]) -> str:
-    """Cause of a failed launch, and the log that tells more.
+    """Cause of a failed launch and the path of the log; empty if every rank succeeded.
 
-    Hosts that did not answer come first: the rest may follow from it. A lost connection is what
-    the ranks that were left see of another's end, so that it counts only where nothing else was
-    said. Empty where every rank ended well.
+    Unresponsive hosts come first, since other errors may follow from them.
     """
-    reason = _said_or_ended(exited, ranks)
+    reason = _reported_or_exit(exited, ranks)
     if not reason:
         return ""
     silence = [
-        f"host {host} gets no answer from {', '.join(dict.fromkeys(peers))}"
+        f"host {host} gets no response from {', '.join(dict.fromkeys(peers))}"
         for host, peers in list(exited.unanswered.items())[:MOST_HOSTS]
     ]
     return "; ".join([*silence, reason])
 
 
-def _said_or_ended(exited: LaunchExit, ranks: list[list[Event]]) -> str:
-    """What a rank said of its failure, else how the processes ended."""
-    said = {
+def _reported_or_exit(exited: LaunchExit, ranks: list[list[Event]]) -> str:
+    """Exception that a rank reported, else the exit of the processes."""
+    failures = {
         rank: failure for rank, events in enumerate(ranks) if (failure := only(events, "failure"))
     }
-    first_hand = {rank: one for rank, one in said.items() if not _lost_connection(one)}
+    # Surviving ranks report a lost connection when another rank dies: an effect, not the cause.
+    first_hand = {rank: one for rank, one in failures.items() if not _lost_connection(one)}
     if first_hand:
         rank, failure = next(iter(first_hand.items()))
-        return f"{_words(rank, failure)} at {failure['place']}{_log(exited, rank)}"
-    if said and "was killed by" not in exited.reason:
-        rank, failure = next(iter(said.items()))
-        return f"{_words(rank, failure)}{_log(exited, rank)}"
-    return _ending(exited, ranks)
+        return f"{_describe_failure(rank, failure)} at {failure['place']}{_log(exited, rank)}"
+    if failures and "was killed by" not in exited.reason:
+        rank, failure = next(iter(failures.items()))
+        return f"{_describe_failure(rank, failure)}{_log(exited, rank)}"
+    return _describe_exit(exited, ranks)
 
 
 def first_line(text: str, width: int = 160) -> str:
-    """The first line of a message, cut to a width that fits a table."""
+    """First line of a message, truncated to fit a table."""
     line = text.strip().splitlines()[0] if text.strip() else "no message"
     return line if len(line) <= width else line[: width - 3] + "..."
 
 
-def _words(rank: int, failure: Event) -> str:
+def _describe_failure(rank: int, failure: Event) -> str:
     return f"rank {rank}: {failure['kind']}: {first_line(failure['message'])}"
 
 
@@ -77,10 +76,10 @@ def _lost_connection(failure: Event) -> bool:
     return "connection" in failure["message"].lower()
 
 
-def _ending(exited: LaunchExit, ranks: list[list[Event]]) -> str:
-    """How the processes ended: badly, too late, or well but without a result."""
+def _describe_exit(exited: LaunchExit, ranks: list[list[Event]]) -> str:
+    """Exit of the processes: an error, a timeout, or success without a result."""
     if exited.reason.startswith("timed out"):
-        return _too_late(exited, ranks)
+        return _describe_timeout(exited, ranks)
     if exited.reason:
         failed = exited.first_failed or 0
         last = _last_line(exited, failed) if "ended with code" in exited.reason else ""
@@ -93,20 +92,19 @@ def _no_result(rank: int) -> str:
     return f"rank {rank} exited with code 0 but reported no result"
 
 
-def _too_late(exited: LaunchExit, ranks: list[list[Event]]) -> str:
-    """A launch that timed out, and the rank that the others waited for, if one was missing."""
+def _describe_timeout(exited: LaunchExit, ranks: list[list[Event]]) -> str:
     for one in exited.ranks:
         if one.code == 0 and only(ranks[one.rank], "end") is None:
             return f"{exited.reason}; {_no_result(one.rank)}{_log(exited, one.rank)}"
     absent = [rank for rank, events in enumerate(ranks) if only(events, "ready") is None]
     if absent:
         numbers = ", ".join(map(str, absent))
-        return f"{exited.reason}; rank {numbers} did not get ready{_log(exited, absent[-1])}"
+        return f"{exited.reason}; not ready: rank {numbers}{_log(exited, absent[-1])}"
     return f"{exited.reason}{_log(exited, 0)}"
 
 
 def _last_line(exited: LaunchExit, rank: int) -> str:
-    """What the rank printed last: the line of a traceback that names the error."""
+    """Last line of output of a rank: in a traceback, the line that names the error."""
     try:
         tail = exited.ranks[rank].log.read_bytes()[-LOG_TAIL_BYTES:]
     except OSError:
@@ -116,7 +114,7 @@ def _last_line(exited: LaunchExit, rank: int) -> str:
 
 
 def _log(exited: LaunchExit, rank: int) -> str:
-    """Where that rank's output is; of one that never began, that of its launcher."""
+    """Path of the log of a rank; if the rank never began, of its launcher."""
     log = exited.ranks[rank].log
     launchers = sorted(log.parent.glob("launcher-*.log")) if not log.exists() else []
     return f" (log: {launchers[0] if launchers else log})"

@@ -1,4 +1,4 @@
-"""The job: everything a framework's worker needs to know, written to it as JSON."""
+"""The job: all settings that the worker of a framework needs, passed to it as JSON."""
 
 import math
 from dataclasses import asdict, dataclass, field
@@ -28,16 +28,15 @@ class Job:
     """One training job for every rank of a launch; see ``protocol.md``.
 
     ``batch_per_rank`` counts samples. ``instrument`` is ``none`` (only a clock around the step),
-    ``difference`` (parts of the step run alone after the steps), ``phases`` or ``layers``. With
-    ``synchronise`` off, ranks are co-located without communication: what sharing the machine costs,
-    without what communicating costs. ``bucket_bytes`` is DDP's bucket size, the framework's own
-    when None. ``count_flops`` asks a framework that can to count the forward pass's operations.
-    With ``epochs`` the job trains so many times through its ``data`` and says its accuracy after
-    each; ``steps`` is then what fits into them. ``emulated`` has times of an emulated device,
-    slept in place of computing (`emulation`).
-    With ``resources`` a process beside the launch samples what its ranks on this machine use.
-    ``launcher`` names what starts the ranks; empty, what the framework needs, else local.
-    ``factors`` are the levels that a study chose for this job, by name.
+    ``difference`` (parts of the step run separately after the steps), ``phases`` or ``layers``.
+    Without ``synchronise``, ranks run co-located without communication, which isolates memory and
+    cache contention. ``bucket_bytes`` is the bucket size of DDP; None is the default of the
+    framework. ``count_flops`` requests a count of the FLOP of the forward pass, if supported.
+    With ``epochs`` the job makes that many passes over its ``data`` and reports its accuracy after
+    each; ``steps`` is then their length. ``emulated`` has the times of an emulated device, which
+    sleeps instead of computing (`emulation`). With ``resources``, a separate process samples the
+    resource use of the ranks on this machine. ``launcher`` starts the ranks; if empty, the one
+    that the framework needs, else local. ``factors`` are the levels of this job in its study.
     ``hosts`` are machines by name, node by node, and ``launcher_options`` are ``name=value``.
     """
 
@@ -83,32 +82,34 @@ class Job:
         ):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
-                words = name.replace("_", " ")
-                raise InputError(f"{words} of {value} is impossible", f"give at least {least}")
+                label = name.replace("_", " ")
+                raise InputError(
+                    f"invalid {label}: {value}", f"give an integer of at least {least}"
+                )
         if self.world_size % self.nodes:
             raise InputError(
-                f"{self.world_size} processes do not divide over {self.nodes} nodes",
-                "give -j NODESxPROCESSES, as in -j 2x4",
+                f"cannot divide {self.world_size} processes evenly over {self.nodes} nodes",
+                "give -j NODESxPROCESSES, for example -j 2x4",
             )
         if self.instrument not in INSTRUMENTS:
             raise InputError(
-                f"no instrument '{self.instrument}'", f"choose one of {', '.join(INSTRUMENTS)}"
+                f"unknown instrument '{self.instrument}'", f"choose one of {', '.join(INSTRUMENTS)}"
             )
         if self.bucket_bytes is not None and not (
             self.bucket_bytes > 0 and math.isfinite(self.bucket_bytes)
         ):
-            raise InputError("a bucket must hold at least one byte", "write it like 25MiB")
+            raise InputError("the bucket size must be at least 1 byte", "give a size such as 25MiB")
 
     def to_json(self) -> dict[str, Any]:
-        """The job as it is recorded."""
+        """The job as recorded in the store."""
         lists = {"hosts": list(self.hosts), "launcher_options": list(self.launcher_options)}
         return {"protocol": PROTOCOL_VERSION, **asdict(self), **lists}
 
     def for_worker(self, replicate: int = 0) -> dict[str, Any]:
         """The job as the worker reads it: its graph with shapes, and its blocks by node names.
 
-        Launches that train to an accuracy have a seed each, by which they vary; the same
-        ``replicate`` of another job has the same.
+        Launches that train by epochs have different seeds; equal replicates of different jobs
+        have the same seed, which pairs them for comparisons.
         """
         names = [node["name"] for node in self.graph["nodes"]]
         return {
@@ -126,8 +127,8 @@ def batch_per_rank(batch: int, world_size: int, scaling: str) -> int:
     if batch % world_size:
         below = batch - batch % world_size
         raise InputError(
-            f"a global batch of {batch} does not divide over {world_size} processes",
-            f"strong scaling needs a multiple, such as {below or world_size} or "
+            f"cannot divide a global batch of {batch} evenly over {world_size} processes",
+            f"give a multiple of {world_size}, for example {below or world_size} or "
             f"{below + world_size}",
         )
     return batch // world_size

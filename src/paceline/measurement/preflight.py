@@ -1,4 +1,4 @@
-"""A look at several hosts before anything trains on them: names, ports, versions, clocks, links."""
+"""Checks of several hosts before training: names, ports, versions, clocks, links."""
 
 import re
 import statistics
@@ -7,12 +7,13 @@ from typing import Any
 
 from paceline.errors import PacelineError
 from paceline.frameworks.command import RUNTIME, SEARCH_PATH, interpreter
-from paceline.frameworks.registry import framework
+from paceline.frameworks.framework_registry import framework
 from paceline.launch import Launcher, LaunchExit, LaunchRequest
 from paceline.measurement.events import Event, only, read_events
 from paceline.measurement.failures import failure_reason
-from paceline.measurement.run import events_path, launch_directory, new_launch_id, write_job
+from paceline.measurement.run import events_path, launch_directory, write_job
 from paceline.store import Store
+from paceline.store.launch import new_launch_id
 from paceline.units import format_bandwidth, format_seconds
 
 DISTRIBUTIONS = ("torch", "numpy", "tensorflow", "jax", "horovod", "mpi4py")
@@ -20,18 +21,18 @@ PATIENCE_SECONDS = 10.0
 STREAM_SECONDS = 0.5
 LATE_CLOCK_SECONDS = 0.05
 SLOW_SHARE = 0.5
-"""A host whose best link has less than this part of the bandwidth of others' best is slow."""
+"""A host is slow if its best link has less than this fraction of the median best bandwidth."""
 MANY_TIMES = 4.0
-"""One whose quickest round trip takes so many of others' is far."""
+"""A host is far if its shortest round trip exceeds this multiple of the median."""
 LOOPBACK = "127."
 
 
 @dataclass(frozen=True)
 class HostLink:
-    """Two hosts: seconds there and back, and what ``high``'s clock is behind.
+    """Round trip (s) and bandwidth between two hosts, and the clock offset of ``high``.
 
-    ``bytes_per_second`` is what ``high`` sends to ``low``, ``low_sends`` the other way. ``error``
-    says why they have no connection; the rest is None then.
+    ``bytes_per_second`` is the bandwidth from ``high`` to ``low``, ``low_sends`` the reverse.
+    ``error`` is the reason of a missing connection; all other fields are None then.
     """
 
     low: str
@@ -44,7 +45,7 @@ class HostLink:
     clock_error_seconds: float | None = None
 
 
-_TOLD = (
+_MEASURED = (
     *("error", "round_trip_seconds", "bytes_per_second"),
     *("clock_offset_seconds", "clock_error_seconds"),
 )
@@ -52,7 +53,7 @@ _TOLD = (
 
 @dataclass(frozen=True)
 class HostFinding:
-    """Something of hosts that is right or not; ``remedy`` says what would change it."""
+    """Result of one check of the hosts, with a ``remedy`` if it failed."""
 
     name: str
     works: bool
@@ -62,7 +63,7 @@ class HostFinding:
 
 @dataclass(frozen=True)
 class Preflight:
-    """What was found of hosts: findings to read, and every link."""
+    """Results of all checks, and every link."""
 
     hosts: tuple[str, ...]
     interface: str
@@ -71,7 +72,7 @@ class Preflight:
 
     @property
     def works(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether every check passed."""
         return all(finding.works for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
@@ -82,7 +83,7 @@ class Preflight:
 def examine_hosts(
     store: Store, starter: Launcher, nodes: int | None = None, timeout_seconds: float = 120.0
 ) -> Preflight:
-    """Start one process on each host that a launcher knows, and let them look at each other."""
+    """Start one process on each host of a launcher and check the hosts against each other."""
     names = tuple(host.name for host in starter.hosts()[:nodes])
     starter.validate(len(names), 1)
     directory = launch_directory(store, f"hosts-{new_launch_id()}")
@@ -93,10 +94,10 @@ def examine_hosts(
         "stream_seconds": STREAM_SECONDS,
     }
     write_job(directory / "job.json", job)
-    words = (interpreter(framework("torch-ddp")), str(RUNTIME / "host_check.py"))
+    worker = (interpreter(framework("torch-ddp")), str(RUNTIME / "host_check.py"))
     exited = starter.launch(
         LaunchRequest(
-            lambda rank: (*words, str(directory / "job.json"), str(events_path(directory, rank))),
+            lambda rank: (*worker, str(directory / "job.json"), str(events_path(directory, rank))),
             directory,
             timeout_seconds,
             nodes=len(names),
@@ -124,21 +125,21 @@ def examine_hosts(
 def _failure(names: tuple[str, ...], exited: LaunchExit, ranks: list[list[Event]]) -> PacelineError:
     silent = [rank for rank, events in enumerate(ranks) if only(events, "hello") is None]
     rank = silent[0] if silent else exited.first_failed or 0
-    did = "did not start" if silent else "did not end its checks"
+    did = "did not start" if silent else "did not finish its checks"
     hosts = dict(enumerate(names))
     reason = re.sub(
         r"\brank (\d+)\b",
-        lambda found: f"rank {found[1]} ({hosts.get(int(found[1]), 'no host')})",
+        lambda found: f"rank {found[1]} ({hosts.get(int(found[1]), 'unknown host')})",
         failure_reason(exited, ranks),
     )
     return PacelineError(
         f"host {names[rank]} {did}: {reason}",
-        "the log says more; is the interpreter at the same path there, and the directory shared?",
+        "see the log; check that interpreter and directory have the same path on every host",
     )
 
 
 def _links(names: tuple[str, ...], ranks: list[list[Event]]) -> tuple[HostLink, ...]:
-    """Every pair, as the higher rank measured it, with what the lower one sent."""
+    """Every pair as measured by the higher rank, with the bandwidth from the lower one."""
     pairs = {
         (rank, event["other"]): event
         for rank, events in enumerate(ranks)
@@ -148,69 +149,71 @@ def _links(names: tuple[str, ...], ranks: list[list[Event]]) -> tuple[HostLink, 
     found = []
     for (rank, other), event in sorted(pairs.items()):
         if other < rank:
-            told: dict[str, Any] = {key: event[key] for key in _TOLD if key in event}
+            measured: dict[str, Any] = {key: event[key] for key in _MEASURED if key in event}
             back = pairs.get((other, rank), {})
-            error = told.pop("error", "") or back.get("error", "")
+            error = measured.pop("error", "") or back.get("error", "")
             sent = back.get("bytes_per_second")
-            found.append(HostLink(names[other], names[rank], error, low_sends=sent, **told))
+            found.append(HostLink(names[other], names[rank], error, low_sends=sent, **measured))
     return tuple(found)
 
 
 def _reached(names: tuple[str, ...], links: tuple[HostLink, ...]) -> HostFinding:
     broken = [link for link in links if link.error]
     if not broken:
-        return HostFinding("ports", True, f"every pair of {len(names)} hosts has a connection")
-    told = "; ".join(f"{link.high} does not reach {link.low}: {link.error}" for link in broken[:4])
+        return HostFinding("ports", True, f"every pair of the {len(names)} hosts connects")
+    problems = "; ".join(
+        f"{link.high} cannot reach {link.low}: {link.error}" for link in broken[:4]
+    )
     return HostFinding(
-        "ports", False, told, "a firewall, or another network? open TCP ports 1024 and above"
+        "ports", False, problems, "check firewalls and routes; open TCP ports 1024 and above"
     )
 
 
 def _names(names: tuple[str, ...], about: list[Event]) -> list[HostFinding]:
-    """Names that mean nothing or something else on some host."""
     wrong = []
     for here, own in zip(names, about, strict=True):
-        for told, other in zip(own["names"], about, strict=True):
-            if not told["address"]:
-                wrong.append(f"'{told['name']}' has no address on {here}")
-            elif told["address"].startswith(LOOPBACK) and not other["address"].startswith(LOOPBACK):
-                wrong.append(f"'{told['name']}' is loopback ({told['address']}) on {here}")
-            elif told["address"] != other["address"] and not told["address"].startswith(LOOPBACK):
+        for name, other in zip(own["names"], about, strict=True):
+            if not name["address"]:
+                wrong.append(f"'{name['name']}' does not resolve on {here}")
+            elif name["address"].startswith(LOOPBACK) and not other["address"].startswith(LOOPBACK):
+                wrong.append(f"'{name['name']}' resolves to loopback ({name['address']}) on {here}")
+            elif name["address"] != other["address"] and not name["address"].startswith(LOOPBACK):
                 wrong.append(
-                    f"'{told['name']}' is {told['address']} on {here}, but uses {other['address']}"
+                    f"'{name['name']}' resolves to {name['address']} on {here}, but its address is "
+                    f"{other['address']}"
                 )
     if wrong:
         more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        remedy = "mend /etc/hosts or the name server, or name hosts by address"
+        remedy = "fix /etc/hosts or DNS, or give hosts by address"
         return [HostFinding("names", False, "; ".join(wrong[:3]) + more, remedy)]
-    nameless = sum(1 for own in about for told in own["names"] if not told["reverse"])
-    back = "" if not nameless else f"; {nameless} addresses have no name, which few programs need"
-    return [HostFinding("names", True, f"every name means the same everywhere{back}")]
+    nameless = sum(1 for own in about for name in own["names"] if not name["reverse"])
+    back = "" if not nameless else f"; reverse lookups that failed: {nameless} (rarely needed)"
+    return [HostFinding("names", True, f"every name has the same address on every host{back}")]
 
 
 def _interface(names: tuple[str, ...], about: list[Event]) -> HostFinding:
-    """Which interface libraries should use, and whether variables say another."""
+    """Network interface of each host, and variables that select another one."""
     own = {name: one["interface"] for name, one in zip(names, about, strict=True)}
-    told = {
+    overrides = {
         (name, variable, value)
         for name, one in zip(names, about, strict=True)
         for variable, value in one["variables"].items()
         if value.lstrip("=^") not in (one["interface"], "")
     }
     settings = ", ".join(f"{name}: {interface}" for name, interface in own.items())
-    if told:
-        name, variable, value = min(told)
+    if overrides:
+        name, variable, value = min(overrides)
         return HostFinding(
             "interface",
             False,
-            f"{variable} is '{value}' on {name}, where messages leave by {own[name]}",
+            f"{variable} is '{value}' on {name}, but traffic uses {own[name]}",
             f"export {variable}={own[name]}",
         )
     if len(set(own.values())) > 1:
-        return HostFinding("interface", True, f"hosts use different ones: {settings}")
+        return HostFinding("interface", True, f"interfaces differ by host: {settings}")
     interface = next(iter(own.values()))
-    words = f"GLOO_SOCKET_IFNAME={interface} NCCL_SOCKET_IFNAME={interface}"
-    return HostFinding("interface", True, f"{interface} on every host; to be sure, export {words}")
+    pinned = f"GLOO_SOCKET_IFNAME={interface} NCCL_SOCKET_IFNAME={interface}"
+    return HostFinding("interface", True, f"{interface} on every host; to pin it, export {pinned}")
 
 
 def _versions(names: tuple[str, ...], ranks: list[list[Event]]) -> HostFinding:
@@ -224,7 +227,7 @@ def _versions(names: tuple[str, ...], ranks: list[list[Event]]) -> HostFinding:
                     False,
                     f"{key} is {own.get(key) or 'missing'} on {name} and {value or 'missing'} on "
                     f"{names[0]}",
-                    "install the same environment everywhere, or share it",
+                    "install the same environment on every host, or share it",
                 )
     found = ", ".join(f"{key} {value}" for key, value in wanted.items() if value)
     return HostFinding("versions", True, found)
@@ -236,16 +239,20 @@ def _clocks(links: tuple[HostLink, ...]) -> list[HostFinding]:
         return []
     worst = max(known, key=lambda link: abs(link.clock_offset_seconds or 0.0))
     offset, error = abs(worst.clock_offset_seconds or 0.0), worst.clock_error_seconds or 0.0
-    words = (
+    detail = (
         f"clocks of {worst.low} and {worst.high} differ by {format_seconds(offset)} "
         f"± {format_seconds(error)}"
     )
     late = offset - error > LATE_CLOCK_SECONDS
-    return [HostFinding("clocks", not late, words, "start NTP or chrony there" if late else "")]
+    return [
+        HostFinding(
+            "clocks", not late, detail, "synchronise the clocks with NTP or chrony" if late else ""
+        )
+    ]
 
 
 def _speeds(names: tuple[str, ...], links: tuple[HostLink, ...]) -> list[HostFinding]:
-    """The usual link, and hosts that send, receive or answer more slowly than the others do."""
+    """Median link, and hosts that send, receive or respond more slowly than the others."""
     known = [link for link in links if link.bytes_per_second and link.round_trip_seconds]
     if not known:
         return []
@@ -253,8 +260,8 @@ def _speeds(names: tuple[str, ...], links: tuple[HostLink, ...]) -> list[HostFin
     ways += [(link.low, link.high, link.low_sends) for link in known if link.low_sends]
     rate = statistics.median(rate for _, _, rate in ways)
     trip = statistics.median(link.round_trip_seconds or 0.0 for link in known)
-    words = f"usually {format_bandwidth(rate)}, {format_seconds(trip)} there and back"
-    found = [HostFinding("links", True, words)]
+    detail = f"median {format_bandwidth(rate)}, round trip {format_seconds(trip)}"
+    found = [HostFinding("links", True, detail)]
     if len(names) < 3:
         return found
     sends = {name: max((r for a, _, r in ways if a == name), default=rate) for name in names}
@@ -262,9 +269,9 @@ def _speeds(names: tuple[str, ...], links: tuple[HostLink, ...]) -> list[HostFin
     for verb, best in (("sends", sends), ("receives", takes)):
         for name, own in best.items():
             if own < SLOW_SHARE * statistics.median(best.values()):
-                words = f"{name} {verb} {format_bandwidth(own)} at best"
-                remedy = f"look at the network card and cable of {name}"
-                found.append(HostFinding("slow host", False, words, remedy))
+                detail = f"{name} {verb} {format_bandwidth(own)} at best"
+                remedy = f"check the NIC and the cable of {name}"
+                found.append(HostFinding("slow host", False, detail, remedy))
     nearest = {
         name: min(
             (link.round_trip_seconds or 0.0 for link in known if name in (link.low, link.high)),
@@ -274,6 +281,7 @@ def _speeds(names: tuple[str, ...], links: tuple[HostLink, ...]) -> list[HostFin
     }
     for name, own in nearest.items():
         if own > MANY_TIMES * statistics.median(nearest.values()):
-            words = f"nothing comes back from {name} in less than {format_seconds(own)}"
-            found.append(HostFinding("slow host", False, words, f"is {name} busy, or far away?"))
+            detail = f"the shortest round trip to {name} takes {format_seconds(own)}"
+            remedy = f"check the load and the network path of {name}"
+            found.append(HostFinding("slow host", False, detail, remedy))
     return found

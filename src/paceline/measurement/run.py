@@ -1,8 +1,6 @@
-"""Runs one job as one launch and records it, however it ends."""
+"""Runs one job as one launch and records its outcome in every case."""
 
 import json
-import secrets
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.command import check_runnable, worker_command
-from paceline.frameworks.registry import framework
+from paceline.frameworks.framework_registry import framework
 from paceline.launch import (
     DEFAULT_LAUNCHER,
     Launcher,
@@ -34,10 +32,11 @@ from paceline.measurement.events import (
 )
 from paceline.measurement.failures import failure_reason, memory_kills, with_memory_kill
 from paceline.measurement.job import Job
-from paceline.measurement.resources.launch import sampled, used_by_phase
-from paceline.measurement.steady import with_found_warmup
+from paceline.measurement.resources.resource_usage import sampled, used_by_phase
+from paceline.measurement.warmup_detection import with_found_warmup
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
+from paceline.store.launch import new_launch_id
 
 DEFAULT_TIMEOUT_SECONDS = 600.0
 
@@ -53,9 +52,9 @@ def run_job(
 ) -> Launch:
     """Run ``job`` and record the launch; a failure is recorded, not raised.
 
-    What the ranks print and the events they write stay in ``launches/<id>`` beside the store.
-    ``marks`` are kept with the job: the launch's ``position`` in its study's order. With
-    ``detect_warmup`` the steps before it is steady are not counted, at least those of the job.
+    Output and events of the ranks stay in ``launches/<id>`` in the directory of the store.
+    ``marks``, such as the ``position`` in the order of the study, are recorded with the job. With
+    ``detect_warmup`` the detected warm-up is not counted, at least ``warmup_steps`` of the job.
     """
     chosen = framework(job.framework)
     check_instrument(chosen, job.instrument)
@@ -67,6 +66,17 @@ def run_job(
     directory = launch_directory(store, launch_id)
     command = worker_command(chosen, directory)
     job_path = directory / "job.json"
+    request = LaunchRequest(
+        lambda rank: (*command.arguments, str(job_path), str(events_path(directory, rank))),
+        directory,
+        timeout_seconds,
+        job.nodes,
+        processes,
+        lambda rank: {**thread_variables(job.threads), **command.variables},
+        port,
+        # On GPUs ranks share the cores (docs/explanation/reliability.md).
+        cores_per_rank=job.threads if job.device == "cpu" else None,
+    )
     write_job(job_path, job.for_worker(marks.get("replicate", 0)))
     environment = {
         **describe_environment(),
@@ -75,19 +85,10 @@ def run_job(
         **starter.facts(),
     }
     launch = new_launch(job, study, marks, launch_id, environment)
+    # The row exists before the processes do: a launch whose owner dies reads as interrupted.
     store.start(launch)
     outcome, kills, others = launch.outcome, memory_kills(), OtherPrograms()
     try:
-        request = LaunchRequest(
-            lambda rank: (*command.arguments, str(job_path), str(events_path(directory, rank))),
-            directory,
-            timeout_seconds,
-            job.nodes,
-            processes,
-            lambda rank: {**thread_variables(job.threads), **command.variables},
-            port,
-            cores_per_rank=job.threads if job.device == "cpu" else None,
-        )
         with sampled(directory, job.resources):
             exited = starter.launch(request)
         outcome = outcome_of(job, directory, exited)
@@ -95,12 +96,12 @@ def run_job(
         outcome.facts["load_after"] = load_average()
         outcome = replace(outcome, reason=with_memory_kill(outcome.reason, kills))
         outcome.facts["other_busy_cores"] = others.busy_cores()
-    except BaseException as error:
+    except BaseException as error:  # also Ctrl-C and SIGTERM, which raise here
         outcome = interrupted(error)
         raise
     finally:
         ended = replace(launch, outcome=outcome)
-        if detect_warmup and job.instrument == "none":
+        if detect_warmup and job.instrument == "none":  # only plain launches count as throughput
             ended = with_found_warmup(ended)
             store.complete(ended)
         else:
@@ -109,14 +110,14 @@ def run_job(
 
 
 def launcher_for(chosen: FrameworkAdapter, job: Job) -> Launcher:
-    """The launcher of a job; one that names none has what the framework needs for several ranks."""
+    """Launcher of a job: the one it names, else the one its framework needs for several ranks."""
     needed = chosen.launcher if job.world_size > 1 else ""
     settings = LaunchSettings(tuple(job.hosts), named_options(job.launcher_options))
     return launcher(job.launcher or needed or DEFAULT_LAUNCHER, settings)
 
 
 def named_options(texts: Sequence[str]) -> dict[str, str]:
-    """Names and values of ``name=value`` options of a launcher."""
+    """Parse ``name=value`` options of a launcher."""
     options = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -131,7 +132,7 @@ def named_options(texts: Sequence[str]) -> dict[str, str]:
 def new_launch(
     job: Job, study: str, marks: Mapping[str, Any], launch_id: str, environment: dict[str, Any]
 ) -> Launch:
-    """The record of a launch that begins now; ``marks`` are kept with its job."""
+    """Record of a launch that begins now; ``marks`` are recorded with its job."""
     return Launch(
         id=launch_id,
         study=study,
@@ -152,53 +153,47 @@ def new_launch(
 
 
 def interrupted(error: BaseException) -> Outcome:
-    """The outcome of a launch that ``error`` ended before it could end by itself."""
-    words = str(error) or "interrupted from the keyboard"
-    return Outcome(Status.INTERRUPTED, now(), words)
+    """Outcome of a launch that ``error`` interrupted."""
+    return Outcome(Status.INTERRUPTED, now(), str(error) or "interrupted from the keyboard")
 
 
 def check_instrument(chosen: FrameworkAdapter, instrument: str) -> None:
-    """Refuse an instrument that the framework's worker does not have."""
+    """Raise an error if the framework does not support an instrument."""
     if instrument not in chosen.instruments:
         raise InputError(
-            f"{chosen.name} has no instrument '{instrument}'",
-            f"it has {', '.join(chosen.instruments)}",
+            f"{chosen.name} does not support the instrument '{instrument}'",
+            f"choose one of {', '.join(chosen.instruments)}",
         )
 
 
-def new_launch_id() -> str:
-    """A sortable id: time in milliseconds, then four random characters, in hexadecimal."""
-    return f"{time.time_ns() // 1_000_000:011x}{secrets.token_hex(2)}"
-
-
 def launch_directory(store: Store, launch_id: str) -> Path:
-    """A fresh directory for the files of one launch, beside the store."""
+    """Create the directory for the files of one launch, in the directory of the store."""
     directory = store.path.parent.resolve() / "launches" / launch_id
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=0o700)
     except OSError as error:
         raise InputError(
-            f"cannot make {directory}: {error}", "choose a writable place with --store"
+            f"cannot create {directory}: {error}", "choose a writable directory with --store"
         ) from error
     return directory
 
 
 def write_job(path: Path, job: dict[str, Any]) -> None:
-    """Write the job where the worker reads it."""
+    """Write the job file of the workers."""
     try:
         path.write_text(json.dumps(job), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error}", "is the disk full?") from error
+        raise InputError(f"cannot write {path}: {error}", "check the free disk space") from error
 
 
 def events_path(directory: Path, rank: int) -> Path:
-    """Where a rank writes its events."""
+    """Path of the event file of a rank."""
     return directory / f"rank-{rank}.events.jsonl"
 
 
 def thread_variables(threads: int) -> dict[str, str]:
-    """Variables that hold the usual thread pools to ``threads``."""
+    """Variables that limit the usual thread pools to ``threads``."""
     return {
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
@@ -206,8 +201,8 @@ def thread_variables(threads: int) -> dict[str, str]:
     }
 
 
-def _where(exited: LaunchExit) -> dict[str, Any]:
-    """The host of each rank, its clock against rank 0's, and restarts, where agents told."""
+def _host_facts(exited: LaunchExit) -> dict[str, Any]:
+    """Host and clock offset of each rank, and restarts, if agents reported them."""
     if not any(rank.host for rank in exited.ranks):
         return {}
     return {
@@ -219,7 +214,7 @@ def _where(exited: LaunchExit) -> dict[str, Any]:
 
 
 def outcome_of(job: Job, directory: Path, exited: LaunchExit) -> Outcome:
-    """What came of a launch, by the files that its ranks left and how they ended."""
+    """Outcome of a launch from the event files and exit codes of its ranks."""
     ranks = [read_events(events_path(directory, rank)) for rank in range(job.world_size)]
     steps = [rank_steps(events) for events in ranks]
     complete = [one for one in steps if one is not None]
@@ -235,8 +230,9 @@ def outcome_of(job: Job, directory: Path, exited: LaunchExit) -> Outcome:
         "exit_codes": [rank.code for rank in exited.ranks],
         "seconds": exited.seconds,
         "directory": directory.name,
-        **_where(exited),
+        **_host_facts(exited),
     }
+    # Exit codes do not decide: a framework may crash in its teardown after complete results.
     if not (ended and len(complete) == job.world_size):
         reason = failure_reason(exited, ranks)
         return Outcome(Status.FAILED, now(), reason, tuple(complete), facts=facts)

@@ -1,6 +1,6 @@
-"""What of the system changes how fast a launch runs, beside its hardware: read, never set.
+"""System settings that affect the speed of a launch: read, never changed.
 
-What a system does not tell is left out.
+Settings that the system does not report are left out.
 """
 
 import os
@@ -40,13 +40,12 @@ def _text(path: Path) -> str:
 
 
 def _governors(root: Path) -> str:
-    """The governor of the processors; several by commas."""
+    """Frequency governors of the processors, separated by commas."""
     paths = sorted((root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"))
     return ", ".join(dict.fromkeys(filter(None, map(_text, paths))))
 
 
 def _frequency(root: Path) -> float | None:
-    """Mean frequency of the processors now."""
     rates = []
     for line in _text(root / "proc/cpuinfo").splitlines():
         name, _, value = line.partition(":")
@@ -74,7 +73,7 @@ def _scheduling() -> str:
 
 
 def _quota(root: Path) -> float | None:
-    """Cores that the control group may use; None where it may use all."""
+    """CPU quota of the control group in cores; None without a quota."""
     parts = _text(root / "sys/fs/cgroup/cpu.max").split()
     if not parts:
         parts = [
@@ -88,9 +87,9 @@ def _quota(root: Path) -> float | None:
     return quota / period if quota > 0 and period > 0 else None
 
 
-def _chosen(words: str) -> str:
-    """The word in brackets of ``always [madvise] never``."""
-    return words.partition("[")[2].partition("]")[0]
+def _chosen(text: str) -> str:
+    """Bracketed choice in ``always [madvise] never``."""
+    return text.partition("[")[2].partition("]")[0]
 
 
 def _container(root: Path, variables: Mapping[str, str]) -> str:

@@ -1,23 +1,23 @@
-"""Evidence: what was measured of a job or of the place where it runs, for `predict` to use."""
+"""Evidence: measurements of a job or a machine that `predict` uses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from paceline.predictor.step_costs import CollectiveSeconds, LayerTime
+from paceline.predictor.schedule.step_costs import CollectiveSeconds, LayerTime
 
 if TYPE_CHECKING:
-    from paceline.predictor.prepared import PreparedStep
+    from paceline.predictor.step_model import StepModel
 
 
 @dataclass(frozen=True, slots=True)
 class Colocated:
-    """Processes that trained on one machine at the same time without communication.
+    """Slowdown of processes that train concurrently on one machine without communication.
 
-    ``slowdown`` is the mean step of a process over that of one alone; ``slowest`` the slowest
-    process of each step over the mean one. ``relative_error`` is the standard error of another
-    launch's step, known from so many ``launches``.
+        ``slowdown`` is the mean step of a process over that of one alone; ``slowest`` the slowest
+        process of each step over the mean one. ``relative_error`` is the standard error of the step
+    of another launch, estimated from ``launches``.
     """
 
     slowdown: float
@@ -30,25 +30,25 @@ class Colocated:
 class Baseline:
     """A measured step of the same job elsewhere: other devices, another batch, another plan.
 
-    Layer times are scaled such that ``job`` takes ``seconds``.
+    Layer times are scaled so that ``job`` takes ``seconds``.
     """
 
-    job: "PreparedStep"
+    job: "StepModel"
     seconds: float
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Measurements that replace what the model says; None or empty was not measured.
+    """Measurements that replace modelled quantities; None or empty means not measured.
 
     ``alone_seconds`` is a step of one device on the same batch, ``alone_error`` its relative
     standard error (of another launch). ``layers`` are times by name, for one micro-batch of one
-    device. ``input_seconds`` is what of the input shows in a step of one device,
+    device. ``input_seconds`` is the exposed input time in a step of one device,
     ``update_seconds`` its optimiser's update. ``all_reduce`` gives seconds by bytes for a number
     of ranks placed as in the prediction. ``spread`` is the coefficient of variation of workers'
-    times. ``colocation`` has what processes of one machine do to each other, by their number.
-    ``baseline`` is a step of the job elsewhere. ``source`` says in words where all this comes
-    from; ``launches`` is how many launches it rests on.
+    times. ``colocation`` has the slowdown of concurrent processes by their number.
+    ``baseline`` is a step of the job elsewhere. ``source`` describes the origin;
+    ``launches`` counts the launches.
     """
 
     alone_seconds: float | None = None

@@ -1,24 +1,38 @@
-"""predict: the only road from a workload, a cluster, a plan and evidence to a predicted step."""
+"""predict: workload, cluster, plan and evidence to a predicted step."""
 
 from dataclasses import replace
 
 from paceline.hardware import Cluster
-from paceline.plan.plan import Plan
-from paceline.plan.possible import check_context_form, check_possible, check_sharding
-from paceline.predictor.corrections.covariates import Program, covariates_of
-from paceline.predictor.corrections.model import CorrectionModel, Taught, taught_by
-from paceline.predictor.corrections.table import shipped_corrections
-from paceline.predictor.efficiency import Efficiency
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
-from paceline.predictor.frameworks import framework as find_framework
-from paceline.predictor.notes import prediction_notes
-from paceline.predictor.offload import check_offload
-from paceline.predictor.plan_memory import plan_memory
+from paceline.predictor.framework_profiles import framework as find_framework
+from paceline.predictor.kernels.efficiency import Efficiency
+from paceline.predictor.memory.offload import check_offload
+from paceline.predictor.memory.peak_memory import plan_memory
+from paceline.predictor.partition.replica import Replica
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.validate_for_model import (
+    check_context_form,
+    check_possible,
+    check_sharding,
+)
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.prepared import PreparedStep
-from paceline.predictor.replica import Replica
-from paceline.predictor.step_corrections import StepCorrections, cluster_corrections
-from paceline.predictor.uncertainty import interval
+from paceline.predictor.prediction_notes import prediction_notes
+from paceline.predictor.step_model import StepModel
+from paceline.predictor.uncertainty.correction_model import (
+    CorrectionModel,
+    FittedCorrections,
+    corrections_for,
+)
+from paceline.predictor.uncertainty.correction_table import shipped_corrections
+from paceline.predictor.uncertainty.covariates import (
+    DECODER,
+    Program,
+    Tuning,
+    covariates_of,
+    kind_of,
+)
+from paceline.predictor.uncertainty.intervals import interval
+from paceline.predictor.uncertainty.step_corrections import StepCorrections, cluster_corrections
 from paceline.workload.workload import Workload
 
 DEFAULT_FRAMEWORK = "torch-ddp"
@@ -38,10 +52,10 @@ def predict(
 ) -> Prediction:
     """Predict one training step of ``workload`` on ``cluster`` under ``plan``.
 
-    ``evidence`` is what was measured: it goes before what the model says. ``program`` is what is
-    known of the program that trains. Published measurements correct the step (``model``; those
-    that come with the package unless given); ``corrections`` are taken instead as they are.
-    ``input_seconds`` is what reading and preparing a batch takes.
+    ``evidence`` holds measurements, which take precedence over the model. ``program`` describes
+    the training program. Corrections fitted to published measurements (``model``, default: the
+    shipped ones) are applied; ``corrections`` replaces them. ``input_seconds`` is the time to read
+    and prepare a batch.
     """
     return prediction_of(
         prepare(
@@ -69,8 +83,8 @@ def prepare(
     input_seconds: float = 0.0,
     efficiency: Efficiency | None = None,
     model: CorrectionModel | None = None,
-) -> PreparedStep:
-    """What `predict` schedules, checked: a workload that the plan can divide on the cluster."""
+) -> StepModel:
+    """The validated step model that `predict` schedules."""
     known = evidence or NO_EVIDENCE
     replica = replica_of(workload, cluster, plan, known, efficiency)
     return prepared_on(
@@ -90,7 +104,7 @@ def replica_of(
     evidence: Evidence = NO_EVIDENCE,
     efficiency: Efficiency | None = None,
 ) -> Replica:
-    """The part of a prepared step that neither corrections nor a measured step change."""
+    """The part of a step model that does not depend on corrections or a measured step."""
     plan.check_devices(cluster.devices)
     check_possible(plan, workload.graph, workload.sequence)
     profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
@@ -110,24 +124,43 @@ def prepared_on(
     corrections: StepCorrections | None = None,
     input_seconds: float = 0.0,
     model: CorrectionModel | None = None,
-) -> PreparedStep:
-    """As `prepare`, for a replica that is already there."""
-    taught, cluster = None, replica.cluster
+) -> StepModel:
+    """As `prepare`, for an existing replica."""
+    fitted, cluster = None, replica.cluster
     if corrections is None and not cluster.device.is_processor:
-        covariates = covariates_of(replica.workload, cluster, replica.framework.name, program)
-        taught = taught_by(model or shipped_corrections(), covariates, cluster.bandwidth_spread)
-        corrections = _with_cluster(taught, cluster.name)
-    return PreparedStep(replica, evidence, corrections, input_seconds, taught=taught)
+        name, usual = replica.framework.name, _usual_tuning(replica, program)
+        known = program if usual is None else replace(program or Program(), tuning=usual)
+        covariates = covariates_of(replica.workload, cluster, name, known)
+        fitted = corrections_for(
+            model or shipped_corrections(), covariates, cluster.bandwidth_spread
+        )
+        corrections = _with_cluster(fitted, cluster.name)
+        if usual is not None and evidence.alone_seconds is None and evidence.baseline is None:
+            title = replica.framework.title
+            note = f"assumes tuning {usual}, the default of {title}; change with --tuning"
+            corrections = replace(corrections, notes=(*corrections.notes, note))
+    return StepModel(replica, evidence, corrections, input_seconds, fitted=fitted)
 
 
-def _with_cluster(taught: Taught, cluster: str) -> StepCorrections:
-    """What was taught, less what was measured of the very cluster."""
+def _usual_tuning(replica: Replica, program: Program | None) -> Tuning | None:
+    """Default tuning of a program by its name; None if given or unknown.
+
+    Only for causal decoders: published rows of tuned encoders and image networks are MLPerf
+    submissions (BERT without padding), which no other program reaches.
+    """
+    stated = program is not None and program.tuning is not None
+    known = replica.framework.tuning if kind_of(replica.workload) == DECODER else ""
+    return None if stated or not known else Tuning(known)
+
+
+def _with_cluster(fitted: FittedCorrections, cluster: str) -> StepCorrections:
+    """The fitted corrections, with the measured unhidden share of the cluster if there is one."""
     own = cluster_corrections(cluster).unhidden_share
-    return taught.corrections if own is None else replace(taught.corrections, unhidden_share=own)
+    return fitted.corrections if own is None else replace(fitted.corrections, unhidden_share=own)
 
 
-def prediction_of(prepared: PreparedStep) -> Prediction:
-    """The prediction of a prepared step."""
+def prediction_of(prepared: StepModel) -> Prediction:
+    """The prediction of a step model."""
     return Prediction(
         workload=prepared.workload,
         cluster=prepared.cluster,
@@ -141,15 +174,16 @@ def prediction_of(prepared: PreparedStep) -> Prediction:
         sharing_seconds=prepared.sharing_seconds(),
         waiting_seconds=prepared.waiting_seconds(),
         training_flops=float(prepared.workload.cost.training_flops) * prepared.plan.dp,
+        executed_share=prepared.replica.executed_share,
         interval=interval(prepared),
         division_seconds=prepared.division_seconds(),
-        recomputing_seconds=_recomputing_seconds(prepared),
+        recomputing_seconds=recomputing_seconds(prepared),
         notes=prediction_notes(prepared),
     )
 
 
-def _recomputing_seconds(prepared: PreparedStep) -> float:
-    """What a device, as the mean one, computes again in a step instead of keeping it."""
+def recomputing_seconds(prepared: StepModel) -> float:
+    """Recomputation time per step of the mean device."""
     replica = prepared.replica
     kinds = replica.kinds_at(prepared.work_scale, prepared.modelled_factor)
     each = [layer.recompute_seconds for layer in kinds]

@@ -1,4 +1,4 @@
-"""Prediction: what a step under a plan takes, what bounds it, and whether it fits."""
+"""Prediction: time and memory of a step, its bottleneck and interval."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -6,17 +6,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from paceline.hardware import Cluster
-from paceline.plan.memory import Memory
-from paceline.plan.plan import Plan
-from paceline.predictor.memory_fit import room_bytes
-from paceline.predictor.render import as_html, as_text, bound_by, losses_seconds
-from paceline.predictor.uncertainty import ThroughputInterval
+from paceline.predictor.memory.fit_probability import room_bytes
+from paceline.predictor.memory.memory_parts import Memory
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.prediction_text import as_html, as_text, bound_by, losses_seconds
+from paceline.predictor.uncertainty.intervals import ThroughputInterval
 from paceline.step import Breakdown, Phase, Step, breakdown
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from paceline.predictor.ranks import RankSchedule
+    from paceline.predictor.schedule.unequal_ranks import RankSchedule
     from paceline.predictor.training_run import RunConditions, TrainingRun
 
 _COMPUTING = (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE, Phase.OTHER)
@@ -26,14 +26,13 @@ _COMPUTING = (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE, Phase.OTHER)
 class Prediction:
     """A predicted step with its memory. Times in seconds, sizes in bytes.
 
-    ``ideal_seconds`` is what a device needs for its share of the arithmetic alone: no messages,
-    bubbles, waiting or recomputation, but ``ideal_input_seconds`` of input where one device
-    alone was seen to wait for so much. ``sharing_seconds`` is how much longer a device takes
-    beside the others of its machine, ``waiting_seconds`` how much longer the slowest of all
-    workers computes than the mean one, ``division_seconds`` how much longer because tokens and
-    experts are shared out unequally or in parts, ``recomputing_seconds`` what the mean device
-    computes again instead of keeping it. ``interval`` is 90 %, as factors on the
-    throughput. ``notes`` say what the numbers rest on and what is not known.
+    ``ideal_seconds`` is a device's share of the arithmetic alone: no messages, bubbles, jitter or
+    recomputation, but ``ideal_input_seconds`` of input if one device alone was measured to wait
+    for it. ``sharing_seconds`` is memory and cache contention within a machine,
+    ``waiting_seconds`` jitter (slowest worker against the mean), ``division_seconds`` the cost of
+    unequal or split work in context and expert parallelism, ``recomputing_seconds`` recomputation
+    of the mean device. ``executed_share`` is the executed share of the model's FLOP. ``interval``
+    is the 90 % interval as factors on throughput. ``notes`` list assumptions and unknowns.
     """
 
     workload: Workload
@@ -52,6 +51,7 @@ class Prediction:
     notes: tuple[str, ...] = ()
     division_seconds: float = 0.0
     recomputing_seconds: float = 0.0
+    executed_share: float = 1.0
 
     @property
     def devices(self) -> int:
@@ -60,7 +60,7 @@ class Prediction:
 
     @cached_property
     def step(self) -> Step:
-        """The tasks of the step, placed in time."""
+        """The scheduled tasks of the step."""
         return self.schedule()
 
     @property
@@ -75,7 +75,7 @@ class Prediction:
 
     @property
     def samples_per_step(self) -> int:
-        """Samples that all replicas train on per step."""
+        """Samples per step of all replicas."""
         return self.workload.global_batch(self.plan.dp)
 
     @property
@@ -108,47 +108,51 @@ class Prediction:
 
     @property
     def utilisation(self) -> float | None:
-        """Model FLOP per second over the peak of all devices (MFU); None where one is unknown."""
+        """Model FLOP per second over the peak of all devices (MFU); None if one is unknown.
+
+        Multiplications that Winograd convolutions save are not counted.
+        """
         peak = self.cluster.device.peak_flops.get(precision(self.workload.precision).compute)
         if peak is None or self.training_flops == 0:
             return None
-        return self.training_flops / self.step_seconds / (peak * self.devices)
+        executed = self.training_flops * self.executed_share
+        return executed / self.step_seconds / (peak * self.devices)
 
     @cached_property
     def breakdown(self) -> Breakdown:
-        """Seconds by phase of the rank that ends last."""
+        """Seconds by phase of the last rank to finish."""
         return breakdown(self.step)
 
     @property
     def compute_seconds(self) -> float:
-        """Time that the device computes, what it computes again included."""
+        """Computing time of the device, including recomputation."""
         exposed = self.breakdown.exposed
         return sum(seconds for phase, seconds in exposed.items() if phase in _COMPUTING)
 
     @property
     def exposed_communication_seconds(self) -> float:
-        """Communication that nothing hides."""
+        """Exposed communication."""
         return self.breakdown.exposed_communication_seconds
 
     @property
     def unhidden_samples_per_second(self) -> float:
-        """Throughput if nothing of the communication were hidden: what overlap cannot go below."""
+        """Throughput without any overlap of communication: the lower bound of overlap."""
         hidden = self.breakdown.hidden_communication_seconds
         return self.samples_per_step / (self.step_seconds + hidden)
 
     @cached_property
     def losses(self) -> dict[str, float]:
-        """Seconds of the step by what they are lost to."""
+        """Seconds lost per step, by cause."""
         return losses_seconds(self)
 
     @property
     def parts_seconds(self) -> dict[str, float]:
-        """The step by cause: one device alone, then what each thing adds to it."""
+        """The step by cause: one device alone, then each loss."""
         return {"one device alone": self.ideal_seconds, **self.losses}
 
     def with_slowdowns(self, slowdowns: Sequence[float]) -> "RankSchedule":
-        """The step if each device computed so many times as long: stragglers, mixed devices."""
-        from paceline.predictor.ranks import with_slowdowns
+        """The step with a slowdown per device: stragglers, mixed devices."""
+        from paceline.predictor.schedule.unequal_ranks import with_slowdowns
 
         return with_slowdowns(self.step, self.plan, slowdowns)
 
@@ -159,21 +163,21 @@ class Prediction:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the fullest device more likely than not has room; None if nobody knows it."""
+        """Whether the job fits with probability above 1/2; None if the memory is unknown."""
         if self.device_memory_bytes is None:
             return None
         return bool(self.memory.total_bytes <= room_bytes(self.device_memory_bytes))
 
     @property
     def price_per_million_samples(self) -> float | None:
-        """Price of a million samples where the cluster has a price per device and hour."""
+        """Price per million samples; None if the cluster has no price per device and hour."""
         rate = self.cluster.price_per_device_hour
         if rate is None:
             return None
         return rate * self.devices / 3600.0 * 1e6 / self.samples_per_second
 
     def with_price(self, price: float) -> "Prediction":
-        """The same with so much to pay for a device and hour."""
+        """The same prediction with a price per device and hour."""
         return replace(self, cluster=replace(self.cluster, price_per_device_hour=price))
 
     def training(
@@ -184,11 +188,11 @@ class Prediction:
         samples_per_epoch: float | None = None,
         conditions: "RunConditions | None" = None,
     ) -> "TrainingRun":
-        """Days, device-hours, price and energy of so many tokens or epochs, with intervals.
+        """Time, device-hours, price and energy of a number of tokens or epochs, with intervals.
 
-        Networks that tell images into a thousand classes have epochs of ImageNet-1k unless
-        ``samples_per_epoch`` says another size. ``conditions`` are what is known of failures,
-        checkpoints and prices; the rest is assumed, and said.
+        Image classifiers with 1000 classes default to epochs of ImageNet-1k unless
+        ``samples_per_epoch`` is given. ``conditions`` describe failures, checkpoints and prices;
+        missing values are assumed and listed in the notes.
         """
         from paceline.predictor.training_run import RunConditions, TrainingRun, samples_of
 
@@ -197,7 +201,7 @@ class Prediction:
 
     @property
     def bound_by(self) -> str:
-        """What takes the largest part of the time beyond the ideal, or the arithmetic."""
+        """The largest loss against the ideal, or the arithmetic."""
         return bound_by(self)
 
     def __str__(self) -> str:

@@ -3,11 +3,11 @@
 from typing import Any
 
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.render import losses_seconds
+from paceline.predictor.prediction_text import losses_seconds
 
 
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
-    """What `paceline predict --json` prints for one place."""
+    """The JSON of `paceline predict --json` for one topology."""
     workload, cluster, plan = prediction.workload, prediction.cluster, prediction.plan
     low, high = prediction.step_interval_seconds
     slow, fast = prediction.samples_per_second_interval
@@ -34,6 +34,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "perfect_samples_per_second": prediction.perfect_samples_per_second,
         "efficiency": prediction.efficiency,
         "model_flops_utilisation": prediction.utilisation,
+        "executed_flops_share": prediction.executed_share,
         "ideal_seconds": prediction.ideal_seconds,
         "sharing_seconds": prediction.sharing_seconds,
         "waiting_seconds": prediction.waiting_seconds,

@@ -1,24 +1,26 @@
-"""The inverse question: what bandwidth a plan needs to be as efficient as wanted."""
+"""The bandwidth that a plan needs to reach a target efficiency."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from paceline.errors import InputError
-from paceline.predictor.prepared import PreparedStep
+from paceline.predictor.predict import recomputing_seconds
+from paceline.predictor.step_model import StepModel
 from paceline.predictor.whatif import on_links
 
 _MOST = 1e6
-"""Factor on a bandwidth that leaves nothing of its time."""
+"""Factor on a bandwidth that makes transfer time negligible."""
 _HALVINGS = 40
 
 
 @dataclass(frozen=True)
 class BandwidthNeeded:
-    """Bytes/s one way of a link (a card, device or node, as it counts) for an efficiency.
+    """Bandwidth of a link (per NIC, device or node) that reaches a target efficiency, bytes/s.
 
-    ``needed`` is None where no bandwidth reaches it; ``reached`` is the efficiency with the
-    needed bandwidth, or with a link that costs nothing.
+    ``needed`` is None if no bandwidth reaches the target; ``reached`` is the efficiency with the
+    needed or an infinite bandwidth. Recomputation counts as work because no link affects it;
+    ``recomputes`` tells whether there is any.
     """
 
     link: str
@@ -27,14 +29,18 @@ class BandwidthNeeded:
     now_efficiency: float
     needed: float | None
     reached: float
+    recomputes: bool = False
 
 
-def bandwidth_needed(prepared: PreparedStep, target: float) -> list[BandwidthNeeded]:
-    """For each link that the plan uses, what it alone would have to carry."""
+def bandwidth_needed(prepared: StepModel, target: float) -> list[BandwidthNeeded]:
+    """The bandwidth needed of each link that the plan uses, changed alone."""
     if not 0 < target <= 1:
-        raise InputError(f"an efficiency of {target:g}", "give a share above 0 %, up to 100 %")
+        raise InputError(
+            f"target efficiency must be in (0, 1] (got {target:g})", "give a share such as 90%"
+        )
     case = prepared.with_fixed_work()
-    ideal, now = case.ideal_seconds(), case.seconds()
+    again = recomputing_seconds(case)
+    ideal, now = case.ideal_seconds() + again, case.seconds()
     cluster = case.cluster
     links = {
         "between nodes": cluster.inter if cluster.nodes > 1 else None,
@@ -51,16 +57,15 @@ def bandwidth_needed(prepared: PreparedStep, target: float) -> list[BandwidthNee
 
         factor, reached = _least_factor(efficiency, target)
         needed = None if factor is None else factor * link.known_bandwidth
-        found.append(
-            BandwidthNeeded(link.name, scope, link.known_bandwidth, ideal / now, needed, reached)
-        )
+        rates = (link.known_bandwidth, ideal / now, needed, reached)
+        found.append(BandwidthNeeded(link.name, scope, *rates, recomputes=again > 0))
     return found
 
 
 def _least_factor(
     efficiency: Callable[[float], float], target: float
 ) -> tuple[float | None, float]:
-    """The smallest factor on a bandwidth that reaches ``target``, by halving its logarithm."""
+    """The smallest factor on a bandwidth that reaches ``target``, by bisection of its logarithm."""
     most = efficiency(_MOST)
     if most < target:
         return None, most

@@ -1,4 +1,4 @@
-"""A whole training: how long so many tokens or epochs take, what they cost, with intervals."""
+"""A whole training run: duration, cost and energy, with intervals."""
 
 import math
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from paceline.constants import number
 from paceline.errors import InputError
-from paceline.plan.memory import optimiser_bytes_per_parameter
-from paceline.predictor.uncertainty import NORMAL_QUANTILE
+from paceline.predictor.memory.memory_parts import optimiser_bytes_per_parameter
+from paceline.predictor.uncertainty.intervals import NORMAL_QUANTILE
 from paceline.units import format_seconds
 from paceline.workload.precision import precision
 
@@ -21,17 +21,17 @@ IMAGENET_SAMPLES = 1_281_167
 """Training images of ImageNet-1k (ILSVRC 2012)."""
 _IMAGENET_CLASSES = 1000
 _LEAST_GOODPUT = 0.01
-"""Share of the time that trains, below which no job gets anywhere."""
+"""Smallest goodput for which a run is predicted."""
 _LARGEST_EXPONENT = 500.0
 
 
 @dataclass(frozen=True)
 class Interruptions:
-    """How often a job stops, and what it costs by Young's and Daly's equations; all in seconds.
+    """Failures and checkpoints of a job, in seconds (Young 1974, Daly 2006).
 
-    ``between_failures`` is the mean time between failures of the whole job,
-    ``checkpoint`` what writing one keeps the devices from training, ``restart`` what passes
-    from a failure until training goes on at the last checkpoint.
+    ``between_failures`` is the mean time between failures of the whole job, ``checkpoint`` the
+    time that training pauses for one, ``restart`` the time from a failure to the continuation
+    from the last checkpoint.
     """
 
     between_failures: float
@@ -42,12 +42,12 @@ class Interruptions:
         for name in ("between_failures", "checkpoint", "restart"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0) or (name != "restart" and value == 0):
-                words = name.replace("_", " ")
-                raise InputError(f"a time of {value:g} s for {words}", "give a time above zero")
+                field = name.replace("_", " ")
+                raise InputError(f"{field} must be positive (got {value:g} s)", "give a time")
 
     @property
     def best_interval(self) -> float:
-        """Training between two checkpoints that loses least (Daly 2006, after Young 1974)."""
+        """The optimal time between two checkpoints (Daly 2006, after Young 1974)."""
         ratio = self.checkpoint / (2.0 * self.between_failures)
         if ratio >= 1.0:
             return self.between_failures
@@ -55,10 +55,9 @@ class Interruptions:
         return root * (1.0 + math.sqrt(ratio) / 3.0 + ratio / 9.0) - self.checkpoint
 
     def goodput(self, interval: float | None = None) -> float:
-        """Share of the time that trains, with a checkpoint after each ``interval`` [the best].
+        """Share of productive time, with a checkpoint after each ``interval`` [optimal].
 
-        Failures come at random at any time, also while a checkpoint is written or read
-        (Daly 2006).
+        Failures are a Poisson process and may occur during checkpoints and restarts (Daly 2006).
         """
         between = self.between_failures
         trained = self.best_interval if interval is None else interval
@@ -78,17 +77,17 @@ class RangedValue:
     high: float
 
     def times(self, factor: float) -> "RangedValue":
-        """In another unit, or of so many."""
+        """The value and its interval multiplied by ``factor``."""
         return RangedValue(factor * self.value, factor * self.low, factor * self.high)
 
 
 @dataclass(frozen=True)
 class RunConditions:
-    """What is known of running the job; None is assumed, and said.
+    """Operating conditions of a run; None is replaced by an assumption that the notes list.
 
-    Seconds: ``device_time_between_failures`` of one device, ``checkpoint`` (training stands
-    still), ``restart``, ``checkpoint_every`` (else the best interval). ``price`` is per device
-    and hour. ``without_failures`` leaves all of that out.
+    Seconds: ``device_time_between_failures`` of one device, ``checkpoint`` (training pauses),
+    ``restart``, ``checkpoint_every`` (default: optimal). ``price`` is per device and hour.
+    ``without_failures`` ignores failures and checkpoints.
     """
 
     device_time_between_failures: float | None = None
@@ -101,7 +100,7 @@ class RunConditions:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """``samples`` samples trained by predicted steps, stops and checkpoints included."""
+    """A training run of ``samples`` samples, including failures and checkpoints."""
 
     prediction: "Prediction"
     samples: float
@@ -109,30 +108,32 @@ class TrainingRun:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.samples) and self.samples > 0):
-            raise InputError(f"{self.samples:g} samples to train on", "give a number above zero")
+            raise InputError(
+                f"samples must be positive (got {self.samples:g})", "give a number above zero"
+            )
         every = self.conditions.checkpoint_every
         if every is not None and not (math.isfinite(every) and every > 0):
-            raise InputError(f"a checkpoint after every {every:g} s", "give a time above zero")
+            raise InputError(f"checkpoint_every must be positive (got {every:g} s)", "give a time")
         if self.goodput.value < _LEAST_GOODPUT:
             raise InputError(
-                "such a job fails before it gets anywhere",
+                "failures and restarts leave less than 1 % of the time for training",
                 "give a longer --mtbf, or a shorter --restart-time or --checkpoint-time",
             )
 
     @property
     def steps(self) -> int:
-        """Steps, the last one perhaps not full."""
+        """Steps; the last one may be partial."""
         return math.ceil(self.samples / self.prediction.samples_per_step)
 
     @property
     def tokens(self) -> float | None:
-        """Tokens, where samples are sequences."""
+        """Tokens, if samples are sequences."""
         sequence = self.prediction.workload.sequence
         return None if sequence is None else self.samples * sequence
 
     @cached_property
     def checkpoint_bytes(self) -> float:
-        """Weights and what the optimiser keeps, once for all replicas."""
+        """Weights and optimiser state, once for all replicas."""
         workload = self.prediction.workload
         numbers = precision(workload.precision)
         state = optimiser_bytes_per_parameter(
@@ -143,7 +144,7 @@ class TrainingRun:
 
     @cached_property
     def interruptions(self) -> Interruptions:
-        """How often the job stops, and what it costs: as stated, else as assumed."""
+        """Failures and checkpoints, given or assumed."""
         given, nodes = self.conditions, self.prediction.cluster.nodes
         alone = given.device_time_between_failures
         between = number("operation.failures.device_time") if alone is None else alone
@@ -157,7 +158,7 @@ class TrainingRun:
 
     @cached_property
     def goodput(self) -> RangedValue:
-        """Share of the time that trains."""
+        """Share of productive time."""
         if self.conditions.without_failures:
             return RangedValue(1.0, 1.0, 1.0)
         assumed = self.conditions.device_time_between_failures is None
@@ -175,7 +176,7 @@ class TrainingRun:
 
     @property
     def checkpoint_every_seconds(self) -> float | None:
-        """Training between two checkpoints: as stated, else the best; None without failures."""
+        """Time between two checkpoints, given or optimal; None without failures."""
         if self.conditions.without_failures:
             return None
         return self.conditions.checkpoint_every or self.interruptions.best_interval
@@ -196,7 +197,7 @@ class TrainingRun:
 
     @property
     def failures(self) -> float:
-        """Failures to expect."""
+        """Expected number of failures."""
         if self.conditions.without_failures:
             return 0.0
         return self.seconds.value / self.interruptions.between_failures
@@ -208,14 +209,14 @@ class TrainingRun:
 
     @property
     def price(self) -> RangedValue | None:
-        """What it costs, in the currency of the price per device and hour; None without one."""
+        """Cost in the currency of the price per device and hour; None without a price."""
         rate = self.conditions.price
         rate = self.prediction.cluster.price_per_device_hour if rate is None else rate
         return None if rate is None else self.device_hours.times(rate)
 
     @property
     def energy_joules(self) -> RangedValue | None:
-        """Of devices at their rated power and what runs beside them; None if it is not known."""
+        """Energy of devices at rated power plus hosts and cooling; None if the power is unknown."""
         power = self.prediction.cluster.device.power_watts
         if power is None:
             return None
@@ -230,10 +231,10 @@ class TrainingRun:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was assumed."""
+        """Assumptions of the run."""
         given, found = self.conditions, []
         if given.without_failures:
-            found.append("failures and checkpoints are not counted")
+            found.append("ignores failures and checkpoints")
         else:
             stops = self.interruptions
             hours = stops.between_failures * self.prediction.devices / HOUR
@@ -251,11 +252,11 @@ class TrainingRun:
                     f"{format_seconds(stops.restart)} for a restart (--restart-time)",
                 ),
             )
-            missing = [words for stated, words in assumed if stated is None]
+            missing = [text for stated, text in assumed if stated is None]
             if missing:
-                found.append(f"assumed: {', '.join(missing)}")
+                found.append(f"assumes {', '.join(missing)}")
         if self.price is None:
-            found.append("no price is known here: --price states one per device and hour")
+            found.append("no price: give one per device and hour with --price")
         return tuple(found)
 
 
@@ -265,14 +266,16 @@ def samples_of(
     epochs: float | None,
     samples_per_epoch: float | None,
 ) -> float:
-    """Samples that so many tokens, or epochs of so many samples, are."""
+    """Number of samples of ``tokens``, or of ``epochs`` of ``samples_per_epoch``."""
     if (tokens is None) == (epochs is None):
-        raise InputError("how much is trained?", "give tokens or epochs, one of them")
+        raise InputError(
+            "the amount of training is missing or ambiguous", "give either tokens or epochs"
+        )
     if tokens is not None:
         sequence = prediction.workload.sequence
         if sequence is None:
             raise InputError(
-                f"samples of {prediction.workload.graph.name} are no sequences of tokens",
+                f"{prediction.workload.graph.name} does not train on tokens",
                 "give --epochs and --samples-per-epoch",
             )
         return tokens / sequence
@@ -280,14 +283,15 @@ def samples_of(
     if samples_per_epoch is None:
         if not _is_imagenet(prediction):
             raise InputError(
-                "how many samples has an epoch?", "give --samples-per-epoch, as in 1.28M"
+                "the number of samples per epoch is unknown",
+                "give --samples-per-epoch, e.g. 1.28M",
             )
         samples_per_epoch = float(IMAGENET_SAMPLES)
     return epochs * samples_per_epoch
 
 
 def _is_imagenet(prediction: "Prediction") -> bool:
-    """Whether a network tells images into a thousand classes."""
+    """Whether a network classifies images into 1000 classes."""
     specs = prediction.workload.graph.inputs.values()
     return any(spec.limit == _IMAGENET_CLASSES for spec in specs) and any(
         spec.dtype == "float" and len(spec.shape) == 3 for spec in specs

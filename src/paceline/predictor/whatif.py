@@ -1,26 +1,26 @@
-"""What a step would gain if a resource were faster or free, or the plan another one."""
+"""What-if analysis: the step with faster or free resources, or with other plans."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from paceline.errors import PacelineError
 from paceline.hardware import Cluster, Device, Link
-from paceline.hardware.faster import faster_arithmetic, faster_link, faster_memory, wider_link
-from paceline.plan.choices import SEARCHED_RECOMPUTATIONS, PipelineSchedule
-from paceline.plan.compression import Compression, CompressionKind
-from paceline.plan.plan import Plan
-from paceline.plan.synchronisation import MIB, Policy, Synchronisation
+from paceline.hardware.scaled import faster_arithmetic, faster_link, faster_memory, wider_link
+from paceline.predictor.comm.compression import Compression, CompressionKind
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS, PipelineSchedule
+from paceline.predictor.plan.sync_policy import MIB, Policy, Synchronisation
 from paceline.predictor.predict import prediction_of
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.prepared import PreparedStep
+from paceline.predictor.step_model import StepModel
 
 _FREE = 1e9
-"""A factor by which a resource is faster that leaves nothing of its time."""
+"""Speed-up that makes the time of a resource negligible."""
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """One change and the step it would give, seconds. ``fits``: whether memory has room."""
+    """One change and the resulting step in seconds. ``fits``: whether the plan fits in memory."""
 
     kind: str
     change: str
@@ -39,11 +39,11 @@ class WhatIf:
         return self.base_seconds - self.step_seconds
 
 
-def what_if(prepared: PreparedStep) -> list[WhatIf]:
-    """Every change that applies to a prepared step, the largest gain of each kind first.
+def what_if(prepared: StepModel) -> list[WhatIf]:
+    """Every change that applies to a step model, the largest gain of each kind first.
 
-    Resources are made twice as fast and free; a free resource bounds what any improvement of it
-    can give. Optimisations are other plans on the same machine, predicted in full.
+    Resources are made twice as fast and free; a free resource bounds the gain of any improvement.
+    Optimisations are other plans on the same machine, predicted in full.
     """
     case = prepared.with_fixed_work()
     base = prediction_of(case)
@@ -58,8 +58,8 @@ def what_if(prepared: PreparedStep) -> list[WhatIf]:
     return sorted(found, key=lambda item: (item.kind != "resource", item.step_seconds))
 
 
-def _predicted(cases: Iterator[tuple[str, PreparedStep]]) -> Iterator[tuple[str, Prediction]]:
-    """Predictions of the cases that are possible (an interleave may not divide the layers)."""
+def _predicted(cases: Iterator[tuple[str, StepModel]]) -> Iterator[tuple[str, Prediction]]:
+    """Predictions of the valid cases (an interleave may not divide the layers)."""
     for change, case in cases:
         try:
             yield change, prediction_of(case)
@@ -67,15 +67,15 @@ def _predicted(cases: Iterator[tuple[str, PreparedStep]]) -> Iterator[tuple[str,
             continue
 
 
-def _resources(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
+def _resources(case: StepModel) -> Iterator[tuple[str, StepModel]]:
     cluster = case.replica.cluster
     device = cluster.device
-    changes: dict[str, Callable[[float], PreparedStep]] = {}
+    changes: dict[str, Callable[[float], StepModel]] = {}
     if device.peak_flops:
         changes["arithmetic"] = lambda k: _on(case, device=faster_arithmetic(device, k))
     if device.memory_bandwidth is not None:
         changes["device memory"] = lambda k: _on(case, device=faster_memory(device, k))
-    changes["issuing operations"] = lambda k: _issuing(case, k)
+    changes["framework overhead"] = lambda k: _with_less_overhead(case, k)
     if cluster.intra is not None and cluster.devices_per_node > 1:
         inside = cluster.intra
         changes[f"links in a node ({inside.name})"] = lambda k: _on(
@@ -94,7 +94,7 @@ def _resources(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
         yield "all workers equally fast", replace(case, evidence=calm)
 
 
-def _optimisations(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
+def _optimisations(case: StepModel) -> Iterator[tuple[str, StepModel]]:
     plan = case.plan
     if plan.holders > 1:
         for change, synchronisation in _synchronisations(case.synchronisation).items():
@@ -120,7 +120,7 @@ def _optimisations(case: PreparedStep) -> Iterator[tuple[str, PreparedStep]]:
 
 
 def _synchronisations(current: Synchronisation) -> Mapping[str, Synchronisation]:
-    """Other policies, and other sizes of bucket where there are buckets."""
+    """Other policies, and other bucket sizes if there are buckets."""
     changes = {
         f"synchronise: {policy}": replace(current, policy=policy)
         for policy in Policy
@@ -132,7 +132,7 @@ def _synchronisations(current: Synchronisation) -> Mapping[str, Synchronisation]
     return changes
 
 
-def _pipelines(case: PreparedStep, plan: Plan) -> Iterator[tuple[str, PreparedStep]]:
+def _pipelines(case: StepModel, plan: Plan) -> Iterator[tuple[str, StepModel]]:
     for chunks in (2, 4):
         if plan.pipeline is PipelineSchedule.ONE_F_ONE_B and chunks != plan.interleave:
             yield f"interleave {chunks}", _with_plan(case, replace(plan, interleave=chunks))
@@ -142,12 +142,12 @@ def _pipelines(case: PreparedStep, plan: Plan) -> Iterator[tuple[str, PreparedSt
         yield f"micro-batches of {micro_batch // 2}", _with_plan(case, halved)
 
 
-def _with_plan(case: PreparedStep, plan: Plan) -> PreparedStep:
+def _with_plan(case: StepModel, plan: Plan) -> StepModel:
     return replace(case, replica=replace(case.replica, plan=plan))
 
 
-def on_links(case: PreparedStep, factor: float, *, between: bool) -> PreparedStep:
-    """The same job with links so many times as fast, those between nodes or those in one."""
+def on_links(case: StepModel, factor: float, *, between: bool) -> StepModel:
+    """The same job with faster links between nodes or inside nodes."""
     link = case.cluster.inter if between else case.cluster.intra
     assert link is not None
     quicker = wider_link(link, factor)
@@ -155,11 +155,11 @@ def on_links(case: PreparedStep, factor: float, *, between: bool) -> PreparedSte
 
 
 def _on(
-    case: PreparedStep,
+    case: StepModel,
     device: Device | None = None,
     intra: Link | None = None,
     inter: Link | None = None,
-) -> PreparedStep:
+) -> StepModel:
     cluster: Cluster = case.replica.cluster
     changed = replace(
         cluster,
@@ -170,7 +170,7 @@ def _on(
     return replace(case, replica=replace(case.replica, cluster=changed))
 
 
-def _issuing(case: PreparedStep, factor: float) -> PreparedStep:
+def _with_less_overhead(case: StepModel, factor: float) -> StepModel:
     framework = case.framework
     quicker = replace(
         framework,

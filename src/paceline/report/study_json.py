@@ -1,16 +1,16 @@
-"""An analysed study as JSON values: the same facts as its page."""
+"""The analysis of a study as JSON values."""
 
 from typing import Any
 
-from paceline.analyse.comparison import comparisons_json
-from paceline.analyse.study_analysis import StudyAnalysis
-from paceline.report.tables.accuracy import accuracy_json
-from paceline.report.tables.explanation import waterfall_json
-from paceline.report.tables.ranking import parity_json, rankings_json
+from paceline.analysis.accuracy_tables import accuracy_json
+from paceline.analysis.ranking_tables import parity_json, rankings_json
+from paceline.calibration.prediction_error import comparisons_json
+from paceline.explanation.explanation_tables import waterfall_json
+from paceline.report.study_analysis import StudyAnalysis
 
 
 def study_json(results: StudyAnalysis) -> dict[str, Any]:
-    """Comparisons, waterfall and, where frameworks were compared, ranking and parity."""
+    """Comparisons, waterfall and, for several frameworks, rankings and parity."""
     document: dict[str, Any] = {
         "study": results.study,
         "launches": len(results.launches),

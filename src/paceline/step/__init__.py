@@ -1,7 +1,7 @@
-"""The common currency: a training step as timed tasks on resources, measured or predicted."""
+"""A training step as timed tasks on resources, measured or predicted."""
 
 from paceline.step.breakdown import Breakdown, breakdown
-from paceline.step.profile import (
+from paceline.step.step_profile import (
     MessageProfile,
     RankProfile,
     StepProfile,

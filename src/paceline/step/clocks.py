@@ -1,4 +1,4 @@
-"""Clocks of hosts are not aligned: ranks put on one clock by the messages that they share."""
+"""Align the clocks of hosts by the messages that their ranks share."""
 
 import statistics
 
@@ -8,9 +8,9 @@ from paceline.step.task import Phase, Step
 def on_one_clock(step: Step) -> Step:
     """The step with each rank moved so that messages of all ranks end at the same moments.
 
-    A collective ends on all ranks together, whatever their clocks say. Ranks that share no
-    message with the first are moved by those that do (one group after the other); who shares none
-    with anybody keeps its beginning.
+    A collective ends on all ranks at the same time, whatever their clocks show. Ranks that share
+    no message with the first are aligned through ranks that do, group by group; a rank without
+    shared messages keeps its start.
     """
     ends = _message_ends(step)
     if len(ends) < 2:

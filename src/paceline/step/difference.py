@@ -1,4 +1,4 @@
-"""Two steps side by side: measured and predicted, before and after, one framework and another."""
+"""Difference of two steps: measured and predicted, before and after, two frameworks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

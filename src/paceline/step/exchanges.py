@@ -1,4 +1,4 @@
-"""Messages of a step by the group of ranks that exchanges them: data or tensor parallel, say."""
+"""Messages of a step by process group, such as data or tensor parallel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

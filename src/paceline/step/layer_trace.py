@@ -1,4 +1,4 @@
-"""A layer-wise trace: what each layer of a network took, as a file or a log told it."""
+"""A layer-wise trace: times of the layers of a network, from a file or log."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ class TracedLayer:
     """Times of one layer, seconds, and the bytes of its gradient.
 
     ``communication_seconds`` is the time its gradient exchange took, by number of workers;
-    the key 0 stands for a number that was not told. Empty where nothing was exchanged.
+    the key 0 stands for an unknown number. Empty without communication.
     """
 
     name: str
@@ -22,7 +22,7 @@ class TracedLayer:
 
 @dataclass(frozen=True)
 class LayerTrace:
-    """Layers nearest the input first, with what the step costs beside them, seconds.
+    """Layers from the input on, with the costs of the step outside of layers, seconds.
 
     A trace can be replayed: its compute times stay, its communication is computed anew for
     another number of workers or another network.

@@ -1,4 +1,4 @@
-"""Steps that stop now and then: a checkpoint, an evaluation, the beginning of an epoch."""
+"""Pauses of training: a checkpoint, an evaluation, the start of an epoch."""
 
 import itertools
 import statistics
@@ -39,7 +39,7 @@ class Pauses:
 def paused_steps(steps: Sequence[Mapping[int, Breakdown]]) -> list[int]:
     """Places of the steps that paused; empty where they are too few or too many to be pauses.
 
-    A pause is long beside a usual step; once may be chance, and what most steps do is no pause.
+    A pause is long compared with a usual step; one may be chance, and most steps do not pause.
     """
     usual = statistics.median(_seconds(step) for step in steps)
     longer = [max(one.values()) for one in _longer(steps)]

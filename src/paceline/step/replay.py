@@ -1,4 +1,4 @@
-"""Steps played again with other durations: what each operation, rank or stage is worth repaired.
+"""Replay of steps with other durations: the gain from fixing an operation, rank or stage.
 
 Dependencies are read off the clock: a task follows the one before it on its lane, whatever ended in
 the gap before it began, and its share of the task that ran while it began. Operations of several

@@ -64,8 +64,8 @@ def schedule(tasks: Sequence[Task], label: str = "") -> Step:
         for predecessor in task.after:
             if not 0 <= predecessor < index:
                 raise InputError(
-                    f"task {index} ('{task.name}') waits for {predecessor}, which is not before it",
-                    "list the tasks in the order in which they are issued",
+                    f"task {index} ('{task.name}') depends on task {predecessor}, a later one",
+                    "list the tasks in issue order",
                 )
         table.add(task)
     return table.build(label)

@@ -1,7 +1,7 @@
 """Task and Step: what every measurement and every prediction is turned into."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -75,11 +75,6 @@ class Step:
     def seconds(self) -> float:
         """Duration of the step: the end of its last task."""
         return max(self.ends, default=0.0)
-
-    def stretched(self, factor: float) -> "Step":
-        """The same tasks with every start and duration ``factor`` times as long."""
-        tasks = tuple(replace(task, seconds=task.seconds * factor) for task in self.tasks)
-        return replace(self, tasks=tasks, starts=tuple(factor * start for start in self.starts))
 
     @property
     def ranks(self) -> list[int]:

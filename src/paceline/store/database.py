@@ -15,13 +15,7 @@ from typing import Any
 from paceline.errors import InputError, PacelineWarning, StoreError
 from paceline.json_checks import is_object, parsed_json
 from paceline.store.launch import Launch, Outcome
-from paceline.store.owner import (
-    LockedFile,
-    holder,
-    new_owner,
-    owner_is_alive,
-    remove_dead_owners,
-)
+from paceline.store.owner import LockedFile, holder, new_owner, owner_is_alive, remove_dead_owners
 from paceline.store.rows import (
     COLUMNS,
     OWNER_ENDED,
@@ -32,6 +26,7 @@ from paceline.store.rows import (
     outcome_row,
     row_of,
 )
+from paceline.user_files import STORE_HINT, check_store_path
 
 APPLICATION_ID = 0x50434C31
 SCHEMA_VERSION = 1
@@ -45,47 +40,48 @@ def default_store_path() -> Path:
 
 
 def now() -> str:
-    """The time of day as every record has it: UTC, ISO 8601, to the millisecond."""
+    """Current time as recorded: UTC, ISO 8601, in milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class Store:
     """Launches, study designs and machine profiles in one file; safe to share between processes.
 
-    What `finish` has returned for is on disk: each write is one transaction, synchronised, so a
-    kill at any moment loses no finished launch. Launches whose owner died are read as
-    interrupted. A row that is damaged is named in a `PacelineWarning` and left out.
+    When `finish` returns, the launch is on disk: each write is one synchronised transaction, so a
+    kill at any time loses no finished launch. Launches whose owner died are read as interrupted. A
+    damaged row is named in a `PacelineWarning` and left out.
 
-    Without ``create`` the store is only read, also from a directory that cannot be written to.
+    Without ``create`` the store is opened read-only, also in a read-only directory.
     """
 
     def __init__(self, path: Path, create: bool = True) -> None:
+        check_store_path(path)
         self.path = path
         self._owners = path.parent / "owners"
         self._owner: tuple[str, LockedFile] | None = None
         if not create and not path.exists():
             raise StoreError(
-                f"there is no store at {path}",
-                "'paceline measure' or 'paceline demo' makes one; --store names another",
+                f"no store at {path}",
+                "create one with 'paceline measure' or 'paceline demo', or give another --store",
             )
         try:
             self._connection = self._created() if create else self._readable()
         except (OSError, ValueError, sqlite3.OperationalError) as error:
             raise StoreError(
                 f"cannot open the store {path}: {error}",
-                "choose a writable place with --store or $PACELINE_STORE",
+                STORE_HINT,
             ) from error
-        with self._explained():
+        with self._translated_errors():
             self._prepare(create)
 
     def _created(self) -> sqlite3.Connection:
-        """A connection that writes; what it makes is its user's alone."""
+        """Connection for writing; the file is readable by its user only."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
-        return sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        return sqlite3.connect(self.path.absolute(), timeout=BUSY_SECONDS, isolation_level=None)
 
     def _readable(self) -> sqlite3.Connection:
-        """A connection that only reads; as it is on disk where no lock file can be made."""
+        """Read-only connection; immutable if the directory does not allow lock files."""
         address = self.path.absolute().as_uri()
         for mode in ("mode=ro", "immutable=1"):
             connection = sqlite3.connect(
@@ -102,7 +98,7 @@ class Store:
         return connection
 
     def close(self) -> None:
-        """Close the file; the object is of no use afterwards."""
+        """Close the file; the object cannot be used afterwards."""
         self._connection.close()
         if self._owner is not None:
             self._owner[1].release()
@@ -118,22 +114,22 @@ class Store:
         self.close()
 
     def start(self, launch: Launch) -> None:
-        """Record that a launch begins now and belongs to this process."""
-        with self._explained():
+        """Record the start of a launch, owned by this process."""
+        with self._translated_errors():
             row = row_of(launch, self._mark())
             self._connection.execute(f"INSERT INTO launches VALUES ({_PLACES})", row)
 
     def finish(self, launch_id: str, outcome: Outcome) -> None:
-        """Record how a launch ended; when this returns, it is on disk.
+        """Record the outcome of a launch; on return it is on disk.
 
-        A second outcome of the same launch is ignored, unless the first was only assumed since
-        its owner seemed to have ended.
+        A second outcome of the same launch is ignored, unless the first was only assumed because
+        its owner appeared to be dead.
         """
-        with self._explained():
+        with self._translated_errors():
             self._insert_outcome(launch_id, outcome)
 
     def complete(self, launch: Launch) -> None:
-        """Record a launch that is known in full only now, begun by `start` or not."""
+        """Record a complete launch, started by `start` or not."""
         with self.transaction() as connection:
             connection.execute(
                 f"INSERT INTO launches VALUES ({_PLACES}) "
@@ -144,8 +140,8 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Several changes that are made together or not at all."""
-        with self._explained():
+        """Transaction for several changes."""
+        with self._translated_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -155,8 +151,8 @@ class Store:
             self._connection.execute("COMMIT")
 
     def rows(self, query: str, values: Iterable[Any] = ()) -> list[Row]:
-        """What a query reads."""
-        with self._explained():
+        """Rows of a query."""
+        with self._translated_errors():
             return self._connection.execute(query, tuple(values)).fetchall()
 
     def _insert_outcome(self, launch_id: str, outcome: Outcome) -> None:
@@ -168,27 +164,27 @@ class Store:
         )
 
     def _mark(self) -> str:
-        """The mark of this process, which is made when it first owns a launch."""
+        """Owner mark of this process, created with its first launch."""
         if self._owner is None:
             try:
                 self._owner = new_owner(self._owners)
             except OSError as error:
                 raise StoreError(
-                    f"cannot write beside the store {self.path}: {error}",
-                    "choose a writable place with --store or $PACELINE_STORE",
+                    f"cannot write to the directory of the store {self.path}: {error}",
+                    STORE_HINT,
                 ) from error
         return self._owner[0]
 
     @contextmanager
     def held_study(self, name: str) -> Iterator[None]:
-        """Be the only one that runs launches of a study; an error if another process does."""
+        """Hold the lock of a study; an error if another process runs it."""
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         path = self._owners / f"study-{digest}"
         held = LockedFile.take(path)
         if held is None:
             raise InputError(
                 f"study '{name}' is being measured by {holder(path)}",
-                "wait for it to end, or end it: what it has finished is kept",
+                "wait for it to end, or stop it: finished launches are kept",
             )
         try:
             yield
@@ -196,13 +192,13 @@ class Store:
             held.release()
 
     def abandoned(self) -> list[Launch]:
-        """Launches without an outcome whose owner is gone; what owners left behind is removed."""
+        """Launches without an outcome whose owner is dead; removes lock files of dead owners."""
         launches = list(self._read("WHERE outcomes.launch_id IS NULL"))
         remove_dead_owners(self._owners)
         return [launch for launch in launches if launch.outcome.reason == OWNER_ENDED]
 
     def launches(self, study: str | None = None, newest: int | None = None) -> list[Launch]:
-        """Launches in the order in which they began, of one study or of all; or the newest."""
+        """Launches in order of their start, of one study or of all; or only the newest."""
         if newest is None:
             return list(self.each_launch(study))
         where, values = _of_study(study)
@@ -210,17 +206,17 @@ class Store:
         return list(self._read(f"{where} {end}", (*values, newest)))[::-1]
 
     def each_launch(self, study: str | None = None) -> Iterator[Launch]:
-        """Launches one by one in the order in which they began: many take no more memory."""
+        """Iterate over launches in order of their start, with constant memory."""
         where, values = _of_study(study)
         return self._read(f"{where} ORDER BY launches.rowid", values)
 
     def count(self, study: str | None = None) -> int:
-        """How many launches there are, of one study or of all."""
+        """Number of launches, of one study or of all."""
         where, values = _of_study(study)
         return int(self.rows(f"SELECT COUNT(*) FROM launches {where}", values)[0][0])
 
     def _read(self, end: str, values: Iterable[Any] = ()) -> Iterator[Launch]:
-        with self._explained():
+        with self._translated_errors():
             rows = self._connection.execute(
                 f"SELECT {READ} FROM launches "
                 f"LEFT JOIN outcomes ON outcomes.launch_id = launches.id {end}",
@@ -234,7 +230,7 @@ class Store:
 
     def _warn(self, row: Row, error: DamagedRowError) -> None:
         warnings.warn(
-            f"launch {row[0]} of the store {self.path} is damaged and left out: {error}",
+            f"left out the damaged launch {row[0]} of the store {self.path}: {error}",
             PacelineWarning,
             stacklevel=4,
         )
@@ -244,7 +240,7 @@ class Store:
         found = list(self._read("WHERE substr(id, 1, ?) = ? LIMIT 100", (len(prefix), prefix)))
         if len(found) != 1:
             problem = f"{len(found)} launches begin" if found else "no launch begins"
-            raise StoreError(f"{problem} with '{prefix}'", "'paceline list' shows the ids")
+            raise StoreError(f"{problem} with '{prefix}'", "list the ids with 'paceline list'")
         return found[0]
 
     def studies(self) -> list[str]:
@@ -253,7 +249,7 @@ class Store:
         return [name for (name,) in found]
 
     def factors(self, study: str | None = None) -> list[str]:
-        """Names of the factors that launches were given levels of, in alphabetical order."""
+        """Names of the factors of launches, in alphabetical order."""
         where, values = _of_study(study)
         found = self.rows(
             "SELECT DISTINCT each.key FROM (SELECT job FROM launches "
@@ -263,44 +259,44 @@ class Store:
         return sorted(str(name) for (name,) in found)
 
     def study(self, name: str) -> list[Launch]:
-        """The launches of a study, in the order in which they began; an error if it has none."""
+        """Launches of a study in order of their start; an error if it has none."""
         launches = self.launches(name)
         if not launches:
             raise self.no_study(name)
         return launches
 
     def no_study(self, name: str) -> InputError:
-        """The error for a study that is not here, with the newest that are."""
+        """Error for a missing study, with the newest studies as a hint."""
         known = self.studies()[:-6:-1]
-        hint = f"the newest studies here: {', '.join(known)}" if known else "studies here: none yet"
-        return InputError(f"there is no study named '{name}'", hint)
+        hint = f"newest studies: {', '.join(known)}" if known else "the store has no studies yet"
+        return InputError(f"no study named '{name}'", hint)
 
     def save_design(self, study: str, design: dict[str, Any], anew: bool = False) -> None:
-        """Keep what a study set out to do, so that it can be continued.
+        """Save the design of a study, so that the study can be resumed.
 
-        ``anew`` replaces what was kept: the study grew, or came to its end.
+        ``anew`` replaces the saved design: the study was extended or ended.
         """
         again = "ON CONFLICT (study) DO UPDATE SET design = excluded.design" if anew else ""
-        with self._explained():
+        with self._translated_errors():
             self._connection.execute(
                 f"INSERT INTO designs VALUES (?,?,?) {again}", (study, now(), json.dumps(design))
             )
 
     def design(self, study: str) -> dict[str, Any] | None:
-        """What a study set out to do; None if there is no such study."""
+        """Design of a study; None if there is no such study."""
         found = self.rows("SELECT design FROM designs WHERE study = ?", (study,))
         return self._document(found[0][0], f"the design of study '{study}'") if found else None
 
     def save_profile(self, machine: str, profile: dict[str, Any]) -> None:
-        """Keep what was measured of a machine; older profiles stay."""
-        with self._explained():
+        """Save the profile of a machine; older profiles are kept."""
+        with self._translated_errors():
             self._connection.execute(
                 "INSERT INTO profiles (machine, created_at, profile) VALUES (?,?,?)",
                 (machine, now(), json.dumps(profile)),
             )
 
     def latest_profile(self, machine: str) -> dict[str, Any] | None:
-        """The newest profile of a machine; None if it was never probed."""
+        """Newest profile of a machine; None if it was never probed."""
         query = "SELECT profile FROM profiles WHERE machine = ? ORDER BY id DESC LIMIT 1"
         found = self.rows(query, (machine,))
         return self._document(found[0][0], f"the profile of {machine}") if found else None
@@ -323,25 +319,25 @@ class Store:
         if application == 0 and tables == 0:
             if not create:
                 raise StoreError(
-                    f"{self.path} is empty, no store yet", "name another file with --store"
+                    f"{self.path} is empty, not a store", "name another file with --store"
                 )
             self._create()
             return
         if application != APPLICATION_ID:
             raise StoreError(
-                f"{self.path} is a database of another program", "name another file with --store"
+                f"{self.path} belongs to another program", "name another file with --store"
             )
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version != SCHEMA_VERSION:
             raise StoreError(
-                f"{self.path} has schema version {version}, this Paceline reads {SCHEMA_VERSION}",
-                "use the Paceline that wrote it, or another file with --store",
+                f"{self.path} has schema version {version}; this Paceline reads {SCHEMA_VERSION}",
+                "use the Paceline version that wrote it, or name another file with --store",
             )
         if create:
             connection.execute("PRAGMA synchronous = FULL")
 
     def _create(self) -> None:
-        """Write the schema in one transaction; another process may be doing the same."""
+        """Write the schema in one transaction; another process may do the same concurrently."""
         schema = files("paceline.store").joinpath("schema.sql").read_text(encoding="utf-8")
         connection = self._connection
         connection.execute("PRAGMA journal_mode = WAL")
@@ -355,8 +351,7 @@ class Store:
         connection.execute("COMMIT")
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn SQLite's errors into one line and a hint."""
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -364,16 +359,16 @@ class Store:
             if "not a database" in text or "malformed" in text:
                 raise StoreError(
                     f"{self.path} is not a Paceline store ({text})",
-                    "name another file with --store; a damaged one may be saved by 'sqlite3 "
-                    "FILE .recover'",
+                    "name another file with --store, or repair a damaged one with 'sqlite3 FILE "
+                    ".recover'",
                 ) from error
             if "full" in text:
                 raise StoreError(
-                    f"no space left for the store {self.path}", "free some disk space and go on"
+                    f"no space left for the store {self.path}", "free some disk space, then rerun"
                 ) from error
             raise StoreError(
-                f"the store {self.path} cannot be used: {text}",
-                "is its directory writable, and no other program holding it?",
+                f"cannot use the store {self.path}: {text}",
+                "check that its directory is writable and that no other program locks it",
             ) from error
 
 

@@ -1,6 +1,6 @@
-"""Tidy tables out of the store: a row per launch, step, phase of a rank, or layer.
+"""Tidy tables of the store: a row per launch, step, phase of a rank, or layer.
 
-``docs/tables.md`` says what each column is.
+``docs/reference/tables.md`` describes each column.
 """
 
 import csv
@@ -25,18 +25,17 @@ KINDS: dict[str, type] = {
     **dict.fromkeys(_WHOLE.split(), int),
     **dict.fromkeys(("synchronised", "warmup"), bool),
 }
-"""What columns hold; numbers in floating point where nothing is said."""
+"""Types of columns; all others are floating-point numbers."""
 
 FACTOR = "factor_"
-"""What the names of columns begin with that hold levels of a study's factors, as text."""
+"""Prefix of the columns with levels of factors, as text."""
 
 
 def launch_rows(launches: Iterable[Launch]) -> Iterator[Row]:
-    """One row per launch: what was asked, how it ended, sums over its counted steps (seconds)."""
+    """One row per launch: settings, outcome, and sums over its counted steps (seconds)."""
     for launch in launches:
         skip = launch.warmup_steps
-        ranks = [rank.wall_seconds[skip:] for rank in launch.outcome.ranks]
-        slowest = [max(step) for step in zip(*ranks, strict=False)]
+        steps = min((len(rank.wall_seconds[skip:]) for rank in launch.outcome.ranks), default=0)
         yield {
             **launch_keys(launch),
             "status": str(launch.status),
@@ -47,10 +46,10 @@ def launch_rows(launches: Iterable[Launch]) -> Iterator[Row]:
             "warmup_steps": launch.warmup_steps,
             "steadiness": launch.outcome.facts.get("steadiness"),
             "launch_seconds": launch.outcome.facts.get("seconds"),
-            "counted_steps": len(slowest),
-            "counted_seconds": sum(slowest) if slowest else None,
+            "counted_steps": steps,
+            "counted_seconds": launch.counted_seconds if steps else None,
             "throughput_samples_per_second": (
-                launch.samples_per_step * len(slowest) / sum(slowest) if slowest else None
+                launch.samples_per_step * steps / launch.counted_seconds if steps else None
             ),
             "load_before": launch.outcome.facts.get("load_before"),
             "load_after": launch.outcome.facts.get("load_after"),
@@ -63,7 +62,7 @@ def launch_rows(launches: Iterable[Launch]) -> Iterator[Row]:
 
 
 def step_rows(launches: Iterable[Launch]) -> Iterator[Row]:
-    """One row per launch, rank and step, warm-up marked."""
+    """One row per launch, rank and step, with a column for warm-up."""
     for launch in launches:
         for rank in launch.outcome.ranks:
             for index, wall in enumerate(rank.wall_seconds):
@@ -80,7 +79,7 @@ def step_rows(launches: Iterable[Launch]) -> Iterator[Row]:
 
 
 def phase_rows(launches: Iterable[Launch]) -> Iterator[Row]:
-    """One row per launch, rank and phase: mean seconds of the phase in a step, where timed."""
+    """One row per launch, rank and phase: mean seconds of the phase in a step, if timed."""
     for launch in launches:
         profile = launch.outcome.facts.get("profile") or {}
         for rank in profile.get("ranks", ()):
@@ -116,9 +115,9 @@ TABLES: dict[str, Callable[[Iterable[Launch]], Iterator[Row]]] = {
 
 
 def to_csv(rows: Iterable[Row], file: IO[bytes]) -> int:
-    """Write rows as CSV with a header, one by one; how many there were.
+    """Write rows as CSV with a header, one by one; return their number.
 
-    Text that a spreadsheet would take for a formula is quoted.
+    Text that a spreadsheet would interpret as a formula is quoted.
     """
     first, others = _begun(rows)
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
@@ -126,7 +125,7 @@ def to_csv(rows: Iterable[Row], file: IO[bytes]) -> int:
     writer.writeheader()
     count = 0
     for row in chain((first,), others):
-        writer.writerow({key: _harmless(value) for key, value in row.items()})
+        writer.writerow({key: _quote_formula(value) for key, value in row.items()})
         count += 1
     text.flush()
     text.detach()
@@ -134,7 +133,7 @@ def to_csv(rows: Iterable[Row], file: IO[bytes]) -> int:
 
 
 def to_parquet(rows: Iterable[Row], file: IO[bytes]) -> int:
-    """Write rows as a Parquet file, some at a time; how many there were."""
+    """Write rows as a Parquet file in batches; return their number."""
     try:
         import pyarrow as arrow
         import pyarrow.parquet as parquet
@@ -155,7 +154,7 @@ def to_parquet(rows: Iterable[Row], file: IO[bytes]) -> int:
 
 
 def kind_of(column: str) -> type:
-    """What a column holds."""
+    """Type of a column."""
     return str if column.startswith(FACTOR) else KINDS.get(column, float)
 
 
@@ -163,11 +162,11 @@ FORMATS: dict[str, Callable[[Iterable[Row], IO[bytes]], int]] = {
     ".csv": to_csv,
     ".parquet": to_parquet,
 }
-"""Writers by the ending of a file."""
+"""Writers by file extension."""
 
 
 def tidy_rows(table: str, launches: Iterable[Launch], factors: Sequence[str] = ()) -> Iterator[Row]:
-    """Rows of a table, each with the level of every one of these ``factors``, as text."""
+    """Rows of a table, each with the levels of ``factors`` as text."""
     for launch in launches:
         levels = launch.job.get("factors", {})
         named = {f"{FACTOR}{name}": _level(levels.get(name)) for name in factors}
@@ -180,16 +179,16 @@ def _level(level: Any) -> str | None:
 
 
 def _begun(rows: Iterable[Row]) -> tuple[Row, Iterator[Row]]:
-    """The first row, which names the columns, and the others."""
+    """First row, which names the columns, and the others."""
     others = iter(rows)
     first = next(others, None)
     if first is None:
-        raise InputError("there is nothing to export", "'paceline list' shows what is recorded")
+        raise InputError("nothing to export", "list the recorded launches with 'paceline list'")
     return first, others
 
 
 def launch_keys(launch: Launch) -> Row:
-    """What a launch is of, as columns of every table."""
+    """Columns of a launch that every table has."""
     return {
         "launch": launch.id,
         "study": launch.study,
@@ -210,8 +209,8 @@ def _at(values: Sequence[float], index: int) -> float | None:
     return values[index] if index < len(values) else None
 
 
-def _harmless(value: Any) -> Any:
-    """Text that begins like a formula, or with a blank that hides one, is marked as text."""
+def _quote_formula(value: Any) -> Any:
+    """Quote text that begins like a formula, also after white space."""
     if not isinstance(value, str):
         return value
     one_line = value.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,4 +1,4 @@
-"""Studies of a store as a whole: what there is, renamed, deleted, annotated, merged."""
+"""Lists, renames, deletes, annotates and merges the studies of a store."""
 
 import shutil
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _NOTES = (
 
 @dataclass(frozen=True)
 class StudySummary:
-    """One study in a line: launches by how they ended, what trained, and what was noted."""
+    """Summary of a study: launches by status, models, frameworks and notes."""
 
     name: str
     launches: int
@@ -32,7 +32,7 @@ class StudySummary:
 
 @dataclass(frozen=True)
 class MergeCount:
-    """What a merge did: launches copied, those here already, those left out, names changed."""
+    """Result of a merge: launches copied, already present and left out; renamed studies."""
 
     copied: int
     known: int
@@ -41,7 +41,7 @@ class MergeCount:
 
 
 def study_summaries(store: Store) -> list[StudySummary]:
-    """Every study, oldest first; launches are counted and not read."""
+    """Every study, oldest first; launches are counted without reading them."""
     found = store.rows(
         "SELECT study, COUNT(*), SUM(status = 'finished'), SUM(status = 'failed'), "
         "GROUP_CONCAT(DISTINCT model), GROUP_CONCAT(DISTINCT framework), "
@@ -66,7 +66,7 @@ def study_summaries(store: Store) -> list[StudySummary]:
 
 
 def notes_of(store: Store, subject: str) -> tuple[str, ...]:
-    """What was noted of a study or launch, oldest first."""
+    """Notes of a study or launch, oldest first."""
     if not store.rows("SELECT 1 FROM sqlite_master WHERE name = 'annotations'"):
         return ()
     query = "SELECT note FROM annotations WHERE subject = ? ORDER BY id"
@@ -74,9 +74,9 @@ def notes_of(store: Store, subject: str) -> tuple[str, ...]:
 
 
 def annotate(store: Store, subject: str, note: str) -> None:
-    """Note something of a study, or of the one launch whose id begins with ``subject``."""
+    """Add a note to a study, or to the one launch whose id begins with ``subject``."""
     if not note.strip():
-        raise InputError("the note is empty", "write it in quotes")
+        raise InputError("the note is empty", "give the note in quotes")
     if subject not in store.studies():
         subject = store.launch(subject).id
     with store.transaction() as connection:
@@ -88,10 +88,10 @@ def annotate(store: Store, subject: str, note: str) -> None:
 
 
 def rename_study(store: Store, old: str, new: str) -> None:
-    """Give a study another name, which none has yet; not while it is measured."""
+    """Rename a study; an error if the name exists or the study is being measured."""
     _check_known(store, old)
     if new in store.studies() or store.design(new) is not None:
-        raise InputError(f"there is a study named '{new}' already", "choose another name")
+        raise InputError(f"a study named '{new}' already exists", "choose another name")
     with store.held_study(old), store.transaction() as connection:
         connection.execute("UPDATE launches SET study = ? WHERE study = ?", (new, old))
         connection.execute("UPDATE designs SET study = ? WHERE study = ?", (new, old))
@@ -100,7 +100,7 @@ def rename_study(store: Store, old: str, new: str) -> None:
 
 
 def delete_study(store: Store, name: str) -> int:
-    """Delete a study with its launches and their logs; how many launches that were."""
+    """Delete a study with its launches and their logs; return the number of launches."""
     _check_known(store, name)
     with store.held_study(name):
         ids = [row[0] for row in store.rows("SELECT id FROM launches WHERE study = ?", (name,))]
@@ -122,11 +122,11 @@ def delete_study(store: Store, name: str) -> int:
 def merge_stores(store: Store, other: Path) -> MergeCount:
     """Copy the ended launches of another store into this one, with designs and notes.
 
-    Launches that are here already are left as they are. A study whose name is taken here by
-    another one is renamed. Logs stay where they are.
+    Launches that are already present stay unchanged. A study whose name exists here is renamed.
+    Logs are not copied.
     """
     if other.exists() and other.samefile(store.path):
-        raise StoreError(f"{other} is the store itself", "name another one")
+        raise StoreError(f"cannot merge {other} into itself", "name another store")
     copied = known = unfinished = 0
     renamed: dict[str, str] = {}
     with Store(other, create=False) as source:

@@ -1,6 +1,8 @@
-"""The launch: one start of a training job, the unit of replication of everything Paceline says."""
+"""The launch: one start of a training job, and the unit of replication of all statistics."""
 
 import math
+import secrets
+import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -8,11 +10,11 @@ from typing import Any
 from paceline.step import Step
 
 UNSTABLE = "unstable"
-"""What facts say of a launch whose steps never kept one level."""
+"""Value of the fact ``steadiness`` of a launch without a steady level."""
 
 
 class Status(StrEnum):
-    """How a launch stands; only a finished one has figures that count."""
+    """Status of a launch; only finished ones count in results."""
 
     RUNNING = "running"
     FINISHED = "finished"
@@ -22,10 +24,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class RankSteps:
-    """Step times of one rank, warm-up included, in the order in which they ran (seconds).
+    """Step times of one rank in order, including warm-up (seconds).
 
-    ``delay_seconds`` is how long the thread that steps was ready to run and had no core; older
-    launches and some systems do not tell.
+    ``delay_seconds`` is the time that the training thread was runnable without a core; unknown for
+    older launches and on some systems.
     """
 
     rank: int
@@ -37,7 +39,7 @@ class RankSteps:
 
 @dataclass(frozen=True)
 class LayerTiming:
-    """Median forward and backward seconds of one layer, and the bytes of its gradient."""
+    """Median forward and backward seconds of one layer, and its gradient bytes."""
 
     name: str
     forward_seconds: float
@@ -47,10 +49,10 @@ class LayerTiming:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a launch ended, and what it left: times, timelines, layers, logs.
+    """Outcome of a launch: times, timeline, layers, facts.
 
-    ``reason`` is one line for a person when the status is not finished. ``facts`` holds what the
-    ranks said of themselves (versions, exit codes, load average before and after).
+    ``reason`` is one line for users if the status is not finished. ``facts`` holds data reported by
+    the ranks (versions, exit codes, load average before and after).
     """
 
     status: Status
@@ -64,11 +66,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: what was asked for (``job``), where (``environment``) and how it ended.
+    """One launch: its settings (``job``), its machine (``environment``) and its outcome.
 
-    ``batch_per_rank`` counts samples per rank and step; ``world_size`` ranks in all.
-    ``instrument`` is ``none`` for plain launches, whose times count as throughput, else what was
-    observed inside the step. ``provenance`` is ``measured`` or ``imported``.
+    ``batch_per_rank`` is the number of samples per rank and step; ``world_size`` the number of
+    ranks. ``instrument`` is ``none`` for plain launches, whose times count as throughput.
+    ``provenance`` is ``measured`` or ``imported``.
     """
 
     id: str
@@ -90,19 +92,19 @@ class Launch:
 
     @property
     def status(self) -> Status:
-        """How the launch stands."""
+        """Status of the launch."""
         return self.outcome.status
 
     @property
     def is_steady(self) -> bool:
-        """Whether it may be averaged: not where its warm-up was looked for and has no end."""
+        """Whether it may be averaged: False if warm-up detection found no steady level."""
         return self.outcome.facts.get("steadiness") != UNSTABLE
 
     @property
     def cores_used(self) -> float:
-        """CPU seconds over wall seconds of the counted steps, the busiest rank; NaN if unknown.
+        """CPU time over wall time of the counted steps on the busiest rank; NaN if unknown.
 
-        More than the threads of a rank: it had more of the machine than it says.
+        More than the number of threads per rank means that a rank used additional threads.
         """
         ratios = [
             math.fsum(rank.cpu_seconds[self.warmup_steps :]) / wall
@@ -112,9 +114,30 @@ class Launch:
         return max(ratios, default=math.nan)
 
     @property
-    def samples_per_step(self) -> float:
-        """Samples of all ranks in one step; an imported job may tell a number that ranks do not
-        share evenly.
+    def counted_seconds(self) -> float:
+        """Wall seconds of all counted steps together; 0 without counted steps.
+
+        The ranks of a user's script (`paceline run`, `paceline.record`) are not aligned at steps:
+        different ranks are late in different steps, and the sum over the slowest rank of each step
+        exceeds the elapsed time. Their steps follow each other without gaps, so the largest sum of
+        one rank is the elapsed time. For all other launches the slowest rank of each step counts.
         """
-        told = self.job.get("global_batch")
-        return float(self.batch_per_rank * self.world_size if told is None else told)
+        ranks = [rank.wall_seconds[self.warmup_steps :] for rank in self.outcome.ranks]
+        if "command" in self.job or self.job.get("recorded"):
+            return max((math.fsum(rank) for rank in ranks), default=0.0)
+        return math.fsum(max(step) for step in zip(*ranks, strict=False))
+
+    @property
+    def samples_per_step(self) -> float:
+        """Samples of all ranks in one step; an imported job may have a number that is not a
+        multiple of its ranks.
+        """
+        global_batch = self.job.get("global_batch")
+        return float(
+            self.batch_per_rank * self.world_size if global_batch is None else global_batch
+        )
+
+
+def new_launch_id() -> str:
+    """Sortable id: the time in milliseconds, then four random characters, in hexadecimal."""
+    return f"{time.time_ns() // 1_000_000:011x}{secrets.token_hex(2)}"

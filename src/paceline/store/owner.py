@@ -1,8 +1,8 @@
-"""Which process a running launch belongs to, and whether that process still lives.
+"""Owner of a running launch, and whether it is alive.
 
-A process that runs launches holds a lock on a file beside the store as long as it lives. Whoever
-can take the lock knows that the holder is gone: no clock, no host name, no number of a process is
-asked, and it holds between containers that share the directory.
+A process that runs launches holds a lock on a file in the directory of the store for its lifetime.
+A process that can take the lock knows that the holder is dead. This needs no clock, host name or
+process id, and works between containers that share the directory.
 """
 
 import fcntl
@@ -18,14 +18,14 @@ LOCKED = "lock:"
 
 
 class LockedFile:
-    """A file that this process holds until `release` or its end; ``words`` say who it is."""
+    """A file that this process locks until `release` or its end; it contains the holder's name."""
 
     def __init__(self, path: Path, handle: int) -> None:
         self.path, self._handle = path, handle
 
     @classmethod
     def take(cls, path: Path) -> "LockedFile | None":
-        """Hold ``path``, which is made; None if another process does."""
+        """Create and lock ``path``; None if another process holds it."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         while True:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -34,7 +34,7 @@ class LockedFile:
             except BlockingIOError:
                 os.close(handle)
                 return None
-            except OSError:  # a file system without locks: nobody can be told apart
+            except OSError:  # a file system without locks: holders cannot be distinguished
                 return cls(path, handle)
             if _is_still(path, handle):
                 os.truncate(handle, 0)
@@ -43,14 +43,14 @@ class LockedFile:
             os.close(handle)  # it was released, and so removed, between opening and locking
 
     def release(self) -> None:
-        """Give the file up and remove it."""
+        """Remove the file and release its lock."""
         with suppress(OSError):
             self.path.unlink()
         os.close(self._handle)
 
 
 def holder(path: Path) -> str:
-    """Who holds a file, in words."""
+    """Description of the process that holds a file."""
     try:
         return path.read_text(encoding="utf-8", errors="replace") or "another process"
     except OSError:
@@ -65,15 +65,15 @@ def _is_still(path: Path, handle: int) -> bool:
 
 
 def new_owner(directory: Path) -> tuple[str, LockedFile]:
-    """An owner mark that no other process has, and the lock that keeps it alive."""
+    """A unique owner mark, and its lock."""
     token = secrets.token_hex(8)
     held = LockedFile.take(directory / token)
-    assert held is not None, "a name at random is nobody else's"
+    assert held is not None, "a random name is unique"
     return f"{LOCKED}{token}", held
 
 
 def owner_is_alive(owner: str, directory: Path) -> bool:
-    """Whether the owner still runs; where that cannot be known it gets the benefit of the doubt."""
+    """Whether the owner is alive; True if unknown."""
     if not owner.startswith(LOCKED):
         return _older_owner_is_alive(owner)
     path = directory / Path(owner.removeprefix(LOCKED)).name
@@ -93,7 +93,7 @@ def owner_is_alive(owner: str, directory: Path) -> bool:
 
 
 def remove_dead_owners(directory: Path) -> None:
-    """Remove files whose holders were killed."""
+    """Remove lock files whose holders were killed."""
     for path in list(directory.iterdir()) if directory.is_dir() else ():
         with suppress(OSError):
             held = LockedFile.take(path)
@@ -102,7 +102,7 @@ def remove_dead_owners(directory: Path) -> None:
 
 
 def _older_owner_is_alive(owner: str) -> bool:
-    """Marks of version 0.1: host, process id and start time."""
+    """Check a mark of version 0.1: host, process id and start time."""
     host, pid, created = ["", "", *owner.rsplit(":", 2)][-3:]
     if host != platform.node() or not pid.isdecimal():
         return bool(host)

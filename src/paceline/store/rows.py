@@ -1,4 +1,4 @@
-"""A launch as rows of the store's tables, and back, checked on the way."""
+"""Converts launches to rows of the store and back, with validation."""
 
 import json
 from collections.abc import Callable
@@ -50,7 +50,7 @@ CHECKS: dict[str, Check] = {
     "job": is_text,
     "environment": is_text,
 }
-"""Columns of the table of launches."""
+"""Columns of the table ``launches``."""
 
 COLUMNS = list(CHECKS)
 
@@ -58,7 +58,7 @@ _GRAPH = "CASE WHEN json_valid(job) THEN json_extract(job, '$.graph') END"
 _JOB = "CASE WHEN json_valid(job) THEN json_remove(job, '$.graph') ELSE job END"
 READ = ", ".join(_JOB if column == "job" else f"launches.{column}" for column in COLUMNS)
 READ += f", {_GRAPH}, status, ended_at, reason, result"
-"""What is read of a launch: its graph apart, since the launches of a network share it."""
+"""Columns to read; the graph is separate, since the launches of a network share it."""
 
 _JOB_FIELDS = with_fields(
     {},
@@ -98,7 +98,7 @@ _TIMELINE = with_fields(
 
 
 def _is_profile(value: Any) -> bool:
-    """What `StepProfile.to_json` wrote, no field more; older records have no pauses."""
+    """Whether a value has the fields of `StepProfile.to_json`; older ones have no pauses."""
     return _PROFILE(value) and value.keys() <= _PROFILE_FIELDS.keys() | {"pauses"}
 
 
@@ -207,11 +207,11 @@ _RESULT = with_fields(
 
 
 class DamagedRowError(ValueError):
-    """A row does not hold a launch; the message says what is wrong with it."""
+    """A row that is not a valid launch."""
 
 
 def row_of(launch: Launch, owner: str) -> Row:
-    """The row of a launch that belongs to ``owner``."""
+    """Row of a launch of ``owner``."""
     written = {
         "synchronised": int(launch.synchronised),
         "owner": owner,
@@ -224,7 +224,7 @@ def row_of(launch: Launch, owner: str) -> Row:
 
 
 def outcome_row(launch_id: str, outcome: Outcome) -> Row:
-    """The row of how a launch ended."""
+    """Row of the outcome of a launch."""
     result = {
         "ranks": [asdict(rank) for rank in outcome.ranks],
         "layers": [asdict(layer) for layer in outcome.layers],
@@ -241,11 +241,11 @@ def outcome_row(launch_id: str, outcome: Outcome) -> Row:
 
 
 def launch_of(row: Row, is_alive: Callable[[str], bool]) -> Launch:
-    """The launch that `READ` gave; `DamagedRowError` if it is none."""
+    """Launch of a row of `READ`; `DamagedRowError` if it is invalid."""
     fields = dict(zip(COLUMNS, row, strict=False))
     for column, check in CHECKS.items():
         if not check(fields[column]):
-            raise DamagedRowError(f"its {column.replace('_', ' ')} is {_shortly(fields[column])}")
+            raise DamagedRowError(f"its {column.replace('_', ' ')} is {_truncated(fields[column])}")
     owner = fields.pop("owner")
     graph, status, ended_at, reason, result = row[len(COLUMNS) :]
     if status is None:
@@ -267,14 +267,14 @@ def launch_of(row: Row, is_alive: Callable[[str], bool]) -> Launch:
 
 def _outcome(status: Any, ended_at: Any, reason: Any, text: Any) -> Outcome:
     if status not in list(Status) or not (is_text(ended_at) and is_text(reason)):
-        raise DamagedRowError(f"its status is {_shortly(status)}")
+        raise DamagedRowError(f"its status is {_truncated(status)}")
     result = _document(text, "result", _RESULT)
     if status == Status.FINISHED and len({len(one["wall_seconds"]) for one in result["ranks"]}) > 1:
         raise DamagedRowError("its ranks finished different numbers of steps")
     try:
         timeline = None if result["timeline"] is None else step_from_json(result["timeline"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise DamagedRowError(f"its timeline is none ({error!r})") from None
+        raise DamagedRowError(f"its timeline is invalid ({error!r})") from None
     return Outcome(
         status=Status(status),
         ended_at=ended_at,
@@ -307,21 +307,21 @@ def _document(text: Any, name: str, check: Check) -> dict[str, Any]:
     try:
         document = parsed_json(text)
     except (TypeError, ValueError) as error:
-        raise DamagedRowError(f"its {name} is no JSON ({error})") from None
+        raise DamagedRowError(f"its {name} is not valid JSON ({error})") from None
     if not (is_object(document) and check(document)):
-        raise DamagedRowError(f"its {name} is not as Paceline writes it")
+        raise DamagedRowError(f"its {name} does not match the schema")
     return dict(document)
 
 
 @lru_cache(maxsize=64)
 def _graph(text: str) -> Any:
-    """A graph, shared by the launches that have the same; nobody changes it."""
+    """Parse a graph; launches with the same graph share the object, which must not be changed."""
     try:
         return parsed_json(text)
     except (TypeError, ValueError):
-        raise DamagedRowError("its graph is no JSON") from None
+        raise DamagedRowError("its graph is not valid JSON") from None
 
 
-def _shortly(value: Any) -> str:
-    words = repr(value)
-    return words if len(words) <= 40 else words[:37] + "..."
+def _truncated(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."

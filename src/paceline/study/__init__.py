@@ -1,6 +1,6 @@
-"""A study: a designed experiment, from Python or a file; run, resumed, analysed, reported."""
+"""Studies: designed experiments from Python or a file; run, resume, analyse, report."""
 
-from paceline.study.settings import StudySettings
 from paceline.study.study import Study
+from paceline.study.study_settings import StudySettings
 
 __all__ = ["Study", "StudySettings"]

@@ -1,4 +1,4 @@
-"""Study: one experiment in one store; it runs, goes on after a crash, and reports itself."""
+"""Study: one experiment in one store; run, resume, analyse, report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,31 +8,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS
-from paceline.places import PREDICTED_LINK, PREDICTED_NODES
 from paceline.store import Launch, Status, Store, default_store_path
-from paceline.study.settings import StudySettings
+from paceline.study.study_settings import StudySettings
+from paceline.topology import PREDICTED_LINK, PREDICTED_NODES
 
 if TYPE_CHECKING:
-    from paceline.analyse.study_analysis import StudyAnalysis
-    from paceline.measurement.study import Progress
-    from paceline.report.table import Table
+    from paceline.analysis.parity_tables import ParityTable
+    from paceline.explanation.study_explanation import StudyExplanation
+    from paceline.measurement.study_runner import Progress
+    from paceline.render.table import Table
+    from paceline.report.study_analysis import StudyAnalysis
     from paceline.step.difference import StepDifference
-    from paceline.study.explained import StudyExplanation
-    from paceline.study.outlook import Outlook
-    from paceline.study.throughput import Throughput
-    from paceline.testing.parity_table import ParityTable
+    from paceline.study.study_estimate import StudyEstimate
+    from paceline.study.throughput_table import Throughput
 
-LAUNCHES_THAT_TELL = 500
-"""The newest launches of a store, by which the time of others is estimated."""
+LAUNCHES_FOR_ESTIMATE = 500
+"""Number of launches of a store, the newest, from which the time of others is estimated."""
 
 
 class Study:
-    """A designed experiment and the launches that it has so far.
+    """A designed experiment and its launches so far.
 
     ``Study("resnet44", batch=64, processes=[1, 2])`` takes the keywords of `StudySettings`;
-    ``Study.read`` takes them from TOML and ``Study.load`` finds a study that was run before,
-    measured, recorded or imported. ``name`` is made of the model and the time unless given;
-    ``store`` is the file of launches.
+    ``Study.read`` reads them from TOML, and ``Study.load`` loads an existing study (measured,
+    recorded or imported). The default ``name`` consists of the model and the time; ``store`` is
+    the path of the store.
     """
 
     def __init__(
@@ -63,15 +63,15 @@ class Study:
         store: Path | str | None = None,
         **settings: Any,
     ) -> "Study":
-        """The study that a TOML file describes; it is named after the file unless ``name`` is.
+        """Read a study from a TOML file; its default ``name`` is that of the file.
 
-        ``settings`` stand in for those of the file, such as ``launcher``.
+        ``settings``, such as ``launcher``, override those of the file.
         """
         return cls(StudySettings.read(path, **settings), name=name or Path(path).stem, store=store)
 
     @classmethod
     def load(cls, name: str, store: Store | Path | str | None = None) -> "Study":
-        """The study called ``name`` in a store, by default the usual one; an error if not there."""
+        """Load the study ``name`` from a store [the default store]; an error if it is missing."""
         path = store.path if isinstance(store, Store) else store
         study = cls.__new__(cls)
         study._place(name, path, None)
@@ -81,12 +81,12 @@ class Study:
         return study
 
     def open(self, create: bool = False) -> Store:
-        """The store of this study, to be closed by the caller."""
+        """Open the store of this study; the caller closes it."""
         return Store(self.path, create=create)
 
     @property
     def launches(self) -> list[Launch]:
-        """Every launch so far, in the order in which they began."""
+        """Every launch so far, in order of their start."""
         if not self.path.exists():
             return []
         with self.open() as store:
@@ -97,16 +97,16 @@ class Study:
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         on_launch: Callable[[str], None] = lambda name: None,
     ) -> "ParityTable":
-        """Show that the frameworks train the same; those that do not are left out from then on.
+        """Check parity of the frameworks; those that fail are left out from then on.
 
-        From the same weights and data each must have the described parameters and come to the
-        losses of the reference. A study that began with these frameworks has shown it already.
-        ``on_launch`` is told which framework trains next.
+        With the same weights and data, each must have the expected number of parameters and the
+        losses of the reference. A study that began with these frameworks has passed already.
+        ``on_launch`` is called with the name of the next framework.
         """
-        from paceline.testing.parity import check_parity
+        from paceline.analysis.parity import check_parity
         from paceline.workload import zoo
 
-        assert self.settings is not None, "only a study that has not run has parity to prove"
+        assert self.settings is not None, "parity needs a study with settings"
         list(self.settings.jobs())
         graph = zoo.build(self.settings.model)
         names = self.settings.frameworks
@@ -127,14 +127,14 @@ class Study:
         on_launch: "Callable[[Progress], None]" = lambda progress: None,
         extend: bool = False,
     ) -> "Study":
-        """Run every launch; of a study that was loaded, those that are not settled yet.
+        """Run every launch or, for a loaded study, the remaining ones.
 
-        ``timeout_seconds`` is the longest that a launch may take, unless given that of the
-        settings, else ten minutes. A launch that fails is recorded with its reason and tried once
-        more, and the study goes on. ``on_launch`` is told before each. With ``extend`` a study of
-        that name may have begun with other settings: what is missing runs.
+        ``timeout_seconds`` is the timeout of a launch [that of the settings, else ten minutes]. A
+        failed launch is recorded with its reason and repeated once. ``on_launch`` is called before
+        each launch. With ``extend`` an existing study takes the new settings, and its missing
+        launches run.
         """
-        from paceline.measurement.study import run_study
+        from paceline.measurement.study_runner import run_study
 
         design = None
         if self.settings is not None and not self._begun:
@@ -148,43 +148,43 @@ class Study:
 
     @property
     def ended(self) -> dict[str, Any]:
-        """Which rule stopped the study and each configuration; empty before its end."""
+        """Rule that stopped the study and each configuration; empty before its end."""
         with self.open() as store:
             return dict((store.design(self.name) or {}).get("ended") or {})
 
-    def outlook(self) -> "Outlook":
-        """How many launches the study has, how many are made, and how long the others take."""
-        from paceline.study.outlook import outlook
+    def time_estimate(self) -> "StudyEstimate":
+        """Number of launches, number of completed ones, and estimated time of the others."""
+        from paceline.study.study_estimate import time_estimate
 
-        assert self.settings is not None, "only a study with settings has an outlook"
+        assert self.settings is not None, "a time estimate needs a study with settings"
         launches = []
         if self.path.exists():
             with self.open() as store:
-                launches = store.launches(newest=LAUNCHES_THAT_TELL)
+                launches = store.launches(newest=LAUNCHES_FOR_ESTIMATE)
                 own = store.launches(self.name)
             launches = [*(one for one in launches if one.study != self.name), *own]
-        return outlook(self.settings.design(), launches, self.name)
+        return time_estimate(self.settings.design(), launches, self.name)
 
     def effects_tables(self) -> "list[Table]":
-        """What the factors do to the seconds of a step; no tables where nothing was varied."""
-        from paceline.analyse.effects import study_effects
-        from paceline.report.tables.effects import effects_tables
+        """Effects of the factors on step time; no tables without factors."""
+        from paceline.analysis.effect_tables import effects_tables
+        from paceline.analysis.effects import study_effects
 
         effects = study_effects(self.launches)
         return [] if effects is None else effects_tables(effects)
 
     def outcome_tables(self) -> "list[Table]":
-        """Accuracy of studies that train by epochs, and what launches used where it was sampled."""
-        from paceline.analyse.groups import grouped
-        from paceline.report.tables.resources import resource_tables
+        """Accuracy of studies that train by epochs, and sampled resource use of launches."""
+        from paceline.analysis.configurations import grouped
+        from paceline.analysis.resource_tables import resource_tables
 
         with self.open() as store:
             design, launches = store.design(self.name) or {}, store.launches(self.name)
         used = resource_tables(grouped(launches), design.get("node_price"))
         if not any(launch.outcome.facts.get("epochs") for launch in launches):
             return used
-        from paceline.analyse.accuracy import study_accuracy
-        from paceline.report.tables.accuracy import accuracy_tables
+        from paceline.analysis.accuracy import study_accuracy
+        from paceline.analysis.accuracy_tables import accuracy_tables
 
         found = study_accuracy(launches, design.get("accuracy"))
         return [*(accuracy_tables(found) if found else ()), *used]
@@ -192,13 +192,13 @@ class Study:
     def prepare(
         self, directory: Path | str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     ) -> tuple[list[Path], int]:
-        """Write every launch and the launcher's scripts to a new directory; start nothing.
+        """Write every launch and the scripts of the launcher to a new directory.
 
-        Returns the scripts and the number of launches. `Study.collect` reads what came of them.
+        Returns the scripts and the number of launches. `Study.collect` reads their results.
         """
-        from paceline.measurement.prepared import prepare_study
+        from paceline.measurement.dry_run import prepare_study
 
-        assert self.settings is not None, "only a study that has not run can be prepared"
+        assert self.settings is not None, "prepare needs a study with settings"
         design = self.settings.design(run_here=False)
         return prepare_study(design, self.name, Path(directory), timeout_seconds)
 
@@ -206,8 +206,8 @@ class Study:
     def collect(
         cls, directory: Path | str, *, store: Path | str | None = None
     ) -> "tuple[Study, int]":
-        """Record the launches of a prepared study that have run; how many have not."""
-        from paceline.measurement.prepared import collect_study
+        """Record the completed launches of a prepared study; also returns the number of others."""
+        from paceline.measurement.dry_run import collect_study
 
         path = Path(store) if store is not None else default_store_path()
         with Store(path) as opened:
@@ -217,36 +217,40 @@ class Study:
     def analyse(
         self, nodes: Sequence[int] = PREDICTED_NODES, link: str = PREDICTED_LINK
     ) -> "StudyAnalysis":
-        """Everything that the launches tell; with predictions for ``nodes`` joined by ``link``."""
-        from paceline.analyse.study_analysis import analyse_study
+        """Analyse the launches, with predictions for ``nodes`` connected by ``link``."""
+        from paceline.report.study_analysis import analyse_study
 
         with self.open() as store:
             return analyse_study(store, self.name, nodes, link)
 
     def throughput(self) -> "Throughput":
-        """Samples per second of each configuration, with an interval over launches."""
-        from paceline.analyse.groups import grouped
-        from paceline.study.throughput import Throughput
+        """Throughput of each configuration (samples/s), with an interval over launches."""
+        from paceline.analysis.configurations import grouped
+        from paceline.study.throughput_table import Throughput
 
         return Throughput(tuple(grouped(self.launches)))
 
     def explain(
         self, processes: int | None = None, framework: str | None = None
     ) -> "StudyExplanation":
-        """Why ``processes`` (the most that ran, unless given) are slower than perfect scaling.
+        """Explain the difference of ``processes`` [the largest number] from perfect scaling.
 
-        A study of several frameworks explains ``framework``, by default its first.
+        For a study of several frameworks, explain ``framework`` [the first with a finished
+        launch].
         """
-        from paceline.analyse.explain import explain
-        from paceline.measurement.probe import current_profile
+        from paceline.analysis.configurations import finished
+        from paceline.explanation.explain import explain
+        from paceline.explanation.study_explanation import StudyExplanation
+        from paceline.measurement.probe.machine_probe import current_profile
         from paceline.naming import look_up
-        from paceline.study.explained import StudyExplanation
 
         with self.open() as store:
             launches, profile = store.study(self.name), current_profile(store)
-        names = dict.fromkeys(launch.framework for launch in launches)
+        names = dict.fromkeys(launch.framework for launch in finished(launches))
         chosen = framework or next(iter(names))
-        look_up(f"framework in study {self.name}", chosen, names, f"it has {', '.join(names)}")
+        look_up(
+            f"framework in study {self.name}", chosen, names, f"choose one of {', '.join(names)}"
+        )
         own = [launch for launch in launches if launch.framework == chosen]
         return StudyExplanation.of(explain(own, processes, profile))
 
@@ -257,13 +261,13 @@ class Study:
         framework: str | None = None,
         other_framework: str | None = None,
     ) -> "StepDifference":
-        """A measured step against another, task by task (seconds).
+        """Compare a measured step with another one, task by task (seconds).
 
         ``against`` is another study of the store (before and after), a launch, or "predicted";
-        ``other_framework`` names whose launches of that study count.
+        ``other_framework`` selects the launches of that study.
         """
-        from paceline.analyse.step_pairs import PREDICTED, kept_step, predicted_step
-        from paceline.measurement.probe import current_profile
+        from paceline.explanation.step_pairs import PREDICTED, kept_step, predicted_step
+        from paceline.measurement.probe.machine_probe import current_profile
         from paceline.step.difference import step_difference
 
         with self.open() as store:
@@ -286,18 +290,18 @@ class Study:
     ) -> Path:
         """Write one self-contained HTML page about the study and return its path.
 
-        An ``analysis`` that was made already is taken as it is.
+        An existing ``analysis`` is used as it is.
         """
-        from paceline.report.files import write_text
-        from paceline.report.page import render
-        from paceline.report.study import study_page
+        from paceline.render.files import write_text
+        from paceline.render.page import render
+        from paceline.report.study_page import study_page
 
         return write_text(path, render(study_page(analysis or self.analyse(nodes, link))))
 
     def figures(self, directory: Path | str, analysis: "StudyAnalysis | None" = None) -> list[Path]:
-        """Write each figure of the report as SVG, PDF and PNG, and LaTeX with their captions."""
-        from paceline.report.paper.figure_set import write_figures
-        from paceline.report.study import study_page
+        """Write each figure of the report as SVG, PDF and PNG, and LaTeX with the captions."""
+        from paceline.render.figure_files.figure_set import write_figures
+        from paceline.report.study_page import study_page
 
         return write_figures(study_page(analysis or self.analyse()), Path(directory))
 
@@ -313,13 +317,13 @@ class Study:
 
 
 def _proven_parity(store: Store, study: str, frameworks: Sequence[str]) -> "ParityTable | None":
-    """What a study that began with these frameworks found; None where it did not look."""
-    from paceline.testing.parity_table import ParityTable
+    """Recorded parity of a study that began with these frameworks; None without a record."""
+    from paceline.analysis.parity_tables import ParityTable
 
     document = (store.design(study) or {}).get("parity")
     found = None if document is None else ParityTable.from_json(document)
-    told = set() if found is None else {row.framework for row in found.rows}
-    return found if set(frameworks) <= told else None
+    checked = set() if found is None else {row.framework for row in found.rows}
+    return found if set(frameworks) <= checked else None
 
 
 def _of_framework(launches: Sequence[Launch], framework: str | None) -> list[Launch]:
@@ -327,6 +331,6 @@ def _of_framework(launches: Sequence[Launch], framework: str | None) -> list[Lau
 
 
 def new_name(settings: StudySettings) -> str:
-    """A name that says what and when: the model, and the date and time of day."""
+    """Default name: the model, the date and the time."""
     kind = "compare-" if len(settings.frameworks) > 1 else ""
     return f"{kind}{settings.model}-{datetime.now():%m%d-%H%M%S}"

@@ -1,12 +1,12 @@
-"""The contract of a framework's worker, as checks that anyone can run on their own worker.
+"""The contract of a framework's worker, as checks for workers of any package.
 
     from paceline.testing.adapter_suite import run_suite
     for result in run_suite("torch-ddp"):
         print(result)
 
-Each check starts real launches through Paceline's launcher and compares what comes out with what
-the worker owes: the described network, the NumPy reference's losses, phases that add up, a reason
-for every failure, and nothing left behind.
+Each check starts real launches through Paceline's launcher and checks the result: the described
+network, the losses of the NumPy reference, phases that add up, a reason
+for every failure, and no leftover processes.
 """
 
 import tempfile
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from paceline.frameworks.command import check_runnable, runs_in_our_environment
 from paceline.frameworks.environments.place import record_verification
-from paceline.frameworks.registry import framework
+from paceline.frameworks.framework_registry import framework
 from paceline.store import Store
 from paceline.testing.bench import Bench
 from paceline.testing.contract import Result, run_check
@@ -48,7 +48,7 @@ QUICK: dict[str, Callable[[Bench], str]] = {
     "crash": check_crash,
     "SIGTERM": check_terminated,
 }
-"""Every check but the long one."""
+"""All checks except the long one."""
 
 CHECKS = {**QUICK, "every network": check_every_network}
 """The whole contract."""
@@ -61,7 +61,7 @@ def run_suite(
 ) -> Iterator[Result]:
     """Run the checks (`QUICK` by default) on a framework, one result at a time.
 
-    What the workers print is kept below ``directory``, or dropped when there is none.
+    Output of the workers is kept below ``directory``, or dropped without one.
     """
     wanted = framework(name)
     check_runnable(wanted)
@@ -79,7 +79,7 @@ def verify(
     checks: dict[str, Callable[[Bench], str]] | None = None,
     directory: Path | None = None,
 ) -> Iterator[Result]:
-    """Run the checks as `run_suite` does, and keep with the environment whether all passed."""
+    """Run the checks as `run_suite` does, and record in the environment whether all passed."""
     passed = True
     for result in run_suite(name, checks, directory):
         passed = passed and result.passed is not False

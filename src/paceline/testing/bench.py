@@ -1,4 +1,4 @@
-"""Where the checks of a contract run: short jobs through Paceline's launcher."""
+"""Runs the short jobs of contract checks through Paceline's launcher."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from paceline.workload import zoo
 COUNTED_LOSSES = 5
 NARROWED = 16
 ALONE = "fcn5 narrowed", 8
-"""Network without batch statistics, and its global batch: FCN-5 with its layers less wide."""
+"""Network without batch statistics, and its global batch: FCN-5 with narrower layers."""
 
 IMAGES = "resnet20", 4
 """Network of convolutions and batch statistics, and its batch."""
@@ -26,14 +26,14 @@ LAUNCH_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Bench:
-    """Where checks run: the framework, a store of its own, and how long a launch may take."""
+    """The framework under test, a store, and the timeout of a launch."""
 
     framework: FrameworkAdapter
     store: Store
     launch_seconds: float = LAUNCH_SECONDS
 
     def job(self, model: str, batch_per_rank: int, **changes: Any) -> Job:
-        """A short job of a zoo network, or of the graph among ``changes``."""
+        """Return a short job of a zoo network, or of the graph in ``changes``."""
         if "graph" not in changes:
             narrowed = model == ALONE[0]
             changes["graph"] = narrowed_fcn5() if narrowed else zoo.build(model).to_json()
@@ -47,32 +47,31 @@ class Bench:
         return Job(**{**fields, **changes})
 
     def run(self, job: Job, seconds: float | None = None) -> Launch:
-        """Run a job, whatever comes of it, and see that nothing is left of it."""
+        """Run a job, also one that fails, and check that it leaves no process."""
         launch = run_job(job, self.store, "contract", seconds or self.launch_seconds)
         check_nothing_left(self.directory(launch))
         return launch
 
     def finished(self, job: Job) -> Launch:
-        """Run a job that must go well."""
+        """Run a job; raise unless it succeeds."""
         launch = self.run(job)
         if launch.status is not Status.FINISHED:
             raise ContractError(
-                f"{job.model} on {job.world_size} process(es) {launch.status}: "
-                f"{launch.outcome.reason}"
+                f"{job.model} on {job.world_size} ranks {launch.status}: {launch.outcome.reason}"
             )
         return launch
 
     def event(self, launch: Launch, name: str, rank: int = 0) -> Event | None:
-        """What a rank of a launch wrote under a name; None if it did not."""
+        """Return an event of a rank by name; None without one."""
         return only(read_events(events_path(self.directory(launch), rank)), name)
 
     def directory(self, launch: Launch) -> Path:
-        """The files of a launch."""
+        """Return the directory of a launch."""
         return self.store.path.parent / "launches" / launch.id
 
 
 def narrowed_fcn5() -> dict[str, Any]:
-    """FCN-5 with hidden layers a sixteenth as wide: quick to train, also in NumPy."""
+    """Return FCN-5 with hidden layers 1/16 as wide, which trains fast also in NumPy."""
     graph = zoo.build("fcn5").to_json()
     last = [node for node in graph["nodes"] if node["op"] == "linear"][-1]
     for node in graph["nodes"]:

@@ -1,4 +1,4 @@
-"""How a check of any contract goes, and what is told of it."""
+"""Runs a contract check and describes its result."""
 
 import time
 from collections.abc import Callable
@@ -11,16 +11,16 @@ Subject = TypeVar("Subject")
 
 
 class ContractError(Exception):
-    """What was done that the contract does not allow."""
+    """A violation of the contract."""
 
 
 class NotApplicable(Exception):  # noqa: N818
-    """Why a check does not apply."""
+    """The reason that a check does not apply."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """How one check went: ``passed`` is None where it does not apply."""
+    """The result of one check; ``passed`` is None if it does not apply."""
 
     check: str
     passed: bool | None
@@ -29,7 +29,7 @@ class Result:
 
 
 def run_check(name: str, check: Callable[[Subject], str], subject: Subject) -> Result:
-    """Run one check and say how it went."""
+    """Run one check and return its result."""
     begun = time.monotonic()
     passed: bool | None = True
     try:

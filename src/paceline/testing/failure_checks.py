@@ -1,4 +1,4 @@
-"""Checks that a launch which goes wrong ends, says why, and leaves nothing behind."""
+"""Checks that a failing launch ends with a reason and leaves no process."""
 
 from paceline.measurement.job import Optimiser
 from paceline.store import Launch, Status
@@ -7,16 +7,16 @@ from paceline.testing.contract import ContractError
 from paceline.testing.leftovers import check_nothing_left, interrupted_launch
 
 TIMEOUT_SECONDS = (8.0, 24.0, 72.0)
-"""Limits of a launch that is to time out: the next where its ranks were not training yet."""
+"""Timeouts to try in turn: the next one if the ranks were not training yet."""
 
 IMPOSSIBLE_BATCH = 10**12
-"""Samples that no address space can hold."""
+"""Samples that exceed every address space."""
 
 ENDLESS_STEPS = 10**6
 
 
 def check_timeout(bench: Bench) -> str:
-    """A launch that takes too long while it trains is ended, with that as its reason."""
+    """A launch that times out while training is ended with that reason."""
     job = bench.job(*ALONE, world_size=2, steps=ENDLESS_STEPS)
     for seconds in TIMEOUT_SECONDS:
         launch = bench.run(job, seconds)
@@ -28,7 +28,7 @@ def check_timeout(bench: Bench) -> str:
 
 
 def check_out_of_memory(bench: Bench) -> str:
-    """An allocation that cannot be had is reported as such."""
+    """A failed allocation is reported as out of memory."""
     launch = bench.run(bench.job(ALONE[0], IMPOSSIBLE_BATCH, distinct_batches=1))
     if "out of memory" not in launch.outcome.reason:
         raise ContractError(_ending(launch))
@@ -36,7 +36,7 @@ def check_out_of_memory(bench: Bench) -> str:
 
 
 def check_crash(bench: Bench) -> str:
-    """An error in the worker becomes a reason that names it and its place."""
+    """The reason names an error in the worker, with file and line."""
     launch = bench.run(bench.job(*ALONE, optimiser=Optimiser("no_such_optimiser")))
     if launch.status is not Status.FAILED or "no_such_optimiser" not in launch.outcome.reason:
         raise ContractError(_ending(launch))
@@ -44,14 +44,14 @@ def check_crash(bench: Bench) -> str:
 
 
 def check_terminated(bench: Bench) -> str:
-    """A rank that gets SIGTERM ends, its peer does too, and the launch says which it was."""
+    """After SIGTERM to one rank all ranks end, and the reason names the rank."""
     job = bench.job(ALONE[0], 4, world_size=2, steps=ENDLESS_STEPS)
     launch = interrupted_launch(bench.store, job, bench.launch_seconds)
     check_nothing_left(bench.directory(launch))
     if launch.status is not Status.FAILED or not launch.outcome.reason:
         raise ContractError(_ending(launch))
     if "timed out" in launch.outcome.reason:
-        raise ContractError("the rank went on after SIGTERM")
+        raise ContractError("the rank continued after SIGTERM")
     return launch.outcome.reason
 
 

@@ -1,4 +1,4 @@
-"""What a launch must not leave behind, and a launch that is interrupted from outside."""
+"""Checks for leftover processes and ports, and a launch interrupted from outside."""
 
 import os
 import signal
@@ -19,11 +19,11 @@ SETTLING_SECONDS = 5.0
 
 
 class LeftoverError(PacelineError):
-    """A process or a port outlived its launch, or there was no launch to interrupt."""
+    """A process or port outlived its launch, or there was no launch to interrupt."""
 
 
 def processes_of(directory: Path) -> list[psutil.Process]:
-    """Processes that were started with a file of a launch among their arguments."""
+    """Return the processes with a file of a launch among their arguments."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
         words = process.info["cmdline"] or []
@@ -35,19 +35,19 @@ def processes_of(directory: Path) -> list[psutil.Process]:
 
 
 def check_nothing_left(directory: Path) -> None:
-    """Raise if a process of the launch still lives after a moment."""
+    """Raise if a process of the launch still runs after `SETTLING_SECONDS`."""
     end = time.monotonic() + SETTLING_SECONDS
     while left := processes_of(directory):
         if time.monotonic() > end:
             names = ", ".join(f"{process.pid} ({process.name()})" for process in left)
-            raise LeftoverError(f"left behind: process {names}")
+            raise LeftoverError(f"leftover process: {names}")
         time.sleep(0.05)
 
 
 def interrupted_launch(store: Store, job: Job, timeout_seconds: float) -> Launch:
-    """Run a job on a port of its own, and send its last rank SIGTERM once it is ready.
+    """Run a job on a new port and send SIGTERM to its last rank once it is ready.
 
-    Raises if it ended before that, or if the port cannot be listened on afterwards.
+    Raises if it ended before that, or if the port is still in use afterwards.
     """
     port = free_port()
     launches = store.path.parent / "launches"
@@ -72,6 +72,6 @@ def interrupted_launch(store: Store, job: Job, timeout_seconds: float) -> Launch
         done.set()
         watcher.join()
     if not sent.is_set():
-        raise LeftoverError(f"it ended before it was interrupted: {launch.outcome.reason}")
+        raise LeftoverError(f"the launch ended before it was interrupted: {launch.outcome.reason}")
     checked_port(port)
     return launch

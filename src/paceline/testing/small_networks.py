@@ -11,7 +11,7 @@ from paceline.workload.zoo.builder import NetworkBuilder
 from paceline.workload.zoo.gpt import gpt
 from paceline.workload.zoo.llama import llama
 from paceline.workload.zoo.sizes import GptSize, LlamaSize
-from paceline.workload.zoo.transformer_blocks import pre_norm_block
+from paceline.workload.zoo.transformers import TransformerShape, stack
 
 WORDS = 61
 LENGTH = 6
@@ -50,9 +50,8 @@ def small_vision_transformer() -> Graph:
     x = net.transpose("tokens", net.flatten("flatten", x, 1), 1, 0)
     x = net.add_node("class_token", ops.ClassToken(), x)
     x = net.add_node("positions", ops.PositionEmbedding(7), x)
-    with net.scope("block"):
-        x = pre_norm_block(net, x, 16, 2, causal=False, activation="gelu")
-    x = net.flatten("class_only", net.part("class_position", net.layer_norm("norm", x), 0, 0, 1))
+    x = stack(net, x, TransformerShape.multi_head(16, 1, 2, causal=False, joint_projection=True))
+    x = net.flatten("class_only", net.part("class_position", x, 0, 0, 1))
     return net.classifier_loss(net.linear("head", x, CLASSES), CLASSES)
 
 

@@ -1,4 +1,4 @@
-"""What is trained: a layer graph that no framework owns, its costs, and a zoo of networks."""
+"""Networks: framework-independent layer graphs, their costs, and a zoo."""
 
 from paceline.workload.cost import Gemm, GraphCost, LayerCost
 from paceline.workload.graph import Graph, InputSpec, Node

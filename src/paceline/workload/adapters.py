@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA, Hu et al. 2021) beside the linear layers of any transformer."""
+"""Low-rank adapters (LoRA, Hu et al. 2021) for the linear layers of any transformer."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -8,23 +8,21 @@ from paceline.workload.graph import Graph, Node
 from paceline.workload.ops import Add, Attention, CrossEntropy, Linear
 
 QUANTISED_BYTES = 0.5 + 0.127 / 8.0
-"""A frozen weight in 4 bits with scales that are quantised too (Dettmers et al. 2023, QLoRA)."""
+"""Bytes of a 4-bit weight with double quantisation of its scales (QLoRA, Dettmers et al. 2023)."""
 
 _INTO = "_adapter_in"
 
 
 @lru_cache(maxsize=32)
 def with_adapters(graph: Graph, rank: int) -> Graph:
-    """The same network with its weights frozen and a trained pair of narrow matrices beside each
-    linear layer but the output layer, ``rank`` wide inside.
-    """
+    """Freeze all weights and add adapters of ``rank`` to all linear layers but the output layer."""
     if not any(isinstance(node.op, Attention) for node in graph.nodes):
         raise InputError(
-            f"adapters are put beside the linear layers of transformers, and {graph.name} is none",
-            "leave --lora and --qlora out",
+            f"adapters need a transformer; {graph.name} has no attention",
+            "omit --lora and --qlora",
         )
     if any(node.frozen for node in graph.nodes):
-        raise InputError(f"{graph.name} has frozen weights already", "leave --lora and --qlora out")
+        raise InputError(f"{graph.name} already has frozen weights", "omit --lora and --qlora")
     heads = {
         name for node in graph.nodes if isinstance(node.op, CrossEntropy) for name in node.inputs
     }
@@ -50,7 +48,7 @@ def _adapter(name: str, op: Linear, reads: tuple[str, ...], rank: int) -> list[N
 
 
 def adapter_rank(graph: Graph) -> int | None:
-    """The rank that `with_adapters` was given; None of other networks."""
+    """The rank of adapters added by `with_adapters`; None for other networks."""
     for node in graph.nodes:
         if node.name.endswith(_INTO) and isinstance(node.op, Linear):
             return node.op.out_features

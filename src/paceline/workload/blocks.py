@@ -1,4 +1,4 @@
-"""The repeated parts of a network: what is numbered in the names of its nodes."""
+"""Blocks of a network, from the numbers in the names of its nodes."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _ENDS_IN_NUMBER = re.compile(r"\d$")
 
 @dataclass(frozen=True)
 class Block:
-    """A run of nodes: positions ``first`` to ``last`` of the graph, the latter excluded."""
+    """Nodes ``first`` to ``last`` of the graph, the latter excluded."""
 
     name: str
     first: int
@@ -20,10 +20,10 @@ class Block:
 
 @lru_cache(maxsize=64)
 def blocks(graph: Graph) -> tuple[Block, ...]:
-    """Numbered parts of a graph (``block.0``, ``layer1.2``, ``h.11``), in order.
+    """Numbered blocks of a graph (``block.0``, ``layer1.2``, ``h.11``), in order.
 
-    What comes before the first part belongs to it, what follows a part belongs to that. A
-    graph without numbered parts has one block per node.
+    Nodes before the first block belong to it; other nodes belong to the block before them. A
+    graph without numbered names has one block per node.
     """
     names = [part_of(node.name) for node in graph.nodes]
     if not any(names):
@@ -38,7 +38,7 @@ def blocks(graph: Graph) -> tuple[Block, ...]:
 
 @cache
 def part_of(name: str) -> str:
-    """``transformer.h.3`` of ``transformer.h.3.attention.query``; empty if nothing is numbered."""
+    """``transformer.h.3`` for ``transformer.h.3.attention.query``; empty without a number."""
     scopes = re.split(r"[./]", name)[:-1]
     for depth, scope in enumerate(scopes, 1):
         if scope.isdigit():

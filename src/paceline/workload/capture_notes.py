@@ -1,4 +1,4 @@
-"""What is uncertain about a graph that was captured: read from the graph alone."""
+"""Uncertainties of a captured graph."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from paceline.workload.ops import Recorded
 
 
 def unknown_operations(graph: Graph) -> dict[str, float]:
-    """Operations of a captured graph that are costed by their bytes alone, largest first.
+    """Operations whose cost is estimated from their bytes only, largest first.
 
     The value is the share of all bytes that the model moves in a step.
     """
@@ -20,10 +20,10 @@ def unknown_operations(graph: Graph) -> dict[str, float]:
 
 
 def capture_notes(graph: Graph) -> list[str]:
-    """What is uncertain about a captured graph, or not understood, each once."""
+    """Notes on uncertain costs and unknown operations, without duplicates."""
     notes: dict[str, None] = dict.fromkeys(graph.notes)
     notes |= {
-        f"{name} is not understood and costed by its bytes alone: {share:.2%} of all bytes": None
+        f"cost of {name} is estimated from its bytes only ({share:.2%} of all bytes)": None
         for name, share in unknown_operations(graph).items()
     }
     for node in graph.nodes:

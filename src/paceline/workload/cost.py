@@ -1,8 +1,8 @@
-"""What training a layer costs, as functions of the batch that are evaluated only when asked.
+"""Training costs of layers as functions of the batch.
 
-Everything here is affine in the batch: a part per step (weights, their gradients) and a part
-per sample. A sweep over batch sizes therefore evaluates ``fixed + per_sample * batch`` and
-rebuilds nothing; with a NumPy array of batches every number is an array.
+All costs are affine in the batch: a part per step (weights, their gradients) and a part per
+sample. A sweep over batch sizes evaluates ``fixed + per_sample * batch`` and rebuilds nothing;
+with a NumPy array of batches all costs are arrays.
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,14 +53,13 @@ def total(parts: Iterable[Affine]) -> Affine:
 
 @dataclass(frozen=True, slots=True)
 class Gemm:
-    """``count`` matrix products (m x k) (k x n) of one sample.
+    """``count`` GEMMs (m x k) (k x n) of one sample.
 
-    ``grows`` names the dimension that is multiplied by the batch: the pixels or tokens of a
-    layer with weights, the number of products in attention, or nothing at all. ``window`` is
-    the side of a square window that slides by single steps, which libraries may compute with
-    fewer multiplications (Winograd, Fourier); 0 for every other product. ``executed`` is what
-    kernels compute over what is counted: less where a mask hides a part, more where a part is
-    computed again.
+    ``grows`` is the dimension that is multiplied by the batch: the pixels or tokens of a layer
+    with weights, the number of GEMMs in attention, or none. ``window`` is the side of a square
+    convolution window of stride 1, for which libraries may use fewer multiplications (Winograd,
+    FFT); 0 for every other GEMM. ``executed`` is executed over counted FLOP: below 1 if kernels
+    skip masked tiles, above 1 if they recompute.
     """
 
     m: Number
@@ -73,12 +72,12 @@ class Gemm:
 
     @property
     def flops(self) -> Affine:
-        """FLOP as a function of the batch, two for each multiplication with its addition."""
+        """FLOP as a function of the batch, two per multiply-add."""
         count = 2 * self.m * self.n * self.k * self.count
         return Affine(count, 0) if self.grows == "nothing" else Affine(0, count)
 
     def at(self, batch: Number) -> "Gemm":
-        """The product as it is executed for ``batch`` samples together."""
+        """The GEMM for ``batch`` samples."""
         sizes: dict[str, Any] = {"m": self.m, "n": self.n, "k": self.k, "count": self.count}
         if self.grows != "nothing":
             sizes[self.grows] = sizes[self.grows] * batch
@@ -101,9 +100,9 @@ GROWING_QUANTITIES = (
 class LayerProfile:
     """Costs of one layer as functions of the batch, at a given sequence and precision.
 
-    ``tensors`` and ``frozen_tensors`` are name and number of elements of what this layer owns:
-    what is trained, and what is only used. ``gradient_bytes`` is what workers exchange in a
-    step: the size of the trained tensors, or of the rows looked up in a sparse table.
+    ``tensors`` and ``frozen_tensors`` are names and sizes (elements) of the trained and frozen
+    tensors that this layer owns. ``gradient_bytes`` is the gradient that workers exchange per
+    step: that of the trained tensors, or of the rows looked up in a sparse table.
     """
 
     name: str
@@ -124,12 +123,12 @@ class LayerProfile:
 
     @property
     def trainable_parameters(self) -> int:
-        """Trained numbers that this layer owns; 0 where it shares another layer's."""
+        """Trained parameters of this layer; 0 if it shares another layer's."""
         return sum(size for _, size in self.tensors)
 
     @property
     def parameters(self) -> int:
-        """Numbers that this layer owns, trained or frozen; 0 where it shares another layer's."""
+        """Trained and frozen parameters of this layer; 0 if it shares another layer's."""
         return self.trainable_parameters + sum(size for _, size in self.frozen_tensors)
 
     def quantity(self, name: str) -> Affine:
@@ -146,17 +145,17 @@ class GraphProfile:
 
     @cached_property
     def parameters(self) -> int:
-        """Numbers that are trained or frozen, shared ones once."""
+        """Trained and frozen parameters, shared ones counted once."""
         return sum(layer.parameters for layer in self.layers)
 
     @cached_property
     def trainable_parameters(self) -> int:
-        """Numbers that are trained, shared ones once."""
+        """Trained parameters, shared ones counted once."""
         return sum(layer.trainable_parameters for layer in self.layers)
 
     @property
     def has_sparse_gradients(self) -> bool:
-        """Whether the size of a gradient grows with the batch: rows looked up in a table."""
+        """Whether a gradient grows with the batch: rows looked up in a sparse table."""
         return bool(np.any(self.totals["gradient_bytes"].per_sample))
 
     @cached_property
@@ -179,8 +178,8 @@ AnyProfile = TypeVar("AnyProfile", LayerProfile, GraphProfile)
 class CostAtBatch(Generic[AnyProfile]):
     """Costs of one training step of ``batch`` samples, of a layer or of a whole graph.
 
-    FLOP count matrix products only, two per multiply-add, bias and pointwise work excluded
-    (it is in the bytes).
+    FLOP are those of GEMMs, two per multiply-add; bias and pointwise operations count as bytes
+    only.
     """
 
     profile: AnyProfile
@@ -188,17 +187,17 @@ class CostAtBatch(Generic[AnyProfile]):
 
     @property
     def parameters(self) -> int:
-        """Numbers that are trained or frozen, shared ones once."""
+        """Trained and frozen parameters, shared ones counted once."""
         return self.profile.parameters
 
     @property
     def trainable_parameters(self) -> int:
-        """Numbers that are trained, shared ones once."""
+        """Trained parameters, shared ones counted once."""
         return self.profile.trainable_parameters
 
     @cached_property
     def gradient_bytes(self) -> Number:
-        """Bytes of parameter gradient to exchange."""
+        """Bytes of parameter gradients to exchange."""
         return self._at_batch("gradient_bytes")
 
     @cached_property
@@ -213,7 +212,7 @@ class CostAtBatch(Generic[AnyProfile]):
 
     @cached_property
     def input_gradient_flops(self) -> Number:
-        """FLOP of the gradient of the inputs; 0 for a layer fed by data."""
+        """FLOP of the gradient of the inputs; 0 for a layer that reads data."""
         return self._at_batch("input_gradient_flops")
 
     @property
@@ -228,12 +227,12 @@ class CostAtBatch(Generic[AnyProfile]):
 
     @cached_property
     def forward_bytes(self) -> Number:
-        """Bytes read and written in the forward pass if nothing stays in a cache."""
+        """Bytes read and written in the forward pass without cache reuse."""
         return self._at_batch("forward_bytes")
 
     @cached_property
     def backward_bytes(self) -> Number:
-        """Bytes read and written in the backward pass if nothing stays in a cache."""
+        """Bytes read and written in the backward pass without cache reuse."""
         return self._at_batch("backward_bytes")
 
     @cached_property
@@ -270,17 +269,17 @@ class LayerCost(CostAtBatch[LayerProfile]):
 
     @property
     def forward_gemms(self) -> tuple[Gemm, ...]:
-        """Matrix products of the forward pass."""
+        """GEMMs of the forward pass."""
         return self._gemms(self.profile.forward_gemms)
 
     @property
     def weight_gradient_gemms(self) -> tuple[Gemm, ...]:
-        """Matrix products of the gradient of the parameters."""
+        """GEMMs of the gradient of the parameters."""
         return self._gemms(self.profile.weight_gradient_gemms)
 
     @property
     def input_gradient_gemms(self) -> tuple[Gemm, ...]:
-        """Matrix products of the gradient of the inputs."""
+        """GEMMs of the gradient of the inputs."""
         return self._gemms(self.profile.input_gradient_gemms)
 
     def _gemms(self, of_one_sample: Sequence[Gemm]) -> tuple[Gemm, ...]:

@@ -1,4 +1,4 @@
-"""Costing a graph: shapes, gradients, traffic and kept tensors of every node in one pass."""
+"""Costs of a graph: shapes, gradients, traffic and saved tensors of every node in one pass."""
 
 import math
 from collections import Counter
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 Tensors: TypeAlias = tuple[tuple[str, int], ...]
 """Name and number of elements of parameter tensors."""
 
-# Where a tensor has several consumers their gradients are added: two in, one out.
+# Autograd adds the gradients of several consumers of a tensor: two reads, one write.
 _ACCUMULATION_PASSES = 3
 
 
 def graph_profile(
     graph: "Graph", input_shapes: Mapping[str, Shape], precision: Precision
 ) -> GraphProfile:
-    """Costs of every node as functions of the batch, inputs having the given shapes."""
+    """Compute costs of every node as functions of the batch for the given input shapes."""
     return _Costing(graph, input_shapes, precision).run()
 
 
 class _Costing:
-    """State of the pass: what is known of the nodes before the current one."""
+    """State of the pass over the nodes."""
 
     def __init__(
         self, graph: "Graph", input_shapes: Mapping[str, Shape], precision: Precision
@@ -83,7 +83,7 @@ class _Costing:
         )
 
     def _owned_tensors(self, node: "Node", alone: "_Alone") -> tuple[Tensors, Tensors]:
-        """Name and size of the tensors that the node owns: trained ones, frozen ones."""
+        """Names and sizes of the node's trained tensors and of its frozen ones."""
         own = _sizes(self._not_shared(node, alone.parameters))
         frozen = _sizes(alone.frozen_parameters)
         return ((), own + frozen) if node.frozen else (own, frozen)
@@ -96,8 +96,8 @@ class _Costing:
         own = {name: shape for name, shape in parameters.items() if theirs.get(name) != shape}
         if len(own) == len(parameters):
             raise InputError(
-                f"has no tensor in common with '{owner}', whose weights it should share: "
-                f"{dict(parameters)} here, {dict(theirs)} there"
+                f"has no tensor in common with '{owner}' to share: {dict(parameters)} here, "
+                f"{dict(theirs)} there"
             )
         return own
 
@@ -138,7 +138,7 @@ class _Costing:
 
 @dataclass(frozen=True, slots=True)
 class _Alone:
-    """What an operation costs whatever surrounds it; computed once for blocks that repeat."""
+    """Costs of an operation that do not depend on its neighbours; cached for repeated blocks."""
 
     output: Shape
     parameters: Parameters

@@ -1,4 +1,4 @@
-"""The layer graph: one description of a network that is both executed and costed."""
+"""The layer graph: one description of a network for execution and for costs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,22 +16,23 @@ from paceline.workload.ops.codec import fields_of, op_from_fields
 from paceline.workload.precision import Precision, precision
 
 Counts: TypeAlias = int | Sequence[int] | NDArray[Any]
-"""A batch or sequence length, or many of them at once."""
+"""A batch or sequence length, or an array of them."""
 
 SCHEMA = "paceline/graph/1"
 SEQUENCE = "sequence"
+"""The dimension of inputs that is the sequence length, known when costs are computed."""
+
 LARGEST_COUNT = 2**62
-"""The dimension that stands for the sequence length until a cost is asked for."""
 
 RECORDED_BATCH = "recorded_batch"
-"""Key of `Graph.dimensions` under which a captured graph keeps the batch it was recorded at."""
+"""Key of `Graph.dimensions` for the batch at which a captured graph was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """Data fed to a network: the shape of one sample, and what kind of numbers.
+    """An input of a network: shape of one sample and type of its elements.
 
-    A dimension may be ``"sequence"``. Integers lie in 0..``limit`` - 1 (classes, words).
+    A dimension may be ``"sequence"``. Integers lie in 0..``limit`` - 1 (classes, tokens).
     """
 
     shape: tuple[int | Literal["sequence"], ...]
@@ -41,20 +42,23 @@ class InputSpec:
     def __post_init__(self) -> None:
         for size in self.shape:
             if size != SEQUENCE and (type(size) is not int or size < 1):
-                raise InputError(f"a dimension is a number above zero or 'sequence', not {size!r}")
+                raise InputError(
+                    f"a dimension must be a positive integer or 'sequence' (got {size!r})"
+                )
         if self.dtype not in ("float", "integer"):
-            raise InputError(f"data are 'float' or 'integer', not {self.dtype!r}")
+            raise InputError(f"dtype must be 'float' or 'integer' (got {self.dtype!r})")
+        rule = "need a positive limit" if self.dtype == "integer" else "cannot have a limit"
         if (self.dtype == "integer") != (type(self.limit) is int and self.limit > 0):
-            raise InputError("integers, and only they, need a limit above zero")
+            raise InputError(f"{self.dtype} inputs {rule}")
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """One layer: an operation on the results of earlier nodes or on inputs of the graph.
 
-    A node that shares weights uses the tensors of the named earlier node wherever name and
-    shape agree (a tied output layer keeps its own bias). The weights of a frozen node are used
-    and not trained: no gradient of them, no state of an optimiser.
+    A node that shares weights uses the tensors of the named earlier node that have the same name
+    and shape (a tied output layer keeps its own bias). The weights of a frozen node have no
+    gradient and no optimiser state.
     """
 
     name: str
@@ -66,11 +70,11 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """A network with its loss: inputs, nodes in an order in which they can run, one output.
+    """A network with its loss: inputs, nodes in topological order, one output.
 
-    ``sequence`` is the length it was published with, the default wherever none is given;
-    ``dimensions`` are the numbers a family is described by (hidden, layers, heads, ...);
-    ``notes`` what is uncertain about the whole of it.
+    ``sequence`` is the published sequence length and the default; ``dimensions`` are the sizes of
+    the architecture (hidden, layers, heads, ...); ``notes`` are uncertainties of its costs;
+    ``dtype`` is the precision in its configuration, if any.
     """
 
     name: str
@@ -80,6 +84,7 @@ class Graph:
     sequence: int | None = None
     dimensions: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    dtype: str = ""
     _profiles: dict[tuple[int | None, Precision], GraphProfile] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -99,11 +104,11 @@ class Graph:
 
     @property
     def uses_sequence(self) -> bool:
-        """Whether an input has a dimension that is the sequence length."""
+        """Whether an input has a sequence dimension."""
         return any(SEQUENCE in spec.shape for spec in self.inputs.values())
 
     def node(self, name: str) -> Node:
-        """The node of that name."""
+        """The node called ``name``."""
         for node in self.nodes:
             if node.name == name:
                 return node
@@ -121,7 +126,7 @@ class Graph:
         return replace(self, inputs=changed)
 
     def with_attention(self, *, fused: bool) -> "Graph":
-        """The same network with attention that keeps its scores out of memory, or does not."""
+        """The same network with or without fused attention, which keeps scores out of memory."""
         nodes = tuple(
             replace(node, op=replace(node.op, fused=fused))
             if isinstance(node.op, Attention)
@@ -133,7 +138,7 @@ class Graph:
     def profile(
         self, sequence: Counts | None = None, number_format: str | Precision = "fp32"
     ) -> GraphProfile:
-        """Costs as functions of the batch; kept, so that asking again costs nothing."""
+        """Costs as functions of the batch, cached per sequence and precision."""
         width = precision(number_format)
         length = self._length(sequence)
         shapes = {name: _input_shape(spec, length) for name, spec in self.inputs.items()}
@@ -152,13 +157,13 @@ class Graph:
     ) -> GraphCost:
         """Costs of one training step of ``batch`` samples.
 
-        ``batch`` and ``sequence`` may be arrays that broadcast against each other; every
-        number of the result that depends on them is then an array of that shape.
+        ``batch`` and ``sequence`` may be arrays that broadcast against each other; results that
+        depend on them are then arrays of that shape.
         """
         return GraphCost(self.profile(sequence, precision), _counts(batch, "batch"))
 
     def to_json(self) -> dict[str, Any]:
-        """The graph as plain data, the job of a framework's worker."""
+        """The graph as plain data, the input of a framework's worker."""
         return {
             "schema": SCHEMA,
             "name": self.name,
@@ -168,6 +173,7 @@ class Graph:
             "sequence": self.sequence,
             "dimensions": dict(self.dimensions),
             **({"notes": list(self.notes)} if self.notes else {}),
+            **({"dtype": self.dtype} if self.dtype else {}),
         }
 
     @classmethod
@@ -175,7 +181,7 @@ class Graph:
         """The graph that `to_json` wrote."""
         if document.get("schema") != SCHEMA:
             raise InputError(
-                f"not a layer graph: schema is {document.get('schema')!r}, not '{SCHEMA}'",
+                f"not a layer graph: schema must be '{SCHEMA}' (got {document.get('schema')!r})",
                 "write it with Graph.to_json",
             )
         try:
@@ -187,9 +193,10 @@ class Graph:
                 sequence=document.get("sequence"),
                 dimensions=dict(document.get("dimensions", {})),
                 notes=tuple(document.get("notes", ())),
+                dtype=str(document.get("dtype", "")),
             )
         except KeyError as error:
-            raise InputError(f"the layer graph lacks {error}") from None
+            raise InputError(f"the layer graph has no {error}") from None
         except (AttributeError, TypeError) as error:
             raise InputError(f"the layer graph is malformed: {error}") from None
 
@@ -198,18 +205,20 @@ class Graph:
             return None
         chosen = self.sequence if sequence is None else sequence
         if chosen is None:
-            raise InputError(f"graph '{self.name}' needs a sequence length", "give one")
+            raise InputError(
+                f"graph '{self.name}' needs a sequence length", "give --seq or sequence"
+            )
         return _counts(chosen, "sequence")
 
 
 def _check_node(node: Node, known: set[str]) -> None:
     if node.name in known:
-        raise InputError(f"node '{node.name}' has the name of an earlier node or input")
+        raise InputError(f"duplicate name '{node.name}' of a node or input")
     for name in node.inputs:
         if name not in known:
             raise InputError(
-                f"node '{node.name}' reads '{name}', which no earlier node or input provides",
-                "list the nodes in an order in which they can run",
+                f"node '{node.name}' reads '{name}', which is not an earlier node or input",
+                "list the nodes in topological order",
             )
     if node.shares_weights_with is not None and node.shares_weights_with not in known:
         raise InputError(
@@ -224,19 +233,19 @@ def _check_node(node: Node, known: set[str]) -> None:
             if op.most_inputs != op.least_inputs
             else str(op.least_inputs)
         )
-        raise InputError(f"node '{node.name}' ({op.kind}) takes {wanted} inputs, not {count}")
+        raise InputError(f"node '{node.name}' ({op.kind}) takes {wanted} inputs (got {count})")
 
 
 def _counts(value: Counts, what: str) -> Number:
     """An exact int, or a float array so that large products do not overflow."""
     array = np.asarray(value)
     if isinstance(value, int) and value > LARGEST_COUNT:
-        raise InputError(f"{what} of {value:.3g} is too large", f"give a {what} that can be meant")
+        raise InputError(f"{what} of {value:.3g} is too large", f"give at most {LARGEST_COUNT}")
     if array.size == 0 or array.dtype.kind not in "iuf" or not np.all(array == np.floor(array)):
-        raise InputError(f"{what} must be a whole number, not {value!r}", "give 1 or more")
+        raise InputError(f"{what} must be an integer (got {value!r})", "give 1 or more")
     if not np.all(np.isfinite(array)) or not np.all(array >= 1):
         worst = array.min()
-        raise InputError(f"{what} must be at least 1, not {worst}", f"give a {what} of 1 or more")
+        raise InputError(f"{what} must be at least 1 (got {worst})", f"give a {what} of 1 or more")
     return int(array) if array.ndim == 0 else array.astype(np.float64)
 
 

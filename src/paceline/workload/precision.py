@@ -1,4 +1,4 @@
-"""Number formats of training: how many bytes a weight, an activation and a gradient take."""
+"""Training precisions: bytes of weights, activations and gradients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,14 +9,13 @@ from paceline.naming import look_up
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """A way of training, by the widths it moves and keeps.
+    """A training precision as bytes per element.
 
-    ``compute`` is the arithmetic the matrix products run in (the key of a device's peak
-    rates). ``weight_bytes`` is the stored parameter, ``operand_bytes`` the copy a matrix
-    product reads, ``activation_bytes`` a value between layers, ``gradient_bytes`` a parameter
-    gradient as it is exchanged between workers. Where only linear layers run in ``compute``,
-    their operands converted on the way, ``other_compute`` is the arithmetic of everything else
-    (attention, the output layer); empty where all products run alike.
+    ``compute`` is the arithmetic of GEMMs (the key of a device's peak rates). ``weight_bytes`` is
+    the stored parameter, ``operand_bytes`` the copy that a GEMM reads, ``activation_bytes`` a
+    value between layers, ``gradient_bytes`` a parameter gradient as workers exchange it. If only
+    linear layers run in ``compute``, with operands converted on the fly, ``other_compute`` is the
+    arithmetic of all other GEMMs (attention, the output layer); empty if all use ``compute``.
     """
 
     name: str
@@ -31,14 +30,14 @@ class Precision:
 _ALL = (
     Precision("fp32", "fp32", 4, 4, 4, 4),
     Precision("tf32", "tf32", 4, 4, 4, 4),
-    # Autocast: parameters and their gradients stay in 32 bits, products and activations do not.
+    # torch.autocast: parameters and their gradients stay in 32 bits, GEMMs and activations do not.
     Precision("amp_fp16", "fp16", 4, 2, 2, 4),
     Precision("amp_bf16", "bf16", 4, 2, 2, 4),
-    # Half-precision model; 32-bit master weights, if any, belong to the optimiser's state.
+    # Half-precision model; 32-bit master weights, if any, are optimiser state.
     Precision("fp16", "fp16", 2, 2, 2, 2),
     Precision("bf16", "bf16", 2, 2, 2, 2),
-    # Products of linear layers in 8 or 4 bits, tensors between them in bf16. Microscaling formats
-    # carry a scale of one byte per 32 numbers (mxfp8, mxfp4) or 16 (nvfp4).
+    # GEMMs of linear layers in 8 or 4 bits, tensors between them in bf16. Microscaling formats have
+    # one byte of scale per 32 elements (OCP MX specification: mxfp8, mxfp4) or per 16 (nvfp4).
     Precision("fp8", "fp8", 2, 1, 2, 2, "bf16"),
     Precision("mxfp8", "fp8", 2, 1 + 1 / 32, 2, 2, "bf16"),
     Precision("mxfp4", "fp4", 2, 0.5 + 1 / 32, 2, 2, "bf16"),
@@ -62,7 +61,7 @@ _SPELLINGS = {
 
 
 def precision(name: str | Precision) -> Precision:
-    """The precision called ``name`` (``fp32``, ``amp_fp16``, ``bf16``, ... or ``float32``)."""
+    """Look up a precision by name (``fp32``, ``amp_fp16``, ``bf16``, ... or ``float32``)."""
     if isinstance(name, Precision):
         return name
     key = name.strip().lower().replace("-", "_")

@@ -1,4 +1,4 @@
-"""Shapes of values and parameters, written into the JSON form of a graph for framework workers."""
+"""Add shapes of values and parameters to the JSON form of a graph, for framework workers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,15 +8,15 @@ from paceline.workload.graph import SEQUENCE, Graph, Node
 
 
 def with_shapes(document: Mapping[str, Any], sequence: int | None = None) -> dict[str, Any]:
-    """A graph's JSON whose nodes have ``output_shape`` and ``parameter_shapes`` (by name).
+    """Add ``output_shape`` and ``parameter_shapes`` (by name) to the nodes of a graph's JSON.
 
-    Shapes are of one sample, parameters as PyTorch stores them. ``sequence`` is the length of
-    sequences, the graph's own where it is None; it also replaces the name in inputs' shapes.
+    Shapes are of one sample, parameters as PyTorch stores them. ``sequence`` replaces the sequence
+    dimension of inputs; the default is the graph's own.
     """
     graph = Graph.from_json(document)
     length = sequence or graph.sequence
     if length is None and graph.uses_sequence:
-        raise InputError(f"graph '{graph.name}' needs a sequence length", "give one")
+        raise InputError(f"graph '{graph.name}' needs a sequence length", "give --seq or sequence")
     inputs = {
         name: {**spec, "shape": [length if size == SEQUENCE else size for size in spec["shape"]]}
         for name, spec in document["inputs"].items()

@@ -1,4 +1,4 @@
-"""Layers of a costed graph gathered into the blocks a reader thinks in."""
+"""Group the layers of a graph by block for tables."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ Quantity = Callable[[LayerCost], Number]
 
 @dataclass(frozen=True)
 class LayerGroup:
-    """Consecutive layers of a common scope, and how many such scopes in a row are alike.
+    """Consecutive layers of one scope, or of ``repeats`` identical scopes.
 
-    Quantities are of all of them together.
+    Quantities are sums over all of them.
     """
 
     name: str
@@ -22,7 +22,7 @@ class LayerGroup:
 
     @property
     def kind(self) -> str:
-        """The kind of a single layer, else how many layers one scope has."""
+        """The kind of a single layer; otherwise the number of layers per scope."""
         if len(self.layers) == 1:
             return self.layers[0].kind
         each = f"{len(self.layers) // self.repeats} layers"
@@ -30,7 +30,7 @@ class LayerGroup:
 
     @property
     def output(self) -> LayerCost:
-        """The layer whose result leaves the group."""
+        """The last layer, whose result is the group's."""
         return self.layers[-1]
 
     def total(self, quantity: Quantity) -> Number:
@@ -42,15 +42,15 @@ class LayerGroup:
 
 
 def single_layers(layers: Sequence[LayerCost]) -> list[LayerGroup]:
-    """Every layer by itself."""
+    """One group per layer."""
     return [LayerGroup(layer.name, (layer,)) for layer in layers]
 
 
 def grouped_layers(layers: Sequence[LayerCost], most: int = 48) -> list[LayerGroup]:
-    """The finest gathering into at most ``most`` groups: by block, else by outermost scope.
+    """Group layers by block, or by outermost scope if that gives more than ``most`` groups.
 
-    A block is a scope that ends in a number (``layer1.0``); blocks in a row that are alike in
-    every cost become one group (``blocks.0-95``).
+    A block is a scope that ends in a number (``layer1.0``); consecutive blocks with equal costs
+    become one group (``blocks.0-95``).
     """
     by_block = _merged([_group(name, part) for name, part in _runs(layers, _block)])
     if len(by_block) <= most:
@@ -82,22 +82,22 @@ def _outermost(name: str) -> str:
 
 def _merged(groups: Sequence[LayerGroup]) -> list[LayerGroup]:
     merged: list[LayerGroup] = []
-    for key, run in groupby(groups, key=_likeness):
-        alike = list(run)
-        numbered = alike[0].name.rpartition(".")[2].isdigit()
-        if len(alike) == 1 or not numbered or not key:
-            merged += alike
+    for key, run in groupby(groups, key=_costs):
+        same = list(run)
+        numbered = same[0].name.rpartition(".")[2].isdigit()
+        if len(same) == 1 or not numbered or not key:
+            merged += same
             continue
-        last = alike[-1].name.rpartition(".")[2]
-        layers = tuple(layer for group in alike for layer in group.layers)
-        merged.append(LayerGroup(f"{alike[0].name}-{last}", layers, len(alike)))
+        last = same[-1].name.rpartition(".")[2]
+        layers = tuple(layer for group in same for layer in group.layers)
+        merged.append(LayerGroup(f"{same[0].name}-{last}", layers, len(same)))
     return merged
 
 
-def _likeness(group: LayerGroup) -> tuple[object, ...]:
-    """Equal for blocks of one parent that cost the same.
+def _costs(group: LayerGroup) -> tuple[object, ...]:
+    """Equal for blocks of one parent with the same costs.
 
-    What is kept is left out: the first of several readers of a tensor is charged for it.
+    Activation memory is left out: a tensor is charged to the first of its readers only.
     """
     scope = group.name.rpartition(".")[0]
     costs = tuple(

@@ -1,4 +1,4 @@
-"""What one data-parallel replica trains in a step: a graph with batch, precision, optimiser."""
+"""Work of one data-parallel replica per step: graph, batch, precision, optimiser."""
 
 from dataclasses import dataclass, replace
 
@@ -11,12 +11,12 @@ from paceline.workload.precision import precision as find_precision
 
 @dataclass(frozen=True, repr=False)
 class Workload:
-    """A network and how it is trained.
+    """A network and its training options.
 
-    ``batch`` counts samples per data-parallel replica and optimiser step. ``sequence`` is the
-    length of a sample where the network has one (the graph's own unless given). ``precision``
-    and ``optimiser`` are names. Frozen weights are held in ``frozen_bytes`` each, and converted
-    whenever a product reads them; None for the width of trained ones.
+    ``batch`` is the number of samples per data-parallel replica and optimiser step. ``sequence``
+    is the sequence length, by default the graph's own. ``precision`` and ``optimiser`` are names.
+    Frozen weights take ``frozen_bytes`` each and are converted whenever a GEMM reads them; None
+    for the width of trained weights.
     """
 
     graph: Graph
@@ -28,7 +28,7 @@ class Workload:
 
     def __post_init__(self) -> None:
         if type(self.batch) is not int or self.batch < 1:
-            raise InputError(f"batch must be at least 1, not {self.batch}", "give 1 or more")
+            raise InputError(f"batch must be at least 1 (got {self.batch})", "give 1 or more")
         if self.sequence is None and self.graph.uses_sequence:
             object.__setattr__(self, "sequence", self.graph.sequence)
         object.__setattr__(self, "precision", find_precision(self.precision).name)
@@ -47,7 +47,7 @@ class Workload:
         precision: str = "fp32",
         optimiser: str = "sgd_momentum",
     ) -> "Workload":
-        """A network of the zoo, its learned positions as many as ``sequence`` needs."""
+        """A network of the zoo with as many learned positions as ``sequence`` needs."""
         return cls(zoo.build(name, sequence), batch, sequence, precision, optimiser)
 
     @property
@@ -62,13 +62,13 @@ class Workload:
 
     @property
     def tokens_per_sample(self) -> int:
-        """Length of the sequence; 1 where a sample has none."""
+        """Sequence length; 1 if the network has none."""
         return self.sequence if self.sequence is not None else 1
 
     def with_batch(self, batch: int) -> "Workload":
-        """The same with another batch."""
+        """The same workload with another batch."""
         return replace(self, batch=batch)
 
     def global_batch(self, replicas: int) -> int:
-        """Samples per optimiser step of ``replicas`` replicas together."""
+        """Samples per optimiser step of all ``replicas``."""
         return self.batch * replicas

@@ -24,7 +24,7 @@ from paceline.frameworks.environments.place import (
     record_verification,
 )
 from paceline.frameworks.environments.spec import EnvironmentSpec, PipStep
-from paceline.frameworks.registry import environment, environments
+from paceline.frameworks.framework_registry import environment, environments
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_half_made_is_never_used_and_is_finished_later(plain, tmp_path):
     said = []
     install(two, said.append)
     assert environment_state(two).state is State.INSTALLED
-    assert said == ["more: looking for packages", "importing it"]
+    assert said == ["more: resolving packages", "testing the import"]
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_an_index_that_cannot_be_reached_is_named(plain, tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "1")
     (tmp_path / "plain.txt").write_text("a-package-nobody-has==1.0\n")
-    with pytest.raises(EnvironmentUnusableError, match="index cannot be reached"):
+    with pytest.raises(EnvironmentUnusableError, match="cannot reach the package index"):
         install(plain, quietly)
     assert installed_python(plain) is None
 
@@ -233,7 +233,7 @@ def test_a_wrong_python_is_named(plain, monkeypatch):
     old = replace(plain, oldest_python=(3, 5), newest_python=(3, 6))
     with pytest.raises(EnvironmentUnusableError, match=r"wrong Python: plain needs .*3\.5 to 3\.6"):
         install(old, quietly)
-    with pytest.raises(InputError, match="not a Python that runs"):
+    with pytest.raises(InputError, match="as Python"):
         install(plain, quietly, python="/nowhere/python")
 
 
@@ -260,7 +260,7 @@ def test_every_environment_is_fully_pinned():
 
 
 def test_an_unknown_environment_gets_suggestions():
-    with pytest.raises(Exception, match="Near: tensorflow"):
+    with pytest.raises(Exception, match="Did you mean tensorflow"):
         environment("tensorflo")
 
 
@@ -268,7 +268,7 @@ def test_an_unknown_environment_gets_suggestions():
     ("line", "cause"),
     [
         ("OSError: [Errno 28] No space left on device", "the disk is full"),
-        ("[Errno -3] Temporary failure in name resolution", "index cannot be reached"),
+        ("[Errno -3] Temporary failure in name resolution", "cannot reach the package index"),
         ("ERROR: No matching distribution found for torch==9", "has no torch==9"),
         ("CMake Error: CMAKE_CXX_COMPILER not set", "a compiler or CMake is missing"),
         ("FileNotFoundError: No such file or directory: 'cmake'", "compiler or CMake"),

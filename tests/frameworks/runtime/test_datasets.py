@@ -63,8 +63,8 @@ def test_a_numpy_archive_of_pixels_and_one_of_floats(tmp_path):
     ("arrays", "message"),
     [
         ({"a": np.zeros(3)}, "has a; expected"),
-        ({"x": np.zeros((3, 2)), "y": np.zeros(4, int)}, "do not fit"),
-        ({"x": np.zeros((3, 2)), "y": np.zeros(3)}, "labels must be integers"),
+        ({"x": np.zeros((3, 2)), "y": np.zeros(4, int)}, "do not match"),
+        ({"x": np.zeros((3, 2)), "y": np.zeros(3)}, "labels must be non-negative integers"),
         ({"x": np.zeros((3, 2), complex), "y": np.zeros(3, int)}, "samples must be"),
     ],
 )
@@ -76,7 +76,7 @@ def test_an_archive_that_is_not_data_says_why(tmp_path, arrays, message):
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path):
     (tmp_path / "notes.npz").write_text("hello")
-    with pytest.raises(datasets.DatasetError, match="not a NumPy archive"):
+    with pytest.raises(datasets.DatasetError, match="as a NumPy archive"):
         datasets.load("npz", str(tmp_path / "notes.npz"))
 
 
@@ -102,7 +102,7 @@ def test_the_digits_are_those_of_scikit_learn():
 @pytest.mark.parametrize("content", [b"not compressed", b"", gzip.compress(b"1,2,3")])
 def test_a_table_that_is_not_of_digits_is_refused(tmp_path, content):
     (tmp_path / "digits.csv.gz").write_bytes(content)
-    with pytest.raises(datasets.DatasetError, match="is not scikit-learn's table of digits"):
+    with pytest.raises(datasets.DatasetError, match="as scikit-learn's digits"):
         datasets.load("digits", str(tmp_path / "digits.csv.gz"))
 
 
@@ -141,10 +141,10 @@ def test_a_missing_library_is_named_with_its_pip_line(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("imagenet", "x"), "no data reader named 'imagenet'"),
+        (("imagenet", "x"), "unknown kind of data 'imagenet'"),
         (("cifar10", None), "needs a path"),
-        (("cifar10", "no/such/place"), "there is no 'no/such/place'"),
-        (("digits", None, "validation"), "no split named 'validation'"),
+        (("cifar10", "no/such/place"), "'no/such/place' does not exist"),
+        (("digits", None, "validation"), "unknown split 'validation'"),
     ],
 )
 def test_what_cannot_be_loaded_is_said_in_one_line(arguments, message):

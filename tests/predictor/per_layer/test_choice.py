@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from paceline.errors import InputError
 from paceline.hardware import catalogue
-from paceline.plan.plan import Plan
-from paceline.plan.synchronisation import synchronisation
 from paceline.predictor.per_layer import PerLayerPlan, Way, choose_per_layer
 from paceline.predictor.per_layer.segments import segments
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.sync_policy import synchronisation
 from paceline.predictor.predict import predict
-from paceline.predictor.step_corrections import NO_CORRECTIONS
+from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
 from paceline.workload import zoo
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
@@ -141,11 +141,11 @@ def test_residual_blocks_stay_in_one_piece():
 
 def test_what_cannot_be_chosen_per_layer_is_said():
     alexnet = Workload.of("alexnet", 8)
-    with pytest.raises(InputError, match="in pairs"):
+    with pytest.raises(InputError, match="does not support transformers"):
         segments(zoo.build("gpt2"))
     with pytest.raises(InputError, match="parameter servers"):
         choose_per_layer(alexnet, ETHERNET, Plan(framework="wfbp-ps"))
-    with pytest.raises(InputError, match="whole weights"):
+    with pytest.raises(InputError, match="sharded weights"):
         choose_per_layer(alexnet, ETHERNET, Plan(framework="torch-fsdp"))
-    with pytest.raises(InputError, match="one device"):
+    with pytest.raises(InputError, match="at least 2 devices"):
         choose_per_layer(alexnet, ETHERNET.shaped(1, 1))

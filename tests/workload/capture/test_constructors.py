@@ -81,7 +81,7 @@ def test_ordinary_constructors_are_captured(habits, name):
     assert graph.cost(4).training_flops == 2 * 4 * 2 * 8 * 8
     notes = capture_notes(graph)
     assert notes == (
-        ["its constructor reads values, so it was made in real memory"] * (name == "drawn")
+        ["the constructor reads tensor values, so it was run in real memory"] * (name == "drawn")
     )
 
 
@@ -266,7 +266,7 @@ def test_a_constructor_that_reads_values_has_a_limit(tmp_path, monkeypatch):
     )
     assert load_user_model(f"{path}:make", ["4x64"]).cost(4).parameters == 64 * 65
     monkeypatch.setattr(construction, "REAL_BYTES_ALLOWED", 10_000)
-    with pytest.raises(InputError, match=r"reads values, and needs more than 10\.0 kB"):
+    with pytest.raises(InputError, match=r"reads tensor values and needs more than 10\.0 kB"):
         load_user_model(f"{path}:make", ["4x64"])
 
 
@@ -289,7 +289,7 @@ def test_grouped_products_are_counted_in_any_type():
 
 
 def test_a_refusal_names_the_users_line_and_the_librarys(tmp_path, monkeypatch):
-    from paceline.workload.capture import problems
+    from paceline.workload.capture import error_messages as problems
 
     library = tmp_path / "library"
     library.mkdir()
@@ -310,4 +310,4 @@ def test_a_refusal_names_the_users_line_and_the_librarys(tmp_path, monkeypatch):
 
 def test_what_is_uncertain_about_a_model_reaches_its_prediction(habits):
     answer = paceline.predict(f"{habits}:drawn", device="v100_sxm2_16gb", inputs=["4x8"])
-    assert any("its constructor reads values" in note for note in answer.notes)
+    assert any("the constructor reads tensor values" in note for note in answer.notes)

@@ -275,36 +275,64 @@ def test_llama_is_the_zoos(tmp_path):
     assert read.activation_bytes == known.activation_bytes
 
 
+def test_gpt2_by_name_is_the_graph_of_its_configuration(tmp_path):
+    from paceline.workload import zoo
+
+    sizes = {"n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50_257, "n_positions": 1024}
+    read, known = load(tmp_path, {"model_type": "gpt2"} | sizes), zoo.build("gpt2")
+    assert (read.nodes, read.inputs, read.dimensions) == (
+        known.nodes,
+        known.inputs,
+        known.dimensions,
+    )
+
+
 @pytest.mark.parametrize(
     ("config", "error", "message"),
     [
-        ({"model_type": "lama"}, UnknownNameError, "Near: llama"),
+        ({"model_type": "lama"}, UnknownNameError, "Did you mean llama"),
         ({"architectures": ["X"]}, InputError, "no 'model_type'"),
         ({"model_type": "llama"}, InputError, "has no hidden_size"),
-        (LLAMA | {"hidden_size": "wide"}, InputError, "hidden_size is wide"),
-        (LLAMA | {"num_key_value_heads": 5}, InputError, "32 heads do not divide by 5"),
+        (
+            LLAMA | {"hidden_size": "wide"},
+            InputError,
+            r"hidden_size must be an integer between 1 and \d+ \(got wide\)",
+        ),
+        (LLAMA | {"num_key_value_heads": 5}, InputError, "32 heads are not divisible by 5"),
         (LLAMA | {"hidden_act": "swoosh"}, UnknownNameError, "activation named 'swoosh'"),
-        (SMALL_LLAMA4 | {"moe_layers": "all"}, InputError, "moe_layers is all, not a list"),
+        (
+            SMALL_LLAMA4 | {"moe_layers": "all"},
+            InputError,
+            r"moe_layers must be a list of integers \(got all\)",
+        ),
         (SMALL_LLAMA4 | {"model_type": "llama4"}, InputError, "has no text_config"),
         (
             MISTRAL | {"sliding_window": 9, "layer_types": ["x"]},
             InputError,
-            "not one word for each",
+            "one string for each of the 32 layers",
         ),
-        (MISTRAL | {"model_type": "nemotron_h"}, InputError, "cannot be nothing"),
-        (T5 | {"feed_forward_proj": 3}, InputError, "feed_forward_proj is 3, not a word"),
-        (T5 | {"feed_forward_proj": "odd-relu"}, InputError, "cannot be odd relu"),
-        (T5 | {"architectures": ["T5ForSequenceClassification"]}, InputError, "usual head"),
+        (MISTRAL | {"model_type": "nemotron_h"}, InputError, "needs hybrid_override_pattern"),
+        (
+            T5 | {"feed_forward_proj": 3},
+            InputError,
+            r"feed_forward_proj must be a string \(got 3\)",
+        ),
+        (T5 | {"feed_forward_proj": "odd-relu"}, InputError, "feed_forward_proj of T5: odd-relu"),
+        (
+            T5 | {"architectures": ["T5ForSequenceClassification"]},
+            InputError,
+            "only as ...ForCausalLM",
+        ),
     ],
 )
-def test_a_configuration_that_cannot_be_meant_says_why(tmp_path, config, error, message):
+def test_an_invalid_configuration_is_explained(tmp_path, config, error, message):
     with pytest.raises(error, match=message):
         load(tmp_path, config)
 
 
-def test_a_file_that_is_no_json_is_refused(tmp_path):
+def test_a_file_that_is_not_json_is_refused(tmp_path):
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(InputError, match="not JSON"):
+    with pytest.raises(InputError, match="not valid JSON"):
         load_user_model(str(tmp_path / "config.json"))
 
 
@@ -336,7 +364,7 @@ def test_the_head_follows_from_the_architecture(tmp_path, name):
 @pytest.mark.parametrize("name", ["BertForMultipleChoice", "GPT2DoubleHeadsModel"])
 def test_a_head_that_is_not_known_is_refused(tmp_path, name):
     config = SMALL | {"model_type": "bert", "architectures": [name]}
-    with pytest.raises(InputError, match=f"the head of {name} is not known") as refusal:
+    with pytest.raises(InputError, match=f"the head of {name} is not supported") as refusal:
         load(tmp_path, config)
     assert "from_config" in refusal.value.hint
 
@@ -381,25 +409,25 @@ def test_every_other_layer_has_the_window_of_gpt_oss(tmp_path):
     assert [node.op.window for node in graph.nodes if node.op.kind == "attention"] == [0, 16]
 
 
-def test_the_text_part_of_a_network_with_images_is_said_to_be_that(tmp_path):
+def test_a_multimodal_network_is_its_text_model_with_a_note(tmp_path):
     text = SMALL_DECODER | {"num_local_experts": 4, "num_experts_per_tok": 1}
     text |= {"intermediate_size_mlp": 112, "model_type": "llama4_text"}
     whole = {"model_type": "llama4", "text_config": text, "vision_config": {}}
     whole |= {"architectures": ["Llama4ForConditionalGeneration"]}
     graph = load(tmp_path, whole)
     assert graph.cost(1).parameters == load(tmp_path, text).cost(1).parameters
-    assert "what reads images is left out" in graph.notes[0]
+    assert "the image encoder is left out" in graph.notes[0]
 
 
-def test_long_contexts_are_not_the_default_and_are_said(tmp_path):
+def test_long_contexts_are_not_the_default_and_are_noted(tmp_path):
     config = SMALL_DECODER | {"model_type": "llama", "max_position_embeddings": 131_072}
     graph = load(tmp_path, config)
     assert graph.sequence == 4096
-    assert "up to 131,072" in graph.notes[0]
+    assert "maximum 131,072" in graph.notes[0]
 
 
 def test_the_name_of_a_hub_hints_at_its_configuration():
-    from paceline.api.models import graph_of
+    from paceline.spec.resolve_model import graph_of
 
     with pytest.raises(InputError) as refusal:
         graph_of("meta-llama/Llama-3.1-8B")

@@ -386,7 +386,7 @@ def test_parameters_that_nothing_uses_are_counted_and_noted():
     net.register_parameter("forgotten", nn.Parameter(torch.zeros(7)))
     graph = paceline.capture(net, torch.randn(2, 3))
     assert graph.cost(2).parameters == 12 + 7
-    assert any("no output uses" in note for note in capture_notes(graph))
+    assert any("no output depends on" in note for note in capture_notes(graph))
 
 
 class Checkpointed(nn.Module):
@@ -568,7 +568,7 @@ class ReadsData(nn.Module):
         ("branch", r"test_modules\.py:\d+: reads the value of a tensor"),
         ("select", r"test_modules\.py:\d+: aten\.nonzero.* size depends on the data"),
         ("numpy", r"test_modules\.py:\d+: .*NumPy"),
-        ("detach", "nothing that ReadsData returns depends on its trainable parameters"),
+        ("detach", "no output of ReadsData depends on its trainable parameters"),
     ],
 )
 def test_what_needs_data_is_refused_with_the_place(how, message):

@@ -69,7 +69,7 @@ def test_the_gradient_of_a_weight_has_its_shape():
 
 
 def test_channels_that_do_not_fit_are_refused():
-    with pytest.raises(InputError, match="5 channels do not fit filters of 3"):
+    with pytest.raises(InputError, match="the input has 5 channels, the filters have 3"):
         products_of("Conv", [(2, 5, 8, 8), (6, 3, 3, 3)], [(2, 6, 6, 6)], {})
 
 

@@ -5,11 +5,11 @@ import textwrap
 
 import pytest
 
-from paceline.api.models import is_user_model
 from paceline.errors import InputError, PacelineError, UnknownNameError
+from paceline.spec.resolve_model import is_user_model
 from paceline.workload.capture import load_user_model
+from paceline.workload.capture.factory_call import parse_factory_call
 from paceline.workload.capture.inputs import InputShape, parse_input, parse_inputs
-from paceline.workload.capture.maker import parse_maker
 
 torch_needed = pytest.mark.torch
 
@@ -81,7 +81,7 @@ def test_arguments_are_values_and_calls_of_the_file(tmp_path, call, width):
 @pytest.mark.parametrize("call", ["Net(", "Net().cuda()", "3", "a b", "(" * 500, "Net(1)(2)"])
 def test_what_is_neither_a_name_nor_a_call_is_refused(call):
     with pytest.raises(InputError, match="neither a name nor a call"):
-        parse_maker(call)
+        parse_factory_call(call)
 
 
 @torch_needed
@@ -217,15 +217,20 @@ REFUSED = """
     [
         ("branches", "2x4", r"model\.py:8: reads the value of a tensor", "shapes"),
         ("fails", "2x4", r"model\.py:14: ValueError: depth must be even", ""),
-        ("needs", "2x4", r"model\.py:needs needs depth", "model.py:needs(depth=...)"),
-        ("number", "2x4", r"model\.py:number gives an int", "function"),
+        (
+            "needs",
+            "2x4",
+            r"model\.py:needs has required arguments: depth",
+            "model.py:needs(depth=...)",
+        ),
+        ("number", "2x4", r"model\.py:number returns an int", "function"),
         ("lazy", "2x4", r"model\.py:23: has a lazy layer", "nn.Linear"),
         ("constant", "2x4", r"model\.py:constant is an int", "function"),
         ("with_memory", "2x4", r"model\.py:27 \(.*\): allocates real memory", "torch"),
         ("branches", "2x5", r"model\.py:7: RuntimeError", "plain PyTorch"),
     ],
 )
-def test_a_model_that_cannot_be_captured_names_the_place(tmp_path, name, shape, message, hint):
+def test_a_model_that_cannot_be_captured_names_the_line(tmp_path, name, shape, message, hint):
     path = write(tmp_path, REFUSED)
     with pytest.raises(InputError, match=message) as refusal:
         load_user_model(f"{path}:{name}", [shape])
@@ -251,7 +256,7 @@ def test_real_weights_from_elsewhere_are_refused_when_large(tmp_path, monkeypatc
 @torch_needed
 def test_a_wrong_name_suggests_the_right_one(tmp_path):
     path = write(tmp_path, NET)
-    with pytest.raises(UnknownNameError, match="Near: make_model"):
+    with pytest.raises(UnknownNameError, match="Did you mean make_model"):
         load_user_model(f"{path}:make_modl", ["4x3x10x10"])
 
 
@@ -261,7 +266,7 @@ def test_a_wrong_name_suggests_the_right_one(tmp_path):
     [
         ("def broken(:\n", r"model\.py:1: "),
         ("import no_such_package\n", r"model\.py:1: ModuleNotFoundError: .*no_such_package"),
-        ("import sys\nsys.exit(3)\n", "ends the program"),
+        ("import sys\nsys.exit(3)\n", "exits when it is imported"),
     ],
 )
 def test_a_file_that_does_not_run_names_the_line(tmp_path, text, message):
@@ -283,20 +288,20 @@ def test_a_file_without_a_function_offers_one(tmp_path):
     path.write_text("class Helper: ...\ndef make_net(): ...\n")
     with pytest.raises(InputError) as refusal:
         load_user_model(str(path))
-    assert refusal.value.hint == f"as in {path}:make_net"
+    assert refusal.value.hint == f"use {path}:make_net"
 
 
 @pytest.mark.parametrize("target", ["missing.py:make", "missing.onnx", "missing.json"])
 def test_a_missing_file_is_named_with_what_is_there(tmp_path, target):
     (tmp_path / f"other{target.split('.')[1].split(':')[0].join(['.', ''])}").write_text("")
-    with pytest.raises(InputError, match=r"there is no file .*missing\.") as refusal:
+    with pytest.raises(InputError, match=r"file not found: .*missing\.") as refusal:
         load_user_model(str(tmp_path / target))
     assert "other." in refusal.value.hint
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "weights.pt").write_bytes(b"")
-    with pytest.raises(InputError, match="not a model that can be read"):
+    with pytest.raises(InputError, match="unsupported model file"):
         load_user_model(str(tmp_path / "weights.pt"))
 
 

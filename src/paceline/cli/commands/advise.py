@@ -1,30 +1,31 @@
-"""``paceline advise``: the best plans for a workload on a cluster."""
+"""``paceline advise``: search for the fastest plans for a workload on a cluster."""
 
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
+from paceline.cli.echo import echo
+from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import places_given
+from paceline.cli.options import IntegerRange, topology_keywords
 from paceline.cli.output import emit_json, json_option, show
 from paceline.cli.plan_options import (
+    cluster_options,
     emit_option,
     optimiser_state_option,
-    place_options,
     training_options,
+    tuning_option,
     workload_options,
 )
-from paceline.cli.say import say
 from paceline.errors import InputError
-from paceline.places import parse_counts, place_words
+from paceline.topology import format_topology, parse_counts
 from paceline.units import parse_count, parse_seconds
 
 if TYPE_CHECKING:
-    from paceline.api.advice import Advised
     from paceline.predictor.prediction import Prediction
-    from paceline.predictor.search.limits import Limits
+    from paceline.predictor.search.api import Advised
+    from paceline.predictor.search.budget import Limits
     from paceline.predictor.training_run import TrainingRun
 
 EXAMPLE = """
@@ -42,34 +43,44 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=EXAMPLE)
 @workload_options
-@place_options
-@click.option("--framework", help="A profile [default: megatron-lm for transformers].")
+@cluster_options
+@click.option(
+    "--framework", metavar="NAME", help="Framework profile [default: megatron-lm for transformers]."
+)
 @click.option(
     "--unfused-attention",
     "fused_attention",
     is_flag=True,
     flag_value=False,
     default=True,
-    help="Attention writes its scores to memory.",
+    help="Use unfused attention, which writes its scores to memory.",
 )
 @optimiser_state_option
+@tuning_option
 @click.option(
-    "--top", type=click.IntRange(1, 50), default=5, show_default=True, help="Plans to show."
+    "--top",
+    type=IntegerRange(1, 50),
+    default=5,
+    show_default=True,
+    help="Number of plans to show.",
 )
 @training_options
 @emit_option
-@click.option("--budget", help="Most to pay for a whole training, as in 2M; needs a price.")
-@click.option("--deadline", help="Most time for a whole training, as in 30d.")
 @click.option(
-    "--per-layer", is_flag=True, help="Data or model parallel for each layer of a CNN instead."
+    "--budget",
+    metavar="AMOUNT",
+    help="Maximum cost of the complete training run, such as 2M; requires a price.",
+)
+@click.option(
+    "--deadline", metavar="DURATION", help="Maximum time of the complete training run, such as 30d."
+)
+@click.option(
+    "--per-layer", is_flag=True, help="Choose data or model parallelism for each layer of a CNN."
 )
 @json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
-    /,
     per_layer: bool,
     top: int,
     emit: str | None,
@@ -78,38 +89,37 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find the best plans for a workload on a cluster.
+    """Search for the fastest plans for a workload on a cluster.
 
-    Every combination of tensor, pipeline and data parallel degrees, micro-batch, pipeline
-    chunks, recomputation, shard stage and sequence parallelism is evaluated; the scheduler
-    predicts the best of each layout, and variations with context or expert parallelism,
-    recomputation of some blocks, weights sharded inside each node, and uneven stages. Of plans
-    that cannot be told apart the simplest comes first.
-    --nodes 1..64 searches every number of nodes too.
-    Precision is 16 bits for transformers unless given.
+    The search evaluates every combination of tensor, pipeline and data parallelism, micro-batch
+    size, model chunks, recomputation, ZeRO stage and sequence parallelism. The best plans of each
+    layout are predicted in full, with variations: context and expert parallelism, recomputation
+    of some blocks, sharding inside each node, uneven stages. Among plans within the error margin
+    the simplest comes first. --nodes 1..64 also searches the number of nodes.
 
-    --per-layer chooses data or model parallelism (by filter) for each layer of a network that
-    is no transformer, with what changing over between them costs; memory is not checked.
+    --per-layer chooses data or model parallelism (by filter) for each layer of a CNN, including
+    the cost of redistributing activations; memory is not checked.
 
-    --budget and --deadline ask which number of nodes trains --tokens or --epochs within them.
+    With --budget or --deadline, the command finds the number of nodes that completes --tokens or
+    --epochs within these limits.
     """
-    from paceline.api.advice import advise, advise_within
-    from paceline.api.training import asks_for_training, split_training_words
-    from paceline.predictor.search.limits import Limits
+    from paceline.predictor.search.api import advise, advise_within
+    from paceline.predictor.search.budget import Limits
+    from paceline.spec.training_options import asks_for_training, split_training_options
 
     began = time.monotonic()
-    if ctx.get_parameter_source("precision") is ParameterSource.DEFAULT:
-        options["precision"] = None
-    places, nodes = options.pop("places"), options.pop("nodes")
-    place = places_given(places, nodes)[0]
-    training, options = split_training_words(options)
+    topologies, nodes = options.pop("topologies"), options.pop("nodes")
+    if topologies and "," in topologies:
+        raise InputError(f"advise expects one topology, got '{topologies}'", "give one -j")
+    topology = topology_keywords(topologies, nodes)[0]
+    training, options = split_training_options(options)
     if per_layer:
-        _per_layer({**options, **place}, nodes, as_json)
+        _per_layer({**options, **topology}, nodes, as_json)
         return
     counts = parse_counts(nodes, "nodes", "--nodes") if nodes else None
-    if counts is None and place:
-        options["processes"], counts = place["processes"], [place["nodes"]]
-    say("searching plans ...", err=True)
+    if counts is None and topology:
+        options["processes"], counts = topology["processes"], [topology["nodes"]]
+    echo("searching plans ...", err=True)
     if budget is not None or deadline is not None:
         most = None if budget is None else parse_count(budget)
         runs = advise_within(
@@ -119,32 +129,35 @@ def command(
         return
     if asks_for_training(training):
         raise InputError(
-            "how long may the whole training take, or cost?",
-            "give --deadline 30d or --budget 2M, or ask 'paceline predict' about one plan",
+            "options of a training run need --deadline or --budget",
+            "add --deadline 30d or --budget 2M, or use 'paceline predict' for a single plan",
         )
     found = advise(nodes=counts, top=top, price=training.get("price"), **options)
     _show(found, time.monotonic() - began, emit, as_json)
 
 
 def _show(found: "Advised", seconds: float, emit: str | None, as_json: bool) -> None:
-    """The plans that were found, after a search of so many ``seconds``."""
-    from paceline.report.tables.advice import advice_json, advice_parts, searched_words
-    from paceline.report.tables.program_flags import flags_lines
+    from paceline.predictor.emit.emit_tables import flags_lines
+    from paceline.predictor.search.advice_tables import advice_json, advice_parts, describe_search
 
     if as_json:
         emit_json("advice", 1, advice_json(found.search, found.advice, seconds, emit))
         return
-    say(searched_words(found.search, found.advice, seconds))
+    echo(describe_search(found.search, found.advice, seconds))
     show(advice_parts(found.search, found.advice))
     if emit is not None:
         for number, own in enumerate(found.advice.best, 1):
-            say("\n".join(flags_lines(own.prediction, emit, number)))
+            echo("\n".join(flags_lines(own.prediction, emit, number)))
     next_line(same_job("predict", drop=("price",), **_plan_of(found.best[0])))
 
 
 def _limited(runs: "tuple[TrainingRun, ...]", limits: "Limits", as_json: bool) -> None:
-    """Numbers of nodes that meet limits, the best first."""
-    from paceline.report.tables.training import limits_words, training_json, training_parts
+    """Print the numbers of nodes that meet the limits, best first."""
+    from paceline.predictor.training_run_tables import (
+        describe_limits,
+        training_json,
+        training_parts,
+    )
 
     if as_json:
         surely = [limits.are_met(run, surely=True) for run in runs]
@@ -154,7 +167,7 @@ def _limited(runs: "tuple[TrainingRun, ...]", limits: "Limits", as_json: bool) -
         emit_json("limited_advice", 1, {"within_limits": fields})
         return
     show(training_parts(runs))
-    say(limits_words(runs[0], limits))
+    echo(describe_limits(runs[0], limits))
     next_line(same_job("predict", **_plan_of(runs[0].prediction)))
 
 
@@ -162,27 +175,33 @@ def _plan_of(best: "Prediction") -> dict[str, Any]:
     """The best plan as options of ``paceline predict``."""
     plan = best.plan
     chosen = {
-        "places": place_words(best.cluster.nodes, best.cluster.devices_per_node),
+        "topologies": format_topology(best.cluster.nodes, best.cluster.devices_per_node),
         "nodes": None,
         "precision": best.workload.precision,
         "framework": plan.framework,
         "fused_attention": plan.fused_attention,
         "micro_batch": plan.micro_batch,
-        "recompute": plan.recompute_word,
+        "recompute": plan.format_recompute if plan.format_recompute != "none" else None,
         "sequence_parallel": plan.sequence_parallel,
         "shard_group": plan.shard_group,
         "optimiser_state": str(plan.optimiser_state),
     }
-    degrees = {name: getattr(plan, name) for name in ("tp", "pp", "cp", "ep", "interleave", "zero")}
-    return {**chosen, **degrees}
+    degrees = {name: getattr(plan, name) for name in ("tp", "pp", "cp", "ep", "interleave")}
+    return {
+        **chosen,
+        **{name: size if size > 1 else None for name, size in degrees.items()},
+        "zero": plan.zero or None,
+    }
 
 
 def _per_layer(options: dict[str, Any], nodes: str | None, as_json: bool) -> None:
-    from paceline.api.advice import advise_per_layer
-    from paceline.report.tables.per_layer import per_layer_json, per_layer_parts
+    from paceline.predictor.per_layer.per_layer_tables import per_layer_json, per_layer_parts
+    from paceline.predictor.search.api import advise_per_layer
 
     if nodes and len(parse_counts(nodes, "nodes", "--nodes")) > 1:
-        raise InputError("--per-layer chooses on one cluster", "give one number of nodes")
+        raise InputError(
+            "--per-layer needs a single number of nodes", "give one, such as --nodes 8"
+        )
     chosen = advise_per_layer(**options)
     if as_json:
         emit_json("per_layer_advice", 1, per_layer_json(chosen))

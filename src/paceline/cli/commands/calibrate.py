@@ -1,17 +1,17 @@
-"""``paceline calibrate``: what this machine's own launches tell, and what to run next."""
+"""``paceline calibrate``: fit predictions to the launches of this machine."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import next_line, with_store
 from paceline.cli.options import store_option
 from paceline.cli.output import emit_json, json_option
-from paceline.cli.say import say
 
 if TYPE_CHECKING:
-    from paceline.analyse.machine_fit import MachineFit
+    from paceline.calibration.machine_fit import MachineFit
 
 EXAMPLE = """
 \b
@@ -22,19 +22,21 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.option("--model", help="Which model's launches [default: the one with most].")
+@click.option(
+    "--model", metavar="NAME", help="Model to fit [default: the one with the most launches]."
+)
 @store_option
 @json_option
 def command(model: str | None, store_path: Path | None, as_json: bool) -> None:
-    """Fit this machine from its own launches, and say how good the fit is.
+    """Fit predictions to the launches of this machine and report the quality of the fit.
 
-    Fits the step by batch, the all-reduce as it runs inside training, and how much launches vary;
-    says how wide predictions are because of it, and which run would narrow them most. The
-    machine's profile keeps what was learnt, and 'paceline predict' uses it from then on.
+    Fits step time by batch size, all-reduce time during training, and variation between launches.
+    Reports the width of prediction intervals and the run that would narrow them most. The result
+    is stored in the machine profile, which 'paceline predict' uses.
     """
     from dataclasses import asdict
 
-    from paceline.api.measuring import calibrate
+    from paceline.study.api import calibrate
 
     fit = calibrate(model, store=store_path)
     if as_json:
@@ -45,51 +47,52 @@ def command(model: str | None, store_path: Path | None, as_json: bool) -> None:
 
 
 def _print(fit: "MachineFit") -> None:
-    from paceline.units import format_seconds
+    from paceline.units import format_seconds, plural
 
-    say(
-        f"{fit.model}, batch {fit.batch}, {fit.framework}: {fit.launches} finished launches on "
-        "this machine"
+    echo(
+        f"{fit.model}, batch {fit.batch}, {fit.framework}: "
+        f"{plural(fit.launches, 'finished launch')} on this machine"
     )
     if fit.compute is not None:
         curve = fit.compute
         found = f"worst residual {curve.worst_residual:.1%}"
         if len(curve.batches) == 2:
-            found = "two batches always fit a line"
-        _say(
-            f"step of one process: {format_seconds(curve.fixed_seconds)} + "
-            f"{format_seconds(curve.seconds_per_sample)} a sample, from batches "
+            found = "no residual: two batch sizes determine the line"
+        _echo_wrapped(
+            f"step time of one process: {format_seconds(curve.fixed_seconds)} + "
+            f"{format_seconds(curve.seconds_per_sample)} per sample, from batch sizes "
             f"{', '.join(map(str, sorted(curve.batches)))}; {found}"
         )
     for one in fit.in_situ:
-        _say(
-            f"all-reduce of {one.ranks} ranks inside training: {one.ratio_to_probe:.2f} times "
-            f"the probe's ({one.messages} messages)"
+        _echo_wrapped(
+            f"all-reduce of {one.ranks} ranks during training: {one.ratio_to_probe:.2f} x the "
+            f"probe ({plural(one.messages, 'message')})"
         )
-    _say(
-        f"variation: {fit.step_variation:.1%} between steps of a launch, "
+    _echo_wrapped(
+        f"coefficient of variation: {fit.step_variation:.1%} between steps, "
         f"{fit.launch_variation:.1%} between launches"
     )
     for check in fit.checks:
-        _say(
-            f"check: {check.processes} processes predicted at "
-            f"{format_seconds(check.predicted_seconds)} a step without their {check.launches} "
-            f"launches, measured {format_seconds(check.measured_seconds)} ({check.error:+.1%})"
+        _echo_wrapped(
+            f"check: {plural(check.processes, 'process')}: predicted "
+            f"{format_seconds(check.predicted_seconds)} per step without their "
+            f"{plural(check.launches, 'launch')}, measured "
+            f"{format_seconds(check.measured_seconds)} ({check.error:+.1%})"
         )
     if not fit.checks:
-        _say("check: none yet; synchronised launches of several processes would make one")
+        _echo_wrapped("check: none (needs synchronised launches of several processes)")
     if fit.half_width is not None:
-        _say(f"predictions here: ± {fit.half_width:.1%} (90 %)")
+        _echo_wrapped(f"90 % interval of predictions here: ± {fit.half_width:.1%}")
     else:
-        _say("predictions here: none yet")
-    say("  what would tell more:")
+        _echo_wrapped("90 % interval of predictions here: none yet")
+    echo("  most informative next runs:")
     for run in fit.next_runs:
         then = "" if run.half_width is None else f" (then ± {run.half_width:.1%})"
-        _say(f"  {run.why}{then}")
-        say(f"      {run.command}")
+        _echo_wrapped(f"  {run.why}{then}")
+        echo(f"      {run.command}")
 
 
-def _say(text: str) -> None:
+def _echo_wrapped(text: str) -> None:
     import textwrap
 
-    say(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="    "))
+    echo(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="    "))

@@ -1,10 +1,12 @@
-"""``paceline compare``: the same training under several frameworks, ranked."""
+"""``paceline compare``: train one network under several frameworks and rank them."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
+from paceline.cli.echo import echo
+from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import (
     figure_option,
@@ -16,7 +18,6 @@ from paceline.cli.options import (
     training_settings,
 )
 from paceline.cli.output import emit_json, json_option, show, warn, write_figure
-from paceline.cli.say import say
 
 EXAMPLE = """
 \b
@@ -26,32 +27,38 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLE)
-@click.option("--frameworks", required=True, help="Names by commas; see 'paceline frameworks'.")
+@click.command(cls=SectionedCommand, epilog=EXAMPLE)
+@click.option(
+    "--frameworks",
+    metavar="NAME[,NAME]",
+    required=True,
+    help="Frameworks, comma-separated; see 'paceline frameworks'.",
+)
 @study_options
 @training_options
-@figure_option("--figure", "Where to write the figure [default: STUDY.svg beside the store]")
+@figure_option(
+    "--figure", "Output file of the figure [default: STUDY.svg in the directory of the store]"
+)
 @store_option
 @json_option
 def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any) -> None:
-    """Train one network under several frameworks and say which are faster, and how surely.
+    """Train one network under several frameworks and rank them with confidence intervals.
 
-    Parity comes first: from the same weights and data, each framework must have the described
-    parameters and come to the losses of the NumPy reference (without dropout, whose masks are
-    random, on short sequences). One that does not is left out.
-    Launches are interleaved in random order.
+    A parity test comes first: with the same weights and data, each framework must have the same
+    parameters and reach the same losses as the NumPy reference (without dropout, on short
+    sequences). Frameworks that fail are excluded. Launches run in random order.
     """
+    from paceline.analysis import ranking_tables as ranking
+    from paceline.analysis.launch_tables import warnings_of
     from paceline.cli.progress import run_with_progress, study_progress
     from paceline.naming import file_name
-    from paceline.report.tables import ranking
-    from paceline.report.tables.launches import warnings_of
     from paceline.study import Study
 
     study = Study(**study_settings(options), **training_settings(options), frameworks=frameworks)
     seconds = timeout_seconds(options["timeout"])
     assert seconds is not None
     assert study.settings is not None
-    study.settings.design()  # what cannot run is refused before parity is proved
+    study.settings.design()  # rejects invalid settings before the parity test
     with study_progress("parity") as progress:
         parity = study.prove_parity(seconds, lambda name: progress.stage(f"parity: {name}"))
     if not as_json:
@@ -77,5 +84,5 @@ def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any)
         return
     show(ranking.ranking_table(count, one) for count, one in rankings.items())
     warn(warnings_of(analysis.launches))
-    say(f"Figure: {drawn}")
+    echo(f"Figure: {drawn}")
     next_line(same_job("report", study=study.name), same_job("list", study=study.name))

@@ -1,17 +1,17 @@
-"""``paceline constants``: the numbers of the predictor, where they are from, what they move."""
+"""``paceline constants``: constants of the predictor, their sources and effects."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.output import emit_json, json_option, next_line, show
-from paceline.cli.say import say
 from paceline.errors import InputError
 
 if TYPE_CHECKING:
-    from paceline.analyse.sensitivity import Movement
     from paceline.constants import Constant
+    from paceline.predictor.sensitivity import Movement
 
 EXAMPLE = """
 \b
@@ -23,16 +23,18 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("name", required=False)
+@click.argument("name", required=False, metavar="[NAME]")
 @click.option(
-    "--status", type=click.Choice(["fact", "prior", "fitted"]), help="List only these numbers."
+    "--status",
+    type=click.Choice(["fact", "prior", "fitted"]),
+    help="List only constants of this status.",
 )
 @json_option
 def command(name: str | None, status: str | None, as_json: bool) -> None:
-    """Show the numbers that predictions depend on, with unit, status and source.
+    """Show the constants of the predictor with unit, status and source.
 
-    NAME is one constant, shown in full with what moves if it grows by a tenth, or what several
-    names begin with (libraries.nccl), which are listed.
+    NAME is a constant, shown with the effect of a 10 % increase on standard cases, or a prefix
+    such as libraries.nccl, which lists the constants below it.
     """
     from paceline.constants import constant, shipped_constants
 
@@ -43,7 +45,9 @@ def command(name: str | None, status: str | None, as_json: bool) -> None:
         return
     listed = [one for one in below if status in (None, one.status)]
     if not listed:
-        raise InputError(f"no constant of {name} is {status}", "leave --status out to see all")
+        raise InputError(
+            f"{name} has no constants with status {status}", "omit --status to list all"
+        )
     _list(listed, as_json)
 
 
@@ -51,7 +55,7 @@ def _list(listed: "list[Constant]", as_json: bool) -> None:
     if as_json:
         emit_json("constants", 1, {"constants": [asdict(one) for one in listed]})
         return
-    from paceline.report.table import Align, Column, Table
+    from paceline.render.table import Align, Column, Table
 
     table = Table.of(
         listed,
@@ -66,7 +70,7 @@ def _list(listed: "list[Constant]", as_json: bool) -> None:
 
 
 def _show(one: "Constant", as_json: bool) -> None:
-    from paceline.analyse.sensitivity import DEFAULT_FACTOR, movements
+    from paceline.predictor.sensitivity import DEFAULT_FACTOR, movements
 
     moved = movements(one.name)
     if as_json:
@@ -84,24 +88,24 @@ def _show(one: "Constant", as_json: bool) -> None:
         }
         emit_json("constant", 1, fields)
         return
-    say(f"{one.name} = {one.value:.6g} {one.unit}")
+    echo(f"{one.name} = {one.value:.6g} {one.unit}")
     for label, text in (("status", one.status), ("source", one.source), ("rows", one.fitted_on)):
         if text:
-            say(f"  {label:<7} {text}")
-    say("")
+            echo(f"  {label:<7} {text}")
+    echo("")
     _print_movements(moved)
     next_line(f"paceline constants {one.name.rpartition('.')[0]}")
 
 
 def _print_movements(moved: "list[Movement]") -> None:
-    from paceline.report.table import Column, Table
+    from paceline.render.table import Column, Table
 
     columns = (
-        Column("with 10 % more of it"),
+        Column("standard case"),
         Column("step", "ms", 1e3),
-        Column("change", "%", 100.0, 2, signed=True),
+        Column("change at +10 %", "%", 100.0, 2, signed=True),
     )
     rows = tuple((each.case.label, each.step_seconds, each.relative_change) for each in moved)
     still = all(each.relative_change == 0 for each in moved)
-    note = "no standard case moves: it matters elsewhere, if at all" if still else ""
+    note = "No standard case changes." if still else ""
     show([Table(columns, rows, note=note)])

@@ -1,4 +1,4 @@
-"""``paceline demo``: the whole loop on this machine, in a few minutes."""
+"""``paceline demo``: measure, predict and compare on this machine in a few minutes."""
 
 import time
 from pathlib import Path
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import seed_option
 from paceline.cli.output import emit_json, json_option, show, warn
-from paceline.cli.say import say
 
 if TYPE_CHECKING:
-    from paceline.analyse.study_analysis import StudyAnalysis
+    from paceline.report.study_analysis import StudyAnalysis
 
 EXAMPLE = """
 \b
@@ -23,19 +23,29 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.option("--model", default="resnet44", show_default=True, help="A network of the zoo.")
+@click.option(
+    "--model", metavar="NAME", default="resnet44", show_default=True, help="Built-in model."
+)
 @click.option("--batch", default=64, show_default=True, help="Samples per process and step.")
-@click.option("--launches", default=3, show_default=True, help="Launches of each kind.")
-@click.option("--steps", default=7, show_default=True, help="Counted steps of a launch.")
-@click.option("--nodes", default="4,8,16", show_default=True, help="Node counts to predict.")
-@click.option("--link", default="eth_10g", show_default=True, help="Network between them.")
+@click.option("--launches", default=3, show_default=True, help="Launches per configuration.")
+@click.option("--steps", default=7, show_default=True, help="Measured steps per launch.")
+@click.option(
+    "--nodes",
+    metavar="N[,N]|N..N",
+    default="4,8,16",
+    show_default=True,
+    help="Numbers of nodes to predict.",
+)
+@click.option(
+    "--link", metavar="NAME", default="eth_10g", show_default=True, help="Network between nodes."
+)
 @seed_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("paceline-demo"),
     show_default=True,
-    help="Directory for the report and the store.",
+    help="Output directory of the report and the store.",
 )
 @json_option
 def command(
@@ -51,35 +61,36 @@ def command(
 ) -> None:
     """Measure, predict and compare on this machine, and write a report.
 
-    Trains a small network on one and two processes, several times in random order; predicts the
-    two processes from everything but their synchronised launches; predicts more nodes on a named
-    network; and says where the time goes. Takes about three minutes on two cores.
+    Trains a small network on one and two processes, several times in random order. Predicts two
+    processes without using their synchronised launches, and larger clusters with a given network.
+    Breaks the step time down by cause. Takes about three minutes on two cores.
     """
     from paceline.cli.progress import run_with_progress, study_progress
     from paceline.hardware import catalogue
-    from paceline.places import parse_counts
     from paceline.report.study_json import study_json
-    from paceline.study.demonstration import PROCESSES, Demonstration, machine_words
+    from paceline.study.demo_study import PROCESSES, Demonstration, describe_machine
+    from paceline.topology import parse_counts
+    from paceline.units import plural
 
     network = catalogue.link(link).name
     counts = parse_counts(nodes, "nodes", "--nodes")
     study = Demonstration(model, batch=batch, launches=launches, steps=steps, seed=seed, out=out)
-    tell = (lambda line: None) if as_json else say
+    report_line = (lambda line: None) if as_json else echo
     begun = time.monotonic()
-    tell(machine_words())
+    report_line(describe_machine())
     with study_progress("probe") as progress:
-        tell(f" probe    {study.probe(progress.stage)}   {_since(begun)}")
+        report_line(f" probe    {study.probe(progress.stage)}   {_since(begun)}")
     measuring = time.monotonic()
     run_with_progress(study, "10min")
-    ran = len(study.launches)
-    tell(f" measure  {model} b={batch}: {ran} launches in random order   {_since(measuring)}")
+    ran = plural(len(study.launches), "launch")
+    report_line(f" measure  {model} b={batch}: {ran} in random order   {_since(measuring)}")
     analysis = study.analyse(counts, network)
     report = study.report(out / "report.html", analysis=analysis)
     if as_json:
         emit_json("demo", 1, {**study_json(analysis), "report": str(report)})
         return
     _print(analysis, PROCESSES)
-    say(f"Report: {report}   ({_since(begun)} in all)")
+    echo(f"Report: {report}   ({_since(begun)} in total)")
     next_line(
         same_job("explain", store_path=study.path, study=study.name),
         same_job("list", store_path=study.path, study=study.name),
@@ -92,28 +103,31 @@ def _since(begun: float) -> str:
 
 
 def _print(results: "StudyAnalysis", processes: int) -> None:
+    from paceline.analysis.launch_tables import warnings_of
+    from paceline.calibration.comparison_tables import comparison_table
     from paceline.errors import PacelineError
-    from paceline.report.tables.comparisons import comparison_table
-    from paceline.report.tables.launches import warnings_of
-    from paceline.report.terminal_waterfall import print_waterfall
-    from paceline.units import format_bytes, format_seconds
+    from paceline.explanation.explanation_tables import instrumented_lines, step_kind
+    from paceline.render.terminal_waterfall import print_waterfall
+    from paceline.units import format_bytes, format_seconds, plural
 
     warn(warnings_of(results.launches))
     explanation, calibration, profile = results.explanation, results.calibration, results.profile
     alone = None if explanation is None else explanation.alone
     if explanation is None or alone is None or not (calibration and profile and results.here):
         raise PacelineError(
-            "too few launches finished to compare anything", "'paceline list' shows why"
+            "too few launches finished for a comparison", "run 'paceline list' for the reasons"
         )
     show(["", comparison_table(alone, [*results.here, *results.elsewhere]), ""])
-    print_waterfall(explanation.waterfall, f"Where the time of {processes} processes goes")
+    subject = f"Step time breakdown of {plural(processes, 'process')}"
+    print_waterfall(explanation.waterfall, subject, step_kind(explanation))
+    show(instrumented_lines(explanation))
     prediction = results.here[0].prediction
     size, gain = calibration.best_bucket(profile, processes, prediction)
     share = gain / prediction.step_seconds
     if share > 0.002:
-        say(
-            f"Largest gain at hand: buckets of {format_bytes(size)} would hide "
-            f"{format_seconds(gain)} of the all-reduce ({share:.1%} of the step)."
+        echo(
+            f"Best bucket size: {format_bytes(size)} would hide {format_seconds(gain)} of the "
+            f"all-reduce ({share:.1%} of the step)."
         )
     else:
-        say("No bucket size would shorten the step by more than 0.2 %.")
+        echo("No other bucket size shortens the step by more than 0.2 %.")

@@ -1,4 +1,4 @@
-"""``paceline diff``: two launches, studies or predictions, settings first, then time."""
+"""``paceline diff``: compare two launches, studies or predictions."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import command_line, next_line
 from paceline.cli.options import store_option
-from paceline.cli.output import emit_json, json_option, show
-from paceline.cli.say import say
+from paceline.cli.output import emit_json, json_option, show, warn
 from paceline.cli.study_arguments import study_argument
 
 EXAMPLE = """
@@ -17,7 +17,7 @@ EXAMPLE = """
 Examples:
   paceline diff resnet44-0147 resnet44-1115-2140
   paceline diff 19a3b06 19a3c06
-  paceline diff before.json after.json          (predictions, of 'predict --json')
+  paceline diff before.json after.json          (output of 'predict --json')
 """
 
 
@@ -27,18 +27,17 @@ Examples:
 @store_option
 @json_option
 def command(first: str, second: str, store_path: Path | None, as_json: bool) -> None:
-    """Say how B differs from A: settings, machine and versions first, then the time of a step.
+    """Compare B with A: settings, machine and versions, then step time.
 
-    A and B are studies, launches (the beginning of the id is enough) or predictions in a JSON
-    file.
+    A and B are studies, launches (a prefix of the id is enough) or JSON files of predictions.
     """
     from contextlib import ExitStack
 
-    from paceline.analyse.described import describe, setting_changes
-    from paceline.analyse.regression import time_changes
+    from paceline.analysis.regression import time_changes
+    from paceline.analysis.regression_tables import campaign_warnings, changes_json, changes_table
+    from paceline.analysis.run_summary import describe, setting_changes
     from paceline.errors import InputError
-    from paceline.report.table import Column, Table
-    from paceline.report.tables.changes import changes_json, changes_table
+    from paceline.render.table import Column, Table
     from paceline.store import Store, default_store_path
 
     with ExitStack() as stack:
@@ -65,16 +64,17 @@ def command(first: str, second: str, store_path: Path | None, as_json: bool) -> 
         rows = tuple((one.name, _short(one.first), _short(one.second)) for one in settings)
         show([Table(columns, rows)])
     else:
-        say("Settings, machine and versions are the same.")
+        echo("Settings, machine and versions are identical.")
     if changes:
         show([changes_table(changes)])
+        warn(campaign_warnings(changes))
     for line in _predicted_lines(first, second, *(one.step_seconds for one in sides)):
-        say(line)
+        echo(line)
     if not changes and not any(one.step_seconds for one in sides):
-        say("No configuration is in both: times cannot be compared.")
+        echo("The two have no configuration in common: step times are not compared.")
     studies = bool(changes) and not any(one.step_seconds for one in sides)
-    words = ("check", first, second) if studies and len(sides[0].launches) > 1 else ("list",)
-    next_line(command_line(*words))
+    arguments = ("check", first, second) if studies and len(sides[0].launches) > 1 else ("list",)
+    next_line(command_line(*arguments))
 
 
 def _predicted_lines(
@@ -83,9 +83,9 @@ def _predicted_lines(
     from paceline.units import format_seconds
 
     named = ((first, before), (second, after))
-    lines = [f"{name}: {format_seconds(one)} a step, predicted" for name, one in named if one]
+    lines = [f"{name}: predicted {format_seconds(one)} per step" for name, one in named if one]
     if before and after:
-        lines.append(f"{second} takes {after / before:.3f} times as long")
+        lines.append(f"{second} / {first}: {after / before:.3f}")
     return lines
 
 

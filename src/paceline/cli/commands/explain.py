@@ -1,4 +1,4 @@
-"""``paceline explain``: from the ideal step to the measured one."""
+"""``paceline explain``: break a measured step down by cause."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -23,14 +23,23 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @study_argument()
-@click.option("--processes", type=int, help="Which configuration [default: the largest].")
-@click.option("--framework", help="Whose launches, in a comparison [default: the first].")
+@click.option("--processes", type=int, help="Number of processes [default: the largest].")
+@click.option(
+    "--framework",
+    metavar="NAME",
+    help="Framework, in a study of several [default: that of the first finished launch].",
+)
 @click.option(
     "--against",
-    help="Compare a step, task by task, with that of another study or launch, or 'predicted'.",
+    metavar="STUDY|LAUNCH|predicted",
+    help="Compare the step task by task with another study, a launch, or the prediction.",
 )
-@click.option("--mfu", is_flag=True, help="Explain the utilisation of the peak (MFU) too.")
-@click.option("--device", help="With --mfu: what it ran on, of the catalogue [this machine].")
+@click.option("--mfu", is_flag=True, help="Also break down model FLOPs utilisation (MFU).")
+@click.option(
+    "--device",
+    metavar="NAME",
+    help="Device for --mfu, from 'paceline hardware devices' [default: this machine].",
+)
 @store_option
 @json_option
 def command(
@@ -43,17 +52,18 @@ def command(
     store_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Say why a step is as long as it is, cause by cause, and what would shorten it.
+    """Break a measured step down by cause and suggest improvements.
 
-    Takes the launches of measure, run, record, compare and import. One process beside several
-    tells what sharing and communication cost; what the launches do not tell is said.
+    Uses launches of measure, run, record, compare and import. Include a one-process run to
+    separate contention from communication. Missing measurements are listed with the command
+    that collects them.
     """
-    from paceline.api.measuring import explain, utilisation
-    from paceline.report.tables import explanation as tables
-    from paceline.report.tables.steps import difference_tables
-    from paceline.report.tables.utilisation import utilisation_parts
-    from paceline.report.terminal_waterfall import print_waterfall
+    from paceline.explanation import explanation_tables as tables
+    from paceline.explanation.utilisation_tables import utilisation_parts
+    from paceline.render.step_tables import difference_tables
+    from paceline.render.terminal_waterfall import print_waterfall
     from paceline.study import Study
+    from paceline.study.api import explain, utilisation
 
     opened = Study.load(study, store_path)
     found = explain(opened, processes=processes, framework=framework)
@@ -69,7 +79,9 @@ def command(
             document["utilisation"] = asdict(reached)
         emit_json("explain", 2, document)
         return
-    print_waterfall(tables.noted_waterfall(found), tables.explanation_title(found))
+    title, kind = tables.explanation_title(found), tables.step_kind(found)
+    print_waterfall(tables.noted_waterfall(found), title, kind)
+    show(tables.instrumented_lines(found))
     phases = tables.phases_table(found)
     show(tables.finding_lines(found))
     show([*([phases] if phases else []), *tables.missing_lines(found)])

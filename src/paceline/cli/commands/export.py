@@ -1,13 +1,13 @@
-"""``paceline export``: tidy tables for other programs."""
+"""``paceline export``: export launches as tidy tables."""
 
 from pathlib import Path
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import store_option
 from paceline.cli.output import emit_json, json_option
-from paceline.cli.say import say
 from paceline.errors import InputError
 
 EXAMPLE = """
@@ -25,25 +25,27 @@ Examples:
     type=click.Choice(["launches", "steps", "phases", "layers"]),
     default="launches",
     show_default=True,
-    help="A row per launch, per step or timed phase of each rank, or per timed layer.",
+    help="One row per launch, per step or phase of each rank, or per layer.",
 )
-@click.option("--study", help="Only the launches of this study.")
+@click.option("--study", metavar="NAME", help="Export only this study.")
 @store_option
 @json_option
 def command(
     path: Path, table: str, study: str | None, store_path: Path | None, as_json: bool
 ) -> None:
-    """Write launches as a tidy table; the ending of PATH says CSV or Parquet.
+    """Export launches as a tidy table; the suffix of PATH selects CSV or Parquet.
 
-    docs/tables.md says what each column is, with examples for pandas and R.
+    docs/reference/tables.md describes the columns, with examples for pandas and R.
     """
-    from paceline.report.files import written
+    from paceline.render.files import written
     from paceline.store import Store, default_store_path
     from paceline.store.export import FORMATS, tidy_rows
+    from paceline.units import plural
 
     if path.suffix not in FORMATS:
         raise InputError(
-            f"'{path.name}' ends neither in .csv nor in .parquet", f"name it {table}.csv"
+            f"unknown format of '{path.name}'",
+            f"use the suffix .csv or .parquet, such as {table}.csv",
         )
     with Store(store_path or default_store_path(), create=False) as store:
         if study is not None and not store.count(study):
@@ -54,5 +56,5 @@ def command(
     if as_json:
         emit_json("export", 1, {"path": str(path), "table": table, "rows": rows})
         return
-    say(f"{rows} rows of {table} in {path}")
+    echo(f"Wrote {plural(rows, 'row')} of {table} to {path}")
     next_line(same_job("list"))

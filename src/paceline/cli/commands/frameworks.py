@@ -1,4 +1,4 @@
-"""``paceline frameworks``: what can be run, and the environments it runs in."""
+"""``paceline frameworks``: frameworks and their environments."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.output import emit_json, json_option, next_line, show
-from paceline.cli.say import say
 
 if TYPE_CHECKING:
     from paceline.frameworks.states import FrameworkState
@@ -28,10 +28,10 @@ Examples:
 @json_option
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
-    """List frameworks with their environments, and install, verify or remove those.
+    """List frameworks; install, verify or remove their environments.
 
-    Each framework has a virtual environment of its own, below $PACELINE_ENVIRONMENTS or your data
-    directory; your own environment is never touched.
+    Each framework has its own virtual environment in $PACELINE_ENVIRONMENTS or the user's data
+    directory; the current environment is not changed.
     """
     if context.invoked_subcommand is not None:
         return
@@ -49,37 +49,43 @@ def command(context: click.Context, as_json: bool) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--python", help="Interpreter to make the environment with [default: Paceline's].")
+@click.option(
+    "--python",
+    metavar="INTERPRETER",
+    help="Python of the new environment [default: the one that runs Paceline].",
+)
 def install(names: tuple[str, ...], python: str | None) -> None:
-    """Make the virtual environment of each framework from its pinned requirements.
+    """Create the virtual environment of each framework from its pinned requirements.
 
-    What a broken-off installation had finished is kept; nothing uses it before it is whole.
+    An interrupted installation continues where it stopped.
     """
     from paceline.cli.progress import study_progress
     from paceline.frameworks.environments.install import install
     from paceline.frameworks.environments.place import environment_state, environments_root
-    from paceline.frameworks.registry import environments_of
+    from paceline.frameworks.framework_registry import environments_of
 
     for spec in environments_of(names):
         with study_progress(spec.name) as progress:
             install(spec, progress.stage, python)
         made = environment_state(spec)
-        say(f"{spec.name}: {made.state}, {_gigabytes(made.size_bytes)} in {made.directory}")
-    say(f"Environments are in {environments_root()}")
+        echo(f"{spec.name}: {made.state}, {_gigabytes(made.size_bytes)} in {made.directory}")
+    echo(f"Environments are in {environments_root()}")
     next_line(f"paceline frameworks verify {' '.join(names)}")
 
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--all-networks", is_flag=True, help="Also build every network that it claims.")
+@click.option(
+    "--all-networks", is_flag=True, help="Also build every network that the framework supports."
+)
 @click.option(
     "--logs",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep what the workers print there.",
+    help="Keep the output of the workers in this directory.",
 )
 @json_option
 def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_json: bool) -> None:
-    """Run the contract on each framework: the same training, and well-behaved."""
+    """Run the contract tests of each framework: equal training, correct behaviour."""
     from paceline.cli.progress import study_progress
     from paceline.testing.adapter_suite import CHECKS, QUICK
     from paceline.testing.adapter_suite import verify as verified
@@ -110,35 +116,39 @@ def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_jso
 def remove(names: tuple[str, ...]) -> None:
     """Delete the environment of each framework."""
     from paceline.frameworks.environments.install import remove
-    from paceline.frameworks.registry import environments_of
+    from paceline.frameworks.framework_registry import environments_of
 
     for spec in environments_of(names):
         there = remove(spec)
-        say(f"{spec.name}: {'removed' if there else 'was not installed'}")
+        echo(f"{spec.name}: {'removed' if there else 'was not installed'}")
     next_line("paceline frameworks")
 
 
 @command.command()
 @click.argument("name")
-@click.option("--interpreter", help="A Python that has the framework.")
-@click.option("--image", help="A container image with a Python that has the framework.")
-@click.option("--own", is_flag=True, help="Go back to Paceline's environment.")
+@click.option("--interpreter", metavar="PATH", help="Python interpreter with the framework.")
+@click.option("--image", metavar="IMAGE", help="Container image with the framework.")
+@click.option("--own", is_flag=True, help="Use Paceline's environment again.")
 def use(name: str, interpreter: str | None, image: str | None, own: bool) -> None:
-    """Run a framework in an interpreter or a container image of your own."""
+    """Run a framework in your own interpreter or container image."""
     from paceline.errors import InputError
     from paceline.frameworks.command import run_in
     from paceline.frameworks.environments.choice import EnvironmentChoice
-    from paceline.frameworks.registry import framework
+    from paceline.frameworks.framework_registry import framework
 
     if own == bool(interpreter or image):
-        raise InputError("give one of --interpreter, --image and --own", "see --help")
+        raise InputError(
+            "expected one of --interpreter, --image and --own",
+            f"example: paceline frameworks use {name} --interpreter ~/env/bin/python",
+        )
     run_in(framework(name), None if own else EnvironmentChoice(interpreter, image))
-    say(f"{name} runs in {interpreter or image or 'the environment of Paceline'}")
+    environment = interpreter or image or "Paceline's environment"
+    echo(f"{name} runs in {environment}")
     next_line(f"paceline frameworks verify {name}")
 
 
 def _print_states(states: "list[FrameworkState]") -> None:
-    from paceline.report.table import Column, Table
+    from paceline.render.table import Column, Table
 
     table = Table(
         columns=(Column("framework"), Column("environment"), Column("state"), Column("size")),
@@ -146,14 +156,14 @@ def _print_states(states: "list[FrameworkState]") -> None:
             (one.name, one.environment or "-", one.state, _gigabytes(one.size_bytes))
             for one in states
         ),
-        note="Environments are made by 'paceline frameworks install NAME'.",
+        note="Install an environment with 'paceline frameworks install NAME'.",
     )
     show([table])
 
 
 def _print_result(name: str, result: "Result") -> None:
-    word = {True: "passed", False: "FAILED", None: "does not apply"}[result.passed]
-    say(f"{name}: {result.check}: {word} ({result.words})")
+    verdict = {True: "passed", False: "FAILED", None: "not applicable"}[result.passed]
+    echo(f"{name}: {result.check}: {verdict} ({result.words})")
 
 
 def _gigabytes(size_bytes: float | None) -> str:

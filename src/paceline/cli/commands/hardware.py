@@ -1,4 +1,4 @@
-"""``paceline hardware``: what is known of devices, links and clusters, and from where."""
+"""``paceline hardware``: devices, links and clusters with the source of each number."""
 
 from pathlib import Path
 
@@ -25,18 +25,17 @@ Examples:
     "--file",
     "own_file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="TOML with hardware of yours, which goes before the catalogue's.",
+    help="TOML file with your hardware; overrides entries of the catalogue.",
 )
 @json_option
 def command(what: str, own_file: Path | None, as_json: bool) -> None:
-    """List what is known of hardware, or show one entry with the source of each number.
+    """List hardware, or show one entry with the source of each number.
 
-    LIST is devices, links, clusters, libraries or frameworks; NAME is the name of any of
-    them, in any spelling.
+    LIST is devices, links, clusters, libraries or frameworks; NAME is the name of an entry.
     """
+    from paceline.catalog.hardware_entry_tables import entry
+    from paceline.catalog.hardware_list_tables import listing
     from paceline.hardware.catalogue import catalogue
-    from paceline.report.tables.hardware_entries import entry
-    from paceline.report.tables.hardware_lists import listing
 
     known = catalogue().extended_with(own_file) if own_file else catalogue()
     if what in LISTS:

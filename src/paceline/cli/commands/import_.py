@@ -1,14 +1,14 @@
-"""``paceline import``: another program's log or trace becomes launches like any other."""
+"""``paceline import``: import logs and traces of other programs as launches."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import parse_one_place, store_option
+from paceline.cli.options import IntegerRange, parse_single_topology, store_option
 from paceline.cli.output import emit_json, json_option, show, warn
-from paceline.cli.say import say
 from paceline.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,18 +23,30 @@ Examples:
 """
 LONG_FILE_BYTES = 20_000_000
 BYTES_PER_SECOND = 10_000_000.0
-"""How fast files are read, about, for the estimate of a long one."""
+"""Approximate speed of reading, for the time estimate of large files."""
 
 
 @click.command(epilog=EXAMPLE)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--program", help="Whose files these are [default: found out by looking].")
-@click.option("--model", default="", help="The network, where the file does not tell it.")
-@click.option("--batch", type=click.IntRange(min=1), help="Samples per process and step.")
-@click.option("-j", "place", help="NODESxPROCESSES of the job, where the file does not tell.")
-@click.option("--precision", default="", help="fp32, bf16, ... where the file does not tell it.")
-@click.option("--study", help="Study to put the launches in [default: the first file's name].")
-@click.option("--dry-run", is_flag=True, help="Only show what the files tell.")
+@click.option("--program", metavar="NAME", help="Program that wrote the files [default: detected].")
+@click.option("--model", metavar="NAME", default="", help="Model, if the file does not name it.")
+@click.option("--batch", type=IntegerRange(min=1), help="Samples per process and step.")
+@click.option(
+    "-j",
+    "topology",
+    metavar="NODESxPROCESSES",
+    help="Topology of the job, if the file does not contain it.",
+)
+@click.option(
+    "--precision",
+    metavar="NAME",
+    default="",
+    help="Precision, such as bf16, if the file does not contain it.",
+)
+@click.option(
+    "--study", metavar="NAME", help="Study of the launches [default: name of the first file]."
+)
+@click.option("--dry-run", is_flag=True, help="Show the contents of the files; record nothing.")
 @store_option
 @json_option
 def command(
@@ -42,35 +54,35 @@ def command(
     program: str | None,
     model: str,
     batch: int | None,
-    place: str | None,
+    topology: str | None,
     precision: str,
     study: str | None,
     dry_run: bool,
     store_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Turn logs and traces of other programs into launches with provenance "imported".
+    """Import logs and traces of other programs as launches.
 
-    Each log is a launch; trace files given together are the ranks of one. What a file does not
-    tell is asked for, never guessed.
+    Each log is one launch; trace files given together are the ranks of one launch. Missing facts
+    must be given as options; they are never guessed. Launches have the provenance "imported".
     """
-    from paceline.measurement.imported import read_files
-    from paceline.measurement.imports import UserFacts
-    from paceline.report.tables.imported import imported_json, imported_parts
+    from paceline.importers.import_launches import UserFacts
+    from paceline.importers.import_tables import imported_json, imported_parts
+    from paceline.importers.imported_files import read_files
 
-    nodes, ranks = parse_one_place(place)
-    told = UserFacts(model, batch, ranks, nodes, precision)
-    found = read_files(files, program, _say_if_long)
+    nodes, ranks = parse_single_topology(topology)
+    facts = UserFacts(model, batch, ranks, nodes, precision)
+    found = read_files(files, program, _announce_large_file)
     if not as_json:
         for one in found:
             show(imported_parts(one))
-            warn(f"warning: {warning}" for warning in one.warnings(told))
+            warn(f"warning: {warning}" for warning in one.warnings(facts))
     try:
-        made = [one.launch(study or files[0].stem, told) for one in found]
+        made = [one.launch(study or files[0].stem, facts) for one in found]
     except InputError as error:
         if not dry_run:
             raise
-        say(f"to be recorded it needs more: {error.message}; {error.hint}")
+        echo(f"missing facts: {error.message}; {error.hint}")
         made = []
     launches = [launch for launch in made if launch is not None]
     if not dry_run:
@@ -83,22 +95,21 @@ def command(
     if dry_run:
         next_line(same_job("import", drop=("dry_run",)) if launches else "paceline import --help")
     elif launches:
-        say(f"Recorded: {', '.join(launch.id for launch in launches)}")
+        echo(f"Recorded: {', '.join(launch.id for launch in launches)}")
         first = launches[0]
         next_line(same_job("show", launch_id=first.id), same_job("report", study=first.study))
     else:
-        say("Nothing here is a launch; nothing was recorded.")
+        echo("The files contain no launch; nothing was recorded.")
         next_line(same_job("import", as_json=True), "paceline recipes")
 
 
-def _say_if_long(path: Path) -> None:
-    """Files that take more than a few seconds are announced."""
+def _announce_large_file(path: Path) -> None:
     from paceline.units import format_bytes, format_seconds
 
     size = path.stat().st_size if path.is_file() else 0
     if size > LONG_FILE_BYTES:
         about = format_seconds(size / BYTES_PER_SECOND)
-        say(f"  reading {path.name}, {format_bytes(size)}, about {about}", err=True)
+        echo(f"  reading {path.name}, {format_bytes(size)}, about {about}", err=True)
 
 
 def _record(launches: "list[Launch]", store_path: Path | None) -> None:

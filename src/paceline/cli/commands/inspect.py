@@ -1,4 +1,4 @@
-"""``paceline inspect``: what a model is made of and what a training step of it costs."""
+"""``paceline inspect``: the layers of a model and the costs of a training step."""
 
 import click
 
@@ -20,39 +20,46 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @click.argument("model")
-@click.option("--batch", type=int, help="Samples per step [default: 32, or that of --input].")
+@click.option(
+    "--batch",
+    type=int,
+    help="Samples per step [default: that of --input, else 32; 1 above 1B parameters].",
+)
 @seq_option
 @click.option(
-    "--precision", default="fp32", show_default=True, help="Width of numbers, as in amp_fp16, bf16."
+    "--precision",
+    metavar="NAME",
+    help="Numeric precision, such as amp_fp16 [default: that of config.json, else fp32].",
 )
 @click.option(
     "--input",
     "inputs",
+    metavar="SHAPE",
     multiple=True,
-    help="Input with the batch first: 32x3x224x224, 8x1024:int64, name=8x16; once per input.",
+    help="Input shape, batch first: 32x3x224x224, 8x1024:int64 or name=8x16; repeatable.",
 )
-@click.option("--all-layers", is_flag=True, help="A row for every layer instead of every block.")
+@click.option("--all-layers", is_flag=True, help="Show every layer instead of every block.")
 @json_option
 def command(
     model: str,
     batch: int | None,
     seq: int | None,
-    precision: str,
+    precision: str | None,
     inputs: tuple[str, ...],
     all_layers: bool,
     as_json: bool,
 ) -> None:
-    """Show the layers of MODEL with parameters, FLOP and memory of a training step.
+    """Show the layers of MODEL with parameters, FLOPs and memory of a training step.
 
-    MODEL is a network that is built in ('paceline models' lists them), a function in a Python
-    file that makes a torch module, an ONNX file, or a Hugging Face config.json.
+    MODEL is a built-in model ('paceline models' lists them), a function in a Python file that
+    returns a torch module, an ONNX file, or a Hugging Face config.json.
     """
-    from paceline.api.models import batch_of, graph_of
-    from paceline.report.tables.models import inspected_json, inspected_parts
+    from paceline.catalog.model_tables import inspected_json, inspected_parts
+    from paceline.spec.resolve_model import batch_of, graph_of
     from paceline.workload.capture_notes import capture_notes
 
     graph = graph_of(model, inputs, seq)
-    samples = batch_of(batch, inputs, graph)
+    samples, precision = batch_of(batch, inputs, graph), precision or graph.dtype or "fp32"
     if as_json:
         emit_json("inspect", 1, inspected_json(graph, samples, seq, precision))
         return

@@ -1,13 +1,13 @@
-"""``paceline lab``: a cluster on this machine, made, looked at and ended."""
+"""``paceline lab``: virtual clusters on this machine."""
 
 import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import next_line
 from paceline.cli.output import emit_json, json_option, show, warn
-from paceline.cli.say import say
 
 if TYPE_CHECKING:
     from paceline.lab import Lab
@@ -21,39 +21,53 @@ Examples:
   paceline lab down
 """
 
-name_option = click.option("--name", default="lab", show_default=True, help="Which lab.")
+name_option = click.option(
+    "--name", metavar="NAME", default="lab", show_default=True, help="Name of the lab."
+)
 
 
 @click.group(epilog=EXAMPLE)
 def command() -> None:
-    """Make a cluster on this machine: hosts in network namespaces with shaped links between them.
+    """Create or tear down a virtual cluster: network namespaces with shaped links between them.
 
-    A lab needs Linux and root. It touches none of the machine's own interfaces, has no way out,
-    and is gone after 'lab down' or a restart, whatever was killed meanwhile.
+    A lab needs Linux and root. It does not change the interfaces of the machine, has no external
+    network, and is removed by 'lab down' or a reboot.
     """
 
 
 @command.command()
-@click.option("--hosts", type=int, required=True, help="How many hosts, such as 4.")
-@click.option("--link", help="Rate of each host's link, such as 1gbit [default: not shaped].")
-@click.option("--delay", help="From one host to another, one way, such as 200us [default: none].")
-@click.option("--speed", help="Cores' time of each host, such as 0.5 [default: all].")
+@click.option("--hosts", type=int, required=True, help="Number of hosts.")
+@click.option(
+    "--link",
+    metavar="BANDWIDTH",
+    help="Bandwidth of the link of each host, such as 1gbit [default: unlimited].",
+)
+@click.option(
+    "--delay",
+    metavar="DURATION",
+    help="One-way delay between hosts, such as 200us [default: none].",
+)
+@click.option(
+    "--speed",
+    metavar="CORES",
+    help="CPU time of each host in cores, such as 0.5 [default: unlimited].",
+)
 @name_option
 @json_option
 def up(name: str, as_json: bool, **wanted: Any) -> None:
-    """Make a lab; one of the same name is ended first, with all that runs in it."""
+    """Create a lab; an existing lab of the same name is torn down first."""
     from paceline.lab import LabSettings, lab_up
 
     made = lab_up(LabSettings.of({k: v for k, v in wanted.items() if v is not None}), name)
     if as_json:
         emit_json("lab", 1, {"labs": [_document(made)]})
         return
-    say(f"Lab {made.name}: {made.settings.words}")
+    echo(f"Lab {made.name}: {made.settings.words}")
     warn(f"warning: {doubt}" for doubt in _doubts(made))
-    places = f"{min(2, made.settings.hosts)}x1"
+    topology = f"{min(2, made.settings.hosts)}x1"
     launcher = "lab" if name == "lab" else f"lab --launcher-option name={name}"
     next_line(
-        f"paceline measure --launcher {launcher} --model resnet20 --batch 32 -j {places}",
+        f"paceline measure --launcher {launcher} --model resnet20 --batch 32 -j {topology}",
         "paceline lab status",
         "paceline lab down" if name == "lab" else f"paceline lab down --name {name}",
     )
@@ -62,24 +76,24 @@ def up(name: str, as_json: bool, **wanted: Any) -> None:
 @command.command()
 @json_option
 def status(as_json: bool) -> None:
-    """Say which labs are up, what they have, and what is wrong with them."""
+    """List running labs with their settings and faults."""
     from paceline.lab import known_labs
-    from paceline.report.table import Column, Table
+    from paceline.render.table import Column, Table
 
     labs = known_labs()
     if as_json:
         emit_json("lab", 1, {"labs": [_document(lab) for lab in labs]})
         return
     if not labs:
-        say("No lab is up.")
+        echo("No lab is running.")
         next_line("paceline lab up --hosts 4 --link 1gbit")
         return
-    titles = ("lab", "is", "delayed by", "processes", "state")
+    titles = ("lab", "settings", "delay by", "processes", "state")
     rows = tuple(
         (
             lab.name,
             lab.settings.words,
-            lab.record.delay_by or "nothing",
+            lab.record.delay_by or "none",
             float(lab.processes()),
             "; ".join(lab.faults()) or "up",
         )
@@ -93,10 +107,10 @@ def status(as_json: bool) -> None:
 
 @command.command()
 @name_option
-@click.option("--all", "everything", is_flag=True, help="End every lab.")
+@click.option("--all", "everything", is_flag=True, help="Tear down all labs.")
 @json_option
 def down(name: str, everything: bool, as_json: bool) -> None:
-    """End a lab: its processes, namespaces, queues and control groups."""
+    """Tear down a lab: processes, namespaces, queues and control groups."""
     from paceline.lab import lab_down
     from paceline.lab.record import recorded_names
 
@@ -105,7 +119,7 @@ def down(name: str, everything: bool, as_json: bool) -> None:
     if as_json:
         emit_json("lab_down", 1, {"ended": ended})
         return
-    say(f"Ended: {', '.join(ended)}" if ended else "There was nothing to end.")
+    echo(f"Removed: {', '.join(ended)}" if ended else "No lab to remove.")
     next_line("paceline lab up --hosts 4 --link 1gbit")
 
 

@@ -1,11 +1,11 @@
-"""``paceline list``: what has been recorded."""
+"""``paceline list``: list recorded launches."""
 
 from pathlib import Path
 
 import click
 
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import store_option
+from paceline.cli.options import IntegerRange, store_option
 from paceline.cli.output import emit_json, json_option, show
 
 EXAMPLE = """
@@ -17,16 +17,21 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.option("--study", help="Only the launches of this study.")
+@click.option("--study", metavar="NAME", help="List only launches of this study.")
 @click.option(
-    "--last", type=click.IntRange(1), default=40, show_default=True, help="Only the newest."
+    "--last",
+    type=IntegerRange(1),
+    default=40,
+    show_default=True,
+    help="Number of newest launches.",
 )
 @store_option
 @json_option
 def command(study: str | None, last: int, store_path: Path | None, as_json: bool) -> None:
-    """List recorded launches, the newest last."""
-    from paceline.report.tables.launches import launch_table, launches_json
+    """List recorded launches, newest last."""
+    from paceline.analysis.launch_tables import launch_table, launches_json
     from paceline.store import Store, default_store_path
+    from paceline.units import plural
 
     with Store(store_path or default_store_path(), create=False) as store:
         total = store.count(study)
@@ -36,7 +41,7 @@ def command(study: str | None, last: int, store_path: Path | None, as_json: bool
     if as_json:
         emit_json("list", 1, {"launches": launches_json(shown)})
         return
-    note = f"{len(shown)} of {total} launches."
+    note = f"{len(shown):,} of {plural(total, 'launch')}."
     show([launch_table(shown, note, of_one_study=False)])
     if shown:
         newest = shown[-1]

@@ -1,4 +1,4 @@
-"""``paceline measure``: train for some steps, several times, and record it."""
+"""``paceline measure``: measure training throughput over repeated launches."""
 
 import shlex
 from pathlib import Path
@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from paceline.cli.echo import echo
+from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import (
     LAUNCHER_OPTIONS,
     AliasedOption,
+    IntegerRange,
     lab_options,
     lab_settings,
     launcher_options,
@@ -23,8 +26,8 @@ from paceline.cli.options import (
     training_settings,
 )
 from paceline.cli.output import emit_json, json_option, show, show_launches
-from paceline.cli.say import say
 from paceline.errors import InputError
+from paceline.units import parse_bytes, plural
 
 if TYPE_CHECKING:
     from paceline.study import Study
@@ -41,7 +44,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=EXAMPLE)
 @study_options
 @training_options
 @click.option(
@@ -49,16 +52,23 @@ Examples:
     type=click.Choice(["weak", "strong"]),
     default="weak",
     show_default=True,
-    help="Whether --batch is per process (weak) or shared by all (strong).",
+    help="weak: --batch is per process; strong: --batch is divided among processes.",
 )
-@click.option("--framework", default="torch-ddp", show_default=True, help="Who trains.")
+@click.option(
+    "--framework",
+    metavar="NAME",
+    default="torch-ddp",
+    show_default=True,
+    help="Framework to use; see 'paceline frameworks'.",
+)
 @launcher_options
 @lab_options
 @click.option(
     "--instrument",
+    metavar="KIND[,KIND]",
     default="none",
     show_default=True,
-    help="Kinds of launches by commas: none (throughput), phases, layers.",
+    help="Instrumentation of launches: none (throughput), phases, layers; comma-separated.",
 )
 @click.option(
     "--no-sync",
@@ -66,41 +76,41 @@ Examples:
     "no_sync",
     cls=AliasedOption,
     is_flag=True,
-    help="Also run processes co-located without communication.",
+    help="Also run the processes side by side without communication.",
 )
-@click.option("--bucket", help="DDP's bucket size, such as 25MiB.")
+@click.option("--bucket", metavar="BYTES", help="Bucket size of DDP, such as 25MiB.")
 @click.option(
     "--port",
-    type=click.IntRange(1, 65535),
-    help="Port of the rendezvous [default: a free one].",
+    type=IntegerRange(1, 65535),
+    help="Port of the rendezvous [default: a free port].",
 )
-@click.option("--resume", "resumed", help="Finish this study, which was interrupted.")
+@click.option("--resume", "resumed", metavar="STUDY", help="Continue an interrupted study.")
 @click.option(
     "--from",
     "file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Take the study from this TOML file instead of from options.",
+    help="Read the study from a TOML file instead of options.",
 )
 @click.option(
     "--dry-run",
     "prepared",
     type=click.Path(path_type=Path),
     metavar="DIRECTORY",
-    help="Start nothing: write every launch and the launcher's scripts to a new directory.",
+    help="Write the launches and scripts to a new directory without starting them.",
 )
 @click.option(
     "--collect",
     "collected",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Record the launches of such a directory that have run.",
+    help="Record the finished launches of a directory written by --dry-run.",
 )
 @store_option
 @json_option
 def command(as_json: bool, **options: Any) -> None:
-    """Train for some steps, several times in random order, and record how fast it went.
+    """Measure training throughput over repeated launches in random order.
 
-    Every launch is a fresh start of all processes, since one start differs from the next by more
-    than one step from another. A study that was interrupted goes on with --resume.
+    Each launch restarts all processes: launch-to-launch variation exceeds step-to-step variation.
+    Continue an interrupted study with --resume.
     """
     from paceline.cli.progress import run_with_progress
     from paceline.store import Status
@@ -116,11 +126,11 @@ def command(as_json: bool, **options: Any) -> None:
         )
     launches = study.launches
     if as_json:
-        from paceline.report.tables.launches import launches_json
+        from paceline.analysis.launch_tables import launches_json
 
         emit_json("measure", 1, {"study": study.name, "launches": launches_json(launches)})
     else:
-        say(f"Study {study.name}: {len(launches)} launches, kept in {study.path}")
+        echo(f"Study {study.name}: {plural(len(launches), 'launch')} in {study.path}")
         show_launches(launches)
         show(study.outcome_tables())
         several = len({launch.world_size for launch in launches}) > 1
@@ -132,14 +142,13 @@ def command(as_json: bool, **options: Any) -> None:
 
 
 def _timeout(options: dict[str, Any]) -> str | None:
-    """The longest time of a launch; a file or a resumed study has its own unless told."""
+    """Time limit of a launch; None keeps the limit of a file or resumed study."""
     source = click.get_current_context().get_parameter_source("timeout")
     own = options["file"] or options["resumed"]
     return None if own and source is not ParameterSource.COMMANDLINE else options["timeout"]
 
 
 def _prepare(study: "Study", directory: Path, timeout: str, as_json: bool) -> None:
-    """Write the launches of a study, and say what starts them."""
     seconds = timeout_seconds(timeout)
     assert seconds is not None, "--timeout has a default"
     scripts, count = study.prepare(directory, timeout_seconds=seconds)
@@ -147,51 +156,47 @@ def _prepare(study: "Study", directory: Path, timeout: str, as_json: bool) -> No
         files = [str(script) for script in scripts]
         emit_json("measure", 1, {"study": study.name, "launches": [], "scripts": files})
         return
-    say(f"Study {study.name}: {count} launches written to {directory}, none started")
+    echo(f"Study {study.name}: wrote {plural(count, 'launch')} to {directory}; none started")
     for script in scripts:
-        say(f"  {script}")
+        echo(f"  {script}")
     next_line(f"paceline measure --collect {shlex.quote(str(directory))}")
 
 
 def _collected(directory: Path, store: Path | None) -> "Study":
     from paceline.study import Study
 
-    _check_alone("--collect", "the directory has the study", ("collected",))
+    _check_alone("--collect", ("collected",))
     study, waiting = Study.collect(directory, store=store)
     if waiting:
-        several = "launches have" if waiting > 1 else "launch has"
-        say(f"{waiting} {several} not run yet", err=True)
+        echo(f"not run yet: {plural(waiting, 'launch')}", err=True)
     if not study.launches:
-        raise InputError(f"no launch of {directory} has run", "start its scripts first")
+        raise InputError(f"no launch in {directory} has run", "start its scripts first")
     return study
 
 
-def _check_alone(option: str, reason: str, beside: tuple[str, ...]) -> None:
-    """Refuse options that would be ignored beside one that stands for all of them."""
+def _check_alone(option: str, compatible: tuple[str, ...]) -> None:
+    """Reject options that would be ignored with ``option``."""
     context = click.get_current_context()
-    allowed = {*beside, "store_path", "as_json", "timeout", "port"}
+    allowed = {*compatible, "store_path", "as_json", "timeout", "port"}
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name not in allowed:
             raise InputError(
-                f"{parameter.opts[0]} is ignored with {option}: {reason}",
-                f"leave {parameter.opts[0]} out",
+                f"{parameter.opts[0]} cannot be combined with {option}",
+                f"omit {parameter.opts[0]}",
             )
 
 
 def _study(options: dict[str, Any]) -> "Study":
     from paceline.study import Study
-    from paceline.units import parse_bytes
 
     store = options["store_path"]
     if options["resumed"]:
-        _check_alone("--resume", "the study knows its settings", ("resumed",))
+        _check_alone("--resume", ("resumed",))
         return Study.load(options["resumed"], store)
     if options["file"]:
-        _check_alone(
-            "--from", "the file has the settings", ("file", "name", "prepared", *LAUNCHER_OPTIONS)
-        )
+        _check_alone("--from", ("file", "name", "prepared", *LAUNCHER_OPTIONS))
         return Study.read(
             options["file"], name=options["name"], store=store, **launcher_settings(options)
         )

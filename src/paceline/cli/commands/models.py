@@ -1,4 +1,4 @@
-"""``paceline models``: the networks that are built in."""
+"""``paceline models``: list the built-in models."""
 
 import click
 
@@ -15,25 +15,24 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("search", default="")
+@click.argument("search", default="", metavar="[SEARCH]")
 @json_option
 def command(search: str, as_json: bool) -> None:
-    """List the networks that are built in, or those whose name contains SEARCH.
+    """List the built-in models, or those whose name contains SEARCH.
 
-    Any gpt_h{hidden}_l{layers} or bert_h{hidden}_l{layers}, with _a{heads} and _v{vocabulary}
-    if wanted, can be named too.
+    Transformers of any size are available as gpt_h{hidden}_l{layers} and
+    bert_h{hidden}_l{layers}, optionally followed by _a{heads} and _v{vocabulary}.
     """
+    from paceline.catalog.model_tables import model_facts, model_table
     from paceline.errors import UnknownNameError
-    from paceline.naming import nearest
-    from paceline.report.tables.models import model_facts, model_table
+    from paceline.naming import did_you_mean
     from paceline.workload import zoo
 
     names = zoo.names_like(search)
     if not names:
-        near = nearest(search, zoo.names())
         raise UnknownNameError(
-            f"no model's name contains '{search}'." + (f" Near: {', '.join(near)}" if near else ""),
-            "'paceline models' lists all",
+            f"no model name contains '{search}'.{did_you_mean(search, zoo.names())}",
+            "run 'paceline models' for a list",
         )
     models = [model_facts(name) for name in names]
     if as_json:

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from paceline.cli.echo import echo
+from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import figure_option, out_option, places_given, store_option
+from paceline.cli.options import figure_option, out_option, store_option, topology_keywords
 from paceline.cli.output import emit_json, json_option, show, write_figure
 from paceline.cli.plan_options import emit_option, job_options, training_options
-from paceline.cli.say import say
 from paceline.errors import InputError
-from paceline.units import parse_share
+from paceline.units import parse_share, plural
 
 if TYPE_CHECKING:
-    from paceline.analyse.this_machine import HerePredictions
+    from paceline.calibration.local_prediction import LocalPredictions
     from paceline.predictor.prediction import Prediction
     from paceline.predictor.target_efficiency import BandwidthNeeded
     from paceline.predictor.training_run import TrainingRun
@@ -35,20 +36,25 @@ Examples:
   paceline predict --model vgg16 --batch 32 --cluster hkbu-v100-pcie -j 4x4 --explain
   paceline predict --trace googlenet_k80 --nodes 2,8 --link eth_10g --overlap merged
   paceline predict --model llama3_70b --cluster p5.48xlarge -j 128x8 --tp 8 --pp 4 --zero 1 \\
-      --global-batch 1024 --micro-batch 1 --precision bf16 --framework megatron-lm --tokens 15T
+      --sequence-parallel --global-batch 1024 --micro-batch 1 --precision bf16 \\
+      --framework megatron-lm --tokens 15T
   paceline predict --model resnet50 --batch 64 --cluster hkbu-v100-pcie -j 8x4 \\
       --target-efficiency 85%
 """
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=EXAMPLE)
 @job_options
-@out_option("--chrome-trace", "Write the step as JSON for ui.perfetto.dev.")
-@figure_option("--timeline", "Draw the step")
+@out_option("--chrome-trace", "Write the step as a Chrome trace for ui.perfetto.dev.")
+@figure_option("--timeline", "Draw the timeline of the step")
 @training_options
 @emit_option
-@click.option("--target-efficiency", help="Say which bandwidth an efficiency needs, as in 90%.")
-@click.option("--explain", "explained", is_flag=True, help="Say what each cause adds to the step.")
+@click.option(
+    "--target-efficiency",
+    metavar="PERCENT",
+    help="Report the bandwidth required for this scaling efficiency, such as 90%.",
+)
+@click.option("--explain", "explained", is_flag=True, help="Break the step time down by cause.")
 @store_option
 @json_option
 def command(
@@ -61,20 +67,20 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Predict step time, throughput and memory of training under a plan on a cluster.
+    """Predict step time, throughput and memory of a plan on a cluster.
 
-    With several places (-j 1x4,2x4), models, clusters or links by commas a table compares them all.
-    A Chrome trace or timeline shows the
-    last. Without --cluster or --device the place is this machine: launches of the same job in
-    the store are the evidence, else the machine's profile ('paceline probe', 'calibrate'). A
-    trace without a cluster is replayed on nodes of the traced device joined by --link.
+    Several topologies (-j 1x4,2x4), models, clusters or links, comma-separated, are compared in a
+    table; --chrome-trace, --timeline and --emit use the last one. Without --cluster or --device
+    the prediction is for this machine, based on launches of the same job in the store or on the
+    machine profile ('paceline probe', 'paceline calibrate'). A --trace without a cluster is
+    replayed on nodes of the traced device connected by --link.
 
-    --tokens or --epochs give days, device-hours, price and energy of a whole training, with
-    failures and checkpoints. --target-efficiency says which bandwidth would be needed, --emit how
-    a program is told the plan (of the last place).
+    --tokens or --epochs predict time, device-hours, cost and energy of a complete training run,
+    including failures and checkpoints.
     """
     answer = _answer(options, target_efficiency, store_path)
     last = answer.predictions[-1]
+    flags = _flags(last, emit)
     _write(last, chrome_trace, timeline)
     if as_json:
         _emit(answer, emit)
@@ -82,16 +88,16 @@ def command(
     _show(answer)
     if explained:
         _explain(last)
-    if emit is not None:
-        from paceline.report.tables.program_flags import flags_lines
-
-        say("\n".join(flags_lines(last, emit)))
-    for path, how in ((chrome_trace, "ui.perfetto.dev opens"), (timeline, "a browser shows")):
+    if flags:
+        echo("\n".join(flags))
+    for path, title in ((chrome_trace, "Chrome trace"), (timeline, "Timeline")):
         if path is not None:
-            say(f"{how} {path}")
+            echo(f"{title}: {path}")
     here = answer.here
-    if here is None:
-        next_line(same_job("whatif", **_last_place()))
+    if here is None and last.fits is False and options["model"] and not options["trace"]:
+        next_line(_search_of(last))
+    elif here is None:
+        next_line(same_job("whatif", **_last_topology()))
     elif here.alone is None:
         next_line(same_job("measure", instrument="none,layers"))
     else:
@@ -100,57 +106,73 @@ def command(
 
 @dataclass(frozen=True)
 class _Answer:
-    """Predictions, beside measurements where there are any, and what else was asked of them.
+    """Predictions, with measurements of this machine if there are any.
 
-    ``target`` is an efficiency, and ``needed`` the bandwidth that it needs.
+    ``target`` is a scaling efficiency, ``needed`` the bandwidth that it requires.
     """
 
     predictions: "list[Prediction]"
-    here: "HerePredictions | None"
+    here: "LocalPredictions | None"
     runs: "list[TrainingRun]"
     target: float | None
-    needed: "list[BandwidthNeeded] | None"
+    needed: "list[tuple[Prediction, list[BandwidthNeeded]]]"
 
 
 def _answer(options: dict[str, Any], target_efficiency: str | None, store: Path | None) -> _Answer:
-    from paceline.api.predictions import bandwidth_for, predict
-    from paceline.api.training import asks_for_training, split_training_words, training_of
+    from paceline.predictor.api import bandwidth_for, predict
+    from paceline.spec.training_options import (
+        asks_for_training,
+        split_training_options,
+        training_of,
+    )
 
-    training, options = split_training_words(options)
+    training, options = split_training_options(options)
     asks_training = asks_for_training(training)
     target = None if target_efficiency is None else parse_share(target_efficiency)
-    places = places_given(options.pop("places"), options.pop("nodes"))
+    topologies = topology_keywords(options.pop("topologies"), options.pop("nodes"))
     here = None
     if options["cluster"] or options["device"] or options["trace"] is not None:
         predictions = [
-            predict(**{**one, **place}) for one in _alternatives(options) for place in places
+            predict(**{**one, **topology})
+            for one in _alternatives(options)
+            for topology in topologies
         ]
     else:
-        from paceline.api.this_machine import predict_here
+        from paceline.calibration.api import predict_local
 
-        asked = [(place["nodes"], place.get("processes", 1)) for place in places if place]
+        grids = [(one["nodes"], one.get("processes", 1)) for one in topologies if one]
         named = {key: value for key, value in options.items() if key not in ("cluster", "device")}
-        here = predict_here(places=asked, store=store, **named)
+        named["precision"] = named["precision"] or "fp32"
+        here = predict_local(places=grids, store=store, **named)
         predictions = [one.prediction for one in here.comparisons]
     priced = training.get("price")
     if priced is not None:
         predictions = [one.with_price(priced) for one in predictions]
     runs = [training_of(one, training) for one in predictions] if asks_training else []
-    needed = None
+    needed = []
     if target is not None:
         if here is not None:
-            raise InputError("--target-efficiency is about a cluster", "name one with --cluster")
-        last = _alternatives(options)[-1]
-        needed = bandwidth_for(target_efficiency=target, **{**last, **places[-1]})
+            raise InputError("--target-efficiency requires a cluster", "add --cluster NAME")
+        jobs = [{**one, **topology} for one in _alternatives(options) for topology in topologies]
+        links = [bandwidth_for(target_efficiency=target, **job) for job in jobs]
+        needed = list(zip(predictions, links, strict=True))
     return _Answer(predictions, here, runs, target, needed)
 
 
+def _flags(prediction: "Prediction", program: str | None) -> list[str]:
+    """The plan as flags of a program; raises before anything is printed or written."""
+    if program is None:
+        return []
+    from paceline.predictor.emit.emit_tables import flags_lines
+
+    return flags_lines(prediction, program)
+
+
 def _emit(answer: _Answer, program: str | None) -> None:
-    """Everything that was asked for, as JSON."""
-    from paceline.analyse.comparison import comparisons_json
+    from paceline.calibration.prediction_error import comparisons_json
+    from paceline.predictor.emit.emit_tables import flags_json
     from paceline.predictor.prediction_json import prediction_json
-    from paceline.report.tables.program_flags import flags_json
-    from paceline.report.tables.training import bandwidth_json, training_json
+    from paceline.predictor.training_run_tables import bandwidth_json, training_json
 
     fields: dict[str, Any] = {
         "predictions": [
@@ -161,33 +183,33 @@ def _emit(answer: _Answer, program: str | None) -> None:
         fields["comparisons"] = comparisons_json(answer.here.comparisons)
     if answer.runs:
         fields["training"] = [training_json(run) for run in answer.runs]
-    if answer.target is not None and answer.needed is not None:
+    if answer.target is not None:
         fields["bandwidth"] = bandwidth_json(answer.target, answer.needed)
     emit_json("prediction", 2, fields)
 
 
 def _show(answer: _Answer) -> None:
-    from paceline.report.tables.predictions import notes_of, prediction_parts
+    from paceline.predictor.prediction_tables import notes_of, prediction_parts
 
     here, predictions = answer.here, answer.predictions
     if here is None or here.alone is None:
         show(prediction_parts(predictions))
     else:
-        from paceline.report.tables.comparisons import comparison_table
+        from paceline.calibration.comparison_tables import comparison_table
 
         show([comparison_table(here.alone, here.comparisons), *notes_of(predictions)])
     if answer.runs:
-        from paceline.report.tables.training import training_parts
+        from paceline.predictor.training_run_tables import training_parts
 
         show(training_parts(answer.runs))
-    if answer.target is not None and answer.needed is not None:
-        from paceline.report.tables.training import bandwidth_words
+    if answer.target is not None:
+        from paceline.predictor.training_run_tables import describe_bandwidth
 
-        say("\n".join(bandwidth_words(answer.target, answer.needed)))
+        echo("\n".join(describe_bandwidth(answer.target, answer.needed)))
 
 
 def _alternatives(options: dict[str, Any]) -> list[dict[str, Any]]:
-    """One set of options for each combination of the models, clusters and links given by commas."""
+    """Options of each combination of comma-separated models, clusters and links."""
     several = {
         name: [part.strip() for part in options[name].split(",")]
         for name in ("model", "cluster", "link")
@@ -197,10 +219,10 @@ def _alternatives(options: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**options, **one} for one in chosen]
 
 
-def _last_place() -> dict[str, str]:
-    """The last of several places, models, clusters and links, for commands that look at one."""
+def _last_topology() -> dict[str, str]:
+    """The last of several topologies, models, clusters and links, for commands that take one."""
     given = click.get_current_context().params
-    several = ("places", "nodes", "model", "cluster", "link")
+    several = ("topologies", "nodes", "model", "cluster", "link")
     return {
         key: given[key].split(",")[-1].strip()
         for key in several
@@ -208,23 +230,31 @@ def _last_place() -> dict[str, str]:
     }
 
 
-def _explain(prediction: "Prediction") -> None:
-    from paceline.analyse.predicted_waterfall import predicted_waterfall
-    from paceline.report.terminal_waterfall import print_waterfall
+def _search_of(prediction: "Prediction") -> str:
+    """The command that searches for plans that fit, for the same job."""
+    from paceline.spec.training_options import TrainingOptions
 
-    words = (
-        f"From one device to {prediction.devices}: {prediction.efficiency:.0%} of perfect scaling"
-    )
-    print_waterfall(predicted_waterfall(prediction), words, "predicted")
+    drop = (*TrainingOptions.__annotations__, "emit", "batch")
+    batch = prediction.samples_per_step
+    return same_job("advise", drop=drop, **_last_topology(), global_batch=batch)
+
+
+def _explain(prediction: "Prediction") -> None:
+    from paceline.explanation.predicted_waterfall import predicted_waterfall
+    from paceline.render.terminal_waterfall import print_waterfall
+
+    devices = plural(prediction.devices, "device")
+    title = f"Scaling from 1 device to {devices}: efficiency {prediction.efficiency:.0%}"
+    print_waterfall(predicted_waterfall(prediction), title, "predicted")
 
 
 def _write(prediction: "Prediction", trace_path: Path | None, timeline: Path | None) -> None:
     if trace_path is not None:
-        from paceline.report.files import write_text
+        from paceline.render.files import write_text
         from paceline.step.chrome_trace import chrome_trace
 
         write_text(trace_path, chrome_trace(prediction.step))
     if timeline is not None:
-        from paceline.report.figures.gantt import gantt_info
+        from paceline.render.figures.gantt import gantt_info
 
         write_figure(timeline, gantt_info(prediction.step))

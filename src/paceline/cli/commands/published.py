@@ -1,35 +1,44 @@
-"""`paceline published`: the measurements that Paceline is validated on."""
+"""``paceline published``: published measurements used for validation."""
 
 from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.options import IntegerRange
 from paceline.cli.output import emit_json, json_option, show
-from paceline.cli.say import say
 
 if TYPE_CHECKING:
-    from paceline.analyse.validation.measurement import Measurement
+    from paceline.validation.published_row import PublishedRow
 
 _SHOWN = 40
 
 
 @click.command(name="published")
-@click.option("--family", help="Only this source, e.g. dlperf.")
-@click.option("--model", help="Only this network, e.g. resnet50_v1.5.")
-@click.option("--device", help="Only this device, e.g. v100_sxm2_16gb.")
-@click.option("--framework", help="Only this framework, e.g. pytorch_ddp.")
+@click.option("--family", metavar="NAME", help="Source, such as dlperf.")
+@click.option("--model", metavar="NAME", help="Model, such as resnet50_v1.5.")
+@click.option("--device", metavar="NAME", help="Device, such as v100_sxm2_16gb.")
+@click.option("--framework", metavar="NAME", help="Framework, such as pytorch_ddp.")
 @click.option(
     "--where",
     "conditions",
     multiple=True,
     metavar="CONDITION",
-    help="COLUMN=VALUE, also with != < <= > >= or ~ (contains); may be repeated.",
+    help="COLUMN=VALUE, or with != < <= > >= or ~ (contains); repeatable.",
 )
-@click.option("--sort", default="id", show_default=True, help="Column to sort by; -COLUMN down.")
-@click.option("--limit", type=click.IntRange(min=1), help=f"Rows to show.  [default: {_SHOWN}]")
-@click.option("--export", type=click.Path(dir_okay=False), help="Write all chosen rows as CSV.")
-@click.option("--sources", is_flag=True, help="List who published the rows, and the licences.")
+@click.option(
+    "--sort",
+    metavar="[-]COLUMN",
+    default="id",
+    show_default=True,
+    help="Sort by a column; -COLUMN sorts in descending order.",
+)
+@click.option(
+    "--limit", type=IntegerRange(min=1), help=f"Number of rows to show.  [default: {_SHOWN}]"
+)
+@click.option("--export", type=click.Path(dir_okay=False), help="Write all selected rows as CSV.")
+@click.option("--sources", is_flag=True, help="List the sources and their licences.")
 @json_option
 def command(
     family: str | None,
@@ -43,18 +52,18 @@ def command(
     sources: bool,
     as_json: bool,
 ) -> None:
-    """Show the published measurements that predictions are validated on.
+    """List the published measurements used for validation.
 
-    Nothing here was measured by Paceline: every row names the page it was printed on.
+    None of them was measured by Paceline; every row cites the page of its publication.
 
     \b
-    Example:
+    Examples:
       paceline published --model bert_base --where 'nodes>1' --sort -throughput
       paceline published --family hkbu --export hkbu.csv
     """
-    from paceline.analyse.validation.reference import reference_table
-    from paceline.analyse.validation.selection import in_order, selected
-    from paceline.report.tables.published import published_table, row_json
+    from paceline.validation.published_tables import published_table, row_json
+    from paceline.validation.reference_data import reference_table
+    from paceline.validation.row_filters import in_order, selected
 
     if sources:
         _show_sources(as_json)
@@ -81,19 +90,21 @@ def command(
         next_line("paceline published --sources", "paceline validate")
 
 
-def _require_known(rows: "list[Measurement]", column: str, value: str) -> None:
+def _require_known(rows: "list[PublishedRow]", column: str, value: str) -> None:
     from paceline.naming import unknown_name
 
     known = sorted({str(row.value(column)) for row in rows})
     if value not in known:
-        raise unknown_name(f"published {column}", value, known, f"known: {', '.join(known)[:300]}")
+        raise unknown_name(
+            f"published {column}", value, known, f"choose one of {', '.join(known)[:300]}"
+        )
 
 
 def _show_sources(as_json: bool) -> None:
     from dataclasses import asdict
 
-    from paceline.analyse.validation.reference import reference_sources
-    from paceline.report.tables.published import sources_table
+    from paceline.validation.published_tables import sources_table
+    from paceline.validation.reference_data import reference_sources
 
     sources = reference_sources()
     if as_json:
@@ -103,11 +114,12 @@ def _show_sources(as_json: bool) -> None:
     next_line(same_job("published", drop=("sources",), family="hkbu"))
 
 
-def _export(rows: "list[Measurement]", path: str) -> None:
+def _export(rows: "list[PublishedRow]", path: str) -> None:
     from pathlib import Path
 
-    from paceline.analyse.validation.selection import to_csv
-    from paceline.report.files import write_text
+    from paceline.render.files import write_text
+    from paceline.units import plural
+    from paceline.validation.row_filters import to_csv
 
     write_text(Path(path), to_csv(rows))
-    say(f"wrote {len(rows)} rows to {path}", err=True)
+    echo(f"wrote {plural(len(rows), 'row')} to {path}", err=True)

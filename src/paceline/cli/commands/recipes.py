@@ -1,14 +1,14 @@
-"""``paceline recipes``: how to run programs that Paceline does not install."""
+"""``paceline recipes``: how to run training programs that Paceline does not install."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import next_line
 from paceline.cli.options import parse_settings
 from paceline.cli.output import emit_json, json_option
-from paceline.cli.say import say
 from paceline.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,27 +24,29 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("name", required=False)
-@click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="Fill a placeholder in.")
+@click.argument("name", required=False, metavar="[NAME]")
+@click.option(
+    "--set", "values", multiple=True, metavar="NAME=VALUE", help="Set a placeholder; repeatable."
+)
 @json_option
 def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
-    """Say how to run another training program so that its log can be compared.
+    """Show how to run another training program and collect its log for a comparison.
 
-    Without a name, lists the programs there are recipes for.
+    Without NAME, list the recipes.
     """
-    from paceline.frameworks.registry import recipe, recipes
+    from paceline.frameworks.framework_registry import recipe, recipes
     from paceline.naming import look_up
 
     if name is None:
         if values:
-            raise InputError("--set fills a recipe in, and none is named", "paceline recipes caffe")
+            raise InputError("--set requires a recipe", "write paceline recipes NAME --set ...")
         _list(list(recipes().values()), as_json)
         return
     chosen, given = recipe(name), parse_settings(values)
     filled = chosen.command
     known = dict.fromkeys(chosen.placeholders)
     for placeholder, value in given.items():
-        look_up(f"placeholder of {name}", placeholder, known, f"one of {', '.join(known)}")
+        look_up(f"placeholder of {name}", placeholder, known, f"choose one of {', '.join(known)}")
         filled = filled.replace("{" + placeholder + "}", value)
     if as_json:
         fields = {**asdict(chosen), "placeholders": dict(chosen.placeholders)}
@@ -64,7 +66,7 @@ def _list(found: "list[ProgramRecipe]", as_json: bool) -> None:
         return
     width = max(len(one.name) for one in found)
     for one in found:
-        say(f"  {one.name:<{width}}  {one.title}")
+        echo(f"  {one.name:<{width}}  {one.title}")
     next_line(f"paceline recipes {found[0].name}")
 
 
@@ -79,18 +81,18 @@ def _print(chosen: "ProgramRecipe", filled: str, given: dict[str, str]) -> None:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    say(f"{chosen.title}\n\nRun\n" + " \\\n".join(command_lines))
+    echo(f"{chosen.title}\n\nRun\n" + " \\\n".join(command_lines))
     for placeholder, meaning in chosen.placeholders.items():
         if placeholder not in given:
-            say(f"    {{{placeholder}}}  {meaning}")
-    say(f"  then 'paceline import {_log_file(chosen)} --dry-run' (the log: {chosen.log})")
+            echo(f"    {{{placeholder}}}  {meaning}")
+    echo(f"  then 'paceline import {_log_file(chosen)} --dry-run' (the log: {chosen.log})")
     for heading, lines in (
         ("Install", chosen.install),
-        ("To be comparable", chosen.comparable),
-        ("The log tells", chosen.tells),
-        ("It does not tell", chosen.does_not_tell),
+        ("Settings for a fair comparison", chosen.comparable),
+        ("The log contains", chosen.tells),
+        ("The log does not contain", chosen.does_not_tell),
     ):
-        say(f"\n{heading}")
+        echo(f"\n{heading}")
         for line in lines:
-            say(textwrap.fill(line, 98, initial_indent="  - ", subsequent_indent="    "))
-    say("")
+            echo(textwrap.fill(line, 98, initial_indent="  - ", subsequent_indent="    "))
+    echo("")

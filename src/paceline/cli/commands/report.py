@@ -1,13 +1,13 @@
-"""``paceline report``: one self-contained HTML page about a study."""
+"""``paceline report``: a self-contained HTML report of a study."""
 
 from pathlib import Path
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import out_option, store_option
 from paceline.cli.output import emit_json, json_option
-from paceline.cli.say import say
 from paceline.cli.study_arguments import study_argument
 
 EXAMPLE = """
@@ -21,14 +21,22 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @study_argument()
-@out_option("--out", "The page [default: STUDY.html].")
+@out_option("--out", "Output file [default: STUDY.html].")
 @click.option(
     "--figures",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Also write each figure there as SVG, PDF and PNG, and figures.tex with their captions.",
+    help="Also write the figures as SVG, PDF and PNG, and figures.tex with captions.",
 )
-@click.option("--nodes", default="4,8,16", show_default=True, help="Node counts to predict.")
-@click.option("--link", default="eth_10g", show_default=True, help="Network between them.")
+@click.option(
+    "--nodes",
+    metavar="N[,N]|N..N",
+    default="4,8,16",
+    show_default=True,
+    help="Numbers of nodes to predict.",
+)
+@click.option(
+    "--link", metavar="NAME", default="eth_10g", show_default=True, help="Network between nodes."
+)
 @store_option
 @json_option
 def command(
@@ -40,15 +48,16 @@ def command(
     store_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Write one self-contained HTML page that reads as a paper.
+    """Write a self-contained HTML report of a study, structured like a paper.
 
-    Verdict, question, design, environment, results launch by launch, ranking, scaling, model
-    against measurement, where the time goes, effects, threats to validity, every launch.
+    Sections: verdict, question, design, environment, results, ranking, scaling, prediction versus
+    measurement, step time breakdown, effects, threats to validity, list of launches.
     """
     from paceline.naming import file_name
-    from paceline.places import parse_counts
     from paceline.report.study_json import study_json
     from paceline.study import Study
+    from paceline.topology import parse_counts
+    from paceline.units import plural
 
     counts = parse_counts(nodes, "nodes", "--nodes")
     found = Study.load(study, store_path)
@@ -59,8 +68,8 @@ def command(
         written = {"report": str(page), "figures": [str(path) for path in drawn]}
         emit_json("report", 1, {**study_json(analysis), **written})
         return
-    say(f"Report: {page}")
+    echo(f"Report: {page}")
     if drawn:
-        say(f"Figures: {len(drawn) - 1} files in {figures}, captions in figures.tex")
+        echo(f"Figures: {plural(len(drawn) - 1, 'file')} in {figures}, captions in figures.tex")
     first = "explain" if analysis.explanations else "list"
     next_line(same_job(first), same_job("export", path="launches.csv"))

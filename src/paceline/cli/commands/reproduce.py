@@ -1,4 +1,4 @@
-"""``paceline reproduce``: five published studies beside predictions, and done on this machine."""
+"""``paceline reproduce``: compare predictions with published studies; repeat them here."""
 
 import textwrap
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import WIDTH, command_line, next_line, same_job
 from paceline.cli.options import store_option
 from paceline.cli.output import emit_json, json_option, show
-from paceline.cli.say import say
 from paceline.errors import InputError
 
 if TYPE_CHECKING:
-    from paceline.analyse.study_results import StudyResults
+    from paceline.publications.reproduction_result import ReproductionResult
 
 DEFAULT_SITE = Path("five-studies")
 EXAMPLE = """
@@ -28,14 +28,16 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("studies", nargs=-1)
-@click.option("--run", "runs", is_flag=True, help="Train what of them this machine can.")
+@click.argument("studies", nargs=-1, metavar="[STUDY]...")
+@click.option("--run", "runs", is_flag=True, help="Also run the studies that fit on this machine.")
 @click.option(
     "--site",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write a page for each and an index there [default with --run: five-studies].",
+    help="Write HTML pages to this directory [default with --run: five-studies].",
 )
-@click.option("--short", is_flag=True, help="Fewer and smaller launches: 8 minutes, not 40.")
+@click.option(
+    "--short", is_flag=True, help="Use fewer and smaller launches: 8 minutes instead of 40."
+)
 @store_option
 @json_option
 def command(
@@ -46,22 +48,24 @@ def command(
     store_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Set what published STUDIES [all five] measured beside what is predicted for their machines.
+    """Compare predictions with published studies [default: all five].
 
-    Each curve is predicted from its smallest published point. What a paper does not print as a
-    number is listed as left out.
+    Each curve is predicted from its smallest published point. Results that a paper does not
+    print as numbers are listed as omitted.
 
-    With --run their designs are trained on this machine as far as it goes: studies that come with
-    Paceline, in at most 40 minutes on two cores. The same command goes on where it was
-    interrupted. --site alone writes the pages from the launches that the store has.
+    --run repeats the designs on this machine, scaled to its size, in at most 40 minutes on two
+    cores. The same command continues after an interruption. --site alone writes the pages from
+    the launches in the store.
     """
     if runs or site is not None:
-        _done_here(studies, runs, site or DEFAULT_SITE, short, store_path, as_json)
+        _reproduce_here(studies, runs, site or DEFAULT_SITE, short, store_path, as_json)
         return
     if short or store_path is not None:
-        raise InputError("nothing is run", "add --run to train, or --site DIR to write pages")
-    from paceline.api.reproduction import reproduce
-    from paceline.report.tables.reproduction import (
+        raise InputError(
+            "--short and --store require --run or --site", "add --run or --site DIRECTORY"
+        )
+    from paceline.publications.api import reproduce
+    from paceline.publications.reproduction_tables import (
         reproduction_json,
         reproduction_parts,
         summary_table,
@@ -77,7 +81,7 @@ def command(
     next_line("paceline reproduce --run --short", "paceline validate --hold-out source")
 
 
-def _done_here(
+def _reproduce_here(
     studies: tuple[str, ...],
     runs: bool,
     site: Path,
@@ -85,9 +89,9 @@ def _done_here(
     store_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Run what is left where that is asked for, predict the rest and write the pages."""
-    from paceline.api.studies_here import INDEX, run_studies, studies_so_far
+    """Run the remaining launches with ``runs``, predict, and write the pages."""
     from paceline.cli.progress import study_progress
+    from paceline.publications.reproduce import INDEX, run_studies, studies_so_far
 
     with study_progress("published studies") as progress:
         if not runs:
@@ -105,16 +109,16 @@ def _done_here(
                     on_launch=progress.before_launch,
                 )
             except KeyboardInterrupt:
-                say(f"\ncontinue with: {same_job('reproduce')}", err=True)
+                echo(f"\ncontinue with: {same_job('reproduce')}", err=True)
                 raise
     if as_json:
         _emit(results, site / INDEX)
     else:
-        _tell(results, site / INDEX)
+        _show(results, site / INDEX)
 
 
-def _emit(results: "list[StudyResults]", index: Path) -> None:
-    from paceline.report.tables.reproduction import reproduction_json
+def _emit(results: "list[ReproductionResult]", index: Path) -> None:
+    from paceline.publications.reproduction_tables import reproduction_json
 
     document = reproduction_json([one.reproduction for one in results])
     measured = [
@@ -132,18 +136,18 @@ def _emit(results: "list[StudyResults]", index: Path) -> None:
     emit_json("reproduce", 1, {**document, "measured": measured, "site": str(index)})
 
 
-def _tell(results: "list[StudyResults]", index: Path) -> None:
-    from paceline.report.reproduced.site import answers, measured_table
-    from paceline.report.tables.reproduction import summary_table
+def _show(results: "list[ReproductionResult]", index: Path) -> None:
+    from paceline.publications.reproduction_tables import summary_table
+    from paceline.publications.site.site import answers, measured_table
 
     parts = [(one, part) for one in results for part in one.measured]
-    told = [textwrap.fill(words, WIDTH, subsequent_indent="   ") for words in answers(parts)]
-    show([measured_table(parts), "", *told, ""])
+    lines = [textwrap.fill(text, WIDTH, subsequent_indent="   ") for text in answers(parts)]
+    show([measured_table(parts), "", *lines, ""])
     show([summary_table([one.reproduction for one in results])])
-    missing = {name: words for _, part in parts for name, words in part.missing.items()}
-    for name, words in missing.items():
-        say(f"left out: {name} is not installed; {words}")
-    say(f"Pages: {index}")
+    missing = {name: hint for _, part in parts for name, hint in part.missing.items()}
+    for name, hint in missing.items():
+        echo(f"omitted: {name} is not installed; {hint}")
+    echo(f"Pages: {index}")
     ran = [part.study for _, part in parts if part.analysis is not None]
     if ran:
         next_line(command_line("report", ran[0]), command_line("list", "--study", ran[0]))

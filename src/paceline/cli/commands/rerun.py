@@ -1,19 +1,19 @@
-"""``paceline rerun``: measure once more what was measured before, and compare."""
+"""``paceline rerun``: repeat the measurements of a study or launch."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import command_line, next_line
-from paceline.cli.options import store_option, study_name
+from paceline.cli.options import IntegerRange, store_option, study_name
 from paceline.cli.output import emit_json, json_option, show_launches
-from paceline.cli.say import say
 from paceline.cli.study_arguments import study_argument
 from paceline.errors import InputError
 
 if TYPE_CHECKING:
-    from paceline.measurement.design import Design
+    from paceline.measurement.study_design import Design
     from paceline.store import Store
 
 EXAMPLE = """
@@ -28,13 +28,17 @@ Examples:
 @study_argument("subject", "ID")
 @click.option(
     "--launches",
-    type=click.IntRange(1),
-    help="Launches of each job [default: as before, or 3].",
+    type=IntegerRange(1),
+    help="Launches per configuration [default: as before, or 3].",
 )
 @click.option(
-    "--study", "name", callback=study_name, help="Name of the new study [default: NAME-rerun]."
+    "--study",
+    "name",
+    metavar="NAME",
+    callback=study_name,
+    help="Name of the new study [default: STUDY-rerun].",
 )
-@click.option("--timeout", help="Longest time a launch may take [default: as before].")
+@click.option("--timeout", metavar="DURATION", help="Time limit of a launch [default: as before].")
 @store_option
 @json_option
 def command(
@@ -45,16 +49,17 @@ def command(
     store_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the jobs of a study, or of one launch, once more, as a study of its own.
+    """Repeat the measurements of a study or launch as a new study.
 
-    ID is the name of a study or the beginning of a launch's id. The same line goes on after an
+    ID is the name of a study or a prefix of a launch id. The same command continues after an
     interruption.
     """
+    from paceline.analysis.launch_tables import launches_json
     from paceline.cli.options import timeout_seconds
     from paceline.cli.progress import study_progress
-    from paceline.measurement.study import run_study
-    from paceline.report.tables.launches import launches_json
+    from paceline.measurement.study_runner import run_study
     from paceline.store import Status, Store, default_store_path
+    from paceline.units import plural
 
     path = store_path or default_store_path()
     with Store(path, create=False) as store:
@@ -67,7 +72,7 @@ def command(
     if as_json:
         emit_json("rerun", 1, {"of": old, "study": new, "launches": launches_json(made)})
     else:
-        say(f"Study {new}: {len(made)} launches, kept in {path}")
+        echo(f"Study {new}: {plural(len(made), 'launch')} in {path}")
         show_launches(made)
         next_line(command_line("diff", old, new), command_line("check", old, new))
     if all(launch.status is not Status.FINISHED for launch in made):
@@ -75,8 +80,8 @@ def command(
 
 
 def _again(store: "Store", subject: str, launches: int | None) -> "tuple[str, Design]":
-    """The study that ID is of, and the design that measures it once more."""
-    from paceline.measurement.design import Design, job_from_json
+    """The study of ID, and the design that repeats it."""
+    from paceline.measurement.study_design import Design, job_from_json
 
     document = store.design(subject)
     if document is not None:
@@ -87,12 +92,12 @@ def _again(store: "Store", subject: str, launches: int | None) -> "tuple[str, De
     if subject in store.studies():
         raise InputError(
             f"study {subject} was recorded or imported, not measured",
-            "run its command once more with 'paceline run -- COMMAND'",
+            "repeat its command with 'paceline run -- COMMAND'",
         )
     launch = store.launch(subject)
     if "graph" not in launch.job:
         raise InputError(
             f"launch {launch.id} was recorded or imported, not measured",
-            "run its command once more with 'paceline run -- COMMAND'",
+            "repeat its command with 'paceline run -- COMMAND'",
         )
     return launch.study, Design.randomised([job_from_json(launch.job)], launches or 3, 1)

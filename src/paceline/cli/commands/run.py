@@ -1,6 +1,7 @@
-"""``paceline run``: a training command of the user's own, unchanged, recorded as a launch."""
+"""``paceline run``: record the steps of a user's training command."""
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,9 @@ import click
 
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import (
-    parse_one_place,
+    IntegerRange,
     parse_settings,
+    parse_single_topology,
     store_option,
     study_name,
     timeout_seconds,
@@ -31,34 +33,52 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("command_line", nargs=-1, type=click.UNPROCESSED)
-@click.option("--recipe", "recipe_name", help="Run this recipe's command (see paceline recipes).")
-@click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="Fill the recipe in.")
-@click.option("--program", help="Read the steps from the output, as this program's log.")
-@click.option("--model", default="", help="Name of the network [default: the script's name].")
-@click.option("--batch", type=click.IntRange(min=1), help="Samples per process and step.")
-@click.option("-j", "place", help="NODESxPROCESSES, where the processes do not tell it.")
-@click.option("--precision", default="", help="fp32, bf16, ... for the record.")
-@click.option("--layers", "with_layers", is_flag=True, help="Time single layers too; slower.")
+@click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND]...")
+@click.option(
+    "--recipe",
+    "recipe_name",
+    metavar="NAME",
+    help="Run the command of a recipe; see 'paceline recipes'.",
+)
+@click.option(
+    "--set",
+    "values",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a placeholder of the recipe; repeatable.",
+)
+@click.option(
+    "--program", metavar="NAME", help="Read steps from the output as the log of this program."
+)
+@click.option(
+    "--model", metavar="NAME", default="", help="Name of the model [default: name of the script]."
+)
+@click.option("--batch", type=IntegerRange(min=1), help="Samples per process and step.")
+@click.option(
+    "-j", "topology", metavar="NODESxPROCESSES", help="Topology [default: detected at run time]."
+)
+@click.option("--precision", metavar="NAME", default="", help="Precision to record, such as bf16.")
+@click.option("--layers", "with_layers", is_flag=True, help="Also time each layer; slower.")
 @click.option(
     "--warmup-steps",
-    type=click.IntRange(0),
+    type=IntegerRange(0),
     default=3,
     show_default=True,
-    help="Steps timed but not counted.",
+    help="Warm-up steps, excluded from results.",
 )
 @click.option(
     "--repeat",
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     default=1,
     show_default=True,
-    help="Run it so often: launches differ, and intervals come from them.",
+    help="Number of launches; intervals are computed over launches.",
 )
-@click.option("--timeout", help="End the command after so long, such as 2h.")
+@click.option("--timeout", metavar="DURATION", help="Time limit of the command, such as 2h.")
 @click.option(
     "--study",
+    metavar="NAME",
     callback=study_name,
-    help="Study to put the launch in [default: the model's name].",
+    help="Study of the launch [default: name of the model].",
 )
 @store_option
 @json_option
@@ -69,7 +89,7 @@ def command(
     program: str | None,
     model: str,
     batch: int | None,
-    place: str | None,
+    topology: str | None,
     precision: str,
     with_layers: bool,
     warmup_steps: int,
@@ -79,24 +99,25 @@ def command(
     store_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Run a training command, unchanged, and record steps, phases and buckets.
+    """Run your own training COMMAND unchanged and record steps, phases and buckets.
 
-    PyTorch scripts are watched from within: optimiser, backward, data loader, DDP and
-    collectives. Any other program is known by its log. Nothing has to be edited.
+    PyTorch scripts are instrumented at run time: optimiser, backward, data loader, DDP and
+    collectives. For other programs the steps are read from the log. No source change is needed.
 
-    Signals are passed on, and so is the command's exit code when it fails. Whatever the command
-    started ends with it.
+    Standard output and standard error of the command are passed through; with --json both go to
+    standard error. Signals are forwarded, and a failing command's exit code is returned. Processes
+    that the command leaves behind are terminated.
     """
-    from paceline.measurement.imports import UserFacts
-    from paceline.measurement.watch.launches import RunRequest, run_watched, script_name
+    from paceline.importers.import_launches import UserFacts
+    from paceline.measurement.recording.recorded_launch import RunRequest, run_watched, script_name
     from paceline.store import Status, Store, default_store_path
 
-    variables, words, reader = _command(command_line, recipe_name, values)
-    nodes, ranks = parse_one_place(place)
+    variables, arguments, reader = _command(command_line, recipe_name, values)
+    nodes, ranks = parse_single_topology(topology)
     request = RunRequest(
-        command=words,
+        command=arguments,
         told=UserFacts(model, batch, ranks, nodes, precision),
-        study=study or model or script_name(words),
+        study=study or model or script_name(arguments),
         program=program or reader,
         with_layers=with_layers,
         warmup_steps=warmup_steps,
@@ -104,9 +125,11 @@ def command(
         variables=variables,
     )
     launches: list[Launch] = []
+    stderr = getattr(sys.stderr, "buffer", None)  # None where the caller closed it
+    stdout = stderr if as_json else getattr(sys.stdout, "buffer", None)
     with Store(store_path or default_store_path()) as store:
         for _ in range(repeat):
-            launches.append(run_watched(request, store, echo=not as_json))
+            launches.append(run_watched(request, store, stdout, stderr))
             if launches[-1].status is not Status.FINISHED:
                 break
     _show(launches, as_json)
@@ -115,36 +138,36 @@ def command(
 def _command(
     command_line: tuple[str, ...], recipe_name: str | None, values: tuple[str, ...]
 ) -> tuple[dict[str, str], tuple[str, ...], str | None]:
-    """Variables, words and log reader of what is to be run."""
+    """Environment variables, arguments and log reader of the command to run."""
+    from paceline.frameworks.framework_registry import recipe
     from paceline.frameworks.recipes import fill
-    from paceline.frameworks.registry import recipe
 
     reader = None
     if recipe_name is not None:
         chosen = recipe(recipe_name)
-        words = shlex.split(fill(chosen.command, parse_settings(values)))
+        arguments = shlex.split(fill(chosen.command, parse_settings(values)))
         reader = chosen.reader
         if command_line:
-            raise InputError("--recipe and a command both say what to run", "give one of them")
+            raise InputError("--recipe and a command are mutually exclusive", "give one of them")
     elif values:
-        raise InputError("--set fills a recipe in, and there is none", "add --recipe NAME")
+        raise InputError("--set requires --recipe", "add --recipe NAME")
     else:
-        words = list(command_line)
+        arguments = list(command_line)
     variables: dict[str, str] = {}
-    while words and "=" in words[0] and words[0].split("=", 1)[0].isidentifier():
-        name, value = words.pop(0).split("=", 1)
+    while arguments and "=" in arguments[0] and arguments[0].split("=", 1)[0].isidentifier():
+        name, value = arguments.pop(0).split("=", 1)
         variables[name] = value
-    if not words:
+    if not arguments:
         raise InputError(
-            "there is no command to run", "paceline run -- torchrun --nproc_per_node 2 train.py"
+            "missing command", "write paceline run -- torchrun --nproc_per_node 2 train.py"
         )
-    return variables, tuple(words), reader
+    return variables, tuple(arguments), reader
 
 
 def _show(launches: "list[Launch]", as_json: bool) -> None:
-    """All launches as one configuration, the last one's steps; the first that failed ends it."""
-    from paceline.report.tables.launches import launch_json
-    from paceline.report.tables.steps import step_table
+    """Print all launches as one configuration, and the steps of the last."""
+    from paceline.analysis.launch_tables import launch_json
+    from paceline.render.step_tables import step_table
     from paceline.store import Status
 
     last = launches[-1]
@@ -173,6 +196,6 @@ def _show(launches: "list[Launch]", as_json: bool) -> None:
 
 
 def _exit_code(launch: "Launch") -> int:
-    """The command's own code, as a shell gives it; 1 where it ended well but told nothing."""
+    """The exit code of the command as in a shell; 1 if it succeeded without recording steps."""
     code = next(iter(launch.outcome.facts.get("exit_codes", ())), None) or 0
     return 128 - code if code < 0 else code or 1

@@ -1,16 +1,17 @@
-"""``paceline studies``: what has been studied; renamed, deleted, annotated, merged."""
+"""``paceline studies``: list, rename, delete, annotate and merge studies."""
 
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import command_line, next_line
 from paceline.cli.options import store_option, study_name
 from paceline.cli.output import emit_json, json_option, show
-from paceline.cli.say import say
 from paceline.cli.study_arguments import study_argument
 from paceline.errors import InputError
+from paceline.units import plural
 
 EXAMPLE = """
 \b
@@ -29,10 +30,10 @@ _STUDY = study_argument(may_be_left_out=False)
 @json_option
 @click.pass_context
 def command(context: click.Context, store_path: Path | None, as_json: bool) -> None:
-    """List the studies of a store with their launches; rename, delete, annotate or merge them."""
+    """List, rename, delete, annotate or merge studies."""
     if context.invoked_subcommand is not None:
         return
-    from paceline.report.table import Column, Table
+    from paceline.render.table import Column, Table
     from paceline.store import Store, default_store_path
     from paceline.store.housekeeping import study_summaries
 
@@ -53,7 +54,7 @@ def command(context: click.Context, store_path: Path | None, as_json: bool) -> N
                 (Column("frameworks"), lambda one: one.frameworks),
                 (Column("last"), lambda one: one.last_at[:16].replace("T", " ")),
                 (Column("notes"), lambda one: "; ".join(one.notes)),
-                note=f"{len(found)} studies; times are UTC.",
+                note=f"{plural(len(found), 'study')}; times are in UTC.",
             )
         ]
     )
@@ -66,19 +67,19 @@ def command(context: click.Context, store_path: Path | None, as_json: bool) -> N
 @click.argument("new", callback=study_name)
 @store_option
 def rename(study: str, new: str, store_path: Path | None) -> None:
-    """Give STUDY the name NEW."""
+    """Rename STUDY to NEW."""
     from paceline.store import Store, default_store_path
     from paceline.store.housekeeping import rename_study
 
     with Store(_existing(store_path or default_store_path())) as store:
         rename_study(store, study, new)
-    say(f"{study} is now called {new}")
+    echo(f"Renamed {study} to {new}")
     next_line(command_line("list", "--study", new))
 
 
 @command.command(epilog="\b\nExample:\n  paceline studies delete resnet44-0147 --yes")
 @_STUDY
-@click.option("--yes", is_flag=True, help="Delete it; without, only say what would be deleted.")
+@click.option("--yes", is_flag=True, help="Confirm the deletion.")
 @store_option
 def delete(study: str, yes: bool, store_path: Path | None) -> None:
     """Delete STUDY with all its launches and their logs."""
@@ -90,9 +91,12 @@ def delete(study: str, yes: bool, store_path: Path | None) -> None:
             count = store.count(study)
             if not count:
                 raise store.no_study(study)
-            raise InputError(f"this would delete {count} launches for good", "add --yes")
+            raise InputError(
+                f"{study} has {plural(count, 'launch')}; deletion is permanent",
+                "add --yes to confirm",
+            )
         count = delete_study(store, study)
-    say(f"{study} is deleted, with {count} launches")
+    echo(f"Deleted {study} with {plural(count, 'launch')}")
     next_line(command_line("studies"))
 
 
@@ -101,13 +105,13 @@ def delete(study: str, yes: bool, store_path: Path | None) -> None:
 @click.argument("note")
 @store_option
 def annotate(subject: str, note: str, store_path: Path | None) -> None:
-    """Note something of SUBJECT, a study or the beginning of a launch's id."""
+    """Attach NOTE to SUBJECT, a study or a prefix of a launch id."""
     from paceline.store import Store, default_store_path
     from paceline.store.housekeeping import annotate
 
     with Store(_existing(store_path or default_store_path())) as store:
         annotate(store, subject, note)
-    say(f"noted of {subject}")
+    echo(f"Added a note to {subject}")
     next_line(command_line("studies"))
 
 
@@ -115,22 +119,25 @@ def annotate(subject: str, note: str, store_path: Path | None) -> None:
 @click.argument("other", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @store_option
 def merge(other: Path, store_path: Path | None) -> None:
-    """Copy the launches of the store OTHER into this one; those that are here are left alone."""
+    """Copy the launches of store OTHER into this one.
+
+    Launches that are already present are skipped.
+    """
     from paceline.store import Store, default_store_path
     from paceline.store.housekeeping import merge_stores
 
     with Store(store_path or default_store_path()) as store:
         found = merge_stores(store, other)
-    say(f"{found.copied} launches copied, {found.known} were here already")
+    echo(f"Copied {plural(found.copied, 'launch')}; {found.known} already present")
     if found.unfinished:
-        say(f"{found.unfinished} launches without an end are left out")
+        echo(f"Skipped {plural(found.unfinished, 'unfinished launch')}")
     for old, new in found.renamed.items():
-        say(f"study {old} of {other} is called {new} here")
+        echo(f"Study {old} of {other} was renamed to {new}")
     next_line(command_line("studies"))
 
 
 def _existing(path: Path) -> Path:
-    """A store that is there: opening one to write would make it."""
+    """Check that the store exists: opening it for writing would create it."""
     from paceline.store import Store
 
     Store(path, create=False).close()

@@ -1,18 +1,25 @@
-"""``paceline study``: a designed experiment in one file, checked, run, gone on with."""
+"""``paceline study``: check and run designed experiments described in TOML files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import command_line, next_line
-from paceline.cli.options import launcher_options, launcher_settings, store_option, study_name
+from paceline.cli.options import (
+    IntegerRange,
+    launcher_options,
+    launcher_settings,
+    store_option,
+    study_name,
+)
 from paceline.cli.output import emit_json, json_option, show, show_launches
-from paceline.cli.say import say
+from paceline.units import format_seconds, plural
 
 if TYPE_CHECKING:
     from paceline.study import Study
-    from paceline.study.outlook import Outlook
+    from paceline.study.study_estimate import StudyEstimate
 
 EXAMPLE = """
 \b
@@ -25,7 +32,7 @@ Examples:
 
 @click.group(epilog=EXAMPLE)
 def command() -> None:
-    """Check or run a study that a TOML file describes.
+    """Check or run a study described in a TOML file.
 
     \b
     model = "resnet20"
@@ -36,14 +43,18 @@ def command() -> None:
     [design]
     kind = "two-level"
 
-    The same command goes on where a study was interrupted, and runs what is missing when levels
-    were added. docs/studies.md has every key.
+    'study run' continues an interrupted study, and runs the missing configurations after levels
+    were added to the file. docs/reference/studies.md describes all keys.
     """
 
 
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 _NAME = click.option(
-    "--study", "name", callback=study_name, help="Name of the study [default: that of the file]."
+    "--study",
+    "name",
+    metavar="NAME",
+    callback=study_name,
+    help="Name of the study [default: name of the file].",
 )
 
 
@@ -53,19 +64,19 @@ _NAME = click.option(
 @store_option
 @json_option
 def check(file: Path, name: str | None, store_path: Path | None, as_json: bool) -> None:
-    """Say what FILE would run and how long it takes, and refuse what cannot run."""
+    """Validate FILE; show its configurations and the estimated time."""
     from paceline.study import Study
-    from paceline.study.plan_tables import alias_lines, factor_table
+    from paceline.study.study_check_tables import alias_lines, factor_table
 
     study = Study.read(file, name=name, store=store_path)
     assert study.settings is not None
-    ahead = study.outlook()
+    ahead = study.time_estimate()
     if as_json:
         fields = {"study": study.name, "points": study.settings.points}
         document = {**fields, **vars(ahead), "aliases": alias_lines(study.settings)}
         emit_json("study-check", 1, document)
         return
-    show([factor_table(study.settings), *alias_lines(study.settings), _words(study, ahead)])
+    show([factor_table(study.settings), *alias_lines(study.settings), _estimate_line(study, ahead)])
     next_line(command_line("study", "run", str(file)))
 
 
@@ -73,8 +84,14 @@ def check(file: Path, name: str | None, store_path: Path | None, as_json: bool) 
 @_FILE
 @_NAME
 @launcher_options
-@click.option("--timeout", help="Longest time a launch may take [default: as in FILE, else 10min].")
-@click.option("--port", type=click.IntRange(1, 65535), help="Port of the rendezvous.")
+@click.option(
+    "--timeout",
+    metavar="DURATION",
+    help="Time limit of a launch [default: as in FILE, else 10min].",
+)
+@click.option(
+    "--port", type=IntegerRange(1, 65535), help="Port of the rendezvous [default: a free port]."
+)
 @store_option
 @json_option
 def run(
@@ -86,9 +103,9 @@ def run(
     as_json: bool,
     **launcher: Any,
 ) -> None:
-    """Run what FILE describes, or what is left of it; Ctrl-C stops it and says how to go on."""
+    """Run the study in FILE, or continue it; Ctrl-C interrupts it."""
+    from paceline.analysis.launch_tables import launches_json
     from paceline.cli.progress import run_with_progress
-    from paceline.report.tables.launches import launches_json
     from paceline.store import Status
     from paceline.study import Study
 
@@ -103,11 +120,12 @@ def run(
             {"study": study.name, "ended": ended, "launches": launches_json(launches)},
         )
     else:
-        say(f"Study {study.name}: {len(launches)} launches, kept in {study.path}")
+        echo(f"Study {study.name}: {plural(len(launches), 'launch')} in {study.path}")
         show_launches(launches)
         show([*study.outcome_tables(), *study.effects_tables()])
         for one in ended.get("configurations", ()) if study.settings.stopping else ():
-            say(f"{one['configuration']}: {one['launches']} launches, {one['stopped_by']}")
+            count = plural(one["launches"], "launch")
+            echo(f"{one['configuration']}: {count}, {one['stopped_by']}")
         next_line(
             command_line("report", study.name),
             command_line("export", "launches.csv", "--study", study.name),
@@ -118,25 +136,24 @@ def run(
 
 @command.command(epilog="\b\nExample:\n  paceline study schema > study.schema.json")
 def schema() -> None:
-    """Print the JSON schema of study files, for editors."""
+    """Print the JSON schema of study files."""
     import json
 
-    from paceline.study.file import study_schema
+    from paceline.study.study_file import study_schema
 
     click.echo(json.dumps(study_schema(), indent=2))
 
 
-def _words(study: "Study", ahead: "Outlook") -> str:
-    from paceline.units import format_seconds
-
+def _estimate_line(study: "Study", ahead: "StudyEstimate") -> str:
     assert study.settings is not None
+    combinations = plural(len(study.settings.points), "combination")
     at_least = "at least " if study.settings.stopping else ""
-    words = f"{len(study.settings.points)} combinations, {at_least}{ahead.launches} launches"
+    text = f"{combinations}, {at_least}{plural(ahead.launches, 'launch')}"
     if ahead.made:
-        words += f", {ahead.made} of them made"
+        text += f", {ahead.made} done"
     if ahead.made == ahead.launches:
-        return f"{words}: nothing is left to run"
+        return f"{text}: the study is complete"
     most = f"at most {format_seconds(ahead.most_seconds)}"
     if ahead.seconds is None:
-        return f"{words}: {most} (no launch of these frameworks tells how long one takes)"
-    return f"{words}: about {format_seconds(ahead.seconds)}, {most}"
+        return f"{text}: {most} (no estimate: no earlier launch with these frameworks)"
+    return f"{text}: about {format_seconds(ahead.seconds)}, {most}"

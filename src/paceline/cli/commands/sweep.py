@@ -1,14 +1,15 @@
-"""``paceline sweep``: data and model parallelism along the five axes, with crossovers."""
+"""``paceline sweep``: compare data and model parallelism along axes, with crossovers."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
+from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import figure_option, out_option, places_given, workers_option
+from paceline.cli.options import figure_option, out_option, topology_keywords, workers_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
-from paceline.cli.plan_options import place_options, workload_options
+from paceline.cli.plan_options import cluster_options, workload_options
 from paceline.errors import InputError
 
 EXAMPLE = """
@@ -22,24 +23,36 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=EXAMPLE)
 @workload_options
-@place_options
+@cluster_options
 @click.option(
     "--axis",
     "axes",
+    metavar="NAME=VALUES",
     multiple=True,
     required=True,
-    help="batch, flops, memory, link or nodes: NAME=FIRST..LAST[:COUNT] or NAME=A,B,C; one or two.",
+    help="Axis batch, flops, memory, link or nodes with values FIRST..LAST[:COUNT] or A,B,C; may "
+    "be given twice.",
 )
-@click.option("--compare", default="dp,mp", show_default=True, help="dp, mp or both.")
-@click.option("--framework", help="A profile, as in pydtnn [default: torch-ddp].")
 @click.option(
-    "--overlap", help="When gradients travel: none, per_tensor, bucketed, one_message, split."
+    "--compare",
+    metavar="dp,mp",
+    default="dp,mp",
+    show_default=True,
+    help="Parallelism to compare: data (dp), model (mp) or both.",
+)
+@click.option(
+    "--framework", metavar="NAME", help="Framework profile, such as pydtnn [default: torch-ddp]."
+)
+@click.option(
+    "--overlap",
+    metavar="POLICY",
+    help="Gradient synchronisation: none, per_tensor, bucketed, one_message or split.",
 )
 @workers_option
-@out_option("--out", "Write every point as CSV.")
-@figure_option("--figure", "Draw a one-axis sweep")
+@out_option("--out", "Write all points as CSV.")
+@figure_option("--figure", "Draw a sweep of one axis")
 @json_option
 def command(
     axes: tuple[str, ...],
@@ -48,31 +61,36 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Compare data and model parallelism along one or two of five axes.
+    """Compare data and model parallelism along one or two axes.
 
-    The axes are batch, FLOP/s of a device, memory bandwidth, link bandwidth and nodes; what is
-    no axis stays as the workload and the cluster have it. Both ways train on the same samples
-    per step. Crossovers are solved, not read off the figure.
+    The axes are batch size, FLOP/s of a device, memory bandwidth, link bandwidth and number of
+    nodes; other parameters are those of the workload and the cluster. Both kinds of parallelism
+    use the same number of samples per step. Crossovers are solved numerically.
     """
-    from paceline.api.predictions import sweep
-    from paceline.report.files import write_text
-    from paceline.report.tables import sweeps
-    from paceline.report.terminal import terminal_width
+    from paceline.predictor.api import sweep, swept_workload
+    from paceline.predictor.sweep import sweep_tables as sweeps
+    from paceline.render.files import write_text
+    from paceline.render.terminal import terminal_width
 
     if figure is not None and len(axes) > 1:
-        raise InputError("a figure shows one axis", "give one --axis, or --out for a table")
-    place = places_given(options.pop("places"), options.pop("nodes"))[0]
-    comparison = sweep(axes=axes, **{**options, **place})
+        raise InputError("--figure supports one axis only", "give one --axis, or use --out")
+    topology = topology_keywords(options.pop("topologies"), options.pop("nodes"))[0]
+    further = {name: options.pop(name) for name in ("compare", "workers")}
+    workload = swept_workload(**{**options, **topology})
+    comparison = sweep(axes=axes, **further, **{**options, **topology, "model": workload})
     if out is not None:
         write_text(out, sweeps.sweep_csv(comparison))
     if figure is not None:
         write_figure(figure, sweeps.sweep_figure(comparison))
     if as_json:
-        emit_json("sweep", 1, {"model": options["model"], **sweeps.sweep_json(comparison)})
+        job = {"model": options["model"], "precision": workload.precision}
+        emit_json("sweep", 1, {**job, **sweeps.sweep_json(comparison)})
         return
-    place_name = options["cluster"] or options["device"]
-    title = f"{options['model']} on {place_name}, {options['precision']}"
+    cluster = options["cluster"] or options["device"]
+    title = f"{options['model']} on {cluster}, {workload.precision}"
+    if options["global_batch"] is None and "batch" not in comparison.axes:
+        title += f", batch {workload.batch} per device"
     show(sweeps.sweep_parts(comparison, title, terminal_width()))
-    show(f"written: {path}" for path in (out, figure) if path is not None)
+    show(f"Wrote {path}" for path in (out, figure) if path is not None)
     other = "nodes=2..64" if "nodes" not in comparison.axes else "link=1gbit..100gbit"
     next_line(same_job("sweep", drop=("out", "figure"), axes=other))

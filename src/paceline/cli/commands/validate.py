@@ -1,19 +1,20 @@
-"""`paceline validate`: predictions against published measurements."""
+"""``paceline validate``: score predictions against published measurements."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from paceline.cli.echo import echo
 from paceline.cli.options import workers_option
 from paceline.cli.output import json_text, next_line, show
-from paceline.cli.say import say
+from paceline.units import plural
 
 if TYPE_CHECKING:
-    from paceline.analyse.sharing_out import Workers
-    from paceline.analyse.validation.cases import Mode
-    from paceline.analyse.validation.reading import MeasurementTable
-    from paceline.analyse.validation.summary import ModeSummary
+    from paceline.parallel_map import Workers
+    from paceline.validation.cases import Mode
+    from paceline.validation.read_rows import MeasurementTable
+    from paceline.validation.validation_summary import ModeSummary
 
 _MODES = ("baseline", "cold", "layout")
 _REASONS = 8
@@ -27,7 +28,7 @@ _File = click.Path(path_type=Path, dir_okay=False)
     "files",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="CSV in the schema of 'paceline published --export'; may be repeated.  "
+    help="CSV file in the schema of 'paceline published --export'; repeatable.  "
     "[default: the published measurements]",
 )
 @click.option(
@@ -35,22 +36,34 @@ _File = click.Path(path_type=Path, dir_okay=False)
     "modes",
     type=click.Choice(_MODES),
     multiple=True,
-    help="baseline: rows from their group's baseline; cold: from nothing measured; layout: which "
-    "layout is fastest.  [default: all]",
+    help="baseline: predict from the baseline row of the group; cold: without measurements; "
+    "layout: which layout is fastest.  [default: all]",
 )
-@click.option("--by", default="", help="Further columns to split by, e.g. framework,device.")
+@click.option(
+    "--by",
+    metavar="COLUMN[,COLUMN]",
+    default="",
+    help="Additional columns to split the scores by, such as framework,device.",
+)
 @click.option(
     "--hold-out",
     type=click.Choice(["group", "source", "generation", "framework", "model", "network", "scale"]),
     default="group",
     show_default=True,
-    help="What the corrections for a row may not have seen: its own table, or everything of the "
-    "same source, device generation, framework, family of models, network, or scale.",
+    help="Rows excluded when fitting the corrections for a row: its own table (group), or all of "
+    "the same source, device generation, framework, model family, network or scale.",
 )
 @workers_option
-@click.option("--json", "json_file", metavar="FILE", help="Write scores as JSON; - prints them.")
-@click.option("--predictions", type=_File, metavar="FILE", help="Write one CSV line per row.")
-@click.option("--scoreboard", type=_File, metavar="FILE", help="Write the scoreboard page.")
+@click.option(
+    "--json", "json_file", metavar="FILE", help="Write the scores as JSON; - for standard output."
+)
+@click.option(
+    "--predictions",
+    type=_File,
+    metavar="FILE",
+    help="Write the prediction of each row as CSV; memory in GiB.",
+)
+@click.option("--scoreboard", type=_File, metavar="FILE", help="Write the scoreboard as Markdown.")
 def command(
     files: tuple[Path, ...],
     modes: tuple[str, ...],
@@ -61,11 +74,11 @@ def command(
     predictions: Path | None,
     scoreboard: Path | None,
 ) -> None:
-    """Score predictions on published measurements, beside null models.
+    """Score predictions against published measurements, in comparison with null models.
 
-    Rows are answered by what 'paceline predict' does, with corrections that come from other rows,
-    never from the row's own table; a row's throughput is used for nothing but its score. Any file
-    in the same schema can be scored, also rows that give sizes of a model or that failed.
+    Each row is predicted as 'paceline predict' would, with corrections fitted without its own
+    table; its measured throughput is used for the score only. Other files in the same schema can
+    be scored with --data, including rows with model sizes instead of names, and failed runs.
 
     \b
     Examples:
@@ -73,9 +86,9 @@ def command(
       paceline validate --mode cold --hold-out source --workers 2
       paceline validate --data mine.csv --predictions out.csv
     """
-    from paceline.analyse.validation.cases import Mode
-    from paceline.analyse.validation.hold_out import HoldOut
-    from paceline.analyse.validation.selection import attribute_of
+    from paceline.validation.cases import Mode
+    from paceline.validation.hold_out import HoldOut
+    from paceline.validation.row_filters import attribute_of
 
     columns = [attribute_of(name.strip()) for name in by.split(",") if name.strip()]
     table = _table(files)
@@ -93,8 +106,8 @@ def command(
 
 
 def _table(files: tuple[Path, ...]) -> "MeasurementTable":
-    from paceline.analyse.validation.reading import read_tables
-    from paceline.analyse.validation.reference import reference_table
+    from paceline.validation.read_rows import read_tables
+    from paceline.validation.reference_data import reference_table
 
     return read_tables(files) if files else reference_table()
 
@@ -106,26 +119,26 @@ def _summaries(
     hold_out: Any,
     workers: "Workers",
 ) -> "dict[Mode, ModeSummary]":
-    from paceline.analyse.validation.product import PacelineModel, PhysicsAlone
-    from paceline.analyse.validation.summary import summarise
-    from paceline.analyse.worker_processes import answered_by_workers
     from paceline.cli.progress import rows_progress
+    from paceline.validation.paceline_model import PacelineModel, PhysicsAlone
+    from paceline.validation.parallel_validation import answered_by_workers
+    from paceline.validation.validation_summary import summarise
 
-    model, beside = PacelineModel(hold_out), [PhysicsAlone()]
+    model, compared = PacelineModel(hold_out), [PhysicsAlone()]
     summaries = {}
     for mode in modes:
-        with rows_progress(f"{mode}: {len(table.measurements)} rows") as progress:
+        with rows_progress(f"{mode}: {plural(len(table.measurements), 'row')}") as progress:
             rows = table.measurements
             answered = answered_by_workers(model, rows, mode, workers, progress)
-            summaries[mode] = summarise(rows, mode, answered, columns, progress, beside)
+            summaries[mode] = summarise(rows, mode, answered, columns, progress, compared)
     return summaries
 
 
 def _write_predictions(
     path: Path, summaries: "dict[Mode, ModeSummary]", table: "MeasurementTable"
 ) -> None:
-    from paceline.analyse.validation.run import predictions_csv
-    from paceline.report.files import write_text
+    from paceline.render.files import write_text
+    from paceline.validation.run_validation import predictions_csv
 
     runs = [summary.run for summary in summaries.values()]
     write_text(path, predictions_csv(runs, table.problems))
@@ -139,8 +152,8 @@ def _write_json(
 ) -> None:
     from dataclasses import asdict
 
-    from paceline.analyse.validation.hold_out import reference_rows
-    from paceline.report.files import write_text
+    from paceline.render.files import write_text
+    from paceline.validation.hold_out import reference_rows
 
     document = {
         "rows": len(table.measurements),
@@ -152,21 +165,21 @@ def _write_json(
     }
     text = json_text("validation", 1, document)
     if path == "-":
-        say(text)
+        echo(text)
     else:
         write_text(Path(path), text + "\n")
 
 
 def _write_scoreboard(path: Path) -> None:
-    from paceline.analyse.validation.reference import layout_table, reference_table
-    from paceline.analyse.validation.scoreboard import board, board_page
-    from paceline.predictor.corrections.table import shipped_corrections
-    from paceline.report.files import write_text
+    from paceline.predictor.uncertainty.correction_table import shipped_corrections
+    from paceline.render.files import write_text
+    from paceline.validation.reference_data import layout_table, reference_table
+    from paceline.validation.scoreboard import board, board_page
 
-    def tell(words: str) -> None:
-        say(f"  {words}", err=True)
+    def on_stage(text: str) -> None:
+        echo(f"  {text}", err=True)
 
-    found = board(reference_table().measurements, layout_table().measurements, tell)
+    found = board(reference_table().measurements, layout_table().measurements, on_stage)
     write_text(path, board_page(found, shipped_corrections().fitted_on))
 
 
@@ -174,32 +187,32 @@ def _show(table: "MeasurementTable", summaries: "dict[Mode, ModeSummary]", hold_
     import textwrap
     from collections import Counter
 
-    from paceline.analyse.validation.hold_out import reference_rows
-    from paceline.report.tables.validation import mode_table, skipped_lines
+    from paceline.validation.hold_out import reference_rows
+    from paceline.validation.score_tables import mode_table, skipped_lines
 
     for remark in table.remarks:
-        say(textwrap.fill(f"note: {remark}", _WIDTH, subsequent_indent="    "))
+        echo(textwrap.fill(f"note: {remark}", _WIDTH, subsequent_indent="    "))
     if table.problems:
-        say(f"{len(table.problems)} rows cannot be used (all of them: --predictions, --json):")
+        echo(f"Skipped {plural(len(table.problems), 'invalid row')} (--json lists all):")
         for problem in table.problems[:_REASONS]:
-            say(_line(f"{problem.file} line {problem.line} ({problem.id}): {problem.reason}"))
+            echo(_line(f"{problem.file} line {problem.line} ({problem.id}): {problem.reason}"))
         if len(table.problems) > _REASONS:
             counts = Counter(problem.reason for problem in table.problems)
             for reason, count in counts.most_common(_REASONS):
-                say(_line(f"{count} x {reason}"))
+                echo(_line(f"{count} x {reason}"))
     if not table.measurements:
-        say("no row to score")
+        echo("No rows to score.")
         return
     published = reference_rows(table.measurements)
-    say(
-        f"{published} of {len(table.measurements)} rows are published ones: "
-        f"their corrections are fitted without their {hold_out}.\n"
+    echo(
+        f"{published:,} of {plural(len(table.measurements), 'row')} published; corrections are "
+        f"fitted without the {hold_out} of each row.\n"
     )
     for summary in summaries.values():
         show([mode_table(summary)])
         for line in skipped_lines(summary, _REASONS):
-            say(textwrap.fill(line, _WIDTH, subsequent_indent="    "))
-        say("")
+            echo(textwrap.fill(line, _WIDTH, subsequent_indent="    "))
+        echo("")
 
 
 def _line(text: str) -> str:

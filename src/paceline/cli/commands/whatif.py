@@ -1,11 +1,12 @@
-"""``paceline whatif``: what faster resources or another plan would gain."""
+"""``paceline whatif``: estimate the gain from faster resources or another plan."""
 
 from typing import Any
 
 import click
 
+from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import places_given
+from paceline.cli.options import topology_keywords
 from paceline.cli.output import emit_json, json_option, show
 from paceline.cli.plan_options import job_options
 from paceline.errors import InputError
@@ -19,22 +20,21 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=EXAMPLE)
 @job_options
 @json_option
 def command(as_json: bool, **options: Any) -> None:
-    """Say what a step would gain if a resource were twice as fast or free, or the plan another.
+    """Estimate the gain from a resource twice as fast or free, or from another plan.
 
-    A free resource bounds what any improvement of it can give; other plans are predicted in
-    full.
+    A free resource gives the upper bound of any improvement; other plans are predicted in full.
     """
-    from paceline.api.predictions import whatif
-    from paceline.report.tables.predictions import whatif_json, whatif_table
+    from paceline.predictor.api import whatif
+    from paceline.predictor.prediction_tables import whatif_json, whatif_table
 
-    places = places_given(options.pop("places"), options.pop("nodes"))
-    if len(places) > 1:
-        raise InputError("whatif looks at one place", "give one -j NODESxPROCESSES")
-    found = whatif(**{**options, **places[0]})
+    topologies = topology_keywords(options.pop("topologies"), options.pop("nodes"))
+    if len(topologies) > 1:
+        raise InputError("whatif expects one topology", "give one, such as -j 2x8")
+    found = whatif(**{**options, **topologies[0]})
     if as_json:
         emit_json("whatif", 1, whatif_json(found.base, found.changes))
         return

@@ -1,4 +1,4 @@
-"""``paceline worker``: the ranks of a prepared launch, started by an engine that the user runs."""
+"""``paceline worker``: run ranks of a prepared launch under srun, mpirun or torchrun."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from paceline.errors import InputError
 
 EXAMPLE = """
 \b
-Examples (LAUNCH is a directory that 'paceline measure --dry-run' wrote):
+Examples (LAUNCH is a directory written by 'paceline measure --dry-run'):
   srun --nodes 2 --ntasks-per-node 4 paceline worker LAUNCH
   mpirun -n 8 paceline worker LAUNCH
   torchrun --nnodes 2 --nproc-per-node 4 --no-python paceline worker LAUNCH
@@ -18,13 +18,13 @@ Examples (LAUNCH is a directory that 'paceline measure --dry-run' wrote):
 @click.command(epilog=EXAMPLE)
 @click.argument("launch", type=click.Path(path_type=Path, exists=True))
 def command(launch: Path) -> None:
-    """Run this process's part of a prepared launch, inside an allocation.
+    """Run the ranks of a prepared launch that belong to this process, inside an allocation.
 
-    Which part that is comes from the environment: SLURM_*, OMPI_*, PMI_*, PMIX_*, RANK and
-    WORLD_SIZE, or JOB_COMPLETION_INDEX. There is one process per rank, or one per node, which then
-    runs all ranks of it. All machines must see the directory; results are left in it.
+    The ranks follow from the environment: SLURM_*, OMPI_*, PMI_*, PMIX_*, RANK and WORLD_SIZE, or
+    JOB_COMPLETION_INDEX. Start one process per rank, or one per node, which then runs all ranks of
+    the node. The directory must be on a shared file system; results are written to it.
     """
-    from paceline.launch.documents import check_launch
+    from paceline.launch.launch_files import check_launch
     from paceline.launch.onhost.agent import run_agent
     from paceline.launch.onhost.placement import PlacementError
 
@@ -33,5 +33,5 @@ def command(launch: Path) -> None:
     try:
         code = run_agent(directory)
     except PlacementError as error:
-        raise InputError(str(error), "'paceline worker --help' has examples") from error
+        raise InputError(str(error), "run 'paceline worker --help' for examples") from error
     raise SystemExit(code)

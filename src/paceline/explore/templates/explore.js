@@ -1,12 +1,13 @@
-"use strict";
-
 const known = JSON.parse(document.getElementById("known").textContent);
 const form = document.getElementById("choices");
 const byId = (id) => document.getElementById(id);
-const fields = [...form.elements].filter((field) => field.name);
-const shown = { answer: null, baseline: null, asked: 0 };
+const fields = new Map([...form.elements].filter((field) => field.name).map((field) => [field.name, field]));
+const sliders = new Map([...form.querySelectorAll("[data-of]")].map((slider) => [slider.dataset.of, slider]));
+const shown = { answer: null, chosen: null, baseline: null, asked: 0 };
+// Values of the address that a field cannot hold: sent unchanged, so that the server reports them.
+const refused = new Map();
 
-// Choices: lists from the server, sliders on logarithmic scales.
+// Options: lists from the server, numbers with a slider on a logarithmic scale.
 const fill = (select, names, empty) => {
   if (empty !== undefined) select.append(new Option(empty, ""));
   for (const name of names) select.append(new Option(name, name));
@@ -18,39 +19,44 @@ const list = (id, names) => {
     byId(id).append(option);
   }
 };
-fill(form.precision, known.precisions);
-fill(form.link, known.links, "the cluster's");
-fill(form.framework, known.frameworks, "PyTorch DDP");
+fill(form.precision, known.precisions, "default");
+fill(form.link, known.links, "network of the cluster");
+fill(form.framework, known.frameworks, "default");
 fill(form.recompute, known.recompute);
-fill(form.tuning, known.tuning, "unknown");
+fill(form.tuning, known.tuning, "default of the framework");
 fill(form.study, known.studies, "none");
 byId("measured").hidden = !known.studies.length;
 list("models", known.models);
 list("clusters", known.clusters);
 
-const toSlider = (field, value) => (field.dataset.scale ? Math.log2(Number(value)) : value);
-const fromSlider = (field) => {
-  const power = 2 ** Number(field.value);
-  return field.dataset.scale === "power" ? Math.max(1, Math.round(power)) : Number(power.toPrecision(4));
+const three = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
+const follow = ({ name, value }) => {
+  const slider = sliders.get(name);
+  if (!slider) return;
+  slider.value = Number(value) > 0 ? Math.log2(Number(value)) : 0;
+  slider.setAttribute("aria-valuetext", value);
 };
-const words = (field) => {
-  const value = fromSlider(field);
-  return field.dataset.scale === "power" ? value.toLocaleString("en") : value === 1 ? "as it is" : `${value.toPrecision(3)} times`;
+const lead = (slider) => {
+  const [field, power] = [fields.get(slider.dataset.of), 2 ** Number(slider.value)];
+  field.value = field.step === "any" ? Number(power.toPrecision(4)) : Math.round(power);
+  slider.setAttribute("aria-valuetext", field.value);
 };
 const put = (name, value) => {
-  const field = form[name];
-  if (!field) return;
-  field.value = (name === "seq" || name === "processes") && !Number(value) ? "" : toSlider(field, value);
-  const output = field.parentNode.querySelector("output");
-  if (output) output.textContent = words(field);
+  const field = fields.get(name);
+  const text = field.placeholder && Number(value) === 0 ? "" : String(value); // 0: the placeholder
+  field.value = text;
+  refused.delete(name);
+  if (field.value !== text) refused.set(name, text);
+  follow(field);
 };
 const state = () => {
   const found = {};
-  for (const field of fields) {
-    let value = field.value.trim ? field.value.trim() : field.value;
-    if (field.dataset.scale) value = fromSlider(field);
-    else if (field.type === "number") value = value === "" ? 0 : Math.round(Number(value));
-    if (value !== known.defaults[field.name]) found[field.name] = value;
+  for (const [name, field] of fields) {
+    let value = field.value.trim();
+    if (refused.has(name)) value = refused.get(name);
+    else if (field.type === "number" && value !== "") value = Number(value);
+    else if (field.placeholder) value = 0;
+    if (value !== known.defaults[name]) found[name] = value;
   }
   return found;
 };
@@ -59,7 +65,7 @@ const keepInAddress = () => {
   history.replaceState(null, "", query ? `?${query}` : location.pathname);
 };
 
-// Answers: the newest question wins.
+// Results: the latest request wins.
 const ask = async (path, body, headers) => {
   const response = await fetch(path, { method: "POST", body, headers });
   const found = await response.json();
@@ -83,6 +89,7 @@ const draw = (id, svg) => {
 const facts = (rows) => {
   byId("facts").replaceChildren(...rows.map((row) => {
     const box = document.createElement("div");
+    if (row.kind) box.className = row.kind;
     for (const [tag, kind, text] of [["dt", "", row.label], ["dd", "value", row.value], ["dd", "note", row.note]]) {
       const part = document.createElement(tag);
       if (kind) part.className = kind;
@@ -94,71 +101,76 @@ const facts = (rows) => {
 };
 const memory = (found) => {
   const most = Math.max(found.device_bytes || 0, found.total_bytes);
-  const colours = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5"];
   byId("memory").replaceChildren(...Object.entries(found.parts).map(([name, size], index) => {
     const part = document.createElement("span");
     part.style.width = `${(100 * size) / most}%`;
-    part.style.background = `var(${colours[index % colours.length]}, hsl(${(index * 67 + 210) % 360} 45% 55%))`;
-    part.setAttribute("data-tip", `${name}: ${(size / 1e9).toPrecision(3)} GB`);
+    part.style.background = `var(--c${(index % 8) + 1})`;
+    part.setAttribute("data-tip", `${name}: ${three(size / 1e9)} GB`);
     return part;
   }));
   const room = found.device_bytes ? ` of ${(found.device_bytes / 1e9).toPrecision(3)} GB` : "";
-  const verdict = found.fits === null ? "" : found.fits ? ": fits" : ": does NOT fit";
-  const parts = Object.entries(found.parts).map(([name, size]) => `${name} ${(size / 1e9).toPrecision(3)} GB`);
+  const verdict = found.fits === null ? "" : found.fits ? ": fits" : ": does not fit";
+  const parts = Object.entries(found.parts).map(([name, size]) => `${name} ${three(size / 1e9)} GB`);
   byId("memory-words").textContent = `${found.words}${room}${verdict} (${parts.join(", ")})`;
   byId("memory").classList.toggle("over", found.fits === false);
 };
-const here = (answer) => answer.rows.find((row) => row.nodes === fromSlider(form.nodes)) || answer.rows.at(-1);
+const here = (answer) => answer.rows.find((row) => row.nodes === shown.chosen.nodes);
 const compare = () => {
   const box = byId("verdict");
-  box.hidden = !shown.baseline || !shown.answer;
+  box.hidden = !shown.baseline || !shown.answer || shown.answer.memory.fits === false;
   if (box.hidden) return;
   const [then, now] = [shown.baseline.row, here(shown.answer)];
   const ratio = now.samples_per_second / then.samples_per_second;
-  const tied = now.low <= then.high && then.low <= now.high;
-  box.classList.toggle("tied", tied);
-  box.textContent = `Against the baseline (${shown.baseline.words}): ${ratio.toPrecision(3)} times the throughput` +
-    (tied ? ". Not distinguishable: the intervals overlap." : ".");
+  box.textContent = `Compared with the baseline (${shown.baseline.words}): ${three(ratio)} times the throughput.`;
+};
+const entitle = (text) => {
+  byId("title").textContent = text;
+  document.title = `${text} · Paceline`;
 };
 const refresh = async () => {
-  const asked = ++shown.asked;
+  const [asked, given] = [++shown.asked, state()];
+  const chosen = { ...known.defaults, ...given };
   keepInAddress();
   byId("state").textContent = "…";
   try {
     const begun = performance.now();
-    const found = await ask("/api/answer", JSON.stringify(state()));
+    const found = await ask("/api/answer", JSON.stringify(given));
     if (asked !== shown.asked) return;
-    shown.answer = found;
+    Object.assign(shown, { answer: found, chosen });
     trouble(null);
+    byId("found").hidden = false;
     facts(found.facts);
     for (const name of ["scaling", "phases"]) for (const width of ["wide", "narrow"]) draw(`${name}-${width}`, found.figures[name][width]);
     memory(found.memory);
     byId("command").textContent = found.command;
     byId("notes").replaceChildren(...found.notes.map((note) => Object.assign(document.createElement("li"), { textContent: note })));
-    byId("title").textContent = `${form.model.value} on ${form.cluster.value}`;
-    document.title = `${form.model.value} on ${form.cluster.value} · Paceline`;
-    byId("state").textContent = `${found.rows.length} numbers of nodes in ${Math.round(performance.now() - begun)} ms`;
+    entitle(`${chosen.model.replace(/^upload:[^:]*:/, "")} on ${chosen.cluster}`);
+    byId("state").textContent = `${found.rows.length} node counts in ${three(performance.now() - begun)} ms`;
     compare();
     byId("look").hidden = !form.study.value;
     byId("look").href = `/study/${encodeURIComponent(form.study.value)}`;
-    document.querySelectorAll("details[open]").forEach(open);
+    document.querySelectorAll("details[data-panel][open]").forEach(open);
   } catch (error) {
     if (asked !== shown.asked) return;
+    shown.answer = null;
     byId("state").textContent = "";
+    byId("found").hidden = true;
+    entitle("No prediction");
     trouble(error);
   }
 };
 let waiting = 0;
-form.addEventListener("input", (event) => {
-  const output = event.target.parentNode && event.target.parentNode.querySelector("output");
-  if (output) output.textContent = words(event.target);
-  if (event.target.id === "file") return;
+form.addEventListener("input", ({ target }) => {
+  if (target.id === "file") return;
+  if (target.dataset.of) lead(target);
+  else follow(target);
+  refused.delete(target.name || target.dataset.of);
   clearTimeout(waiting);
-  waiting = setTimeout(refresh, 60);
+  waiting = setTimeout(refresh, ["range", "select-one"].includes(target.type) ? 60 : 400); // wait for the end of typing
 });
 form.addEventListener("submit", (event) => event.preventDefault());
 
-// Parts that are computed when they are opened.
+// Panels are computed on demand.
 const surface = (found) => {
   const [width, height, left, bottom] = [640, 300, 60, 36];
   const space = "http://www.w3.org/2000/svg";
@@ -168,7 +180,7 @@ const surface = (found) => {
     if (text) node.textContent = text;
     return node;
   };
-  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, class: "surface", role: "img", "aria-label": "Where data and where model parallelism is faster" });
+  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, class: "surface", role: "img", "aria-label": "Regions in which data or model parallelism is faster" });
   const [columns, rows] = [found.x.length, found.y.length];
   const [cell, line] = [(width - left) / columns, (height - bottom) / rows];
   found.data_over_model.forEach((row, y) => row.forEach((ratio, x) => {
@@ -176,7 +188,7 @@ const surface = (found) => {
     const rect = make("rect", {
       x: left + x * cell, y: height - bottom - (y + 1) * line, width: cell + 0.4, height: line + 0.4,
       "fill-opacity": 0.12 + 0.7 * strength,
-      "data-tip": `batch ${found.y[y]}, ${(found.x[x] * 8e-9).toPrecision(3)} Gbit/s: ${ratio >= 1 ? "data" : "model"} parallel is ${(ratio >= 1 ? ratio : 1 / ratio).toPrecision(3)} times as fast`,
+      "data-tip": `batch ${found.y[y]}, ${three(found.x[x] * 8e-9)} Gbit/s: ${ratio >= 1 ? "data" : "model"} parallelism is ${three(ratio >= 1 ? ratio : 1 / ratio)} times as fast`,
     });
     rect.style.fill = ratio >= 1 ? "var(--accent)" : "var(--caution)";
     svg.append(rect);
@@ -187,13 +199,13 @@ const surface = (found) => {
   };
   svg.append(make("circle", { cx: left + at(found.x, found.here.x, cell), cy: height - bottom - at(found.y, found.here.y, line), r: 6, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
   const text = { "font-size": 12, fill: "currentColor" };
-  svg.append(make("text", { ...text, x: left, y: height - 8 }, `${(found.x[0] * 8e-9).toPrecision(2)} Gbit/s`));
-  svg.append(make("text", { ...text, x: width, y: height - 8, "text-anchor": "end" }, `${(found.x.at(-1) * 8e-9).toPrecision(3)} Gbit/s`));
+  svg.append(make("text", { ...text, x: left, y: height - 8 }, `${three(found.x[0] * 8e-9)} Gbit/s`));
+  svg.append(make("text", { ...text, x: width, y: height - 8, "text-anchor": "end" }, `${three(found.x.at(-1) * 8e-9)} Gbit/s`));
   svg.append(make("text", { ...text, x: left - 8, y: height - bottom, "text-anchor": "end" }, `batch ${found.y[0]}`));
   svg.append(make("text", { ...text, x: left - 8, y: 14, "text-anchor": "end" }, String(found.y.at(-1))));
   const caption = document.createElement("p");
   caption.className = "caption";
-  caption.textContent = "Blue: data parallel is faster; orange: model parallel. The ring is the chosen job; crossovers lie where colours meet. By physics alone, without what published measurements teach.";
+  caption.textContent = "Blue: data parallelism is faster; orange: model parallelism. The ring is the selected job; crossovers are where the colours meet. Physical model only, without corrections fitted to published measurements.";
   return [svg, caption];
 };
 const open = async (details) => {
@@ -211,12 +223,18 @@ const open = async (details) => {
 };
 document.querySelectorAll("details[data-panel]").forEach((details) => details.addEventListener("toggle", () => details.open && open(details)));
 
-// A model of one's own, a baseline, files of what is seen.
+// Narrow windows start with the prediction: the options collapse above it.
+const narrow = matchMedia("(max-width: 56rem)");
+const fold = () => { byId("all").open = !narrow.matches; };
+narrow.addEventListener("change", fold);
+fold();
+
+// Uploaded models, the baseline, saved files.
 byId("file").addEventListener("change", async (event) => {
   const [file] = event.target.files;
   if (!file) return;
   try {
-    const found = await ask("/api/model", file, { "x-file-name": encodeURIComponent(file.name).slice(0, 200) });
+    const found = await ask("/api/model", file, { "x-file-name": encodeURIComponent(file.name).slice(-200) });
     put("model", found.model);
     refresh();
   } catch (error) {
@@ -225,7 +243,7 @@ byId("file").addEventListener("change", async (event) => {
 });
 byId("keep").addEventListener("click", () => {
   if (!shown.answer) return;
-  shown.baseline = { row: here(shown.answer), words: `${byId("title").textContent}, ${fromSlider(form.nodes)} nodes` };
+  shown.baseline = { row: here(shown.answer), words: `${byId("title").textContent}, ${shown.chosen.nodes} nodes` };
   compare();
 });
 byId("reset").addEventListener("click", () => {
@@ -233,13 +251,6 @@ byId("reset").addEventListener("click", () => {
   for (const [name, value] of Object.entries(known.defaults)) put(name, value);
   refresh();
 });
-const save = (name, kind, text) => {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: kind }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-};
 document.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () => {
   if (!shown.answer) return;
   const { rows } = shown.answer;
@@ -248,11 +259,11 @@ document.querySelectorAll("[data-save]").forEach((button) => button.addEventList
     save("scaling.csv", "text/csv", [heads, ...rows.map((row) => heads.map((head) => row[head]))].map((line) => line.join(",")).join("\n") + "\n");
   } else if (button.dataset.save === "json") {
     const { figures, ...rest } = shown.answer;
-    save("answer.json", "application/json", JSON.stringify({ state: { ...known.defaults, ...state() }, ...rest }, null, 2));
-  } else save("scaling.svg", "image/svg+xml", byId("scaling-wide").innerHTML);
+    save("answer.json", "application/json", JSON.stringify({ state: shown.chosen, ...rest }, null, 2));
+  } else saveFigure("scaling.svg", byId("scaling-wide").querySelector("svg"));
 }));
 
-// Tips of marks.
+// Tooltips of marks.
 (() => {
   const tip = byId("tip");
   document.addEventListener("pointerover", (event) => {
@@ -267,5 +278,8 @@ document.querySelectorAll("[data-save]").forEach((button) => button.addEventList
 })();
 
 for (const [name, value] of Object.entries(known.defaults)) put(name, value);
-for (const [name, value] of new URLSearchParams(location.search)) put(name, value);
+const unknown = [];
+for (const [name, value] of new URLSearchParams(location.search)) fields.has(name) ? put(name, value) : unknown.push(name);
+byId("unknown").hidden = !unknown.length;
+byId("unknown").textContent = `Unknown options in the address are ignored: ${unknown.join(", ")}`;
 refresh();

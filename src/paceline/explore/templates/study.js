@@ -49,7 +49,7 @@ const bar = (share) => {
   return found;
 };
 
-// Against a baseline: a ratio with its interval, or that launches cannot tell the two apart.
+// Ratio to the baseline with its interval, or that the difference is not significant.
 const against = (index, base) => {
   if (index === base) return "baseline";
   const pair = study.pairs.find((one) => [one.faster, one.slower].includes(index) && [one.faster, one.slower].includes(base));
@@ -59,7 +59,7 @@ const against = (index, base) => {
   if (pair.low === null) return `${number(ratio, 3)} times (one launch)`;
   const [low, high] = turned ? [pair.low, pair.high] : [1 / pair.high, 1 / pair.low];
   const words = `${number(ratio, 3)} times [${number(low, 3)}, ${number(high, 3)}]`;
-  return pair.different ? words : make("span", `not distinguishable: ${words}`, { class: "tied" });
+  return pair.different ? words : make("span", `not significant: ${words}`, { class: "tied" });
 };
 const configurations = (state) => {
   const base = state.baseline === undefined ? study.configurations.findIndex((one) => one.plain) : Number(state.baseline);
@@ -69,7 +69,7 @@ const configurations = (state) => {
   const most = Math.max(...study.configurations.map((one) => one.rate || 0), 0);
   const rows = study.configurations.map((one, index) => [
     link(one.words, { configuration: index }), one.launches.length, one.low === null ? number(one.rate) : `${number(one.rate)} [${number(one.low)}, ${number(one.high)}]`,
-    bar(most ? (one.rate || 0) / most : 0), ms(one.step), one.plain ? against(index, base) : "timed inside",
+    bar(most ? (one.rate || 0) / most : 0), ms(one.step), one.plain ? against(index, base) : "instrumented",
   ]);
   const label = make("p");
   label.append("Baseline: ", picker);
@@ -77,16 +77,16 @@ const configurations = (state) => {
   const failed = others.length ? table(["launch", "status", "reason"], others.map(([id, one]) => [link(id, { launch: id }), one.status, one.reason]), "Launches that did not finish") : [];
   const actions = make("div", null, { class: "actions" });
   actions.append(button("JSON of this study", () => save("study.json", "application/json", JSON.stringify(study, null, 2))));
-  return [label, ...table(["configuration", "launches", "samples/s, 95 %", "", "step", "against the baseline"], rows, "Configurations"), ...failed, actions];
+  return [label, ...table(["configuration", "launches", "samples/s, 95 %", "", "step", "ratio to the baseline"], rows, "Configurations"), ...failed, actions];
 };
 const launches = (state) => {
   const one = study.configurations[Number(state.configuration)];
-  if (!one) return [make("p", "There is no such configuration.")];
+  if (!one) return [make("p", "Configuration not found.")];
   const rows = one.launches.map((id) => {
     const own = study.launches[id];
     return [link(id, { launch: id }), own.status, number(own.rate), ms(own.step), own.load === null ? "–" : number(own.load, 2), own.created];
   });
-  return [make("p", one.words), ...table(["launch", "status", "samples/s", "step", "load before", "begun"], rows, "Launches")];
+  return [make("p", one.words), ...table(["launch", "status", "samples/s", "step", "load before", "started"], rows, "Launches")];
 };
 const perfetto = (title, text) => {
   const opened = window.open("https://ui.perfetto.dev");
@@ -103,25 +103,25 @@ const perfetto = (title, text) => {
 };
 const ranks = (state) => {
   const own = study.launches[state.launch];
-  if (!own) return [make("p", "There is no such launch.")];
+  if (!own) return [make("p", "Launch not found.")];
   const rows = own.ranks.map((rank) => {
     const values = counted(own, rank);
     const longest = Object.entries(rank.phases).sort((a, b) => b[1] - a[1])[0];
     return [link(`rank ${rank.rank}`, { launch: state.launch, rank: rank.rank }), values.length, ms(mean(values)), ms(values.length ? Math.max(...values) : null), longest ? `${longest[0]} ${ms(longest[1])}` : "not timed"];
   });
-  const parts = [make("p", `${own.framework}, ${own.kind}, ${own.status}${own.reason ? `: ${own.reason}` : ""}`), ...table(["rank", "counted steps", "mean step", "longest", "longest phase"], rows, "Ranks")];
+  const parts = [make("p", `${own.framework}, ${own.kind}, ${own.status}${own.reason ? `: ${own.reason}` : ""}`), ...table(["rank", "steps", "mean step", "longest", "longest phase"], rows, "Ranks")];
   if (own.timeline) {
     const drawing = make("div", null, { class: "drawing" });
     drawing.innerHTML = own.timeline;
-    parts.push(make("h2", "A step as it unfolded"), drawing);
+    parts.push(make("h2", "Timeline of a step"), drawing);
   }
   if (own.trace) {
     const actions = make("div", null, { class: "actions" });
     actions.append(
-      button("Trace as a file", () => save(`${state.launch}.json`, "application/json", own.trace)),
+      button("Save the trace", () => save(`${state.launch}.json`, "application/json", own.trace)),
       button("Open in Perfetto (ui.perfetto.dev)", () => perfetto(state.launch, own.trace)),
     );
-    parts.push(actions, make("p", "Perfetto is another site: it is opened in a window of its own and reads the trace in your browser.", { class: "caption" }));
+    parts.push(actions, make("p", "Perfetto is an external site: it opens in a new window and reads the trace in your browser.", { class: "caption" }));
   }
   return [...parts, ...layers(own, "forward and backward")];
 };
@@ -135,11 +135,11 @@ const layers = (own, what) => {
 const phases = (state) => {
   const own = study.launches[state.launch];
   const rank = own && own.ranks.find((one) => String(one.rank) === state.rank);
-  if (!rank) return [make("p", "There is no such rank.")];
+  if (!rank) return [make("p", "Rank not found.")];
   const total = Object.values(rank.phases).reduce((a, b) => a + b, 0);
   const rows = Object.entries(rank.phases).map(([name, seconds]) => [link(name, { launch: state.launch, rank: state.rank, phase: name }), ms(seconds), `${number((100 * seconds) / total, 3)} %`, bar(seconds / total)]);
   const values = rank.steps.filter((value) => value !== null);
-  const parts = rows.length ? table(["phase", "time", "of the step", ""], rows, "Phases of the kept step") : [make("p", "Phases of this launch were not timed; launches with timers are listed with the study.")];
+  const parts = rows.length ? table(["phase", "time", "of the step", ""], rows, "Phases of the recorded step") : [make("p", "Phases of this launch were not timed; see the instrumented launches of the study.")];
   if (values.length > 1) {
     const top = Math.max(...values);
     const space = "http://www.w3.org/2000/svg";
@@ -148,17 +148,17 @@ const phases = (state) => {
     const path = document.createElementNS(space, "path");
     path.setAttribute("d", values.map((value, index) => `${index ? "L" : "M"}${index} ${100 - (95 * value) / top}`).join(""));
     svg.append(path);
-    parts.push(make("h2", "Step by step"), svg, make("p", `${values.length} steps from the first on (${own.warmup} of warm-up); the longest took ${ms(top)}.`, { class: "caption" }));
+    parts.push(make("h2", "All steps"), svg, make("p", `The first ${values.length} steps (${own.warmup} of warm-up); the longest took ${ms(top)}.`, { class: "caption" }));
   }
   return parts;
 };
 const phase = (state) => {
   const own = study.launches[state.launch];
-  if (!own) return [make("p", "There is no such launch.")];
+  if (!own) return [make("p", "Launch not found.")];
   if (own.layers.length) return layers(own, ["forward", "backward"].includes(state.phase) ? state.phase : "forward and backward");
   const timed = Object.entries(study.launches).find(([, one]) => one.layers.length);
-  if (!timed) return [make("p", "No launch of this study timed its layers: measure --instrument layers does.")];
-  return [make("p", `Layers as timed in launch ${timed[0]}:`), ...layers(timed[1], ["forward", "backward"].includes(state.phase) ? state.phase : "forward and backward")];
+  if (!timed) return [make("p", "No launch of this study timed its layers; use 'paceline measure --instrument layers'.")];
+  return [make("p", `Layers timed in launch ${timed[0]}:`), ...layers(timed[1], ["forward", "backward"].includes(state.phase) ? state.phase : "forward and backward")];
 };
 const show = () => {
   const state = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));

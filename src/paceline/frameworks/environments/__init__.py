@@ -1,4 +1,4 @@
-"""Environments of frameworks: one virtual environment each, made from pinned requirements.
+"""Environments of frameworks: one virtual environment each, from pinned requirements.
 
-The user's own environment is never touched: everything is made below one directory of ours.
+The user's own environments are never changed: all files are below one directory.
 """

@@ -1,4 +1,4 @@
-"""What a user runs a framework in instead of our environment: a Python or an image of their own."""
+"""The user's own Python or container image for a framework, instead of Paceline's environment."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -10,18 +10,18 @@ from paceline.frameworks.environments.place import environments_root
 
 @dataclass(frozen=True)
 class EnvironmentChoice:
-    """An interpreter's path, or a container image; exactly one of them."""
+    """The path of an interpreter or a container image; exactly one of them."""
 
     interpreter: str | None = None
     image: str | None = None
 
     def __post_init__(self) -> None:
         if (self.interpreter is None) == (self.image is None):
-            raise InputError("give an interpreter or an image, not both", "see --help")
+            raise InputError("set exactly one of interpreter and image", "see --help")
 
 
 def chosen(name: str) -> EnvironmentChoice | None:
-    """What the user chose for an environment; None if nothing."""
+    """Return the user's choice for an environment; None without one."""
     try:
         fields = json.loads(_path(name).read_text(encoding="utf-8"))
         return EnvironmentChoice(fields.get("interpreter"), fields.get("image"))
@@ -30,7 +30,7 @@ def chosen(name: str) -> EnvironmentChoice | None:
 
 
 def choose(name: str, choice: EnvironmentChoice) -> None:
-    """Keep a choice until it is forgotten or replaced."""
+    """Store a choice until it is removed or replaced."""
     path = _path(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def choose(name: str, choice: EnvironmentChoice) -> None:
 
 
 def forget(name: str) -> bool:
-    """Drop a choice; whether there was one."""
+    """Remove a choice; return whether there was one."""
     path = _path(name)
     existed = path.exists()
     path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Runs what makes an environment: its output to a log, and nothing left running when we end."""
+"""Runs the commands of an installation, with a log, and leaves no process behind."""
 
 import contextlib
 import errno
@@ -21,15 +21,15 @@ INTERESTING = re.compile(
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Report = Callable[[str], None]
-"""Told what is being done, in a few words."""
+"""Called with a short progress message."""
 
 
 def run_logged(
     command: list[str], name: str, log: Path, report: Report, variables: Mapping[str, str]
 ) -> None:
-    """Run a command for the environment ``name`` in a session of its own, its output to ``log``.
+    """Run a command for the environment ``name`` in its own session, with its output in ``log``.
 
-    Whatever ends us here, a signal or a full disk too, ends the command with all it started.
+    On any exception, also from a signal or a full disk, the command and its children are killed.
     """
     kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
     environment = {**kept, "PIP_USER": "0", "PYTHONNOUSERSITE": "1", **variables}
@@ -65,12 +65,12 @@ def run_logged(
 
 
 @contextlib.contextmanager
-def told_why(name: str, log: Path) -> Iterator[None]:
-    """Turn SIGTERM, SIGHUP and a disk that cannot be written into an error that names the log."""
+def explained_failures(name: str, log: Path) -> Iterator[None]:
+    """Convert SIGTERM, SIGHUP and write errors into an error that names the log."""
 
     def stop(number: int, _: FrameType | None) -> None:
         signals = signal.Signals(number).name
-        raise failed(name, log, f"it was ended by {signals}", "run it again: it goes on there")
+        raise failed(name, log, f"interrupted by {signals}", "run the command again to resume")
 
     in_main = threading.current_thread() is threading.main_thread()
     before = {
@@ -80,7 +80,7 @@ def told_why(name: str, log: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        cause, remedy = DISK_FULL if error.errno in FULL else (str(error), "the log may tell more")
+        cause, remedy = DISK_FULL if error.errno in FULL else (str(error), "see the log")
         raise failed(name, log, cause, remedy) from error
     finally:
         for number, handler in before.items():
@@ -88,5 +88,5 @@ def told_why(name: str, log: Path) -> Iterator[None]:
 
 
 def failed(name: str, log: Path, cause: str, remedy: str) -> EnvironmentUnusableError:
-    """An installation that did not get done, in one line."""
-    return EnvironmentUnusableError(f"{name} could not be installed: {cause} (log: {log})", remedy)
+    """Return the error of a failed installation."""
+    return EnvironmentUnusableError(f"cannot install {name}: {cause} (log: {log})", remedy)

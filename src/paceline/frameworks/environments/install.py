@@ -1,4 +1,4 @@
-"""Makes the environment of a framework: in steps that are remembered, with a stamp at the end."""
+"""Installs the environment of a framework in resumable steps, with a stamp at the end."""
 
 import fcntl
 import json
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from paceline.errors import EnvironmentUnusableError, InputError
-from paceline.frameworks.environments.commands import Report, run_logged, told_why
+from paceline.frameworks.environments.commands import Report, explained_failures, run_logged
 from paceline.frameworks.environments.place import (
     State,
     directory_bytes,
@@ -31,44 +31,46 @@ JOURNAL = "paceline-steps.json"
 
 
 def install(spec: EnvironmentSpec, report: Report, python: str | None = None) -> None:
-    """Make the environment, or finish one that was begun.
+    """Install the environment, or resume an interrupted installation.
 
-    What a broken-off installation had finished is kept, unless its manifest changed since; until
-    the stamp is written nothing uses it. ``python`` is the interpreter it is made with.
+    Finished steps of an interrupted installation are kept unless the manifest changed. An
+    environment without a stamp is never used. ``python`` is the base interpreter.
     """
     if environment_state(spec).state is State.INSTALLED:
         return
     base = base_python(spec, python)
     check_tools(spec)
     log = log_path(spec.name)
-    with locked(spec.name), told_why(spec.name, log):
-        check_room(spec)
+    with locked(spec.name), explained_failures(spec.name, log):
+        check_resources(spec)
         log.write_text("", encoding="utf-8")
         directory = environment_directory(spec.name)
         done = _journal(directory, spec.digest, base)
         if not done:
-            report("making a virtual environment")
+            report("creating a virtual environment")
             _make_empty(spec, base, directory, log, report)
             done = ["venv"]
             _remember(directory, spec.digest, base, done)
         for number, step in enumerate(spec.steps):
             label = f"{number}:{step.requirements.stem}"
             if label not in done:
-                report(f"{step.requirements.stem}: looking for packages")
+                report(f"{step.requirements.stem}: resolving packages")
                 _pip(spec, step, directory, log, report)
                 done = [*done, label]
                 _remember(directory, spec.digest, base, done)
-        report("importing it")
+        report("testing the import")
         try:
             _python(spec, directory, ["-c", f"import {spec.module}"], log, report)
         except EnvironmentUnusableError:
-            _remember(directory, spec.digest, base, done[:-1])  # what cannot be used is not done
+            _remember(
+                directory, spec.digest, base, done[:-1]
+            )  # repeat the last step: its result does not work
             raise
         _finish(spec, directory)
 
 
 def remove(spec: EnvironmentSpec) -> bool:
-    """Delete the environment; whether there was one."""
+    """Delete the environment; return whether there was one."""
     directory = environment_directory(spec.name)
     if not directory.exists():
         return False
@@ -80,18 +82,25 @@ def remove(spec: EnvironmentSpec) -> bool:
 
 
 def base_python(spec: EnvironmentSpec, python: str | None) -> str:
-    """The interpreter to make the environment with: the one given, ours, or one on the path."""
+    """Return the base interpreter: the given one, Paceline's, or one on PATH."""
     lowest, highest = spec.oldest_python, spec.newest_python
-    span = f"{_words(lowest)} to {_words(highest)}" if lowest != highest else _words(lowest)
+    span = (
+        f"{_format_version(lowest)} to {_format_version(highest)}"
+        if lowest != highest
+        else _format_version(lowest)
+    )
     if python is not None:
         path = shutil.which(python)
         version = _version_of(path) if path else None
         if path is None or version is None:
-            raise InputError(f"'{python}' is not a Python that runs", "give the path of one")
+            raise InputError(
+                f"cannot run '{python}' as Python", "set --python to the path of an interpreter"
+            )
         if not lowest <= version <= highest:
             raise EnvironmentUnusableError(
-                f"wrong Python: {spec.name} needs Python {span}, '{python}' is {_words(version)}",
-                "give another one with --python",
+                f"wrong Python: {spec.name} needs Python {span}, but '{python}' is "
+                f"{_format_version(version)}",
+                "choose another interpreter with --python",
             )
         return path
     if lowest <= sys.version_info[:2] <= highest:
@@ -101,50 +110,50 @@ def base_python(spec: EnvironmentSpec, python: str | None) -> str:
         if found and _version_of(found) == (3, minor):
             return found
     raise EnvironmentUnusableError(
-        f"wrong Python: {spec.name} needs Python {span}, this is {platform.python_version()}",
-        "install one of those and give it with --python",
+        f"wrong Python: {spec.name} needs Python {span}, but this is {platform.python_version()}",
+        "install one of these versions and set --python",
     )
 
 
 def check_tools(spec: EnvironmentSpec) -> None:
-    """Refuse to begin what cannot be built here."""
+    """Raise if a program for building the environment is missing."""
     for group in spec.tools:
         if not any(shutil.which(name) for name in group.split("|")):
             raise EnvironmentUnusableError(
                 f"{spec.name} is built from source and needs {group.replace('|', ' or ')}, "
-                "which is not here",
+                "which is not installed",
                 "install a C++ compiler and CMake (Debian: apt install build-essential cmake)",
             )
 
 
-def check_room(spec: EnvironmentSpec) -> None:
-    """Refuse to begin what the disk cannot hold."""
+def check_resources(spec: EnvironmentSpec) -> None:
+    """Raise if the free disk space is too small."""
     free = shutil.disk_usage(environments_root()).free
     if free < spec.disk_bytes:
         raise EnvironmentUnusableError(
             f"disk full: {spec.name} needs {spec.disk_bytes / 1e9:.1f} GB, "
             f"{environments_root()} has {free / 1e9:.1f} GB",
-            "free some room, or set PACELINE_ENVIRONMENTS to another disk",
+            "free disk space, or set PACELINE_ENVIRONMENTS to another disk",
         )
 
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Keep others from the environment while it changes."""
+    """Lock the environment against other processes while it changes."""
     root = environments_root()
     try:
         root.mkdir(parents=True, exist_ok=True)
         file = (root / f".{name}.lock").open("w")
     except OSError as error:
         raise InputError(
-            f"cannot write in {root}: {error}", "set PACELINE_ENVIRONMENTS to another directory"
+            f"cannot write to {root}: {error}", "set PACELINE_ENVIRONMENTS to another directory"
         ) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InputError(
-                f"another process is changing the environment '{name}'", "wait until it is done"
+                f"another process is changing the environment '{name}'", "wait until it ends"
             ) from None
         yield
 
@@ -152,7 +161,7 @@ def locked(name: str) -> Iterator[None]:
 def _make_empty(
     spec: EnvironmentSpec, base: str, directory: Path, log: Path, report: Report
 ) -> None:
-    """A virtual environment with pip, which a call of its own puts in: venv hides why it failed."""
+    """Create a virtual environment, then install pip separately: venv hides pip's errors."""
     shutil.rmtree(directory, ignore_errors=True)
     make = [base, "-m", "venv", "--without-pip", str(directory)]
     run_logged(make, spec.name, log, report, {})
@@ -160,9 +169,9 @@ def _make_empty(
 
 
 def _python(
-    spec: EnvironmentSpec, directory: Path, words: list[str], log: Path, report: Report
+    spec: EnvironmentSpec, directory: Path, arguments: list[str], log: Path, report: Report
 ) -> None:
-    run_logged([str(python_in(directory)), *words], spec.name, log, report, {})
+    run_logged([str(python_in(directory)), *arguments], spec.name, log, report, {})
 
 
 def _pip(spec: EnvironmentSpec, step: PipStep, directory: Path, log: Path, report: Report) -> None:
@@ -172,13 +181,13 @@ def _pip(spec: EnvironmentSpec, step: PipStep, directory: Path, log: Path, repor
         variables["CMAKE_CXX_COMPILER_LAUNCHER"] = str(_compiler_launcher(spec, directory))
     command = [str(python_in(directory)), "-m", "pip", "install", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar", "off", *step.options]
-    if step.variables:  # they decide what is built, which the name of a kept wheel does not tell
+    if step.variables:  # they change the build, but not the name of a cached wheel
         command.append("--no-cache-dir")
     run_logged([*command, "-r", str(step.requirements)], spec.name, log, report, variables)
 
 
 def _compiler_launcher(spec: EnvironmentSpec, directory: Path) -> Path:
-    """A script that CMake runs the compiler with; of several ``-std`` the last one counts."""
+    """Write a compiler launcher for CMake that appends ``-std``: the last ``-std`` counts."""
     script = directory / "bin" / "paceline-compiler"
     script.write_text(f'#!/bin/sh\nexec "$@" -std={spec.compiler_standard}\n', encoding="utf-8")
     script.chmod(0o755)
@@ -186,7 +195,7 @@ def _compiler_launcher(spec: EnvironmentSpec, directory: Path) -> Path:
 
 
 def _journal(directory: Path, digest: str, base: str) -> list[str]:
-    """Steps that an earlier try finished; none if it was made otherwise."""
+    """Return the finished steps of an earlier attempt with the same manifest and Python."""
     try:
         journal = json.loads((directory / JOURNAL).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -208,7 +217,7 @@ def _finish(spec: EnvironmentSpec, directory: Path) -> None:
         spec.name,
         {
             "digest": spec.digest,
-            "python": _words(version) if version else "",
+            "python": _format_version(version) if version else "",
             "packages": [line for line in listed.stdout.split() if "==" in line],
             "size_bytes": directory_bytes(directory),
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -229,5 +238,5 @@ def _version_of(path: str) -> tuple[int, int] | None:
     return major, minor
 
 
-def _words(version: tuple[int, int]) -> str:
+def _format_version(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"

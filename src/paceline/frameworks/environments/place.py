@@ -1,4 +1,4 @@
-"""Where environments are, and which of them can be used: only one with a stamp is."""
+"""The directory and state of environments; only one with a stamp is used."""
 
 import json
 import os
@@ -16,7 +16,7 @@ STAMP = "paceline.json"
 
 
 class State(StrEnum):
-    """How an environment stands."""
+    """The state of an environment."""
 
     ABSENT = "not installed"
     UNFINISHED = "unfinished"
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Verification:
-    """How the contract of one framework went in an environment, and when."""
+    """The result and time of a framework's contract in an environment."""
 
     passed: bool
     at: str
@@ -36,9 +36,9 @@ class Verification:
 
 @dataclass(frozen=True)
 class EnvironmentState:
-    """An environment as it is on disk; ``size_bytes`` is None unless it was finished.
+    """An environment on disk; ``size_bytes`` is None unless it is finished.
 
-    ``verified`` has the frameworks whose contract was run in it: several may share one.
+    ``verified`` has the frameworks whose contract ran in it: several may share an environment.
     """
 
     name: str
@@ -50,7 +50,7 @@ class EnvironmentState:
     verified: Mapping[str, Verification] = field(default_factory=dict)
 
     def state_of(self, framework: str) -> State:
-        """How it stands for one of its frameworks."""
+        """Return the state for one of its frameworks."""
         known = self.verified.get(framework)
         if self.state is not State.INSTALLED or known is None:
             return self.state
@@ -58,12 +58,12 @@ class EnvironmentState:
 
     @property
     def usable(self) -> bool:
-        """Whether workers may run in it; a changed manifest does not spoil what is there."""
+        """Whether workers may run in it; an outdated environment is usable."""
         return self.state not in (State.ABSENT, State.UNFINISHED)
 
 
 def environments_root() -> Path:
-    """The directory of all environments: $PACELINE_ENVIRONMENTS, or the user's data directory."""
+    """Return the directory of all environments: $PACELINE_ENVIRONMENTS, or user data."""
     own = os.environ.get("PACELINE_ENVIRONMENTS")
     if own:
         return Path(own).expanduser().absolute()
@@ -72,24 +72,24 @@ def environments_root() -> Path:
 
 
 def environment_directory(name: str) -> Path:
-    """The virtual environment of that name."""
+    """Return the directory of the virtual environment of that name."""
     return environments_root() / name
 
 
 def log_path(name: str) -> Path:
-    """What pip and the compiler said when the environment was made."""
+    """Return the path of the installation log."""
     return environments_root() / f"{name}.log"
 
 
 def python_in(directory: Path) -> Path:
-    """The interpreter of a virtual environment."""
+    """Return the interpreter of a virtual environment."""
     if sys.platform == "win32":
         return directory / "Scripts" / "python.exe"
     return directory / "bin" / "python"
 
 
 def read_stamp(name: str) -> dict[str, Any] | None:
-    """What was written when the environment was finished; None if it never was."""
+    """Read the stamp of a finished environment; None without one."""
     try:
         text = (environment_directory(name) / STAMP).read_text(encoding="utf-8")
         stamp = json.loads(text)
@@ -99,15 +99,15 @@ def read_stamp(name: str) -> dict[str, Any] | None:
 
 
 def write_stamp(name: str, stamp: dict[str, Any]) -> None:
-    """Write the stamp at once or not at all."""
+    """Write the stamp atomically."""
     path = environment_directory(name) / STAMP
-    beside = path.with_suffix(".tmp")
-    beside.write_text(json.dumps(stamp, indent=2) + "\n", encoding="utf-8")
-    beside.replace(path)
+    part = path.with_suffix(".tmp")
+    part.write_text(json.dumps(stamp, indent=2) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 def environment_state(spec: EnvironmentSpec) -> EnvironmentState:
-    """How an environment stands now."""
+    """Return the state of an environment."""
     directory = environment_directory(spec.name)
     stamp = read_stamp(spec.name)
     if stamp is None or not python_in(directory).exists():
@@ -126,13 +126,13 @@ def environment_state(spec: EnvironmentSpec) -> EnvironmentState:
 
 
 def installed_python(spec: EnvironmentSpec) -> str | None:
-    """Interpreter of an environment that is finished; None if it is not."""
+    """Return the interpreter of a finished environment; None if it is not finished."""
     found = environment_state(spec)
     return str(python_in(found.directory)) if found.usable else None
 
 
 def record_verification(name: str, framework: str, passed: bool) -> None:
-    """Keep in the stamp of an environment how the contract of a framework went in it."""
+    """Record the result of a framework's contract in the stamp of an environment."""
     stamp = read_stamp(name)
     if stamp is not None:
         new = Verification(passed, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -141,7 +141,7 @@ def record_verification(name: str, framework: str, passed: bool) -> None:
 
 
 def directory_bytes(directory: Path) -> float:
-    """Bytes of all files below a directory, links not followed."""
+    """Return the size of all files below a directory, without following links."""
     total = 0
     for parent, _, files in os.walk(directory):
         for name in files:

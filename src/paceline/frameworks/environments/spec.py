@@ -1,4 +1,4 @@
-"""What the environment of a framework is made of: pinned requirements, and what to build."""
+"""The specification of a framework's environment: pinned requirements and build settings."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 
 @dataclass(frozen=True)
 class PipStep:
-    """One call of pip: a requirements file, options, and variables for what it builds."""
+    """One call of pip: a requirements file, options and environment variables."""
 
     requirements: Path
     options: tuple[str, ...] = ()
@@ -20,11 +20,11 @@ class PipStep:
 
 @dataclass(frozen=True)
 class EnvironmentSpec:
-    """An environment: its pip steps, the module that must import, and what it needs of a machine.
+    """An environment: its pip steps, the module that must import, and its requirements.
 
-    ``tools`` are programs that building needs; any one of a group separated by ``|`` will do.
-    ``disk_bytes`` is the room it takes while it is made. ``compiler_standard`` is the C++
-    standard that a build is held to, which older sources set too low.
+    ``tools`` are programs for building; one of a group separated by ``|`` suffices.
+    ``disk_bytes`` is the disk space during installation. ``compiler_standard`` is the C++
+    standard of a build, where the sources set one that is too old.
     """
 
     name: str
@@ -38,7 +38,7 @@ class EnvironmentSpec:
 
     @property
     def digest(self) -> str:
-        """Changes when anything about the environment does, pins included, but not its folder."""
+        """A hash of the environment with its pins, independent of its folder."""
         texts = [step.requirements.read_text(encoding="utf-8") for step in self.steps]
         described = json.dumps([asdict(self), texts], sort_keys=True, default=_name)
         return hashlib.sha256(described.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Horovod's own rendezvous without its launcher: rank 0 serves it, the others are told where."""
+"""Horovod's rendezvous without its launcher: rank 0 serves it and publishes its address."""
 
 import ctypes
 import os
@@ -11,11 +11,11 @@ CLONE_NEWUTS = 0x04000000
 
 
 def be_found_at(address: str, several_machines: bool) -> None:
-    """See to it that the name of this machine stands for ``address``, in this process.
+    """Make the name of this machine resolve to ``address`` in this process.
 
-    Horovod 0.28.1 uses the interface that it is told for its first connections only; for those
-    of its process sets it takes the address that the machine's name stands for, often a loopback
-    one. With the rights for it this process gets a name of its own, which is the address.
+    Horovod 0.28.1 uses the configured interface only for its first connections; for those
+    of its process sets it uses the address of the machine's name, often a loopback
+    address. With root rights this process sets its own host name to the address.
     """
     try:
         found = socket.gethostbyname(socket.gethostname())
@@ -28,22 +28,22 @@ def be_found_at(address: str, several_machines: bool) -> None:
     except OSError:
         if several_machines and (not found or found.startswith("127.")):
             raise RuntimeError(
-                f"Horovod looks for this machine by its name, {socket.gethostname()}, which is "
-                f"{found or 'unknown'} here: let it stand for {address} in /etc/hosts"
+                f"Horovod needs the host name {socket.gethostname()} to resolve to {address}, not "
+                f"{found or 'nothing'}: set it in /etc/hosts"
             ) from None
 
 
 def _take_name(name: str) -> None:
-    """Call the machine ``name`` in this thread and those it starts (Linux, needs root)."""
+    """Set the host name of this thread and its children (Linux, needs root)."""
     if sys.platform != "linux" or ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUTS) != 0:
         raise PermissionError(ctypes.get_errno())
     socket.sethostname(name)
 
 
 def join_ranks(rank: int, world: int) -> object:
-    """Set Horovod's variables, so that its `init` meets the other ranks over Gloo.
+    """Set Horovod's variables, so that its `init` finds the other ranks over Gloo.
 
-    Returns what must be kept while ranks meet. Ranks are numbered node by node.
+    Returns an object to keep during the rendezvous. Ranks are numbered node by node.
     """
     each = int(os.environ.get("LOCAL_WORLD_SIZE", world))
     nodes = [f"node{node}" for node in range(world // each)]

@@ -41,13 +41,13 @@ class HorovodTraining(KvstoreTraining):
         return loss
 
     def barrier(self) -> None:
-        """Every rank is here."""
+        """Wait for all ranks."""
         mx.nd.waitall()
         if self.world > 1:
             hvd.allreduce(mx.nd.zeros(1), name="barrier").wait_to_read()
 
     def close(self) -> None:
-        """Leave the other ranks in order."""
+        """Shut down communication."""
         if self.world > 1:
             hvd.shutdown()
 

@@ -32,12 +32,12 @@ class HorovodTraining(TensorflowTraining):
         return [hvd.allreduce(gradient, op=hvd.Average) for gradient in gradients]
 
     def barrier(self) -> None:
-        """Every rank is here."""
+        """Wait for all ranks."""
         if self.world > 1:
             hvd.allreduce(tf.zeros(1), name="barrier")
 
     def close(self) -> None:
-        """Leave the other ranks in order."""
+        """Shut down communication."""
         if self.world > 1:
             hvd.shutdown()
 

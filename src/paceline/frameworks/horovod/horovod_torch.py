@@ -24,7 +24,7 @@ class HorovodTraining(TorchTraining):
         self.rendezvous = join_ranks(self.rank, self.world)
         hvd.init()
         if hvd.size() != self.world:
-            raise RuntimeError(f"Horovod found {hvd.size()} ranks of {self.world}")
+            raise RuntimeError(f"Horovod found {hvd.size()} ranks, expected {self.world}")
 
     def make_optimiser(self) -> torch.optim.Optimizer:
         """The job's optimiser; Horovod's hooks are in it where ranks synchronise.
@@ -40,7 +40,7 @@ class HorovodTraining(TorchTraining):
         return hvd.DistributedOptimizer(plain, named_parameters=self.network.named_parameters())
 
     def barrier(self) -> None:
-        """Every rank is here."""
+        """Wait for all ranks."""
         if self.world > 1:
             hvd.allreduce(torch.zeros(1), name="barrier")
 
@@ -55,7 +55,7 @@ class HorovodTraining(TorchTraining):
         return super().parts()
 
     def close(self) -> None:
-        """Leave the other ranks in order."""
+        """Shut down communication."""
         if self.world > 1:
             hvd.shutdown()
 

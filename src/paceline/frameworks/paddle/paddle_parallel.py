@@ -24,7 +24,7 @@ OPERATIONS = {**LAYERS, **SEQUENCE_LAYERS}
 
 
 def versions() -> Mapping[str, Any]:
-    """What decides how fast this rank computes."""
+    """Return the versions that affect the speed of this rank."""
     return {"framework": f"paddle {paddle.__version__}", "numpy": np.__version__}
 
 
@@ -56,7 +56,7 @@ class Network(paddle.nn.Layer):
 
 
 def join_ranks(rank: int, world: int, device: str) -> None:
-    """Paddle's own way to meet, told by environment variables."""
+    """Join Paddle's rendezvous, which reads environment variables."""
     endpoints = exchange(own_endpoint())
     os.environ.update(
         PADDLE_TRAINER_ID=str(rank),
@@ -115,7 +115,7 @@ class ParallelTraining(Training):
             paddle.device.synchronize()
 
     def barrier(self) -> None:
-        """Every rank is here."""
+        """Wait for all ranks."""
         if self.world > 1:
             dist.barrier()
 

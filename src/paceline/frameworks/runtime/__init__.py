@@ -1,4 +1,4 @@
-"""Parts that workers of all frameworks share: the standard library, and NumPy where named so.
+"""Modules that workers of all frameworks share: standard library, and NumPy where named so.
 
 A worker is started as a file in its framework's own interpreter, with this folder on its path, and
 imports these modules by their bare names; `protocol.md` describes what goes in (one job as JSON)

@@ -1,4 +1,4 @@
-"""How a worker talks to the launcher: events out as JSON lines, and an end when it is gone."""
+"""The channel between a worker and the launcher: JSON-line events, and a watch on its input."""
 
 import json
 import os
@@ -8,17 +8,17 @@ import traceback
 
 
 class Events:
-    """Writes events to a file, one JSON object a line, flushed at once.
+    """Writes events to a file, one JSON object per line, flushed immediately.
 
-    As a context manager it turns an exception into a ``failure`` event with its kind, message
-    and place before the exception goes on.
+    As a context manager it writes a ``failure`` event with kind, message and ``file:line`` of
+    an exception, which then propagates.
     """
 
     def __init__(self, path: str) -> None:
         self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115
 
     def write(self, event: str, **fields: object) -> None:
-        """Append one event with the time of writing (seconds since the epoch)."""
+        """Append one event with the current time (seconds since the epoch)."""
         record = {"event": event, "time": time.time(), **fields}
         self._file.write(json.dumps(record) + "\n")
         self._file.flush()
@@ -38,19 +38,19 @@ class Events:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an allocation failed, on the host or on a device."""
+    """Return whether an allocation failed, on the host or on a device."""
     text = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate" in text
 
 
 def last_place(error: BaseException) -> str:
-    """``file:line`` where the exception was raised."""
+    """Return ``file:line`` of an exception."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
 
 def die_with_parent() -> None:
-    """End this process when the launcher is gone: its end of our standard input closes then."""
+    """End this process when standard input closes: then the launcher is gone."""
 
     def watch() -> None:
         while os.read(0, 1):  # unbuffered: a lock held here would abort the interpreter's end

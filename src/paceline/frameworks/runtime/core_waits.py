@@ -1,6 +1,6 @@
-"""Cores of a worker's threads: which they may use, and how long they were ready and had none.
+"""CPU affinity and CPU contention (runnable, but without a core) of a worker's threads.
 
-Standard library only. Linux tells it of each thread; elsewhere it is not known.
+Standard library only. Linux reports both per thread; on other systems they are unknown.
 """
 
 import math
@@ -8,11 +8,11 @@ import os
 from contextlib import suppress
 
 MESSAGE_THREADS = "gloo"
-"""Part of the name of threads that carry messages between processes."""
+"""Part of the name of communication threads."""
 
 
 def thread_cores() -> list[int]:
-    """Cores that any thread of this process may use; a pin may have been lifted since its start."""
+    """Return the affinity of all threads of this process; a framework may have changed it."""
     found: set[int] = set()
     with suppress(OSError):
         for thread in os.listdir("/proc/self/task"):
@@ -22,7 +22,7 @@ def thread_cores() -> list[int]:
 
 
 def run_delay(thread: str = "thread-self") -> float:
-    """Seconds that a thread was ready to run and had no core; NaN where the system is silent."""
+    """Return the seconds that a thread was runnable without a core; NaN if unknown."""
     try:
         with open(f"/proc/{thread}/schedstat", "rb") as file:
             _, waited, turns = map(int, file.read().split())
@@ -32,7 +32,7 @@ def run_delay(thread: str = "thread-self") -> float:
 
 
 def message_delays() -> dict[str, float]:
-    """The same of each thread that carries messages between processes, by its number."""
+    """Return the same for each communication thread, by its number."""
     found = {}
     try:
         for thread in os.listdir("/proc/self/task"):

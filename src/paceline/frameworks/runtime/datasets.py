@@ -1,9 +1,9 @@
 """Real data for any worker: CIFAR-10 binary files, an image folder, a NumPy archive, the digits.
 
-Each reader gives a `Dataset`: samples as bytes or C floats in one buffer (channels first), labels
-beside them. The standard library is enough for CIFAR-10 and the digits; NumPy and Pillow are asked
-for, with their pip line, only by the readers that need them. Bytes become floats by one table
-(byte / 127.5 - 1, rounded to float32), so that every framework trains on the same numbers.
+Each reader returns a `Dataset`: samples as bytes or C floats in one buffer (channels first), and
+labels. CIFAR-10 and the digits only need the standard library; other readers need NumPy or Pillow.
+One table converts bytes to floats (byte / 127.5 - 1, rounded to float32), so that every framework
+trains on the same numbers.
 """
 
 import array
@@ -16,18 +16,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 FLOAT_OF_BYTE = array.array("f", (byte / 127.5 - 1.0 for byte in range(256)))
-"""What a pixel's byte becomes: -1.0 for 0, 1.0 for 255."""
+"""Scaling of a pixel's byte: 0 to -1.0, 255 to 1.0."""
 
 CIFAR10_SHAPE = (3, 32, 32)
 IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 
 class DatasetError(Exception):
-    """Data that is missing or not what its reader reads; the message says where and what to do."""
+    """Missing or invalid data; the message names the file and the remedy."""
 
 
 class Dataset:
-    """Samples of one shape with their labels, held in memory.
+    """Samples of one shape with their labels, in memory.
 
     ``samples`` is the row-major content of all samples: ``bytes`` (pixels, 0 to 255) or an
     ``array('f')``. ``labels`` has one integer in [0, classes) per sample.
@@ -47,7 +47,7 @@ class Dataset:
         return len(self.labels)
 
     def batch(self, indices: Iterable[int]) -> "tuple[array.array[float], array.array[int]]":
-        """The samples at ``indices`` as floats, one after the other, and their labels."""
+        """Return the samples at ``indices`` as floats, and their labels."""
         size = math.prod(self.shape)
         values, labels = array.array("f"), array.array("q")
         for index in indices:
@@ -61,17 +61,17 @@ class Dataset:
 
 
 def load(kind: str, path: "str | None" = None, split: str = "train") -> Dataset:
-    """The dataset of ``kind`` (one of `KINDS`) at ``path``; ``split`` is train or test."""
+    """Load the dataset of ``kind`` (one of `KINDS`) at ``path``; ``split`` is train or test."""
     if kind not in KINDS:
-        raise DatasetError(f"no data reader named '{kind}'; there are: {', '.join(KINDS)}")
+        raise DatasetError(f"unknown kind of data '{kind}'; choose one of {', '.join(KINDS)}")
     if split not in ("train", "test"):
-        raise DatasetError(f"no split named '{split}'; there are: train, test")
+        raise DatasetError(f"unknown split '{split}'; choose train or test")
     if kind == "digits":
         return digits(split, path)
     if not path:
         raise DatasetError(f"data of kind '{kind}' needs a path")
     if not os.path.exists(path):
-        raise DatasetError(f"there is no '{path}'")
+        raise DatasetError(f"'{path}' does not exist")
     return FILE_READERS[kind](path, split)
 
 
@@ -101,7 +101,9 @@ def cifar10(directory: str, split: str) -> Dataset:
         for start in range(1, len(content), record):
             samples += content[start : start + record - 1]
     if max(labels) > 9:
-        raise DatasetError(f"'{directory}': label {max(labels)} is not one of CIFAR-10's ten")
+        raise DatasetError(
+            f"'{directory}': label {max(labels)} is out of range for CIFAR-10 (0 to 9)"
+        )
     return Dataset(bytes(samples), labels, CIFAR10_SHAPE, 10)
 
 
@@ -134,7 +136,7 @@ def image_folder(directory: str, split: str) -> Dataset:
             with Image.open(path) as image:
                 pixels = image.convert("RGB")
         except OSError as error:
-            raise DatasetError(f"{path} is not an image that can be read ({error})") from None
+            raise DatasetError(f"cannot read {path} as an image ({error})") from None
         size = size if samples else pixels.size
         if pixels.size != size:
             raise DatasetError(
@@ -159,7 +161,7 @@ def numpy_archive(path: str, split: str) -> Dataset:
         with numpy.load(path, allow_pickle=False) as archive:
             content = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, AttributeError, EOFError) as error:
-        raise DatasetError(f"{path} is not a NumPy archive that can be read ({error})") from None
+        raise DatasetError(f"cannot read {path} as a NumPy archive ({error})") from None
     for samples_name, labels_name in ARCHIVE_NAMES:
         for suffix in (f"_{split}", ""):
             if samples_name + suffix in content and labels_name + suffix in content:
@@ -180,21 +182,21 @@ def digits(split: str, path: "str | None" = None) -> Dataset:
     """
     path = path if path and os.path.exists(path) else digits_path()
     if path is None:
-        raise DatasetError("the digits come with scikit-learn: pip install scikit-learn")
+        raise DatasetError("the digits are part of scikit-learn: pip install scikit-learn")
     try:
         with gzip.open(path, "rt", encoding="ascii") as file:
             rows = [[float(number) for number in line.split(",")] for line in file]
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise DatasetError(f"{path} is not scikit-learn's table of digits ({error})") from None
+        raise DatasetError(f"cannot read {path} as scikit-learn's digits ({error})") from None
     if not rows or any(len(row) != 65 or not 0 <= row[64] <= 9 for row in rows):
-        raise DatasetError(f"{path} is not scikit-learn's table of digits")
+        raise DatasetError(f"cannot read {path} as scikit-learn's digits")
     chosen = [row for number, row in enumerate(rows) if (number % 5 == 4) == (split == "test")]
     samples = array.array("f", (pixel / 8.0 - 1.0 for row in chosen for pixel in row[:64]))
     return Dataset(samples, array.array("q", (int(row[64]) for row in chosen)), (1, 8, 8), 10)
 
 
 def digits_path() -> "str | None":
-    """Where scikit-learn of this interpreter keeps its digits; None where there is none.
+    """Return the path of scikit-learn's digits in this interpreter; None without scikit-learn.
 
     scikit-learn is not imported.
     """
@@ -209,16 +211,16 @@ ARCHIVE_NAMES = (("x", "y"), ("images", "labels"), ("data", "target"))
 """Accepted names of (samples, labels) in a NumPy archive."""
 
 FILE_READERS = {"cifar10": cifar10, "image_folder": image_folder, "npz": numpy_archive}
-"""Reader of each kind of data that lies on disk, called with the path and the split."""
+"""Reader of each kind of data on disk, called with the path and the split."""
 
 KINDS = (*FILE_READERS, "digits")
-"""Every kind of data that `load` knows."""
+"""Every kind of data for `load`."""
 
 
 def shard(order: Sequence[int], step: int, batch: int, rank: int, world: int) -> list[int]:
-    """Indices of this rank's samples in ``step``: the order is dealt out in global batches.
+    """Return the indices of this rank's samples in ``step``, from global batches in order.
 
-    The order is begun again where it ends, so that every batch is full.
+    The order starts again at its end, so that every batch is full.
     """
     start = (step * world + rank) * batch
     return [order[(start + offset) % len(order)] for offset in range(batch)]
@@ -234,20 +236,20 @@ def _numpy() -> Any:
     return numpy
 
 
-def _from_arrays(samples: Any, labels: Any, place: str) -> Dataset:
+def _from_arrays(samples: Any, labels: Any, source: str) -> Dataset:
     numpy = _numpy()
     if samples.ndim < 2 or labels.shape != samples.shape[:1] or not len(labels):
         raise DatasetError(
-            f"{place}: samples of shape {samples.shape} do not fit labels of shape {labels.shape}"
+            f"{source}: samples of shape {samples.shape} do not match labels of {labels.shape}"
         )
     if labels.dtype.kind not in "iu" or labels.min() < 0:
-        raise DatasetError(f"{place}: labels must be integers from 0 on, not {labels.dtype}")
+        raise DatasetError(f"{source}: labels must be non-negative integers (got {labels.dtype})")
     if samples.dtype == numpy.uint8:
         content: Any = numpy.ascontiguousarray(samples).tobytes()
     elif samples.dtype.kind == "f":
         content = array.array("f")
         content.frombytes(numpy.ascontiguousarray(samples, dtype=numpy.float32).tobytes())
     else:
-        raise DatasetError(f"{place}: samples must be uint8 or floats, not {samples.dtype}")
+        raise DatasetError(f"{source}: samples must be uint8 or floats (got {samples.dtype})")
     flat_labels = array.array("q", labels.astype(numpy.int64).tolist())
     return Dataset(content, flat_labels, tuple(samples.shape[1:]), int(labels.max()) + 1)

@@ -1,8 +1,8 @@
-"""The clock of an emulated device: its work is slept, to the moments when it would have ended.
+"""The clock of an emulated device: the host sleeps until the device would have finished.
 
-Standard library only. A device works through what its host hands it in order. Deadlines are
-absolute, so that what a host spends between two layers costs nothing, as on a real device, which
-is handed work ahead of time. Where the host itself waits for messages before a layer, the device
+Standard library only. A device processes its work in order. Deadlines are
+absolute, so that host time between two layers costs nothing, as on a real device with a queue
+of work. Where the host waits for messages before a layer, the device
 waits too.
 """
 
@@ -14,13 +14,13 @@ from contextlib import suppress
 
 PR_SET_TIMERSLACK = 29
 SHORTEST_SLEEP_SECONDS = 200e-6
-"""A host does not sleep for less: the next, longer sleep ends at the right moment all the same."""
+"""Shortest sleep; a skipped one is made up by the next, since deadlines are absolute."""
 HOST_SECONDS = 1e-3
-"""A host that comes later than this to a layer waited for something; else it was only slow."""
+"""A host that is later than this at a layer has waited for a message."""
 
 
 class DeviceClock:
-    """When an emulated device is done with what it was given, by the host's clock in seconds.
+    """The time at which an emulated device finishes its queue, by the host's clock in seconds.
 
     With ``host_waits`` the host waits for messages between layers, and the device with it.
     """
@@ -31,11 +31,11 @@ class DeviceClock:
         self.late_seconds: list[float] = []
 
     def begin(self) -> None:
-        """A step begins: the device is idle from now on."""
+        """Start a step: the device is idle."""
         self.free = time.perf_counter()
 
     def work(self, seconds: float) -> None:
-        """Return when the device has worked for ``seconds`` more, or nearly so."""
+        """Queue ``seconds`` of work and return about when the device has finished it."""
         if self.host_waits:
             now = time.perf_counter()
             if now - self.free > HOST_SECONDS:
@@ -44,15 +44,15 @@ class DeviceClock:
         self._sleep(SHORTEST_SLEEP_SECONDS)
 
     def catch_up(self) -> None:
-        """Return when the device has done all that it was given: what it made can be sent."""
+        """Return when the device has finished its queue, so that results can be sent."""
         self._sleep(0.0)
 
     def waited(self) -> None:
-        """The device waited until now for a message."""
+        """Record that the device waited until now for a message."""
         self.free = max(self.free, time.perf_counter())
 
     def finish(self, seconds: float) -> None:
-        """Whatever the step waited for has come: work for ``seconds`` more and end the step."""
+        """End the step with ``seconds`` of work, after all messages have arrived."""
         now = time.perf_counter()
         self.free = max(self.free, now) + seconds
         self._sleep(0.0)
@@ -65,9 +65,9 @@ class DeviceClock:
 
 
 def run_ahead_of_others() -> str:
-    """Ask for a processor as soon as a sleep ends, whatever else runs; what was got, in words.
+    """Request real-time scheduling; return ``real-time`` or ``usual``.
 
-    Only for ranks that sleep and communicate: one that computes would starve the machine.
+    Only for ranks that sleep and communicate: a computing rank would starve other processes.
     """
     if sys.platform != "linux":
         return "usual"

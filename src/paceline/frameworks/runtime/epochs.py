@@ -1,8 +1,8 @@
-"""Epochs over real data: what each step trains on, what is evaluated, and what a worker tells.
+"""Epochs over real data: the samples of each step, the evaluation and its event.
 
-The order of samples depends on the seed and the epoch alone, and is dealt out in global batches:
-whatever the framework and the number of ranks, step n trains on the same samples. A last batch
-that is not full is left out. The standard library only.
+The order of samples depends only on the seed and the epoch, and is split into global batches:
+step n trains on the same samples with every framework and number of ranks. An incomplete
+last batch is dropped. Standard library only.
 """
 
 import time
@@ -15,11 +15,11 @@ from channel import Events
 from layer_graph import split_loss
 
 Share = tuple[list[int], int]
-"""Indices of a batch of test samples, and how many of them count; the rest only fills it."""
+"""Indices of a batch of test samples, and how many of them count; the rest is padding."""
 
 
 class Epochs:
-    """The samples of one rank, epoch by epoch; ``steps`` are those of one epoch."""
+    """The samples of one rank by epoch; ``steps`` is the number of steps per epoch."""
 
     def __init__(self, job: Mapping[str, Any], rank: int, world: int) -> None:
         data = job["data"]
@@ -34,11 +34,11 @@ class Epochs:
         if self.steps < 1:
             raise datasets.DatasetError(
                 f"{data['kind']} has {len(self.train)} training samples, fewer than a global "
-                f"batch of {self.batch * world}; give a smaller batch"
+                f"batch of {self.batch * world}; use a smaller batch"
             )
 
     def shares(self, epoch: int, most: "int | None" = None) -> list[list[int]]:
-        """Indices of this rank's training samples, step by step; of the first ``most`` steps."""
+        """Return the indices of this rank's training samples by step, up to ``most`` steps."""
         order = synthetic.shuffled(len(self.train), self.seed, epoch)
         count = self.steps if most is None else min(most, self.steps)
         return [
@@ -46,7 +46,7 @@ class Epochs:
         ]
 
     def test_shares(self) -> list[Share]:
-        """This rank's part of the test samples, in as many batches as any other rank has."""
+        """Return this rank's test samples, in the same number of batches on all ranks."""
         everything, each = range(len(self.test)), self.batch
         rounds = -(-len(everything) // (each * self.world))
         found = []
@@ -58,7 +58,7 @@ class Epochs:
 
 
 def labelled_input(graph: Mapping[str, Any]) -> tuple[str, str]:
-    """Names of the samples and of the labels that a classifier reads; an error for another."""
+    """Return the names of the samples and labels of a classifier; raise for other networks."""
     _, losses, _ = split_loss(graph)
     inputs = graph["inputs"]
     if len(losses) == 1 and losses[0]["op"] == "cross_entropy" and len(inputs) == 2:
@@ -66,7 +66,7 @@ def labelled_input(graph: Mapping[str, Any]) -> tuple[str, str]:
         if len(labels) == 1:
             return next(name for name in inputs if name != labels[0]), labels[0]
     raise datasets.DatasetError(
-        f"data has samples with one label each; this graph reads {', '.join(inputs)} and ends in "
+        f"data needs one label per sample; this graph reads {', '.join(inputs)} and ends in "
         f"{', '.join(node['op'] for node in losses) or 'no loss'}"
     )
 
@@ -74,13 +74,13 @@ def labelled_input(graph: Mapping[str, Any]) -> tuple[str, str]:
 def fitting(
     dataset: datasets.Dataset, graph: Mapping[str, Any], data: Mapping[str, Any]
 ) -> datasets.Dataset:
-    """The dataset, if its samples are of the shape and the classes that the graph takes."""
+    """Return the dataset if its shape and classes match the graph; otherwise raise."""
     image, label = labelled_input(graph)
     wanted, classes = tuple(graph["inputs"][image]["shape"]), graph["inputs"][label]["limit"]
     if dataset.shape != wanted or dataset.classes > classes:
         raise datasets.DatasetError(
-            f"{data['kind']} has samples of {dataset.shape} in {dataset.classes} classes, "
-            f"the graph takes {wanted} in {classes}"
+            f"{data['kind']} has samples of shape {dataset.shape} in {dataset.classes} classes, "
+            f"but the graph needs shape {wanted} in {classes} classes"
         )
     return dataset
 
@@ -92,12 +92,12 @@ def train_by_epochs(
     events: Events,
     timed_steps: Callable[[range], None],
 ) -> None:
-    """Train epoch after epoch, with an evaluation after each, outside all steps.
+    """Train by epochs, with an evaluation after each, outside the timed steps.
 
     ``timed_steps`` runs the steps of a range. Every rank evaluates its share of the test samples;
-    sums over ranks are left to who reads the event.
+    the reader of the event sums over ranks.
     """
-    told = []
+    results = []
     for epoch in range(job["epochs"]):
         training.begin_epoch(epoch)
         steps = training.epochs.steps
@@ -105,7 +105,7 @@ def train_by_epochs(
         timed_steps(range(epoch * steps, (epoch + 1) * steps))
         start = time.perf_counter()
         samples, loss, correct = training.evaluate()
-        told.append(
+        results.append(
             {
                 "steps": steps,
                 "test_samples": samples,
@@ -114,4 +114,4 @@ def train_by_epochs(
                 "evaluation_seconds": time.perf_counter() - start,
             }
         )
-    events.write("epochs", rank=rank, epochs=told)
+    events.write("epochs", rank=rank, epochs=results)

@@ -1,12 +1,12 @@
-"""One host of a pre-flight: who it is, whom it reaches, how fast, and what its clock says.
+"""One host of the pre-flight check: names, connections, latency, bandwidth and clocks.
 
     python host_check.py JOB.json EVENTS.jsonl
 
-Standard library only, one process per host, environment as for any worker. Hosts exchange who they
-are over the rendezvous, then each pair measures its connection in turn, the others waiting: small
-messages there and back, then as many bytes as pass in a moment. The job has ``hosts`` (names, in
-the order of ranks), ``distributions`` whose versions are wanted, ``patience_seconds`` for a
-connection and ``stream_seconds`` of bytes.
+Standard library only, one process per host, environment as for any worker. Hosts exchange their
+addresses over the rendezvous, then one pair after the other measures its connection: round trips of
+small messages, then the bandwidth. The job has ``hosts`` (names, in
+the order of ranks), ``distributions`` (to report their versions), ``patience_seconds`` for a
+connection and ``stream_seconds`` of the bandwidth test.
 """
 
 import importlib.metadata
@@ -28,7 +28,7 @@ SIOCGIFADDR = 0x8915
 
 
 def main() -> None:
-    """Take part in the pre-flight as the rank that the environment says."""
+    """Run the pre-flight check as the rank of the environment."""
     die_with_parent()
     with open(sys.argv[1], encoding="utf-8") as file:
         job = json.load(file)
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def versions(distributions: "list[str]") -> "dict[str, str]":
-    """Versions of Python, the system and what is installed of ``distributions``."""
+    """Return the versions of Python, the kernel and ``distributions``."""
     found = {"python": platform.python_version(), "system": platform.release()}
     for name in distributions:
         try:
@@ -74,14 +74,14 @@ def versions(distributions: "list[str]") -> "dict[str, str]":
 
 
 def address_towards(peer: str) -> str:
-    """The address of ours that messages to ``peer`` leave from."""
+    """Return the local address from which packets to ``peer`` leave."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((peer, 9))
         return str(probe.getsockname()[0])
 
 
 def interface_of(address: str) -> str:
-    """The interface that has an address of ours; empty if none can be told."""
+    """Return the interface of a local address; empty if unknown."""
     try:
         import fcntl
     except ImportError:
@@ -99,7 +99,7 @@ def interface_of(address: str) -> str:
 
 
 def resolved(names: "list[str]", everyone: "list[dict]") -> "list[dict]":
-    """For each host: the address its name stands for here, and the name its address has here."""
+    """Resolve the name and the address of each host on this host."""
     found = []
     for name, other in zip(names, everyone):  # noqa: B905 (old interpreters)
         try:
@@ -115,7 +115,7 @@ def resolved(names: "list[str]", everyone: "list[dict]") -> "list[dict]":
 
 
 def accepted(server: socket.socket, wanted: int, patience: float) -> socket.socket:
-    """The connection of the rank ``wanted``; one that came too late for its turn is closed."""
+    """Return the connection of the rank ``wanted``; close late connections of other ranks."""
     deadline = time.monotonic() + patience
     while True:
         server.settimeout(max(0.01, deadline - time.monotonic()))
@@ -130,7 +130,7 @@ def accepted(server: socket.socket, wanted: int, patience: float) -> socket.sock
 def pair(
     server: socket.socket, listener: dict, other: int, listens: bool, job: dict
 ) -> "dict[str, Any]":
-    """What the connection of two hosts is like; ``error`` in words if there is none."""
+    """Measure the connection of two hosts; on failure return an ``error`` message."""
     patience = job["patience_seconds"]
     try:
         if listens:
@@ -149,7 +149,7 @@ def pair(
 
 
 def serve(connection: socket.socket, stream_seconds: float) -> "dict[str, Any]":
-    """Answer each small message with the time here, then take bytes, then send some."""
+    """Answer each small message with the local time, then receive bytes, then send."""
     for _ in range(ROUND_TRIPS):
         receive(connection, 8)
         connection.sendall(struct.pack("<d", time.time()))
@@ -158,7 +158,7 @@ def serve(connection: socket.socket, stream_seconds: float) -> "dict[str, Any]":
 
 
 def ask(connection: socket.socket, stream_seconds: float) -> "dict[str, Any]":
-    """Round trips with the difference of clocks at the quickest, then bytes each way."""
+    """Measure round trips, the clock offset at the fastest, and the bandwidth each way."""
     trips = []
     for _ in range(ROUND_TRIPS):
         sent, begun = time.time(), time.perf_counter()
@@ -180,7 +180,7 @@ def ask(connection: socket.socket, stream_seconds: float) -> "dict[str, Any]":
 
 
 def send_bytes(connection: socket.socket, stream_seconds: float) -> float:
-    """Bytes per second that came through while as many as possible were sent for a moment."""
+    """Return the bytes per second that arrived while sending at full rate."""
     begun = time.perf_counter()
     while time.perf_counter() < begun + stream_seconds:
         connection.sendall(struct.pack("<q", len(CHUNK)))
@@ -191,7 +191,7 @@ def send_bytes(connection: socket.socket, stream_seconds: float) -> float:
 
 
 def take_bytes(connection: socket.socket) -> None:
-    """Take what the other side sends, and say how many bytes came."""
+    """Receive until the sender ends, and report the number of bytes."""
     taken = 0
     buffer = bytearray(1 << 20)
     while True:
@@ -202,18 +202,18 @@ def take_bytes(connection: socket.socket) -> None:
         while left:
             count = connection.recv_into(buffer, min(left, len(buffer)))
             if not count:
-                raise ConnectionError("the other host left")
+                raise ConnectionError("the other host closed the connection")
             left -= count
     connection.sendall(struct.pack("<q", taken))
 
 
 def receive(connection: socket.socket, count: int) -> bytes:
-    """Exactly ``count`` bytes."""
+    """Receive exactly ``count`` bytes."""
     data = b""
     while len(data) < count:
         part = connection.recv(count - len(data))
         if not part:
-            raise ConnectionError("the other host left")
+            raise ConnectionError("the other host closed the connection")
         data += part
     return data
 

@@ -1,4 +1,4 @@
-"""A rendezvous of all ranks over a plain socket, for what their framework cannot tell them."""
+"""A rendezvous of all ranks over TCP, for values that their framework cannot exchange."""
 
 import json
 import os
@@ -9,7 +9,7 @@ PATIENCE_SECONDS = 120.0
 
 
 def exchange(value: object) -> list:
-    """Every rank's ``value`` (anything JSON can hold), in the order of ranks, at every rank.
+    """Return every rank's JSON ``value``, in the order of ranks, on every rank.
 
     Rank 0 listens at MASTER_ADDR:MASTER_PORT, and no longer when it answers: ranks may exchange
     again at once.
@@ -22,14 +22,14 @@ def exchange(value: object) -> list:
 
 
 def own_address() -> str:
-    """The address of this machine that rank 0 sees."""
+    """Return the address of this machine that rank 0 sees."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
         return str(probe.getsockname()[0])
 
 
 def own_endpoint() -> str:
-    """``address:port`` where this rank can listen: the address that rank 0 sees, a free port."""
+    """Return ``address:port`` for this rank to listen on: a free port, reachable by rank 0."""
     address = own_address()
     with socket.socket() as probe:
         probe.bind((address, 0))
@@ -47,16 +47,16 @@ def _collect(address: tuple[str, int], world: int, own: object) -> list:
             except TimeoutError:
                 missing = sorted(set(range(world)) - set(values))
                 ranks = ", ".join(map(str, missing))
-                raise TimeoutError(f"rank {ranks} did not reach {_place(address)}") from None
-            words = peer.makefile("rw", encoding="utf-8")
-            rank, value = json.loads(words.readline())
+                raise TimeoutError(f"rank {ranks} did not reach {_endpoint(address)}") from None
+            stream = peer.makefile("rw", encoding="utf-8")
+            rank, value = json.loads(stream.readline())
             values[rank] = value
-            peers.append((peer, words))
+            peers.append((peer, stream))
     everything = [values[rank] for rank in range(world)]
-    for peer, words in peers:
-        words.write(json.dumps(everything) + "\n")
-        words.flush()
-        words.close()
+    for peer, stream in peers:
+        stream.write(json.dumps(everything) + "\n")
+        stream.flush()
+        stream.close()
         peer.close()
     return everything
 
@@ -69,16 +69,16 @@ def _send(address: tuple[str, int], rank: int, value: object) -> list:
             break
         except OSError:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"rank 0 did not open {_place(address)}") from None
+                raise TimeoutError(f"rank 0 did not open {_endpoint(address)}") from None
             time.sleep(0.05)
-    with connection, connection.makefile("rw", encoding="utf-8") as words:
-        words.write(json.dumps([rank, value]) + "\n")
-        words.flush()
-        answer = words.readline()
+    with connection, connection.makefile("rw", encoding="utf-8") as stream:
+        stream.write(json.dumps([rank, value]) + "\n")
+        stream.flush()
+        answer = stream.readline()
     if not answer:
-        raise ConnectionError("rank 0 left the rendezvous before all ranks had come")
+        raise ConnectionError("rank 0 left the rendezvous before all ranks had joined")
     return json.loads(answer)
 
 
-def _place(address: tuple[str, int]) -> str:
+def _endpoint(address: tuple[str, int]) -> str:
     return f"the rendezvous at {address[0]}:{address[1]} within {PATIENCE_SECONDS:.0f} s"

@@ -11,7 +11,7 @@ Array = Any
 
 @cache
 def rotary_turns(length: int, head_dim: int) -> tuple[Array, Array]:
-    """Cosine and sine of the angle of each position, head (all alike) and pair, as float32."""
+    """Return cosine and sine of the angle of each position and pair, the same for all heads."""
     half = head_dim // 2
     angles = np.arange(length)[:, None, None] * ROTARY_BASE ** -(np.arange(half) / half)
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What every framework's worker has in common: the life of a rank, its loop, its clocks.
+"""The base of every framework's worker: the life cycle of a rank, its loop and its timers.
 
 Standard library only. A worker subclasses `Training` with its framework and calls `run_worker`.
 """
@@ -19,11 +19,11 @@ from epochs import Epochs, train_by_epochs
 
 PROTOCOL_VERSION = 1
 DIFFERENCE_ROUNDS = 8
-"""Rounds of the parts of a step when phases are found by difference."""
+"""Repetitions of each part of a step for phases by difference."""
 
 
 class Training:
-    """One rank's training in one framework: what the loop needs of it.
+    """One rank's training in one framework, as the loop uses it.
 
     ``parameters`` counts what is trained, of the whole network and not of a shard. `step` may
     return before its work is done; `wait` returns when it is. ``step_parts`` are the parts that
@@ -35,44 +35,44 @@ class Training:
     epochs: "Epochs | None" = None
 
     def step(self, index: int) -> Any:
-        """One optimiser step; a handle of its loss, not yet read."""
+        """Run one optimiser step; return a handle of its loss."""
         raise NotImplementedError
 
     def wait(self, handle: Any) -> None:
-        """Return when what ``handle`` stands for, and the step's update, are computed."""
+        """Return when the loss of ``handle`` and the update are computed."""
 
     def loss_value(self, handle: Any) -> float:
-        """The loss of this rank's samples as a number."""
+        """Return the loss of this rank's samples as a number."""
         return float(handle)
 
     def barrier(self) -> None:
-        """Return when every rank is here."""
+        """Wait for all ranks."""
 
     def begin_epoch(self, epoch: int) -> None:
-        """Have the batches of an epoch ready."""
+        """Prepare the batches of an epoch."""
         raise NotImplementedError("this worker does not train by epochs")
 
     def evaluate(self) -> tuple[int, float, int]:
-        """Test samples of this rank, the sum of their losses, and how many it names rightly."""
+        """Return this rank's number of test samples, the sum of losses, and the correct ones."""
         raise NotImplementedError("this worker does not evaluate")
 
     def forward_flops(self) -> "float | None":
-        """Operations of one forward pass as the framework counts them; None if it cannot."""
+        """Return the FLOPs of one forward pass as counted by the framework; None if it cannot."""
         return None
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
-        """The parts of a step that this framework can run alone; none by default."""
+        """Return the parts of a step that this framework can run separately; default: none."""
         return {}
 
     def report(self, events: Events) -> None:
-        """Write what instruments inside the step saw; nothing by default."""
+        """Write the results of instruments inside the step; default: nothing."""
 
     def close(self) -> None:
-        """Leave the other ranks in order."""
+        """Shut down communication."""
 
 
 PARTS = ("forward", "forward_backward", "local_step", "collective")
-"""Parts of a step, beside the whole of it, of which phases are found by difference.
+"""Parts of a step that are measured, besides the whole step, for phases by difference.
 
 ``local_step`` is the step without communication; ``collective`` sends buffers of the
 gradients' sizes and computes nothing.
@@ -85,7 +85,7 @@ def run_worker(
     instruments: tuple[str, ...] = ("none", "difference"),
     **further_versions: str,
 ) -> None:
-    """Read the job, train, write the events, and leave without a teardown that can abort."""
+    """Read the job, train, write the events, and exit without the framework's teardown."""
     job_path, events_path = sys.argv[1], sys.argv[2]
     die_with_parent()
     with open(job_path, encoding="utf-8") as file:
@@ -97,37 +97,39 @@ def run_worker(
         events.write("hello", rank=rank, world=world, pid=os.getpid(), versions=found, cores=cores)
         check_job(job, instruments)
         training = build(job, rank, world)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # some frameworks take it for themselves
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # some frameworks install a handler
         train(training, job, rank, events)
         events.write("end", rank=rank)
     training.barrier()
     training.close()
     sys.stdout.flush()
-    os._exit(0)  # communication threads now and then abort the interpreter's own teardown
+    os._exit(0)  # communication threads sometimes abort the interpreter's teardown
 
 
 def check_job(job: Mapping[str, Any], instruments: tuple[str, ...]) -> None:
-    """Refuse a job of another protocol, or with an instrument this worker does not have."""
+    """Reject a job with another protocol or an unsupported instrument."""
     if job["protocol"] != PROTOCOL_VERSION:
-        raise ValueError(f"protocol {job['protocol']} is not {PROTOCOL_VERSION}, which this speaks")
+        raise ValueError(
+            f"unsupported protocol {job['protocol']} (this worker has {PROTOCOL_VERSION})"
+        )
     if job["instrument"] not in instruments:
         raise ValueError(
-            f"{job['framework']} has no instrument '{job['instrument']}', "
-            f"only {', '.join(instruments)}"
+            f"{job['framework']} has no instrument '{job['instrument']}' "
+            f"(it has {', '.join(instruments)})"
         )
 
 
 def require_plain_sgd(job: Mapping[str, Any]) -> None:
-    """Refuse what a worker with a step of its own cannot do."""
+    """Reject optimisers and precisions that a worker with its own step does not support."""
     if job["optimiser"]["name"] != "sgd" or job["precision"] != "fp32":
         raise ValueError(
-            f"{job['framework']} trains with sgd in fp32, not with {job['optimiser']['name']} "
+            f"{job['framework']} only supports sgd in fp32, not {job['optimiser']['name']} "
             f"in {job['precision']}"
         )
 
 
 def train(training: Training, job: Mapping[str, Any], rank: int, events: Events) -> None:
-    """Train for the warm-up and the counted steps, or for epochs; then write their times."""
+    """Run the warm-up and counted steps, or epochs; then write their times."""
     wall, cpu, delays, handles = [], [], [], []
     step, wait = training.step, training.wait
     keep_freed_memory()
@@ -168,7 +170,7 @@ def train(training: Training, job: Mapping[str, Any], rank: int, events: Events)
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what a step frees for the next one.
+    """Make the C library keep freed memory for the next step.
 
     Having once freed a block of nearly 32 MiB, glibc gives back only more than twice that. Before,
     it depends on what happens to lie last in memory whether every step's activations are given
@@ -179,9 +181,9 @@ def keep_freed_memory() -> None:
 
 
 def time_parts(training: Training, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each part and of the whole step, ``rounds`` of each in turn, after one to warm up.
+    """Return the seconds of each part and of the whole step, ``rounds`` of each in turn.
 
-    Ranks begin each part together, so that none waits inside it for another to arrive.
+    One warm-up round comes first. Ranks start each part together, so that none waits inside it.
     """
     runs = {**training.parts(), "step": training.step}
     unknown = set(runs) - {*PARTS, "step"}

@@ -157,7 +157,7 @@ def _global_avg_pool(_: Node, inputs: list, __: Own) -> Any:
 def _local_response_norm(node: Node, inputs: list, _: Own) -> Any:
     size = node["size"]
     if size % 2 == 0:
-        raise ValueError(f"node '{node['name']}': only windows of an odd size in this worker")
+        raise ValueError(f"node '{node['name']}': this worker only supports odd window sizes")
     return tf.nn.local_response_normalization(
         inputs[0], size // 2, RESPONSE_K, RESPONSE_ALPHA / size, RESPONSE_BETA
     )

@@ -1,4 +1,4 @@
-"""Trains one job with TensorFlow's MultiWorkerMirroredStrategy, in a loop of its own.
+"""Trains one job with TensorFlow's MultiWorkerMirroredStrategy, in a custom loop.
 
     python tensorflow_mirrored.py JOB.json EVENTS.jsonl
 
@@ -20,7 +20,7 @@ from tensorflow_training import TensorflowTraining, configure, versions
 
 
 def join_ranks(rank: int, device: str) -> tf.distribute.Strategy:
-    """The strategy of all ranks: each tells the others where it listens."""
+    """Return the strategy of all ranks, after they exchange their addresses."""
     addresses = exchange(own_endpoint())
     os.environ["TF_CONFIG"] = json.dumps(
         {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}

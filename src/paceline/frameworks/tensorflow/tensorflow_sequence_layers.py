@@ -46,7 +46,7 @@ def _rotary(node: Node, inputs: list, _: Own) -> Any:
 
 
 def _attention(node: Node, inputs: list, _: Own) -> Any:
-    """Scores are written out: TensorFlow has no attention of its own beside Keras."""
+    """Compute unfused attention: TensorFlow without Keras has no attention kernel."""
     query, key, value = (_heads(tokens, node["head_dim"]) for tokens in inputs)
     shared = node["heads"] // node["kv_heads"]
     if shared > 1:

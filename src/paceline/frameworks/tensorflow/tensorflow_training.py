@@ -1,6 +1,6 @@
 """A training step in TensorFlow, compiled once; the mean of gradients comes from a subclass.
 
-The parts that a step is made of are compiled beside it when phases are found by difference.
+For phases by difference the parts of a step are compiled as well.
 """
 
 import os
@@ -38,7 +38,7 @@ def configure(threads: int) -> None:
 
 
 def versions() -> Mapping[str, Any]:
-    """What decides how fast this rank computes."""
+    """Return the versions that affect the speed of this rank."""
     return {"framework": f"tensorflow {tf.__version__}", "numpy": np.__version__}
 
 
@@ -47,7 +47,7 @@ class TensorflowTraining(Training):
 
     def __init__(self, job: dict, rank: int, world: int) -> None:
         if job["device"] == "cuda" and not tf.config.get_visible_devices("GPU"):
-            raise RuntimeError("TensorFlow sees no GPU")
+            raise RuntimeError("TensorFlow found no GPU")
         require_plain_sgd(job)
         self.job, self.world = job, world
         self.synchronises = world > 1 and job["synchronise"]

@@ -1,4 +1,4 @@
-"""What a PyTorch job computes with: its initial weights and its batches.
+"""Initial weights and batches of a PyTorch job.
 
 Numbers are those of `synthetic`, bit for bit, or samples read by `datasets`; the standard library
 and PyTorch make them, without NumPy.
@@ -15,14 +15,14 @@ from epochs import Epochs
 from torch import Tensor
 
 CHUNK = 2**20
-"""Numbers made at once, so that large weights need little memory beside themselves."""
+"""Numbers generated at a time, which bounds the additional memory of large weights."""
 
 Batch = tuple[list[Tensor], list[Tensor]]
 """Inputs of the network and targets of the loss, each in the order of its names."""
 
 
 def initialise(network: Any, graph: Mapping[str, Any], seed: int) -> None:
-    """Give every parameter the initial value that `synthetic` defines, whatever the framework."""
+    """Set every parameter to the initial value of `synthetic`, the same in all frameworks."""
     done: set[int] = set()
     for node in graph["nodes"]:
         for name, parameter in network.node_parameters(node["name"]):
@@ -38,7 +38,7 @@ def batches(
     input_names: list[str],
     target_names: list[str],
 ) -> list[Batch]:
-    """The job's distinct batches of this rank, in the order they are trained on."""
+    """Return the distinct batches of this rank, in training order."""
     if job["data"]["kind"] != "synthetic":
         real = TensorEpochs(job, rank, world)
         shares = real.shares(0, job["distinct_batches"])
@@ -70,7 +70,7 @@ def synthetic_input(
 
 
 class TensorEpochs(Epochs):
-    """Epochs whose batches are tensors; the data is made into numbers once."""
+    """Epochs whose batches are tensors; the data is converted once."""
 
     def __init__(self, job: Mapping[str, Any], rank: int, world: int) -> None:
         super().__init__(job, rank, world)

@@ -24,7 +24,7 @@ INSTRUMENTS = ("none", "difference", "phases", "layers")
 
 
 class DdpTraining(TorchTraining):
-    """A rank under DistributedDataParallel, with the probes that a job asks for."""
+    """A rank under DistributedDataParallel, with the probes of the job."""
 
     whole_gradients = False
 
@@ -36,7 +36,7 @@ class DdpTraining(TorchTraining):
             self.step = self.probes.step
 
     def share(self, network: torch.nn.Module) -> Any:
-        """The network, its gradients averaged in buckets while the backward pass runs."""
+        """Wrap the network in DistributedDataParallel."""
         bucket = self.job["bucket_bytes"]
         return DistributedDataParallel(
             network,
@@ -62,7 +62,7 @@ class DdpTraining(TorchTraining):
         return run
 
     def report(self, events: Events) -> None:
-        """What the probes saw."""
+        """Write the results of the probes."""
         super().report(events)
         self.probes.report(events)
 

@@ -1,4 +1,4 @@
-"""Where PyTorch computes, and what it is made of."""
+"""Devices and versions of PyTorch."""
 
 import os
 
@@ -6,7 +6,7 @@ import torch
 
 
 def versions() -> dict:
-    """Versions and libraries that decide how fast this rank computes."""
+    """Return the versions and libraries that affect the speed of this rank."""
     return {
         "framework": f"torch {torch.__version__}",
         "blas": "mkl" if torch.backends.mkl.is_available() else "other",
@@ -15,7 +15,7 @@ def versions() -> dict:
 
 
 def place(device: str) -> torch.device:
-    """The device of this rank: the CPU, or the GPU with its local rank's number."""
+    """Return the device of this rank: the CPU, or the GPU of its local rank."""
     if device == "cuda":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         return torch.device("cuda", torch.cuda.current_device())
@@ -23,6 +23,6 @@ def place(device: str) -> torch.device:
 
 
 def synchronise(device: torch.device) -> None:
-    """Wait for a GPU to finish what was issued, so that the clock sees it; nothing on a CPU."""
+    """Wait for the GPU's issued work, so that the timer includes it; nothing on a CPU."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

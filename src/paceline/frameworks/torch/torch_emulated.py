@@ -1,4 +1,4 @@
-"""Networks whose layers are slept, not computed: the ranks of an emulated device in PyTorch.
+"""Emulated devices in PyTorch: ranks sleep for the times of layers instead of computing.
 
 Parameters, gradients and messages are real, of the network's own sizes; what a layer computes is
 nothing but the passing of the time that the job gives for it.
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 
 class Emulation:
-    """What a rank of an emulated device has in place of network, loss, optimiser and data.
+    """Replaces network, loss, optimiser and data on a rank of an emulated device.
 
     ``job["emulated"]`` has ``layers`` (seconds of forward and backward by node),
     ``update_seconds``, maybe ``exchanges`` (operations and bytes that devices of one replica
@@ -32,7 +32,7 @@ class Emulation:
         self.sent: list[dist.Work] = []
 
     def network(self) -> "EmulatedNetwork":
-        """The network of the job, asleep."""
+        """Return the emulated network of the job."""
         return EmulatedNetwork(self.job, self.clock, self.whole_gradients)
 
     def optimiser(self, parameters: Iterable[nn.Parameter]) -> "EmulatedUpdate":
@@ -45,13 +45,13 @@ class Emulation:
         return float(self.job["emulated"]["update_seconds"])
 
     def wait_for_messages(self) -> None:
-        """Return when all that was sent has come."""
+        """Wait for all messages."""
         for message in self.sent:
             message.wait()
         self.sent.clear()
 
     def report(self, rank: int, events: Events) -> None:
-        """Write how late the host was at the end of each step."""
+        """Write the lateness of the host at the end of each step."""
         late = self.clock.late_seconds[self.job["warmup_steps"] :]
         events.write("emulated", rank=rank, scheduler=self.scheduler, late_seconds=late)
 
@@ -78,7 +78,7 @@ class EmulatedUpdate(torch.optim.Optimizer):
 
 
 class ScatterAhead:
-    """Reduce-scatter of FSDP that is not waited for before the update."""
+    """Reduce-scatter of FSDP that only the update waits for."""
 
     def __init__(self, emulation: Emulation) -> None:
         self.emulation = emulation
@@ -194,8 +194,8 @@ class Exchange:
             dist.reduce_scatter_tensor(self.part, self.whole)
 
 
-def _exchanges(told: Any) -> "tuple[Exchange, ...]":
-    return tuple(Exchange(operation, size) for operation, size in told)
+def _exchanges(pairs: Any) -> "tuple[Exchange, ...]":
+    return tuple(Exchange(operation, size) for operation, size in pairs)
 
 
 class Slept(torch.autograd.Function):

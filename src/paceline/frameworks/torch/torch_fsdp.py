@@ -22,10 +22,10 @@ from torch_training import TorchTraining
 
 
 class FsdpTraining(TorchTraining):
-    """A rank that holds its shard of everything."""
+    """A rank with its shard of weights, gradients and optimiser state."""
 
     def share(self, network: torch.nn.Module) -> Any:
-        """The network in shards; its gradients come as means over ranks."""
+        """Shard the network; its gradients are means over ranks."""
         mesh = init_device_mesh(self.device.type, (self.world,))
         units = [fully_shard(unit, mesh=mesh) for unit in self.units(network)]
         whole = fully_shard(network, mesh=mesh)
@@ -57,7 +57,7 @@ class FsdpTraining(TorchTraining):
         return [unit for unit in units if unit]
 
     def overlap(self, units: list[Any], whole: Any) -> None:
-        """Messages beside the work of an emulated device, as streams of a real one carry them.
+        """Overlap messages with the work of an emulated device, as GPU streams do.
 
         On processors FSDP would wait for each message where it is issued. A stream has the next
         gather before the last one has ended, a host that waits has not: it asks for two ahead.
@@ -71,7 +71,7 @@ class FsdpTraining(TorchTraining):
             unit.set_custom_reduce_scatter(scatter)
 
     def parts(self) -> dict:
-        """Only the collective: no part of the network is whole enough to run by itself."""
+        """Return the collective only: a sharded network cannot run without communication."""
         if not self.synchronises:
             return super().parts()
         per_rank = -(-self.parameters // self.world)

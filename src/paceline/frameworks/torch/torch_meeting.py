@@ -1,4 +1,4 @@
-"""Where PyTorch's ranks meet: a store that listens at MASTER_ADDR only, not on every interface."""
+"""The rendezvous of PyTorch's ranks: a store that listens on MASTER_ADDR only."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ PATIENCE = timedelta(minutes=5)
 
 
 def join(backend: str) -> None:
-    """Meet the other ranks and make them a process group."""
+    """Join the rendezvous and create the process group."""
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     own: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """Builds a layer graph (its JSON form) into PyTorch modules, with its loss and its optimiser.
 
 PyTorch and the standard library only. Each node becomes one module that keeps the node's name
-(dots nest: ``layer1.0.conv1``), so that times, parameters and gradients can be told by node.
+(dots nest: ``layer1.0.conv1``), so that times, parameters and gradients are known by node.
 A loss that has weights of its own (`adaptive_cross_entropy`) is part of the network, which then
 reads the targets too.
 """
@@ -46,7 +46,7 @@ def build_optimiser(parameters: Iterable[nn.Parameter], job: Fields) -> torch.op
         return torch.optim.Adam(parameters, lr=rate, weight_decay=decay)
     if name == "adamw":
         return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay)
-    raise ValueError(f"no optimiser named '{name}'; there are: sgd, adam, adamw")
+    raise ValueError(f"unknown optimiser '{name}'; choose sgd, adam or adamw")
 
 
 class Network(nn.Module):
@@ -174,7 +174,9 @@ LOSS_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
 def build_node(node: Fields, shapes: Shapes) -> nn.Module:
     """The module of one node, given the shapes of its inputs for one sample."""
     if node["op"] not in BUILDERS:
-        raise ValueError(f"node '{node['name']}': PyTorch worker has no operation '{node['op']}'")
+        raise ValueError(
+            f"node '{node['name']}': the PyTorch worker does not support '{node['op']}'"
+        )
     return BUILDERS[node["op"]](node, shapes)
 
 
@@ -220,5 +222,5 @@ def add_nested(root: nn.Module, name: str, module: nn.Module) -> None:
             holder.add_module(part, nn.Module())
         holder = holder.get_submodule(part)
     if last in holder._modules:
-        raise ValueError(f"node name '{name}' is taken, or is the beginning of another's")
+        raise ValueError(f"node name '{name}' is a duplicate or a prefix of another name")
     holder.add_module(last, module)

@@ -1,8 +1,8 @@
-"""Trains one job with PyTorch's pipeline: each rank has some of the layers (1F1B schedule).
+"""Trains one job with PyTorch's pipeline parallelism: one stage per rank (1F1B schedule).
 
     python torch_pp.py JOB.json EVENTS.jsonl
 
-The global batch of all ranks goes through the stages in micro-batches; its gradients are those of
+The global batch passes through the stages in micro-batches; the gradients are those of
 the mean loss. Statistics of a batch (`batch_norm`) are those of a micro-batch.
 """
 
@@ -24,9 +24,9 @@ class PipelineTraining(TorchTraining):
     """A rank that holds one stage of the network."""
 
     def share(self, network: torch.nn.Module) -> Any:
-        """This rank's stage; the schedule is made around it."""
+        """Return this rank's stage and create the schedule."""
         if self.job["precision"] != "fp32":
-            raise ValueError(f"torch-pp trains in fp32, not in {self.job['precision']}")
+            raise ValueError(f"torch-pp only supports fp32, not {self.job['precision']}")
         own = cut(network, self.world)[self.rank]
         stage = PipelineStage(own, self.rank, self.world, self.device)
         together = self.job["batch_per_rank"] * self.world
@@ -41,7 +41,7 @@ class PipelineTraining(TorchTraining):
         if not self.synchronises:
             return super().batches(inputs, targets)
         if len(targets) != 1:
-            raise ValueError(f"a pipeline reads one target, not {len(targets)}")
+            raise ValueError(f"torch-pp supports one target, not {len(targets)}")
         return global_batches(self.job, self.world, inputs, targets)
 
     def step(self, index: int) -> torch.Tensor:
@@ -58,14 +58,14 @@ class PipelineTraining(TorchTraining):
         return torch.stack(losses).mean() if losses else torch.zeros((), device=self.device)
 
     def loss_value(self, handle: Any) -> float:
-        """The last stage tells the others, after the steps."""
-        told = handle.detach().clone()
+        """Broadcast the losses from the last stage after the steps."""
+        loss = handle.detach().clone()
         if self.synchronises:
-            dist.broadcast(told, src=self.world - 1)
-        return float(told)
+            dist.broadcast(loss, src=self.world - 1)
+        return float(loss)
 
     def parts(self) -> dict:
-        """Only what a rank alone can do: stages cannot but talk."""
+        """Return no part that needs communication between stages."""
         return {} if self.synchronises else super().parts()
 
 

@@ -1,11 +1,11 @@
-"""Measures what this machine can do, as PyTorch sees it: arithmetic, memory, all-reduce.
+"""Measures GEMM, memory bandwidth and all-reduce of this machine with PyTorch.
 
     python torch_probe.py JOB.json EVENTS.jsonl
 
 One process per rank, environment as for `torch_ddp.py`. All ranks run the arithmetic and memory
-kernels at the same moment, so that with several ranks the figures show what sharing costs; the
-all-reduce needs at least two. Each event carries every repetition, never only a mean. With
-``in_flight`` so many all-reduces are issued together, as a training step does, and the time is
+kernels at the same time, so that with several ranks the figures include contention; the
+all-reduce needs at least two ranks. Each event has every repetition. With
+``in_flight`` N all-reduces are issued together, as in a training step, and the time is
 that of one of them; ``pause_seconds`` pass before; ranks that are ``ahead`` get a processor before
 other programs do.
 """
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def gemm(size: int, job: dict, world: int) -> list[float]:
-    """Seconds of square single-precision products of the given size."""
+    """Return the seconds of square fp32 GEMMs of the given size."""
     left, right = torch.randn(size, size), torch.randn(size, size)
     out = torch.empty(size, size)
     return repeat(lambda: torch.mm(left, right, out=out), job["seconds_per_point"], world)
@@ -84,7 +84,7 @@ def all_reduce(size: int, job: dict) -> list[float]:
 
 
 def vote(wish: bool) -> bool:
-    """Whether every rank wishes to go on: all must leave a loop of collectives together."""
+    """Return whether all ranks continue: they must leave a loop of collectives together."""
     ballot = torch.tensor([1.0 if wish else 0.0])
     dist.all_reduce(ballot, op=dist.ReduceOp.MIN)
     return bool(ballot.item() > 0)

@@ -1,4 +1,4 @@
-"""Hooks and clocks of an instrumented PyTorch job: phases, buckets, layers."""
+"""Hooks and timers of an instrumented PyTorch job: phases, buckets, layers."""
 
 import statistics
 import time
@@ -12,7 +12,7 @@ from torch_devices import synchronise
 
 
 class Probes:
-    """Hooks and clocks of an instrumented job; inactive for a plain one."""
+    """Hooks and timers of an instrumented job; inactive otherwise."""
 
     def __init__(self, training: Any, instrument: str) -> None:
         self.training = training
@@ -66,7 +66,7 @@ class Probes:
         return loss.detach()
 
     def report(self, events: Events) -> None:
-        """Write what the hooks saw of the steps after the warm-up."""
+        """Write the results of the hooks for the steps after the warm-up."""
         if not self.active:
             return
         kept = self.timelines[self.training.job["warmup_steps"] :]

@@ -1,4 +1,4 @@
-"""Cuts a network into stages of a pipeline: each runs a run of its nodes, one after the other."""
+"""Splits a network into pipeline stages of consecutive nodes."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class Stage(nn.Module):
-    """Some nodes of a network in order, from the values they are given to those that are left."""
+    """Consecutive nodes of a network, from their inputs to the values that later stages read."""
 
     def __init__(self, steps: list, given: list[str], left: list[str]) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ def cut(network: Any, count: int) -> list[Stage]:
     steps = network.steps
     weighted = [index for index, (_, module, _) in enumerate(steps) if list(module.parameters())]
     if len(weighted) < count:
-        raise ValueError(f"{len(weighted)} layers with weights make no {count} stages")
+        raise ValueError(f"cannot split {len(weighted)} layers with weights into {count} stages")
     begins = [weighted[len(weighted) * number // count] for number in range(1, count)]
     borders = [0, *begins, len(steps)]
     given = list(network.input_names)

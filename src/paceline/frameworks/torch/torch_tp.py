@@ -1,4 +1,4 @@
-"""Trains one job with PyTorch's tensor parallelism: each rank holds a part of every matrix.
+"""Trains one job with PyTorch's tensor parallelism: each rank holds a shard of every matrix.
 
     python torch_tp.py JOB.json EVENTS.jsonl
 
@@ -17,14 +17,14 @@ from torch_training import TorchTraining, global_batches
 
 
 class TensorParallelTraining(TorchTraining):
-    """A rank that holds a part of every linear layer."""
+    """A rank with its shard of every linear layer."""
 
     def share(self, network: torch.nn.Module) -> Any:
         """The network with its linear layers in pairs: columns, then rows."""
         linear = [name for name, module in network.named_modules() if _splits(module, self.world)]
         pairs = linear[: len(linear) // 2 * 2]
         if not pairs:
-            raise ValueError(f"no two linear layers divide over {self.world} ranks")
+            raise ValueError(f"no pair of linear layers is divisible by {self.world} ranks")
         styles = {
             name: RowwiseParallel() if number % 2 else ColwiseParallel()
             for number, name in enumerate(pairs)
@@ -39,12 +39,12 @@ class TensorParallelTraining(TorchTraining):
         return global_batches(self.job, self.world, inputs, targets)
 
     def parts(self) -> dict:
-        """Only what a rank alone can do: inside the layers, ranks cannot but talk."""
+        """Return no part that needs communication inside layers."""
         return {} if self.synchronises else super().parts()
 
 
 def _splits(module: torch.nn.Module, world: int) -> bool:
-    """Whether a layer divides over the ranks both ways."""
+    """Return whether both dimensions of a layer are divisible by the number of ranks."""
     linear = isinstance(module, torch.nn.Linear)
     return linear and module.in_features % world == 0 and module.out_features % world == 0
 

@@ -1,4 +1,4 @@
-"""A training step in PyTorch; how ranks share it comes from a subclass, one a worker."""
+"""A training step in PyTorch; a subclass per worker adds the parallelism."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -18,13 +18,13 @@ from torch_model import build, build_loss, build_optimiser
 
 
 def lstm_flops(inputs: tuple, _: tuple, hidden_weight: tuple, *__: Any, **___: Any) -> int:
-    """Operations of one direction of one LSTM layer, from shapes; torch's counter has none."""
+    """Return the FLOPs of one direction of an LSTM layer, which torch's counter lacks."""
     (tokens, batch, features), (rows, hidden) = inputs, hidden_weight
     return 2 * rows * tokens * batch * (features + hidden)
 
 
 def attention_flops(query: tuple, key: tuple, value: tuple, *_: Any, **__: Any) -> int:
-    """Operations of attention on a processor, from shapes; torch's counter has those of GPUs."""
+    """Return the FLOPs of attention on a CPU; torch's counter only has those of GPUs."""
     batch, heads, queries, width = query
     return 2 * batch * heads * queries * key[2] * (width + value[3])
 
@@ -78,7 +78,7 @@ class TorchTraining(Training):
         return network
 
     def join_ranks(self) -> None:
-        """Meet the other ranks."""
+        """Join the rendezvous."""
         join("nccl" if self.job["device"] == "cuda" else "gloo")
 
     def share(self, network: torch.nn.Module) -> Any:
@@ -138,7 +138,7 @@ class TorchTraining(Training):
             return self.loss_of(called(*inputs), *targets)
 
     def scores(self, inputs: list[torch.Tensor]) -> torch.Tensor:
-        """What the network makes of inputs, in the job's precision."""
+        """Return the network's output, in the job's precision."""
         with self.precision():
             return self.model(*inputs)
 
@@ -162,7 +162,7 @@ class TorchTraining(Training):
         synchronise(self.device)
 
     def barrier(self) -> None:
-        """Every rank is here."""
+        """Wait for all ranks."""
         if self.world > 1:
             dist.barrier()
 
@@ -213,11 +213,11 @@ class TorchTraining(Training):
         dist.all_reduce(buffer)
 
     def report(self, events: Events) -> None:
-        """How late an emulated device was."""
+        """Write the lateness of an emulated device."""
         if self.emulation is not None:
             self.emulation.report(self.rank, events)
 
     def close(self) -> None:
-        """Leave the other ranks in order."""
+        """Shut down communication."""
         if self.world > 1:
             dist.destroy_process_group()

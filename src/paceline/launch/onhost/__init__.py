@@ -1,4 +1,4 @@
-"""What runs on the machines of a launch: standard library only, copied beside its files.
+"""Code that runs on the hosts of a launch: standard library only, copied with the launch files.
 
-A machine needs nothing of Paceline but the folder that `paceline.launch.documents` writes.
+A host needs only the folder that `paceline.launch.launch_files` writes, not Paceline itself.
 """

@@ -1,4 +1,4 @@
-"""Addresses of this machine: the one that others reach it by, and the interface that has it."""
+"""Addresses and network interfaces of this machine."""
 
 import fcntl
 import socket
@@ -8,11 +8,11 @@ from contextlib import suppress
 LOOPBACK = "127.0.0.1"
 SIOCGIFADDR = 0x8915
 ANYWHERE = "192.0.2.1"
-"""A documentation address: routes to it are looked up, nothing is sent."""
+"""A documentation address (RFC 5737): only its route is looked up, nothing is sent."""
 
 
 def interface_addresses() -> dict[str, str]:
-    """The IPv4 address of each interface that has one, loopback last."""
+    """Return the IPv4 address of each interface that has one, loopback last."""
     found = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
@@ -24,28 +24,28 @@ def interface_addresses() -> dict[str, str]:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     return address.startswith("127.") or address == "::1"
 
 
 def address_towards(peer: str) -> str:
-    """The address of ours that messages to ``peer`` leave from."""
+    """Return the local address from which packets to ``peer`` leave."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((peer, 9))
         return str(probe.getsockname()[0])
 
 
 def own_address(interface: str = "") -> str:
-    """The address that other machines most likely reach this one by.
+    """Return the address at which other machines most likely reach this one.
 
-    That of ``interface``; else the one that the name of the machine stands for, unless it is
-    loopback; else the one of the default route; else that of the first interface.
+    In order: the address of ``interface``; the address of the host name, unless it is
+    loopback; the address of the default route; the address of the first interface.
     """
     known = interface_addresses()
     if interface:
         if interface not in known:
-            there = ", ".join(f"{name} ({address})" for name, address in known.items())
-            raise OSError(f"there is no interface '{interface}' with an address here: {there}")
+            available = ", ".join(f"{name} ({address})" for name, address in known.items())
+            raise OSError(f"no interface '{interface}' with an address; available: {available}")
         return known[interface]
     with suppress(OSError):
         named = socket.gethostbyname(socket.gethostname())
@@ -57,7 +57,7 @@ def own_address(interface: str = "") -> str:
 
 
 def interface_of(address: str) -> str:
-    """The interface that has an address of ours; empty if none has."""
+    """Return the interface of a local address; empty if there is none."""
     for name, own in interface_addresses().items():
         if own == address:
             return name
@@ -65,7 +65,7 @@ def interface_of(address: str) -> str:
 
 
 def free_port(address: str) -> int:
-    """A TCP port of ``address``, one of ours, that nothing listens on now."""
+    """Return a free TCP port of ``address``, a local one."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((address, 0))
         return int(probe.getsockname()[1])

@@ -1,12 +1,12 @@
 """Runs ranks of a launch on one machine: ``python agent DIRECTORY [--node N]``.
 
-``python agent DIRECTORY --watch-input COMMAND...`` runs an engine instead, and ends it when
+``python agent DIRECTORY --watch-input COMMAND...`` runs a launcher program instead and ends it when
 standard input closes.
 
-An engine starts one of these per rank or per node. It reads ``launch.json`` of the directory, meets
-the agents of the other machines, gives each rank its environment, its cores and its log, writes how
-it ended to ``rank-N.exit``, and ends it with all its children when it is asked to, when what
-started it is gone, or when the time of the launch is up.
+A launcher starts one agent per rank or per node. The agent reads ``launch.json``, joins the
+rendezvous, starts each rank with its environment, cores and log, and writes its exit code to
+``rank-N.exit``. It ends a rank and all its children on SIGTERM, SIGINT or SIGHUP, when its parent
+is gone, and at the timeout of the launch.
 """
 
 import json
@@ -22,42 +22,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paceline.launch.onhost.connections import Lookout
-from paceline.launch.onhost.meeting_place import MeetingError, Met, host_name, meet
+from paceline.launch.onhost.barrier import BarrierError
+from paceline.launch.onhost.connections import ConnectionMonitor
 from paceline.launch.onhost.placement import Placement, PlacementError, node_ranks, placement
-from paceline.launch.onhost.roll_call import RollCallError
+from paceline.launch.onhost.rendezvous import Rendezvous, RendezvousError, host_name, meet
 
 GUARD = Path(__file__).with_name("guard.py")
 POLL_SECONDS = 0.05
 GRACE_SECONDS = 1.0
 GUARD_SECONDS = 6.0
-"""How long a guard may take beyond the grace of its command."""
+"""Time a guard may take after the grace period of its command."""
 
 STUDY = "@STUDY@"
-"""Stands in prepared commands for the directory of the study, wherever it is copied to."""
+"""Placeholder in prepared commands for the study directory, wherever it is copied."""
 
 PYTHON = "PACELINE_RANK_PYTHON"
-"""A variable that names another interpreter for ranks than the one they were prepared with."""
+"""Environment variable that overrides the interpreter of prepared ranks."""
 
 ASKED = "asked to end"
 LATE_SECONDS = 10.0
-"""By how much ranks may outlast the launch whose launcher should have ended them."""
+"""Time after the launch timeout at which the agent ends ranks that the launcher did not end."""
 
 CANNOT_RUN, NOT_MET = 127, 114
-LEFT_OUT = ("TORCHELASTIC_USE_AGENT_STORE",)
-"""Variables that make frameworks meet somewhere else than at MASTER_ADDR and MASTER_PORT."""
+UNSET = ("TORCHELASTIC_USE_AGENT_STORE",)
+"""Variables that make PyTorch use torchrun's store instead of MASTER_ADDR and MASTER_PORT."""
 
 
 @dataclass
 class RunningRank:
-    """A rank that was started."""
+    """A started rank."""
 
     rank: int
     process: "subprocess.Popen[bytes]"
 
 
 def run_agent(directory: Path, node: int | None = None) -> int:
-    """Run the ranks that are this process's until they, what started it or we are to end."""
+    """Run the ranks of this process until they end, the parent is gone or a signal arrives."""
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, frame: asked.set())
@@ -77,32 +77,32 @@ def _run(directory: Path, launch: dict[str, Any], mine: Placement, asked: thread
         _path(directory, rank, "exit").unlink(missing_ok=True)
         _path(directory, rank, "log").touch()
     try:
-        met = meet(directory, launch, mine, asked.is_set)
-    except (RollCallError, MeetingError, OSError) as error:
-        words = f"host {host_name(launch, mine)}: {error}"
+        rendezvous = meet(directory, launch, mine, asked.is_set)
+    except (BarrierError, RendezvousError, OSError) as error:
+        reason = f"host {host_name(launch, mine)}: {error}"
         for rank in mine.ranks:
-            _path(directory, rank, "log").write_text(f"{words}\n", encoding="utf-8")
-            _write_exit(directory, rank, NOT_MET, words)
+            _path(directory, rank, "log").write_text(f"{reason}\n", encoding="utf-8")
+            _write_exit(directory, rank, NOT_MET, reason)
         return NOT_MET
     running = []
     codes: dict[int, int] = {}
     for rank in mine.ranks:
-        _write(_path(directory, rank, "host.json"), met.facts(rank))
+        _write(_path(directory, rank, "host.json"), rendezvous.facts(rank))
         try:
-            running.append(RunningRank(rank, _start(directory, launch, rank, met)))
+            running.append(RunningRank(rank, _start(directory, launch, rank, rendezvous)))
         except OSError as error:
             program = launch["ranks"][rank]["command"][0]
-            words = f"cannot run '{program}': {error.strerror or error}"
-            _path(directory, rank, "log").write_text(f"{words}\n", encoding="utf-8")
-            codes[rank] = _write_exit(directory, rank, CANNOT_RUN, words)
-    lookout = Lookout(launch["timeout_seconds"])
-    reason = _watch(directory, running, codes, asked, deadline, lookout)
+            reason = f"cannot run '{program}': {error.strerror or error}"
+            _path(directory, rank, "log").write_text(f"{reason}\n", encoding="utf-8")
+            codes[rank] = _write_exit(directory, rank, CANNOT_RUN, reason)
+    monitor = ConnectionMonitor(launch["timeout_seconds"])
+    reason = _watch(directory, running, codes, asked, deadline, monitor)
     for one in running:
         _end(one.process)
     for one in running:
         if one.rank not in codes:
             code = one.process.returncode
-            silent = lookout.seen.get(one.rank, ())
+            silent = monitor.seen.get(one.rank, ())
             codes[one.rank] = _write_exit(directory, one.rank, code, reason, silent)
     return next((_as_shell(code) for code in codes.values() if code != 0), 0)
 
@@ -113,42 +113,45 @@ def _watch(
     codes: dict[int, int],
     asked: threading.Event,
     deadline: float,
-    lookout: Lookout,
+    monitor: ConnectionMonitor,
 ) -> str:
-    """Write down each rank that ends; returns why those that are left must end."""
+    """Record each rank that ends; return the reason to end the remaining ranks."""
     while len(codes) < len(running) + sum(1 for code in codes.values() if code == CANNOT_RUN):
         for one in running:
             if one.rank not in codes and one.process.poll() is not None:
-                silent = lookout.seen.get(one.rank, ())
+                silent = monitor.seen.get(one.rank, ())
                 code = _write_exit(directory, one.rank, one.process.returncode, "", silent)
                 codes[one.rank] = code
         left = {one.rank: one.process.pid for one in running if one.rank not in codes}
-        lookout.look(left, now=asked.is_set())
+        monitor.check(left, now=asked.is_set())
         if asked.is_set():
             return ASKED
         if time.monotonic() > deadline:
-            return "the time of the launch was up"
+            return "the launch timed out"
         time.sleep(POLL_SECONDS)
     return ""
 
 
 def _start(
-    directory: Path, launch: dict[str, Any], rank: int, met: Met
+    directory: Path, launch: dict[str, Any], rank: int, rendezvous: Rendezvous
 ) -> "subprocess.Popen[bytes]":
-    wanted = launch["ranks"][rank]
+    spec = launch["ranks"][rank]
     environment = {
-        **{name: value for name, value in os.environ.items() if name not in LEFT_OUT},
-        **met.variables(rank),
-        **{name: _here(value, directory) for name, value in wanted["variables"].items()},
+        **{name: value for name, value in os.environ.items() if name not in UNSET},
+        **rendezvous.variables(rank),
+        **{name: _here(value, directory) for name, value in spec["variables"].items()},
     }
-    words = [_here(word, directory) for word in wanted["command"]]
-    words[0] = os.environ.get(PYTHON, words[0])
-    _check_program(words[0], environment)
-    words = [*_guard(",".join(map(str, met.cores(rank, launch["cores_per_rank"])))), *words]
+    command = [_here(word, directory) for word in spec["command"]]
+    command[0] = os.environ.get(PYTHON, command[0])
+    _check_program(command[0], environment)
+    command = [
+        *_guard(",".join(map(str, rendezvous.cores(rank, launch["cores_per_rank"])))),
+        *command,
+    ]
     with _path(directory, rank, "log").open("wb") as output:
-        # engines talk to their ranks through inherited descriptors
+        # MPI and PMIx talk to their ranks through inherited descriptors
         return subprocess.Popen(
-            words,
+            command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -159,12 +162,12 @@ def _start(
 
 
 def _here(word: str, directory: Path) -> str:
-    """A word of a prepared command, with the directory of the study where it is now."""
+    """Replace the placeholder of the study directory by its path on this host."""
     return word.replace(STUDY, str(directory.parent))
 
 
 def _guard(cores: str) -> list[str]:
-    """What goes before a command so that a guard runs it; nothing where there is no guard."""
+    """Return the command prefix that runs a command under a guard; Linux only."""
     if sys.platform != "linux":
         return []
     words = [sys.executable, "-I", "-S", str(GUARD), str(os.getpid()), str(GRACE_SECONDS)]
@@ -172,14 +175,14 @@ def _guard(cores: str) -> list[str]:
 
 
 def _check_program(program: str, environment: Mapping[str, str]) -> None:
-    """Raise what running ``program`` would, which a guard could only tell in a log."""
+    """Raise now if ``program`` cannot run: under a guard the error would only be in the log."""
     folders = [""] if os.sep in program else environment.get("PATH", os.defpath).split(os.pathsep)
     if not any(os.access(Path(folder, program), os.X_OK) for folder in folders):
         raise FileNotFoundError(2, "No such file or directory")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a rank with all it started: asked, then forced."""
+    """End a rank and all its children: SIGTERM, then SIGKILL."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -192,9 +195,9 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _write_exit(
     directory: Path, rank: int, code: int, reason: str, silent: Sequence[str] = ()
 ) -> int:
-    """Leave word of how a rank ended, and how large its files are, all at once.
+    """Write how a rank ended and the sizes of its files, atomically.
 
-    ``silent`` are peers that did not answer it.
+    ``silent`` are peers that did not answer the rank.
     """
     own = [
         path for path in directory.glob(f"rank-{rank}.*") if path.suffix not in (".exit", ".part")
@@ -221,7 +224,7 @@ def _as_shell(code: int) -> int:
 
 
 def _end_with_parent(asked: threading.Event) -> None:
-    """Be asked to end once the engine that started us is gone."""
+    """Request the end once the parent process is gone."""
     engine = os.getppid()
 
     def watch() -> None:
@@ -233,7 +236,7 @@ def _end_with_parent(asked: threading.Event) -> None:
 
 
 def _end_with_input(asked: threading.Event) -> None:
-    """Be asked to end once our standard input closes: who started us is gone."""
+    """Request the end once standard input closes: then the launching process is gone."""
 
     def watch() -> None:
         while os.read(0, 1):
@@ -244,7 +247,7 @@ def _end_with_input(asked: threading.Event) -> None:
 
 
 def run_watched(command: Sequence[str]) -> int:
-    """Run a command, such as an engine on another machine, until it or our standard input ends."""
+    """Run a command, for example torchrun, until it ends or standard input closes."""
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, frame: asked.set())
@@ -259,7 +262,7 @@ def run_watched(command: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what the command line names."""
+    """Run the agent or a watched command."""
     if arguments[1:2] == ["--watch-input"]:
         return run_watched(arguments[2:])
     directory = Path(arguments[0])

@@ -1,6 +1,6 @@
-"""Connections of processes that nobody answers: how a rank that waits tells whom it waits for.
+"""TCP connections of ranks whose peer does not answer: they show which host a rank waits for.
 
-Linux and the standard library only; the kernel's own tables are read, nothing is sent.
+Linux and the standard library only. Reads the tables of the kernel and sends nothing.
 """
 
 import ipaddress
@@ -16,14 +16,14 @@ from paceline.launch.onhost.guard import descendants
 TABLES = ("tcp", "tcp6")
 PROC = Path("/proc")
 ENOUGH_TRIES = {"01": 4, "02": 1}
-"""Times that something was sent again before it counts as unanswered, by the state of a
-connection: one that is open (01), or that is being opened (02)."""
+"""Retransmissions after which a connection counts as unanswered, by its state:
+established (01) or opening (02)."""
 
 
-class Lookout:
-    """Looks at ranks now and then, a few times in all: the first when a tenth of the time is over.
+class ConnectionMonitor:
+    """Checks the connections of ranks from a tenth of the timeout on, every twentieth of it.
 
-    Whoever ends a launch may end its ranks before anyone can look at them.
+    Whatever ends a launch may end its ranks before a last check.
     """
 
     def __init__(self, timeout_seconds: float) -> None:
@@ -31,8 +31,8 @@ class Lookout:
         self.next = time.monotonic() + 2 * self.pause
         self.seen: dict[int, list[str]] = {}
 
-    def look(self, processes: Mapping[int, int], now: bool = False) -> None:
-        """Look at processes by rank when it is time, or ``now``, unless they have ended."""
+    def check(self, processes: Mapping[int, int], now: bool = False) -> None:
+        """Check the processes of ranks when due, or ``now``, unless they have ended."""
         if now or time.monotonic() >= self.next:
             alive = {rank: one for rank, one in processes.items() if descendants(one)}
             self.seen |= {rank: unanswered(one) for rank, one in alive.items()}
@@ -40,7 +40,7 @@ class Lookout:
 
 
 def unanswered(process: int) -> list[str]:
-    """``address:port`` of each peer that does not answer a process or what it started."""
+    """Return ``address:port`` of each peer that does not answer a process or its children."""
     if sys.platform != "linux":
         return []
     found: set[str] = set()
@@ -52,7 +52,7 @@ def unanswered(process: int) -> list[str]:
 
 
 def _sockets(process: int) -> Iterator[str]:
-    """The sockets that a process has open, by their number."""
+    """Yield the inode of each open socket of a process."""
     with suppress(OSError):
         for entry in os.scandir(PROC / str(process) / "fd"):
             with suppress(OSError):
@@ -62,7 +62,7 @@ def _sockets(process: int) -> Iterator[str]:
 
 
 def _silent(process: int) -> Iterator[tuple[str, str]]:
-    """Sockets of the process's network whose peer does not answer, each with that peer."""
+    """Yield each socket of a process's network namespace whose peer does not answer."""
     for table in TABLES:
         try:
             rows = (PROC / str(process) / "net" / table).read_text(encoding="ascii").splitlines()
@@ -74,9 +74,9 @@ def _silent(process: int) -> Iterator[tuple[str, str]]:
                 yield socket, _address(peer)
 
 
-def _address(told: str) -> str:
-    """``address:port`` as people write it; the kernel has words of 32 bits in its own order."""
-    digits, _, port = told.partition(":")
+def _address(text: str) -> str:
+    """Return ``address:port``; the kernel prints 32-bit words in host byte order."""
+    digits, _, port = text.partition(":")
     words = (int(digits[at : at + 8], 16) for at in range(0, len(digits), 8))
     address = ipaddress.ip_address(b"".join(word.to_bytes(4, sys.byteorder) for word in words))
     plain = getattr(address, "ipv4_mapped", None) or address

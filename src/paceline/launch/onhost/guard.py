@@ -1,11 +1,11 @@
-"""Stands between Paceline and a command, and ends all that the command started when either goes.
+"""Runs a command and ends all its descendants when the command or Paceline ends.
 
     python -I -S guard.py PARENT GRACE CORES COMMAND...
 
-PARENT is the process that must live, GRACE the seconds between asking to end and forcing it, CORES
-the cores to pin to, by commas ("" for all). Linux and the standard library only. Children that
-leave their session or their parent come to this process, which is their subreaper, so that none is
-lost. It ends as the command did: with its code, or by its signal.
+PARENT is the process to watch, GRACE the seconds between the signal and SIGKILL, CORES the
+cores to pin to, comma-separated ("" for all). Linux and the standard library only. The guard is a
+subreaper (prctl(2)), so that descendants that change their session or lose their parent become its
+children. It ends as the command did: with the same exit code or signal.
 """
 
 import ctypes
@@ -18,16 +18,16 @@ from contextlib import suppress
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
-ASKED_TO_END = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-PASSED_ON = {signal.SIGUSR1, signal.SIGUSR2}
-WATCHED = {signal.SIGCHLD, *ASKED_TO_END, *PASSED_ON}
+END_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+FORWARDED = {signal.SIGUSR1, signal.SIGUSR2}
+WATCHED = {signal.SIGCHLD, *END_SIGNALS, *FORWARDED}
 CANNOT_RUN = 126
 POLL_SECONDS = 0.02
 FORCED_ROUNDS = 250
 
 
 def main(parent: int, grace_seconds: float, cores: str, command: list[str]) -> None:
-    """Run ``command`` to its end or to ours, and leave nothing of it."""
+    """Run ``command`` until it or its parent ends, and leave no process behind."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     control = ctypes.CDLL(None, use_errno=True).prctl
     control(PR_SET_CHILD_SUBREAPER, 1)
@@ -46,12 +46,15 @@ def main(parent: int, grace_seconds: float, cores: str, command: list[str]) -> N
 
 
 def _become(command: list[str], mask: Iterable[int], control: Callable[..., Any]) -> None:
-    """Turn this process into the command, in a session of its own; it does not outlive us."""
+    """Execute the command in its own session; it is killed when the guard dies."""
     try:
         os.setsid()
         control(PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+        for number in (
+            signal.SIGPIPE,
+            signal.SIGXFSZ,
+        ):  # Python ignores them
             signal.signal(number, signal.SIG_DFL)
         os.execvp(command[0], command)
     except OSError as error:
@@ -61,14 +64,14 @@ def _become(command: list[str], mask: Iterable[int], control: Callable[..., Any]
 
 
 def _watch(child: int) -> tuple[int | None, int]:
-    """How the command ended, None while it runs; and the signal to end what is left with."""
+    """Return the status of the command (None while it runs) and the signal for its descendants."""
     while True:
         number = signal.sigwait(WATCHED)
         if number == signal.SIGCHLD:
             reaped = _reap()
             if child in reaped:
                 return reaped[child], signal.SIGTERM
-        elif number in PASSED_ON:
+        elif number in FORWARDED:
             with suppress(ProcessLookupError):
                 os.killpg(child, number)
         else:
@@ -76,7 +79,7 @@ def _watch(child: int) -> tuple[int | None, int]:
 
 
 def _end_descendants(asked: int, grace_seconds: float) -> dict[int, int]:
-    """End every process below this one: asked with a signal, then forced; their statuses."""
+    """End all descendants, first with a signal, then with SIGKILL; return their statuses."""
     _signal(descendants(os.getpid()), asked)
     end = time.monotonic() + grace_seconds
     while descendants(os.getpid()) and time.monotonic() < end:
@@ -91,7 +94,7 @@ def _end_descendants(asked: int, grace_seconds: float) -> dict[int, int]:
 
 
 def descendants(process: int) -> list[int]:
-    """Processes below one that still run, by their parents as the kernel tells them."""
+    """Return the running descendants of a process, from /proc."""
     children: dict[int, list[int]] = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
@@ -115,7 +118,7 @@ def _signal(processes: list[int], number: int) -> None:
 
 
 def _reap() -> dict[int, int]:
-    """Statuses of the children that have ended since the last time."""
+    """Return the statuses of children that have ended since the last call."""
     statuses: dict[int, int] = {}
     with suppress(ChildProcessError):
         while True:
@@ -127,7 +130,7 @@ def _reap() -> dict[int, int]:
 
 
 def _leave(status: int, mask: Iterable[int], control: Callable[..., Any]) -> None:
-    """End as the command did, without a core file of our own."""
+    """End with the exit code or signal of the command, without a second core file."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         control(PR_SET_DUMPABLE, 0)

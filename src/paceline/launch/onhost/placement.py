@@ -1,20 +1,20 @@
-"""Which ranks of a launch this process is to run, as the engine that started it says."""
+"""Determines the ranks of this process from the environment variables of its launcher."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 
 class PlacementError(Exception):
-    """The engine says nothing of ranks, or of other ranks than the launch has."""
+    """The launcher sets no rank, or one that does not fit the launch."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Variables in which one engine tells a process who it is and how many there are.
+    """Environment variables in which a launcher passes the rank and the number of ranks.
 
-    An engine whose processes stand for whole nodes says so with ``counts_nodes``. ``size`` is empty
-    where it tells none. ``attempt`` are variables that tell one start of the same launch from the
-    next.
+    ``counts_nodes`` is set where ``number`` is that of a node, not of a rank. ``size`` is empty
+    where the launcher does not set it. ``attempt`` are variables that differ between restarts of
+    the same launch.
     """
 
     name: str
@@ -41,12 +41,12 @@ ENGINES = (
     Engine("the environment", "RANK", "WORLD_SIZE"),
     Engine("Kubernetes", "JOB_COMPLETION_INDEX", counts_nodes=True),
 )
-"""The innermost engine first: torchrun may run under mpirun, and that under Slurm."""
+"""The innermost launcher first: torchrun may run under mpirun, and mpirun under Slurm."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The ``ranks`` that this process runs, and what tells this ``attempt`` from others."""
+    """The ``ranks`` of this process, and an identifier of this ``attempt``."""
 
     ranks: tuple[int, ...]
     engine: str
@@ -54,9 +54,9 @@ class Placement:
 
 
 def placement(variables: Mapping[str, str], nodes: int, processes: int) -> Placement:
-    """The ranks of this process in a launch of ``nodes`` x ``processes``.
+    """Return the ranks of this process in a launch of ``nodes`` x ``processes``.
 
-    An engine may start one process per rank, or one per node, which then runs all ranks of it.
+    A launcher may start one process per rank, or one per node, which then runs all its ranks.
     """
     for engine in ENGINES:
         if engine.number in variables and (not engine.needs or engine.needs in variables):
@@ -64,31 +64,33 @@ def placement(variables: Mapping[str, str], nodes: int, processes: int) -> Place
     else:
         known = ", ".join(engine.number for engine in ENGINES)
         raise PlacementError(
-            f"nothing says which rank this is: none of {known} is set; start it with srun, "
+            f"the rank is unknown: none of {known} is set; start the agent with srun, "
             "mpirun or torchrun, or set RANK and WORLD_SIZE"
         )
     world = nodes * processes
-    number = _whole(variables, engine.number)
-    size = _whole(variables, engine.size) if engine.size in variables else world
+    number = _integer(variables, engine.number)
+    size = _integer(variables, engine.size) if engine.size in variables else world
     per_node = engine.counts_nodes or (size == nodes and size != world)
     if not per_node and size != world:
         raise PlacementError(
-            f"{engine.name} started {size} process{'es' * (size != 1)} and the launch has "
+            f"{engine.name} started {size} process{'es' * (size != 1)}, but the launch is "
             f"{nodes}x{processes}: start {world}, one per rank, or {nodes}, one per node"
         )
     if not 0 <= number < (nodes if per_node else world):
-        raise PlacementError(f"{engine.number} is {number}, and the launch has {nodes}x{processes}")
+        raise PlacementError(
+            f"{engine.number}={number} is out of range for {nodes}x{processes} ranks"
+        )
     attempt = ".".join(variables.get(name, "") for name in engine.attempt)
     return Placement(node_ranks(number, processes) if per_node else (number,), engine.name, attempt)
 
 
 def node_ranks(node: int, processes: int) -> tuple[int, ...]:
-    """The ranks of a node: they are numbered node by node."""
+    """Return the ranks of a node: ranks are numbered node by node."""
     return tuple(range(node * processes, (node + 1) * processes))
 
 
-def _whole(variables: Mapping[str, str], name: str) -> int:
+def _integer(variables: Mapping[str, str], name: str) -> int:
     try:
         return int(variables[name])
     except ValueError:
-        raise PlacementError(f"{name} is '{variables[name]}', which is no number") from None
+        raise PlacementError(f"{name} must be an integer (got '{variables[name]}')") from None

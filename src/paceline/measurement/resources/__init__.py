@@ -1,1 +1,1 @@
-"""How busy processors, memory, network and GPUs were during a launch, sampled beside it."""
+"""Use of processors, memory, network and GPUs during a launch, sampled by a separate process."""

@@ -2,11 +2,11 @@
 
     python sampler.py DIRECTORY SECONDS
 
-Writes JSON lines to ``DIRECTORY/samples.jsonl``. The ranks are those that said hello in their event
-files there. The standard library only. Each sample has ``time``, ``cpu_seconds`` and
-``memory_bytes`` by rank, ``network_bytes`` (received, of the network of each namespace once),
-``package_joules`` where the kernel tells, and by GPU ``busy`` (a part of one), ``watts`` and
-``memory_bytes`` through NVML where it is there.
+Writes JSON lines to ``DIRECTORY/samples.jsonl``. The ranks are those with a hello event in
+their files there. The standard library only. Each sample has ``time``, ``cpu_seconds`` and
+``memory_bytes`` by rank, ``network_bytes`` (received, each network namespace once),
+``package_joules`` if the kernel reports them, and by GPU ``busy`` (a fraction), ``watts`` and
+``memory_bytes`` through NVML if available.
 """
 
 import ctypes
@@ -34,7 +34,7 @@ class _Memory(ctypes.Structure):
 
 
 class Gpus:
-    """The GPUs that NVML shows; none where its library is not there or does not start."""
+    """The GPUs that NVML reports; none if its library is missing or does not start."""
 
     def __init__(self) -> None:
         self.handles: list[ctypes.c_void_p] = []
@@ -54,24 +54,24 @@ class Gpus:
             self.handles = []
 
     def sample(self) -> list[dict[str, float]]:
-        """What each GPU tells now; what it does not tell is left out."""
+        """Current values of each GPU, without those that it does not report."""
         return [self._one(handle) for handle in self.handles]
 
     def _one(self, handle: ctypes.c_void_p) -> dict[str, float]:
         rates, power, memory = _Utilisation(), ctypes.c_uint(), _Memory()
-        told: dict[str, float] = {}
+        values: dict[str, float] = {}
         library = self.library
         if library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(rates)) == SUCCESS:
-            told["busy"] = rates.gpu / 100.0
+            values["busy"] = rates.gpu / 100.0
         if library.nvmlDeviceGetPowerUsage(handle, ctypes.byref(power)) == SUCCESS:
-            told["watts"] = power.value / 1000.0
+            values["watts"] = power.value / 1000.0
         if library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == SUCCESS:
-            told["memory_bytes"] = float(memory.used)
-        return told
+            values["memory_bytes"] = float(memory.used)
+        return values
 
 
 def hello_pids(directory: Path) -> dict[int, int]:
-    """Process of each rank that has said hello."""
+    """Process id of each rank that has written its hello event."""
     found = {}
     for path in directory.glob(EVENTS):
         try:
@@ -84,7 +84,7 @@ def hello_pids(directory: Path) -> dict[int, int]:
 
 
 def rank_sample(pid: int) -> "tuple[float, float] | None":
-    """CPU seconds and resident bytes of a process; None for one that is gone."""
+    """CPU seconds and resident bytes of a process; None if it has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
         fields = text.rsplit(")", 1)[1].split()
@@ -94,14 +94,14 @@ def rank_sample(pid: int) -> "tuple[float, float] | None":
 
 
 def received_bytes(pids: "list[int]") -> float:
-    """Bytes that arrived at all interfaces of the processes' network namespaces, each once."""
+    """Bytes received on all interfaces of the network namespaces of the processes."""
     seen, total = set(), 0
     for pid in pids:
         try:
-            place = Path(f"/proc/{pid}/ns/net").readlink()
-            if place in seen:
+            namespace = Path(f"/proc/{pid}/ns/net").readlink()
+            if namespace in seen:
                 continue
-            seen.add(place)
+            seen.add(namespace)
             text = Path(f"/proc/{pid}/net/dev").read_text(encoding="ascii", errors="replace")
             lines = [line.split(":")[1] for line in text.splitlines() if ":" in line]
             total += sum(int(line.split()[0]) for line in lines)
@@ -111,27 +111,27 @@ def received_bytes(pids: "list[int]") -> float:
 
 
 def package_joules() -> "float | None":
-    """Energy that the processors used since some time; None where it may not be read."""
-    total, told = 0.0, False
+    """Energy counter of the processors; None if it cannot be read."""
+    total, known = 0.0, False
     for path in PACKAGES.glob("intel-rapl:[0-9]*/energy_uj"):
         if path.parent.name.count(":") > 1:  # a part of a package
             continue
         try:
-            total, told = total + int(path.read_text(encoding="ascii")) / 1e6, True
+            total, known = total + int(path.read_text(encoding="ascii")) / 1e6, True
         except (OSError, ValueError):
             continue
-    return total if told else None
+    return total if known else None
 
 
 def sample(directory: Path, pids: dict[int, int], gpus: Gpus) -> dict[str, Any]:
-    """Everything that is told now."""
+    """Current values of all counters."""
     if not pids:
         pids.update(hello_pids(directory))
-    ranks = {rank: told for rank, pid in pids.items() if (told := rank_sample(pid)) is not None}
+    ranks = {rank: usage for rank, pid in pids.items() if (usage := rank_sample(pid)) is not None}
     return {
         "time": time.time(),
-        "cpu_seconds": {rank: told[0] for rank, told in ranks.items()},
-        "memory_bytes": {rank: told[1] for rank, told in ranks.items()},
+        "cpu_seconds": {rank: usage[0] for rank, usage in ranks.items()},
+        "memory_bytes": {rank: usage[1] for rank, usage in ranks.items()},
         "network_bytes": received_bytes(list(pids.values())),
         "package_joules": package_joules(),
         "gpus": gpus.sample(),
@@ -140,7 +140,7 @@ def sample(directory: Path, pids: dict[int, int], gpus: Gpus) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Sample at each interval; once more at the end."""
+    """Sample at each interval, and once more at the end."""
     directory, seconds = Path(sys.argv[1]), float(sys.argv[2])
     gpus, pids = Gpus(), dict[int, int]()
     with (directory / "samples.jsonl").open("w", encoding="utf-8") as file:
@@ -149,7 +149,7 @@ def main() -> None:
             ready, _, _ = select.select([sys.stdin], [], [], seconds)
             ended = bool(ready) and not os.read(sys.stdin.fileno(), 1)
             if len(pids) < sum(1 for _ in directory.glob(EVENTS)):
-                pids.clear()  # some had not said hello yet
+                pids.clear()  # some had not written hello yet
             file.write(json.dumps(sample(directory, pids, gpus)) + "\n")
             file.flush()
 

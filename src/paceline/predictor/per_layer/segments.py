@@ -1,8 +1,8 @@
-"""Parts of a network that are spread one way: a matrix layer with what follows it.
+"""Segments: parts of a network that are parallelised in one way.
 
-A network is cut before a convolution or linear map that is fed by a single tensor which every
-other later layer reads too or not at all. In a chain these are all such layers; a residual
-block or an inception module stays in one piece.
+A segment starts at a convolution or linear layer whose input is the only tensor that crosses the
+cut. In a chain these are all such layers; a residual block or an inception module stays in one
+segment.
 """
 
 from collections.abc import Iterator
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from paceline.errors import InputError
-from paceline.plan.tensor_parallel import Role, divide, is_transformer
+from paceline.predictor.partition.tensor_parallel import Role, divide, is_transformer
 from paceline.workload.graph import Graph
 
 
 class Way(StrEnum):
-    """How the layers of a segment are spread over all devices."""
+    """How the layers of a segment are parallelised."""
 
     DATA = "data"
-    """Each device has its samples and all weights; gradients are summed."""
+    """Data parallelism: all weights, a share of the samples; gradients are summed."""
     MODEL = "model"
-    """Each device has its filters and all samples; activations are gathered."""
+    """Model parallelism: a share of the filters, all samples; activations are gathered."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Segment:
 
 
 def segments(graph: Graph) -> tuple[Segment, ...]:
-    """The parts of a network that can be spread each in its own way, in order."""
+    """The segments of a network, in order."""
     if is_transformer(graph):
         raise InputError(
-            f"the layers of {graph.name} are divided in pairs, not one by one",
-            "leave --per-layer out: advise searches tensor parallel degrees of transformers",
+            f"--per-layer does not support transformers ({graph.name})",
+            "omit --per-layer: advise searches tensor-parallel degrees",
         )
     starts = [(0, ""), *_cuts(graph)]
     ends = [start for start, _ in starts[1:]] + [len(graph.nodes)]
@@ -59,8 +59,8 @@ def segments(graph: Graph) -> tuple[Segment, ...]:
 def _cuts(graph: Graph) -> Iterator[tuple[int, str]]:
     """Positions where a segment may begin, and the tensor that it reads.
 
-    Under model parallelism that tensor must be divided by features: then both ways of the part
-    before can hand it to both ways of the part behind.
+    Under model parallelism that tensor must be divided by features, so that every combination of
+    choices before and after the cut is possible.
     """
     divisions = dict(zip((node.name for node in graph.nodes), divide(graph), strict=True))
     read_last = _last_readers(graph)
@@ -74,7 +74,7 @@ def _cuts(graph: Graph) -> Iterator[tuple[int, str]]:
 
 
 def _last_readers(graph: Graph) -> dict[str, int]:
-    """Last position at which each tensor is read, or weights of a node are used again."""
+    """Last position that reads each tensor or shares the weights of a node."""
     last: dict[str, int] = {}
     for position, node in enumerate(graph.nodes):
         for name in node.inputs:

@@ -1,5 +1,6 @@
-"""Advice: the best plans for a workload on a cluster, and why the others are not."""
+"""Advice: the best plans for a workload on a cluster, and what limits them."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -7,28 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.errors import InputError
-from paceline.plan.plan import Plan
-from paceline.predictor.memory_fit import room_bytes
+from paceline.predictor.memory.fit_probability import room_bytes
+from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.search.plans import Candidates, PlanSearch
-from paceline.predictor.search.ranking import best_guesses, layout_of, shown_plans
+from paceline.predictor.search.plan_ranking import best_guesses, layout_of, shown_plans
+from paceline.predictor.search.plan_search import Candidates, PlanSearch
+from paceline.predictor.search.plan_variants import PlanVariation, variations
 from paceline.predictor.search.remedies import network_remedies
-from paceline.predictor.search.variations import PlanVariation, variations
 from paceline.units import format_bytes, format_seconds
 
 _FURTHER = 2
-"""Plans beyond those asked for that the scheduler looks at, should the order change."""
+"""Additional plans that the scheduler predicts, in case the order changes."""
 _SEEDS = 4
-"""Plans whose variations are looked at."""
+"""Plans whose variations are tried."""
 _NAMED_LOSSES = 2
 _FEWER_CHUNKS_COST = 0.015
-"""Share of a step that fewer chunks may take longer to be worth a look: less than can be seen."""
+"""Largest relative slowdown at which fewer chunks are preferred: less than is measurable."""
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A plan that fits, as the scheduler predicts it, and what keeps it from being better."""
+    """The prediction of a plan that fits, and its losses."""
 
     prediction: Prediction
     why: str
@@ -36,7 +37,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Infeasible:
-    """A plan that would be faster than the best but does not fit, and what would make it fit."""
+    """A plan that is faster than the best but does not fit, and a remedy."""
 
     plan: Plan
     step_seconds: float
@@ -46,11 +47,10 @@ class Infeasible:
 
 @dataclass(frozen=True)
 class Advice:
-    """What was tried and found, the plan to take first.
+    """The result of a search, the recommended plan first.
 
-    ``close`` plans differ by less than what can be told apart; of these the simplest comes first
-    and ``fastest`` is the number (from 0) of the quickest. ``remedies`` say what would remove what
-    the first loses to networks.
+    ``close`` plans are equally fast within the uncertainty; the simplest of them comes first, and
+    ``fastest`` is the index of the fastest. ``remedies`` reduce the network losses of the first.
     """
 
     tried: int
@@ -63,10 +63,10 @@ class Advice:
 
 
 def advise(search: PlanSearch, top: int = 5) -> Advice:
-    """Search every plan and let the scheduler predict the ``top`` ones.
+    """Search all plans and predict the ``top`` ones with the scheduler.
 
-    Plans are listed once for each layout of degrees, with the micro-batch, chunks, recomputation
-    and sharding that are simplest of those as fast as the fastest there.
+    Each layout of degrees is listed once, with the simplest micro-batch, chunks, recomputation and
+    sharding among the equally fast ones.
     """
     found = search.run()
     available = room_bytes(search.cluster.device.known_memory_bytes)
@@ -82,6 +82,9 @@ def advise(search: PlanSearch, top: int = 5) -> Advice:
     fewer = [_fewer_chunks(search, found, fits, index) for index in listed]
     predictions = [predicted(search, found, i) for i in dict.fromkeys([*listed, *fewer])]
     predictions += [prediction_of_plan(search, plan) for plan in _layouts(roomy)[:top]]
+    predictions = [own for own in predictions if own.fits]
+    if not predictions:
+        raise _nothing_fits(search, found)
     best = shown_plans(predictions, top)
     fastest = min(range(len(best)), key=lambda number: best[number].step_seconds)
     return Advice(
@@ -101,7 +104,7 @@ def advise(search: PlanSearch, top: int = 5) -> Advice:
 def _shortlist(
     search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], most: int
 ) -> list[int]:
-    """The best of each layout, and of those that shard least."""
+    """The best plan of each layout, and the best one with ZeRO stage 0 or 1."""
     inside = fits & _inside(search, found)
     chosen = inside if inside.any() else fits
     kept = [chosen, chosen & (found.zero <= 1)]
@@ -111,7 +114,7 @@ def _shortlist(
 def _fewer_chunks(
     search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], index: int
 ) -> int:
-    """The plan with the fewest chunks of those that are nearly as fast and alike beside them."""
+    """The plan with the fewest chunks among nearly equally fast, otherwise identical plans."""
     most = (1.0 + _FEWER_CHUNKS_COST) * found.seconds[index]
     same = fits & (found.layout == found.layout[index]) & (found.zero == found.zero[index])
     plan = found.plan(index, search.like)
@@ -119,29 +122,31 @@ def _fewer_chunks(
         int(i): found.plan(int(i), search.like)
         for i in np.flatnonzero(same & (found.seconds <= most))
     }
-    alike = [i for i, own in others.items() if replace(own, interleave=plan.interleave) == plan]
-    return min(alike, key=lambda i: others[i].interleave)
+    same_layout = [
+        i for i, own in others.items() if replace(own, interleave=plan.interleave) == plan
+    ]
+    return min(same_layout, key=lambda i: others[i].interleave)
 
 
 def _inside(search: PlanSearch, found: Candidates) -> NDArray[np.bool_]:
-    """Plans whose tensor-parallel devices are in one node."""
+    """Plans with tensor parallelism inside a node."""
     return found.tp <= search.cluster.devices_per_node
 
 
 def predicted(search: PlanSearch, found: Candidates, index: int) -> Prediction:
-    """A plan of a search as the scheduler predicts it."""
+    """The prediction of a plan of a search."""
     return prediction_of_plan(search, found.plan(index, search.like))
 
 
 def prediction_of_plan(search: PlanSearch, plan: Plan) -> Prediction:
-    """A plan for the job of a search as the scheduler predicts it."""
+    """The prediction of a plan for the job of a search."""
     workload = search.workload.with_batch(search.global_batch // plan.dp)
     cluster = search.cluster.with_devices(plan.devices)
-    return predict(workload, cluster, plan, efficiency=search.efficiency)
+    return predict(workload, cluster, plan, efficiency=search.efficiency, program=search.program)
 
 
 def _layouts(varied: Sequence[PlanVariation]) -> list[Plan]:
-    """The fastest variation of each layout, and of those that share out no gradients."""
+    """The fastest variation of each layout, with and without sharded gradients."""
     seen: dict[tuple[int, ...], Plan] = {}
     for own in varied:
         seen.setdefault((*layout_of(own.plan), own.plan.zero <= 1), own.plan)
@@ -149,23 +154,23 @@ def _layouts(varied: Sequence[PlanVariation]) -> list[Plan]:
 
 
 def _why(own: Prediction, best: Prediction) -> str:
-    """For the best plan what it loses, for another what it loses more."""
+    """Losses of the best plan; additional losses of another plan."""
     losses, least = own.losses, best.losses
     if own is best:
         lost = {name: seconds / own.step_seconds for name, seconds in losses.items()}
-        words = [f"{name} {share:.0%}" for name, share in _largest(lost) if share >= 0.005]
-        return ", ".join(words) or "nothing lost"
+        texts = [f"{name} {share:.0%}" for name, share in _largest(lost) if share >= 0.005]
+        return ", ".join(texts) or "no losses"
     more = {name: seconds - least.get(name, 0.0) for name, seconds in losses.items()}
-    more["slower products"] = own.ideal_seconds - best.ideal_seconds
-    words = [
+    more["slower GEMMs"] = own.ideal_seconds - best.ideal_seconds
+    texts = [
         f"{name} +{format_seconds(seconds)}"
         for name, seconds in _largest(more)
         if seconds >= 0.002 * best.step_seconds
     ]
     if own.step_seconds < best.step_seconds:
         gain = 1.0 - own.step_seconds / best.step_seconds
-        return f"faster by {gain:.1%}, which only a measurement can show"
-    return ", ".join(words) or "as fast within 0.2 %"
+        return f"{gain:.1%} faster, within the uncertainty: benchmark it"
+    return ", ".join(texts) or "equally fast within 0.2 %"
 
 
 def _largest(losses: dict[str, float]) -> list[tuple[str, float]]:
@@ -179,7 +184,7 @@ def _infeasible(
     too_large: NDArray[np.bool_],
     best_seconds: float,
 ) -> tuple[Infeasible, ...]:
-    """The fastest plans that are too large, if they are predicted to beat the best that fits."""
+    """The fastest plans that do not fit, if they are faster than the best that fits."""
     indices = found.best_by_layout(too_large, _FURTHER)
     steps = [(index, predicted(search, found, index).step_seconds) for index in indices]
     return tuple(
@@ -197,32 +202,32 @@ def _infeasible(
 def _infeasible_variations(
     search: PlanSearch, varied: Sequence[PlanVariation], best: Prediction
 ) -> Iterator[Infeasible]:
-    """The fastest variation that does not fit, if it beats the best, and of the best's layout."""
+    """The fastest variations that do not fit, overall and in the layout of the best plan."""
     available = room_bytes(search.cluster.device.known_memory_bytes)
     quick = (own for own in varied if own.seconds < best.step_seconds)
     large = [own for own in quick if own.memory_bytes > available]
-    alike = [own for own in large if layout_of(own.plan) == layout_of(best.plan)]
-    for own in dict.fromkeys([*large[:1], *alike[:1]]):
+    same_layout = [own for own in large if layout_of(own.plan) == layout_of(best.plan)]
+    for own in dict.fromkeys([*large[:1], *same_layout[:1]]):
         missing = format_bytes(own.memory_bytes - available)
-        words = f"needs {missing} more per device; {_beside(own.plan)}"
-        yield Infeasible(own.plan, own.seconds, own.memory_bytes, words)
+        remedy = f"needs {missing} more per device; {_further_degrees(own.plan)}"
+        yield Infeasible(own.plan, own.seconds, own.memory_bytes, remedy)
 
 
-def _beside(plan: Plan) -> str:
-    """What of a variation the degrees of a table do not say."""
+def _further_degrees(plan: Plan) -> str:
+    """Properties of a variation that the columns of the table do not show."""
     shared = [f"{name} {getattr(plan, name)}" for name in ("cp", "ep") if getattr(plan, name) > 1]
-    shared += [f"shards in groups of {plan.shard_degree}"] if plan.shard_copies > 1 else []
-    shared += [f"recompute {plan.recompute_word}"] if plan.recompute_every > 1 else []
+    shared += [f"shard groups of {plan.shard_degree}"] if plan.shard_copies > 1 else []
+    shared += [f"recompute {plan.format_recompute}"] if plan.recompute_every > 1 else []
     return ", ".join(shared) or f"uneven stages, {plan.interleave} chunks each"
 
 
 def _remedy(search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], index: int) -> str:
-    """The fastest plan of the same layout that fits, as a change; else what is missing."""
+    """The change to the fastest plan of the same layout that fits, else the missing memory."""
     same = np.flatnonzero(fits & (found.layout == found.layout[index]))
     if same.size == 0:
         room = room_bytes(search.cluster.device.known_memory_bytes)
         missing = found.memory_bytes[index] - room
-        return f"needs {format_bytes(float(missing))} more per device; take larger tp or pp"
+        return f"needs {format_bytes(float(missing))} more per device; use larger tp or pp"
     nearest = int(same[found.seconds[same].argmin()])
     changes = plan_changes(found.plan(index, search.like), found.plan(nearest, search.like))
     seconds = predicted(search, found, nearest).step_seconds
@@ -230,25 +235,27 @@ def _remedy(search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], inde
 
 
 def plan_changes(before: Plan, after: Plan) -> str:
-    """What differs between two plans, as options of the command line."""
+    """The difference between two plans as command-line options."""
     names = {"micro_batch": "micro-batch", "interleave": "interleave", "zero": "zero"}
-    words = [
+    options = [
         f"--{option} {getattr(after, name)}"
-        for name, option in {**names, "recompute_word": "recompute"}.items()
+        for name, option in {**names, "format_recompute": "recompute"}.items()
         if getattr(after, name) != getattr(before, name)
     ]
     if after.sequence_parallel != before.sequence_parallel:
-        words.append("--sequence-parallel" if after.sequence_parallel else "whole sequences")
-    return " ".join(words) or "no change"
+        options.append("--sequence-parallel" if after.sequence_parallel else "--whole-sequences")
+    return " ".join(options) or "no change"
 
 
 def _nothing_fits(search: PlanSearch, found: Candidates) -> InputError:
     smallest = int(found.memory_bytes.argmin())
     plan = found.plan(smallest, search.like)
-    needed = format_bytes(float(found.memory_bytes[smallest]))
-    available = format_bytes(search.cluster.device.known_memory_bytes)
+    needed = float(found.memory_bytes[smallest])
+    capacity = search.cluster.device.known_memory_bytes
+    nodes = math.ceil(search.cluster.nodes * needed / room_bytes(capacity))
+    leanest = f"{plan.label}, zero {plan.zero}, recompute {plan.recompute}"
     return InputError(
-        f"none of {found.size:,} plans fits in {available}: the leanest "
-        f"({plan.label}, zero {plan.zero}, recompute {plan.recompute}) needs {needed}",
-        "take more nodes, devices with more memory, or a smaller model",
+        f"none of {found.size:,} plans fits in {format_bytes(capacity)}: the smallest "
+        f"({leanest}) needs {format_bytes(needed)}",
+        f"use about {nodes} nodes or more, devices with more memory, or a smaller model",
     )

@@ -1,4 +1,4 @@
-"""Layers of a network divided by one tensor-parallel degree, for many micro-batches at once."""
+"""Layer times and sizes for one tensor-parallel degree and many micro-batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,36 +6,36 @@ from functools import cached_property
 
 import numpy as np
 
-from paceline.plan.activations import (
+from paceline.predictor.comm.collective_cost import collective_cost
+from paceline.predictor.kernels.gemm_arrays import BACKWARD, FORWARD
+from paceline.predictor.kernels.layer_arrays import Array, LayerArrays
+from paceline.predictor.memory.activations import (
     KeptActivations,
     kept_activations,
     loss_working_bytes,
     whole_bytes,
     working_bytes,
 )
-from paceline.plan.alike import Alike
-from paceline.plan.choices import SEARCHED_RECOMPUTATIONS
-from paceline.plan.sharding import ShardedLayer, ShardMessage
-from paceline.predictor.collectives import collective_cost
-from paceline.predictor.layer_arrays import Array, LayerArrays
-from paceline.predictor.layout import Layout
-from paceline.predictor.products import BACKWARD, FORWARD
-from paceline.predictor.replica import Replica
-from paceline.predictor.step_costs import LayerTime
+from paceline.predictor.partition.layer_classes import LayerClasses
+from paceline.predictor.partition.rank_layout import Layout
+from paceline.predictor.partition.replica import Replica
+from paceline.predictor.partition.sharding import ShardedLayer, ShardMessage
+from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS
+from paceline.predictor.schedule.step_costs import LayerTime
 from paceline.workload.cost import Affine
 
 MODES = SEARCHED_RECOMPUTATIONS
-"""Recomputations, in the order of the axis that arrays have for them."""
+"""Recomputation modes, in the order of their array axis."""
 
 
 @dataclass(frozen=True)
 class Sums:
     """Costs of a run of layers on one device.
 
-    Times in seconds and kept bytes are for one micro-batch. ``forward``, ``forward_exchange``
-    and ``backward_exchange`` have the axis of micro-batches; ``backward``, which contains what
-    is computed again, and ``kept_bytes`` have that and one for recomputation. ``whole_bytes`` are
-    those that wait for the device where the framework has that, ``forward_flops`` FLOP of forward.
+    Seconds and kept bytes are for one micro-batch. ``forward``, ``forward_exchange`` and
+    ``backward_exchange`` have the axis of micro-batches; ``backward`` (including recomputation) and
+    ``kept_bytes`` also have an axis for recomputation. ``whole_bytes`` are gathered tensors that
+    are released late, if the framework does so; ``forward_flops`` is FLOP of forward.
     """
 
     forward: Array
@@ -52,16 +52,16 @@ class Sums:
 
 
 class LayerTable:
-    """Times and sizes of every layer; layers that are alike are computed once.
+    """Times and sizes of every layer; equal layers are evaluated once.
 
-    ``replica`` gives workload, cluster, framework and the undivided graph. ``parts`` holds the
-    same object for layers that are alike.
+    ``replica`` gives workload, cluster, framework and the undivided graph. Equal layers share one
+    object in ``parts``.
     """
 
     def __init__(
         self,
         replica: Replica,
-        alike: Alike,
+        classes: LayerClasses,
         tp: int,
         sequence_parallel: bool,
         micro_batches: Array,
@@ -70,15 +70,17 @@ class LayerTable:
         self.tp = tp
         self.sequence_parallel = sequence_parallel
         self.micro_batches = micro_batches
-        self.place, self._first = alike.place, alike.first
+        self._class_of, self._first = classes.of_layer, classes.first
         kinds = replica.sharding.layers(tp, 1, sequence_parallel, self._first)
-        self.parts = tuple(kinds[number] for number in self.place)
+        self.parts = tuple(kinds[number] for number in self._class_of)
         self._known: dict[bytes, Sums] = {}
         self._evaluate(kinds)
 
     def sums(self, positions: Sequence[int]) -> Sums:
-        """Costs of the layers at some positions of the graph, together."""
-        counts = np.bincount(self.place[list(positions)], minlength=len(self._first)).astype(float)
+        """Total costs of the layers at some positions of the graph."""
+        counts = np.bincount(self._class_of[list(positions)], minlength=len(self._first)).astype(
+            float
+        )
         key = counts.tobytes()
         if key not in self._known:
             self._known[key] = self._sums(counts)
@@ -87,7 +89,7 @@ class LayerTable:
     def layer_times(
         self, positions: Sequence[int], micro_batch: int, mode: int, factor: float
     ) -> list[LayerTime]:
-        """Layers as the scheduler takes them, at one place of the axes.
+        """Layer times for the scheduler, at one point of the axes.
 
         ``factor`` is the computing time of the slowest device over the mean one.
         """
@@ -102,25 +104,25 @@ class LayerTable:
             )
             for kind in range(len(self._first))
         ]
-        return [kinds[self.place[position]] for position in positions]
+        return [kinds[self._class_of[position]] for position in positions]
 
     def gradient_bytes(self, positions: Sequence[int]) -> list[float]:
         """Gradient of each layer at some positions."""
-        return [float(size) for size in self._gradient_bytes[self.place[list(positions)]]]
+        return [float(size) for size in self._gradient_bytes[self._class_of[list(positions)]]]
 
     def weight_bytes(self, positions: Sequence[int]) -> list[float]:
-        """Weights of each layer at some positions, as they are gathered."""
-        return [float(size) for size in self._weight_bytes[self.place[list(positions)]]]
+        """Weights of each layer at some positions, as all-gathered."""
+        return [float(size) for size in self._weight_bytes[self._class_of[list(positions)]]]
 
     @cached_property
     def working_bytes(self) -> Array:
-        """What full recomputation holds for a moment, by micro-batch."""
+        """Temporary memory of full recomputation, by micro-batch."""
         size = working_bytes(self.parts, self.replica.sharding)
         return np.asarray(size.at(self.micro_batches), dtype=float)
 
     @cached_property
     def loss_working_bytes(self) -> Array:
-        """What losses hold for a moment, by micro-batch."""
+        """Temporary memory of losses, by micro-batch."""
         in_place = self.replica.framework.loss_in_place
         size = loss_working_bytes(self.parts, self.replica.sharding, in_place)
         return np.asarray(size.at(self.micro_batches), dtype=float)
@@ -171,7 +173,7 @@ class LayerTable:
         self._weight_bytes = self._parameters * width
 
     def _kept(self, kinds: Sequence[ShardedLayer]) -> list[KeptActivations]:
-        """What each kind keeps and whether it is computed again, by recomputation."""
+        """Kept bytes of each kind and whether it is recomputed, by recomputation mode."""
         sharding, tokens = self.replica.sharding, self.sequence_parallel
         twice = self.replica.framework.copies_keys_values
         return [

@@ -1,22 +1,28 @@
-"""What a plan loses to networks, and what would remove it."""
+"""Network losses of a plan, and changes that reduce them."""
 
 from paceline.predictor.predict import prepare
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.search.plans import PlanSearch
+from paceline.predictor.search.plan_search import PlanSearch
 from paceline.predictor.whatif import WhatIf, what_if
 
-_WORTH_A_WORD = 0.05
+_LEAST_LOSS = 0.05
 _LEAST_GAIN = 0.01
 _MOST = 4
 
 
 def network_remedies(search: PlanSearch, best: Prediction) -> tuple[str, ...]:
-    """Lines that name the loss and the changes that gain most; none where little is lost."""
+    """Lines with the loss and the most effective changes; empty if the loss is small."""
     losses = best.losses
     lost = losses["network"] + losses["links within a replica"]
-    if lost < _WORTH_A_WORD * best.step_seconds:
+    if lost < _LEAST_LOSS * best.step_seconds:
         return ()
-    prepared = prepare(best.workload, best.cluster, best.plan, efficiency=search.efficiency)
+    prepared = prepare(
+        best.workload,
+        best.cluster,
+        best.plan,
+        efficiency=search.efficiency,
+        program=search.program,
+    )
     found = [change for change in what_if(prepared) if _is_about_networks(change)]
     worth = [own for own in found if own.saved_seconds > _LEAST_GAIN * own.base_seconds]
     worth = sorted(worth, key=lambda own: own.step_seconds)[:_MOST]
@@ -24,13 +30,13 @@ def network_remedies(search: PlanSearch, best: Prediction) -> tuple[str, ...]:
         f"{own.change} ({own.saved_seconds / own.base_seconds:.0%})" for own in worth
     )
     return (
-        f"The first loses {lost / best.step_seconds:.0%} of its step to links and networks.",
-        f"What would save of the step: {changes}." if changes else "No change of these saves 1 %.",
+        f"Plan 1 loses {lost / best.step_seconds:.0%} of its step to communication.",
+        f"Savings per step: {changes}." if changes else "No tested change saves 1 % of the step.",
     )
 
 
 def _is_about_networks(change: WhatIf) -> bool:
-    """Twice the bandwidth, other messages; what fits. What costs nothing is no remedy."""
+    """Whether a change concerns networks, fits in memory and is realistic (not "free")."""
     if change.fits is False or change.change.endswith(" free"):
         return False
     if change.kind == "resource":

@@ -1,84 +1,84 @@
-"""Step times of all plans of a setting: the scheduler's steps in closed form, on arrays."""
+"""Step times of all plans of a grid: the scheduler's steps in closed form, vectorised."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from paceline.plan.choices import PipelineSchedule
-from paceline.plan.pipeline_times import EqualBlocks
-from paceline.predictor.around_layers import update_traffic_bytes
-from paceline.predictor.compute import update_seconds
-from paceline.predictor.layer_arrays import Array
-from paceline.predictor.search.gradient_tails import pipeline_tails
-from paceline.predictor.search.pipelines import by_stage, pipelines, through_seconds
-from paceline.predictor.search.setting import Setting
-from paceline.predictor.search.unpiped import unpiped_seconds
+from paceline.predictor.kernels.copy_and_update import update_traffic_bytes
+from paceline.predictor.kernels.layer_arrays import Array
+from paceline.predictor.kernels.roofline import update_seconds
+from paceline.predictor.plan.plan_choices import PipelineSchedule
+from paceline.predictor.schedule.pipeline_closed_form import EqualBlocks
+from paceline.predictor.search.exposed_comm import exposed_tail
+from paceline.predictor.search.no_pipeline import unpiped_seconds
+from paceline.predictor.search.pipeline_plans import by_stage, pipelines, through_seconds
+from paceline.predictor.search.plan_grid import PlanGrid
 
 
-def step_seconds(settings: Sequence[Setting], schedule: PipelineSchedule) -> list[Array]:
-    """Seconds per step of each setting, by degrees, micro-batch, recomputation and shard stage."""
-    own = [pipelines(setting) for setting in settings]
+def step_seconds(grids: Sequence[PlanGrid], schedule: PipelineSchedule) -> list[Array]:
+    """Seconds per step of each grid, by degrees, micro-batch, recomputation and ZeRO stage."""
+    own = [pipelines(grid) for grid in grids]
     through = through_seconds(own, schedule)
-    return [_step_seconds(*each) for each in zip(settings, own, through, strict=True)]
+    return [_step_seconds(*each) for each in zip(grids, own, through, strict=True)]
 
 
-def _step_seconds(setting: Setting, own: EqualBlocks, through: Array) -> Array:
-    trained = np.full((1, 1, 1, 1), setting.whole.trainable_parameters)
-    unpiped = unpiped_seconds(setting, _overhead(setting), _update(setting, trained))
-    supply = setting.case.costs.input_seconds + setting.copy_seconds
-    piped = np.maximum(_pipelined(setting, own, through), supply)
-    return np.where(setting.pp > 1, piped, unpiped)
+def _step_seconds(grid: PlanGrid, own: EqualBlocks, through: Array) -> Array:
+    trained = np.full((1, 1, 1, 1), grid.whole.trainable_parameters)
+    unpiped = unpiped_seconds(grid, _overhead(grid), _update(grid, trained))
+    supply = grid.case.costs.input_seconds + grid.copy_seconds
+    piped = np.maximum(_pipelined(grid, own, through), supply)
+    return np.where(grid.pp > 1, piped, unpiped)
 
 
-def _pipelined(setting: Setting, own: EqualBlocks, through: Array) -> Array:
+def _pipelined(grid: PlanGrid, own: EqualBlocks, through: Array) -> Array:
     """All micro-batches through all stages; the first or the last stage ends last."""
-    back = own.first.backward + (setting.pp - 2.0) * own.middle.backward
-    last_ends = through - by_stage(back + (setting.pp - 1.0) * setting.hop_seconds)
-    tails = pipeline_tails(setting)
+    back = own.first.backward + (grid.pp - 2.0) * own.middle.backward
+    last_ends = through - by_stage(back + (grid.pp - 1.0) * grid.hop_seconds)
+    tails = exposed_tail(grid)
     through, last_ends = through + tails.first_delay, last_ends + tails.last_delay
     sent = [through + tails.first, last_ends + tails.last]
-    tied = setting.tied_seconds
+    tied = grid.tied_seconds
     together = np.maximum(*sent) + tied
-    blocks = len(setting.parts) / setting.pp - 1.0
+    blocks = len(grid.parts) / grid.pp - 1.0
     # The framework's own time passes on the first stage while gradients travel.
     ready = [
         np.maximum(np.where(tied > 0, together, own_end), busy)
-        for own_end, busy in zip(sent, (through + _overhead(setting), last_ends), strict=True)
+        for own_end, busy in zip(sent, (through + _overhead(grid), last_ends), strict=True)
     ]
     ends = [
         end
-        + _update(setting, part.trainable_parameters + blocks * setting.middle.trainable_parameters)
-        + _weights(setting, part.weight_bytes + blocks * setting.middle.weight_bytes)
-        for end, part in zip(ready, (setting.first, setting.last), strict=True)
+        + _update(grid, part.trainable_parameters + blocks * grid.middle.trainable_parameters)
+        + _weights(grid, part.weight_bytes + blocks * grid.middle.weight_bytes)
+        for end, part in zip(ready, (grid.first, grid.last), strict=True)
     ]
     return np.asarray(np.maximum(*ends))
 
 
-def _overhead(setting: Setting) -> Array:
-    """The framework's own time per step."""
-    framework = setting.case.framework
-    tensors = sum(len(part.profile.tensors) for part in setting.table.parts)
+def _overhead(grid: PlanGrid) -> Array:
+    """Framework overhead per step."""
+    framework = grid.case.framework
+    tensors = sum(len(part.profile.tensors) for part in grid.table.parts)
     own = [
         framework.overhead_seconds(tensors // int(pp), int(dp))
-        for pp, dp in zip(setting.degrees.pp, setting.degrees.dp, strict=True)
+        for pp, dp in zip(grid.degrees.pp, grid.degrees.dp, strict=True)
     ]
-    return setting.by_degrees(np.array(own))
+    return grid.by_degrees(np.array(own))
 
 
-def _update(setting: Setting, parameters: Array) -> Array:
+def _update(grid: PlanGrid, parameters: Array) -> Array:
     """The optimiser's update of a stage, or of a shard of it."""
-    replica = setting.table.replica
+    replica = grid.table.replica
     moved = update_traffic_bytes(
         replica.workload.optimiser, replica.precision, replica.plan.optimiser_state
     )
-    shards = np.where(setting.zero >= 1, setting.dp, 1.0)
+    shards = np.where(grid.zero >= 1, grid.dp, 1.0)
     device = replica.cluster.device
     return np.asarray(
-        update_seconds(parameters / shards, moved, device, setting.table.replica.efficiency)
+        update_seconds(parameters / shards, moved, device, grid.table.replica.efficiency)
     )
 
 
-def _weights(setting: Setting, size: Array | float) -> Array:
-    """All-gather of weights whose update was shared out (stages 1 and 2)."""
-    gathers = (setting.zero >= 1) & (setting.zero <= 2) & (setting.dp > 1)
-    return np.where(gathers, setting.exchange.gather(size), 0.0)
+def _weights(grid: PlanGrid, size: Array | float) -> Array:
+    """All-gather of weights after a sharded update (stages 1 and 2)."""
+    gathers = (grid.zero >= 1) & (grid.zero <= 2) & (grid.dp > 1)
+    return np.where(gathers, grid.exchange.gather(size), 0.0)

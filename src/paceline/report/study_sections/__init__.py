@@ -1,1 +1,1 @@
-"""The page about a study, part by part, in the order of a paper."""
+"""Sections of the page of a study, in the order of a paper."""

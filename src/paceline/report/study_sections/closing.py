@@ -1,31 +1,30 @@
-"""What speaks against the results, every launch, and how to do it again."""
+"""Threats to validity, and the appendix with every launch."""
 
 from collections.abc import Iterator
 
-from paceline.analyse.groups import emulated_words, lab_words
-from paceline.analyse.study_analysis import StudyAnalysis
+from paceline.analysis.configurations import describe_emulation, describe_lab
+from paceline.analysis.launch_tables import launch_table
+from paceline.analysis.resource_tables import resource_tables
 from paceline.naming import file_name
-from paceline.report.factors import UNCONTROLLED, statistics_tables
-from paceline.report.page import Section
-from paceline.report.study_sections.explained import timed_step
-from paceline.report.study_sections.opening import load_words
-from paceline.report.study_sections.results import plain_groups
-from paceline.report.tables.launches import launch_table
-from paceline.report.tables.resources import resource_tables
-from paceline.statistics.normality import ENOUGH
+from paceline.render.page import Section
+from paceline.report.study_analysis import StudyAnalysis
+from paceline.report.study_sections.factors_section import UNCONTROLLED, statistics_tables
+from paceline.report.study_sections.opening import describe_load
+from paceline.report.study_sections.results_section import plain_groups
+from paceline.stats.normality import ENOUGH
 from paceline.store import Status
 from paceline.units import format_seconds
 
 BUSY = 0.5
-"""Load a core before a launch from which on other programs may have been in the way."""
+"""Load per core before a launch above which other programs may have disturbed it."""
 SLOWED = 0.05
-"""By how much timers may lengthen a step before their phases are doubted."""
+"""Slowdown by timers above which the phases of instrumented launches are questionable."""
 MOST_ROWS = 400
-"""Launches of the page's table; files have all of them."""
+"""Limit of launches in the table of the page; exported files have all."""
 
 
 def threats_section(results: StudyAnalysis) -> Section:
-    """Every reason known why the numbers may not hold, here or elsewhere."""
+    """Known limitations of the measurements and predictions."""
     return Section("Threats to validity", points=list(_threats(results)))
 
 
@@ -34,35 +33,35 @@ def _threats(results: StudyAnalysis) -> Iterator[str]:
     few = [group for group in plain if len(group.launches) < ENOUGH]
     if few:
         yield (
-            f"{len(few)} of {len(plain)} configurations have fewer than {ENOUGH} launches: their "
-            "intervals assume what so few launches cannot show."
+            f"{len(few)} of {len(plain)} configurations have fewer than {ENOUGH} launches, too "
+            "few to check the assumption of normality behind their intervals."
         )
     yield from (f"{line[:1].upper()}{line[1:]}." for line in results.doubts)
     yield from _lost(results)
     yield from _machine(results)
     for explanation in results.explanations:
-        timed = timed_step(results.launches, explanation.measured.first)
-        step = explanation.measured.step.mean
-        if timed is not None and abs(timed.seconds / step - 1) > SLOWED:
+        timed, without = explanation.observed.step.mean, explanation.measured.step.mean
+        if abs(timed / without - 1) > SLOWED:
             yield (
-                f"Timers changed the step from {format_seconds(step)} to "
-                f"{format_seconds(timed.seconds)}: shares of phases are those of a longer step."
-                if timed.seconds > step
-                else f"The step that was kept with its tasks took {format_seconds(timed.seconds)}, "
-                f"the mean one {format_seconds(step)}."
+                f"Instrumented launches have a step of {format_seconds(timed)}, plain ones "
+                f"{format_seconds(without)}; phases and causes refer to the instrumented ones."
             )
     if any((one.job.get("data") or {}).get("kind") == "synthetic" for one in results.launches):
-        yield "Data are synthetic and in memory: reading and decoding files is not in these times."
-    yield f"Left to chance: {', '.join(UNCONTROLLED)}."
+        yield "Data is synthetic and in memory: times exclude reading and decoding of files."
+    yield f"Not controlled: {', '.join(UNCONTROLLED)}."
 
 
 def _lost(results: StudyAnalysis) -> Iterator[str]:
     lost = [one for one in results.launches if one.status is not Status.FINISHED]
     if lost:
-        yield f"{len(lost)} launches did not finish and are left out; the appendix says why."
+        yield f"{_launches(len(lost))} did not finish and are excluded (see the appendix)."
     unsteady = sum(one.status is Status.FINISHED and not one.is_steady for one in results.launches)
     if unsteady:
-        yield f"{unsteady} launches never became steady and are left out."
+        yield f"{_launches(unsteady)} never reached a steady state and are excluded."
+
+
+def _launches(count: int) -> str:
+    return f"{count} launch{'es' if count != 1 else ''}"
 
 
 def _machine(results: StudyAnalysis) -> Iterator[str]:
@@ -74,20 +73,20 @@ def _machine(results: StudyAnalysis) -> Iterator[str]:
     ]
     if any(load > BUSY * cores for load, cores in loads):
         yield (
-            f"The machine was not idle: its load was {load_words(launches)} before launches. Other "
-            "programs took part of the time that is reported."
+            f"The machine was not idle: the load average was {describe_load(launches)} before "
+            "launches. Other programs used part of the reported time."
         )
-    emulated = {words for one in launches if (words := emulated_words(one) or lab_words(one))}
+    emulated = {text for one in launches if (text := describe_emulation(one) or describe_lab(one))}
     if emulated:
-        yield f"Not all of it was real: {', '.join(sorted(emulated))}."
+        yield f"Parts were emulated: {', '.join(sorted(emulated))}."
     if len({one.environment.get("cpu_model") for one in launches}) == 1:
-        yield "All launches ran on one machine; of others only predictions are made."
+        yield "All launches ran on one machine; results for other machines are predictions."
 
 
 def appendix_section(results: StudyAnalysis) -> Section:
-    """The spread of steps, every launch, and the commands that do it again."""
+    """Distribution of steps, every launch, and the commands to reproduce the study."""
     shown = results.launches[:MOST_ROWS]
-    note = "In the order in which they ran."
+    note = "In order of execution."
     if len(results.launches) > len(shown):
         note += f" The first {len(shown)} of {len(results.launches)}; paceline export has all."
     table = launch_table(shown, note, of_one_study=True)
@@ -97,8 +96,8 @@ def appendix_section(results: StudyAnalysis) -> Section:
     return Section(
         "Appendix: launches",
         tables=[*statistics_tables(plain), *resources, table],
-        text="The launches as tables for R or pandas, the figures for a paper, and the study once "
-        "more:",
+        text="Export the launches for R or pandas, write the figures for a paper, or repeat the "
+        "study:",
         commands=[
             f"paceline export {file_name(name)}.csv --study {name}",
             f"paceline report {name} --figures figures",

@@ -1,13 +1,13 @@
-"""What was asked, how it was tried, and on what machine."""
+"""Question, design and environment of a study."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from paceline.analyse.groups import emulated_words, lab_words
-from paceline.analyse.study_analysis import StudyAnalysis
-from paceline.report.page import Section
+from paceline.analysis.configurations import describe_emulation, describe_lab
+from paceline.render.page import Section
+from paceline.render.table import Column, Table
+from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.verdict import listed, question
-from paceline.report.table import Column, Table
 from paceline.store import Launch
 from paceline.units import format_bytes
 
@@ -18,57 +18,57 @@ _VARIED: tuple[tuple[str, Callable[[Launch], Any]], ...] = (
     ("nodes", lambda one: one.nodes),
     ("samples per process", lambda one: one.batch_per_rank),
     ("precision", lambda one: one.precision),
-    ("threads of a process", lambda one: one.job.get("threads")),
-    ("tokens of a sample", lambda one: one.job.get("sequence")),
+    ("threads per process", lambda one: one.job.get("threads")),
+    ("tokens per sample", lambda one: one.job.get("sequence")),
     ("optimiser", lambda one: (one.job.get("optimiser") or {}).get("name")),
     ("data", lambda one: (one.job.get("data") or {}).get("kind")),
-    ("emulated device", emulated_words),
-    ("lab", lab_words),
+    ("emulated device", describe_emulation),
+    ("lab", describe_lab),
     ("timers inside the step", lambda one: one.instrument),
 )
-_TOLD = ("framework", "model", "processes", "batch", "precision", "threads", "instrument", "seq")
+_LISTED = ("framework", "model", "processes", "batch", "precision", "threads", "instrument", "seq")
 MOST_LEVELS = 12
 
 
 def question_section(results: StudyAnalysis) -> Section:
-    """The question, and which launches answer it."""
+    """The question of the study."""
     return Section("Question", text=question(results))
 
 
 def design_section(results: StudyAnalysis) -> Section:
-    """What was varied and what was held, how often and in which order it ran."""
+    """Factors and controls, number of launches and their order."""
     return Section(
         "Design",
         text=_how_often(results),
-        tables=[_levels_table(results.launches)],
+        tables=[_levels_table(results.finished)],
     )
 
 
 def environment_section(results: StudyAnalysis) -> Section:
-    """Machine, system and versions; several values where launches differ."""
+    """Machine, system and versions, with all values if launches differ."""
     facts = [
-        ("processor", _told(results.launches, "cpu_model")),
-        ("cores", _told(results.launches, "cores")),
-        ("memory", _told(results.launches, "memory_bytes", lambda value: format_bytes(value))),
-        ("governor of the clock", _told(results.launches, "governor")),
-        ("system", _told(results.launches, "kernel")),
-        ("frameworks", ", ".join(versions(results.launches))),
-        ("Python", _told(results.launches, "python")),
-        ("Paceline", _told(results.launches, "paceline")),
-        ("load before launches", load_words(results.launches)),
+        ("processor", _recorded(results.launches, "cpu_model")),
+        ("cores", _recorded(results.launches, "cores")),
+        ("memory", _recorded(results.launches, "memory_bytes", lambda value: format_bytes(value))),
+        ("CPU frequency governor", _recorded(results.launches, "governor")),
+        ("kernel", _recorded(results.launches, "kernel")),
+        ("frameworks", ", ".join(versions(results.finished))),
+        ("Python", _recorded(results.launches, "python")),
+        ("Paceline", _recorded(results.launches, "paceline")),
+        ("load average before launches", describe_load(results.launches)),
     ]
     table = Table.of(
         [fact for fact in facts if fact[1]],
-        (Column("what"), lambda fact: fact[0]),
+        (Column("property"), lambda fact: fact[0]),
         (Column("value"), lambda fact: fact[1]),
-        note="Kept with every launch; paceline show LAUNCH has all of it.",
+        note="Recorded with every launch; 'paceline show LAUNCH' prints all of it.",
     )
     return Section("Environment", tables=[table])
 
 
-def header_words(results: StudyAnalysis) -> str:
-    """Model, batch, framework and machine, in the line below the title."""
-    launches = results.launches
+def describe_header(results: StudyAnalysis) -> str:
+    """Batch, framework and machine, for the line below the title."""
+    launches = results.finished
     if not launches:
         return f"Study {results.study}"
     batches = sorted({launch.batch_per_rank for launch in launches})
@@ -76,31 +76,31 @@ def header_words(results: StudyAnalysis) -> str:
     parts = [
         f"{listed(batches)} samples per process",
         ", ".join(frameworks) if len(frameworks) <= 3 else f"{len(frameworks)} frameworks",
-        _told(launches, "cpu_model"),
-        f"{_told(launches, 'cores')} cores" if _told(launches, "cores") else "",
+        _recorded(launches, "cpu_model"),
+        f"{_recorded(launches, 'cores')} cores" if _recorded(launches, "cores") else "",
         f"study {results.study}",
     ]
     return " · ".join(part for part in parts if part)
 
 
 def versions(launches: Sequence[Launch]) -> list[str]:
-    """Each framework with the version that its launches told."""
-    told: dict[str, str] = {}
+    """Each framework with its recorded version."""
+    found: dict[str, str] = {}
     for launch in launches:
         version = launch.outcome.facts.get("versions", {}).get("framework")
-        if version or launch.framework not in told:
-            told[launch.framework] = f"{launch.framework} {version}" if version else ""
-    return [words or name for name, words in told.items()]
+        if version or launch.framework not in found:
+            found[launch.framework] = f"{launch.framework} {version}" if version else ""
+    return [text or name for name, text in found.items()]
 
 
-def load_words(launches: Sequence[Launch]) -> str:
-    """The load averages before launches, from the lowest to the highest."""
+def describe_load(launches: Sequence[Launch]) -> str:
+    """The range of load averages before launches."""
     loads = [launch.outcome.facts.get("load_before") for launch in launches]
     known = [load for load in loads if load is not None]
     return f"{min(known):.1f} to {max(known):.1f}" if known else ""
 
 
-def _told(launches: Sequence[Launch], key: str, shown: Callable[[Any], str] = str) -> str:
+def _recorded(launches: Sequence[Launch], key: str, shown: Callable[[Any], str] = str) -> str:
     values = dict.fromkeys(
         shown(launch.environment[key])
         for launch in launches
@@ -117,14 +117,14 @@ def _levels_table(launches: Sequence[Launch]) -> Table:
             levels.sort(key=lambda level: (isinstance(level, str), level))
             shown = ", ".join(map(str, levels[:MOST_LEVELS]))
             more = f" and {len(levels) - MOST_LEVELS} more" if len(levels) > MOST_LEVELS else ""
-            rows.append((name, shown + more, "varied" if len(levels) > 1 else "held"))
-    rows.sort(key=lambda row: row[2] == "held")
+            rows.append((name, shown + more, "varied" if len(levels) > 1 else "constant"))
+    rows.sort(key=lambda row: row[2] == "constant")
     return Table.of(
         rows,
-        (Column("what"), lambda row: row[0]),
+        (Column("factor"), lambda row: row[0]),
         (Column("levels"), lambda row: row[1]),
         (Column(""), lambda row: row[2]),
-        title="Varied and held",
+        title="Factors and controls",
     )
 
 
@@ -134,7 +134,7 @@ def _factors(launches: Sequence[Launch]) -> list[tuple[str, Callable[[Launch], A
     def level(name: str) -> Callable[[Launch], Any]:
         return lambda one: one.job.get("factors", {}).get(name)
 
-    return [(name.replace("_", " "), level(name)) for name in names if name not in _TOLD]
+    return [(name.replace("_", " "), level(name)) for name in names if name not in _LISTED]
 
 
 def _how_often(results: StudyAnalysis) -> str:
@@ -142,34 +142,34 @@ def _how_often(results: StudyAnalysis) -> str:
     kinds = sorted({launch.provenance for launch in launches})
     each = sorted({len(group.launches) for group in groups})
     often = f"{each[0]}" if len(each) == 1 else f"{each[0]} to {each[-1]}" if each else "none"
-    words = [
+    sentences = [
         f"{len(launches)} launches of {len(groups)} configurations, {often} of each "
-        f"({', '.join(kinds)}). A launch is what is repeated: processes start afresh, and "
-        "intervals are over launches, never over steps."
+        f"({', '.join(kinds)}). The launch is the unit of replication: each restarts all "
+        "processes, and intervals are over launches, never over steps."
     ]
     steps = sorted({one.job["steps"] for one in launches if one.job.get("steps")})
     if steps:
         warmups = sorted({one.warmup_steps for one in launches})
-        words.append(
-            f"Each counts {listed(steps)} steps after {listed(warmups)} that are not counted."
+        sentences.append(
+            f"Each measures {listed(steps)} steps after {listed(warmups)} warm-up steps."
         )
-    return " ".join([*words, *_order_words(results.design)])
+    return " ".join([*sentences, *_describe_order(results.design)])
 
 
-def _order_words(design: Mapping[str, Any]) -> list[str]:
+def _describe_order(design: Mapping[str, Any]) -> list[str]:
     if "order" not in design:
         return []
-    words = [
-        "They ran in blocks with every configuration once, shuffled within each block "
-        f"(seed {design.get('seed')}), so that a drift of the machine falls on all alike."
+    sentences = [
+        "Launches ran in randomised blocks: every configuration once per block, in random order "
+        f"(seed {design.get('seed')}), so that drift of the machine affects all equally."
     ]
     rule = design.get("stopping")
     if rule:
-        words.append(
+        sentences.append(
             "Launches were added until the interval was within "
-            f"± {rule['relative_half_width']:.1%} of the mean, at most {rule['most']} of a "
+            f"± {rule['relative_half_width']:.1%} of the mean, at most {rule['most']} per "
             "configuration."
         )
     if design.get("detect_warmup"):
-        words.append("The warm-up of each launch was found by its change points.")
-    return words
+        sentences.append("The warm-up of each launch was detected by change points.")
+    return sentences

@@ -1,7 +1,7 @@
-"""The user's own models as layer graphs: PyTorch modules, ONNX files, Hugging Face configurations.
+"""Users' models as layer graphs: PyTorch modules, ONNX files, Hugging Face configurations.
 
-`capture` runs a module once forward and backward on tensors that have no memory, and writes down
-what each part of it did. PyTorch and onnx are imported only when a model needs them.
+`capture` runs one forward and backward pass of a module on fake tensors and records the
+operations of each submodule. PyTorch and onnx are imported only when a model needs them.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,12 +25,12 @@ __all__ = [
 
 
 def capture(module: "torch.nn.Module", example_inputs: Any, name: str | None = None) -> Graph:
-    """Describe any ``torch.nn.Module`` as a layer graph, without memory and without data.
+    """Capture a ``torch.nn.Module`` as a layer graph, without memory and without data.
 
     ``example_inputs`` is a tensor, a tuple of positional tensors, or a mapping of keyword
     tensors; only shapes and types matter, and the first dimension of the first tensor is the
-    batch. The module itself is not changed. `unknown_operations` lists what is costed by its
-    bytes alone, `capture_notes` what else is uncertain.
+    batch. The module is not changed. `unknown_operations` lists operations whose cost is
+    estimated from their bytes only, `capture_notes` other uncertainties.
     """
     from paceline.workload.capture.fake import ExampleInputs, plain_module
     from paceline.workload.capture.steps import capture_module

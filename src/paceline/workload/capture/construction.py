@@ -1,8 +1,7 @@
-"""Lets constructors do on tensors without memory what they do in plain PyTorch.
+"""Run constructors of modules on fake tensors.
 
-Copying, casting and moving a module need help there, and so does reading a small constant, as in
-``[rate.item() for rate in torch.linspace(0, 0.1, depth)]``: constants of few elements keep their
-values beside them.
+Copying, casting and moving a module need patches there. So does reading a small constant, as in
+``[rate.item() for rate in torch.linspace(0, 0.1, depth)]``: small constants keep their values.
 """
 
 import contextlib
@@ -21,19 +20,19 @@ from torch.utils._pytree import tree_leaves
 
 from paceline.errors import InputError
 from paceline.units import format_bytes
-from paceline.workload.capture.problems import explained
+from paceline.workload.capture.error_messages import explained
 
 CONSTANTS_OF_CONSTRUCTORS = 2**16
-"""Elements of a constant whose values are known while a model is made."""
+"""Largest constant, in elements, that keeps its values while a model is constructed."""
 
 CONSTANTS_OF_STEPS = 64
-"""Elements of a constant whose values are known while a model runs."""
+"""Largest constant, in elements, that keeps its values while a model runs."""
 
 REAL_BYTES_ALLOWED = 2**32
-"""What a constructor that reads values may make in real memory."""
+"""Limit of real memory for a constructor that reads tensor values."""
 
 TYPICAL_DRAW = 0.5
-"""What a single uniform random number is taken to be: layers dropped by chance mostly stay."""
+"""Value of a single uniform random number, at which stochastic depth keeps a layer, as usual."""
 
 _CONSTANTS = {
     getattr(torch.ops.aten, name)
@@ -42,7 +41,7 @@ _CONSTANTS = {
 
 
 class MemorylessMode(FakeTensorMode):  # type: ignore[misc]
-    """Tensors have shapes and no memory; real ones that turn up are converted.
+    """Fake tensors with the values of small constants; real tensors are converted.
 
     ``random_choices`` counts the random numbers that were read as `TYPICAL_DRAW`.
     """
@@ -55,7 +54,7 @@ class MemorylessMode(FakeTensorMode):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def constants_up_to(self, elements: int) -> Iterator[None]:
-        """Keep the values of constants of up to so many elements for a while."""
+        """Keep the values of constants of up to ``elements`` elements inside the context."""
         before = self.constant_elements, torch_fake.CONSTANT_NUMEL_LIMIT
         self.constant_elements = torch_fake.CONSTANT_NUMEL_LIMIT = elements
         try:
@@ -64,7 +63,7 @@ class MemorylessMode(FakeTensorMode):  # type: ignore[misc]
             self.constant_elements, torch_fake.CONSTANT_NUMEL_LIMIT = before
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """As PyTorch does it, with values for constants and shapes for grouped products."""
+        """Dispatch as PyTorch does, with values of constants and shapes of grouped GEMMs."""
         kwargs = kwargs or {}
         packet = getattr(func, "_overloadpacket", None)
         if packet is torch.ops.aten._grouped_mm:
@@ -91,9 +90,9 @@ class MemorylessMode(FakeTensorMode):  # type: ignore[misc]
         return result
 
     def _followed(self, result: Any, args: Any) -> Any:
-        """What is made from a random draw is one as well, unless every draw gives the same.
+        """Mark results of random draws as random, unless every draw gives the same result.
 
-        A draw is at least 0 and below 1, so comparing it with a rate of 0 or 1 decides nothing.
+        Draws lie in [0, 1), so a comparison with a rate of 0 or 1 has one outcome.
         """
         if self._draws and any(id(part) in self._draws for part in args):
             rates = [part for part in args if isinstance(part, int | float)]
@@ -109,7 +108,7 @@ class MemorylessMode(FakeTensorMode):  # type: ignore[misc]
 def _grouped_product_shape(
     first: Any, second: Any, offsets: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
-    """What a grouped product gives in any type; PyTorch describes it for bfloat16 only."""
+    """Result of a grouped GEMM in any type; PyTorch's meta kernel accepts bfloat16 only."""
     if first.dim() == 2 and second.dim() == 2:
         shape: tuple[int, ...] = (offsets.shape[0], first.shape[0], second.shape[1])
     elif first.dim() == 2:
@@ -121,17 +120,17 @@ def _grouped_product_shape(
     return first.new_empty(shape, dtype=out_dtype or first.dtype)
 
 
-class _OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]
-    """Makes and keeps on the CPU what is meant for an accelerator: nothing runs there here."""
+class _RedirectToCpu(TorchFunctionMode):  # type: ignore[misc]
+    """Redirect tensors for an accelerator to the CPU: fake tensors need no device."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = {name: _processor(value) for name, value in (kwargs or {}).items()}
+        kwargs = {name: _on_cpu(value) for name, value in (kwargs or {}).items()}
         if func is torch.Tensor.cuda:
             return args[0]
-        return func(*(_processor(value) for value in args), **kwargs)
+        return func(*(_on_cpu(value) for value in args), **kwargs)
 
 
-def _processor(value: Any) -> Any:
+def _on_cpu(value: Any) -> Any:
     if isinstance(value, torch.device) and value.type == "cuda":
         return torch.device("cpu")
     is_name = isinstance(value, str) and (value == "cuda" or value.startswith("cuda:"))
@@ -140,7 +139,7 @@ def _processor(value: Any) -> Any:
 
 @contextlib.contextmanager
 def constructing(mode: MemorylessMode) -> Iterator[None]:
-    """Tensors made inside take no memory, and modules are copied, cast and moved as usual."""
+    """Create fake tensors inside the context; modules can be copied, cast and moved."""
     newest: dict[int, tuple[Any, Any]] = {}
 
     def apply(module: Any, fn: Any, recurse: bool = True) -> Any:
@@ -164,12 +163,12 @@ def constructing(mode: MemorylessMode) -> Iterator[None]:
         stack.enter_context(_replaced(torch.nn.init, "_no_grad_trunc_normal_", _same_tensor))
         stack.enter_context(mode.constants_up_to(CONSTANTS_OF_CONSTRUCTORS))
         stack.enter_context(mode)
-        stack.enter_context(_OnTheProcessor())
+        stack.enter_context(_RedirectToCpu())
         yield
 
 
 def _converted(parameter: Any, fn: Any, newest: dict[int, tuple[Any, Any]]) -> Any:
-    """A parameter after ``fn``; one that several modules share stays shared."""
+    """Apply ``fn`` to a parameter; one that several modules share stays shared."""
     _, current = newest.get(id(parameter), (None, parameter))
     with torch.no_grad():
         applied = fn(current)
@@ -181,7 +180,7 @@ def _converted(parameter: Any, fn: Any, newest: dict[int, tuple[Any, Any]]) -> A
 
 @contextlib.contextmanager
 def copying() -> Iterator[None]:
-    """``copy.deepcopy`` gives tensors without memory, each with a storage of its own."""
+    """Make ``copy.deepcopy`` return fake tensors, each with its own storage."""
 
     def deepcopy(tensor: Any, memo: dict[int, Any]) -> Any:
         if id(tensor) not in memo:
@@ -196,7 +195,7 @@ def copying() -> Iterator[None]:
 
 
 def fake_tensor(tensor: Any) -> Any:
-    """A tensor like ``tensor`` on the CPU, without memory under a fake mode."""
+    """A tensor like ``tensor`` on the CPU; without memory inside a fake mode."""
     empty = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
     if isinstance(tensor, torch.nn.Parameter):
         return torch.nn.Parameter(empty, requires_grad=tensor.requires_grad)
@@ -204,7 +203,7 @@ def fake_tensor(tensor: Any) -> Any:
 
 
 def _is_constant(tensor: Any) -> bool:
-    """Whether it is a few numbers that no step changes, and their values are known."""
+    """Whether a tensor is small, not trained and has known values."""
     is_known = getattr(tensor, "constant", None) is not None or (
         not isinstance(tensor, FakeTensor) and tensor.device.type == "cpu"
     )
@@ -221,7 +220,7 @@ def _with_values(tensor: Any) -> Any:
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """What a model prints goes to standard error; PyTorch's own account of a refusal nowhere."""
+    """Redirect a model's output to standard error and silence the log of fake tensors."""
     logger = logging.getLogger(torch_fake.__name__)
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -233,9 +232,9 @@ def quietly() -> Iterator[None]:
 
 
 def made_under(mode: MemorylessMode | None, make: Callable[[], Any], label: str) -> Any:
-    """What ``make`` returns; errors name the place.
+    """Call ``make``; errors name the line of the user's file.
 
-    Its tensors take no memory under a mode, and real memory, but not much of it, without one.
+    Tensors are fake inside a mode; without one they are real, within `MemoryBudget`.
     """
     inside = MemoryBudget(label) if mode is None else constructing(mode)
     with quietly(), warnings.catch_warnings(), explained(label), inside:
@@ -244,14 +243,14 @@ def made_under(mode: MemorylessMode | None, make: Callable[[], Any], label: str)
 
 
 class MemoryBudget(TorchDispatchMode):  # type: ignore[misc]
-    """Refuses to make more real tensors than `REAL_BYTES_ALLOWED`."""
+    """Limit the real tensors that are created to `REAL_BYTES_ALLOWED`."""
 
     def __init__(self, label: str) -> None:
         super().__init__()
         self._label, self._bytes = label, 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operation if what it makes still fits."""
+        """Run the operation if its result fits in the budget."""
         if not any(isinstance(part, torch.Tensor) for part in tree_leaves((args, kwargs))):
             with FakeTensorMode():
                 planned = func(*args, **(kwargs or {}))
@@ -259,9 +258,9 @@ class MemoryBudget(TorchDispatchMode):  # type: ignore[misc]
                 self._bytes += planned.numel() * planned.element_size()
         if self._bytes > REAL_BYTES_ALLOWED:
             raise InputError(
-                f"the constructor of {self._label} reads values, and needs more than "
+                f"the constructor of {self._label} reads tensor values and needs more than "
                 f"{format_bytes(REAL_BYTES_ALLOWED)} of real memory",
-                "make a smaller one: fewer layers of the same width, say",
+                "use a smaller model, for example fewer layers of the same width",
             )
         return func(*args, **(kwargs or {}))
 

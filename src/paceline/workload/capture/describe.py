@@ -1,8 +1,8 @@
-"""Turns recordings of a training step into a layer graph that costs like any other.
+"""Convert recordings of a training step to a layer graph with costs.
 
-Two recordings, at a batch and at twice that batch, tell what grows with the batch and what is
-done once per step. Where a model runs at one batch size only, everything is taken to grow with
-it but the weights.
+Two recordings, at a batch and at twice that batch, separate costs per sample from costs per step.
+If a model runs at one batch size only, all costs but those of weights are assumed to be
+proportional to the batch.
 """
 
 from collections import Counter
@@ -10,15 +10,15 @@ from collections.abc import Container, Sequence
 from typing import Literal
 
 from paceline.errors import InputError
-from paceline.workload.capture.products import Product
+from paceline.workload.capture.gemms import CapturedGemm
 from paceline.workload.capture.recording import CapturedSegment, Moved, RecordedInput, RecordedStep
 from paceline.workload.capture.traffic import kind_of
 from paceline.workload.cost import Affine, Gemm, Number
 from paceline.workload.graph import RECORDED_BATCH, Graph, InputSpec, Node
 from paceline.workload.ops import Kept, Recorded, RecordedTensor, Traffic, UnknownOperation, Work
 
-ONE_BATCH_NOTE = "runs at one batch size only; costs at others are taken in proportion"
-SQUARE_NOTE = "grows faster than the batch; costs at other batches are taken in proportion"
+ONE_BATCH_NOTE = "runs at one batch size only; costs at others are assumed proportional"
+SQUARE_NOTE = "grows faster than the batch; costs at other batches are assumed proportional"
 
 Axis = Literal["m", "n", "k", "count", "nothing"]
 _AXES: tuple[Axis, ...] = ("m", "n", "k", "count")
@@ -27,11 +27,11 @@ _AXES: tuple[Axis, ...] = ("m", "n", "k", "count")
 def described(
     name: str, first: RecordedStep, second: RecordedStep | None, notes: Sequence[str] = ()
 ) -> Graph:
-    """The graph of a model seen at one batch and, if it runs there, at another.
+    """Build the graph of a model recorded at one batch and, if it runs there, at another.
 
-    ``notes`` say how it was seen.
+    ``notes`` describe the recording.
     """
-    if second is not None and not alike(first, second):
+    if second is not None and not same_operations(first, second):
         second = None
     pairs = [
         _Pair(segment, first.batch, other.segments[index], other.batch)
@@ -54,7 +54,7 @@ def described(
         owner = None if shared_with is None else names[shared_with]
         nodes.append(Node(names[index], operation, reads, owner))
     if not nodes:
-        raise InputError(f"{name} does nothing with its inputs")
+        raise InputError(f"{name} performs no operation on its inputs")
     output = nodes[-1].name
     if first.unused:
         nodes.insert(0, Node(_free_name("unused_parameters", names), _unused(first.unused), ()))
@@ -64,7 +64,7 @@ def described(
 
 
 class _Pair:
-    """One segment at two batches (the same one twice where there is only one)."""
+    """One segment at two batches; the same recording twice if there is only one."""
 
     def __init__(
         self, segment: CapturedSegment, batch: int, other: CapturedSegment, other_batch: int
@@ -104,7 +104,7 @@ class _Pair:
         )
 
     def _affine(self, here: int, there: int) -> Affine:
-        """The line through both recordings; in proportion if it would be negative at zero."""
+        """The line through both recordings; proportional if it is negative at zero."""
         if self.other_batch == self.batch:
             return Affine(0, _exact(here, self.batch))
         per_sample = _exact(there - here, self.other_batch - self.batch)
@@ -135,9 +135,9 @@ class _Pair:
         )
 
     def _gemms(
-        self, here: Sequence[Product], there: Sequence[Product], likely: Axis
+        self, here: Sequence[CapturedGemm], there: Sequence[CapturedGemm], likely: Axis
     ) -> tuple[Gemm, ...]:
-        """Products of one sample; equal ones are counted together."""
+        """GEMMs of one sample; equal ones are counted together."""
         counts: Counter[tuple[Number, Number, Number, Axis]] = Counter()
         for product, other in zip(here, there, strict=True):
             sizes = {axis: getattr(product, axis) for axis in _AXES}
@@ -154,8 +154,8 @@ class _Pair:
         return tuple(Gemm(m, n, k, count, grows) for (m, n, k, grows), count in counts.items())
 
 
-def alike(first: RecordedStep, second: RecordedStep) -> bool:
-    """Whether the same modules did the same products in the same order at both batches."""
+def same_operations(first: RecordedStep, second: RecordedStep) -> bool:
+    """Whether the same modules ran the same GEMMs in the same order at both batches."""
     return len(first.segments) == len(second.segments) and all(
         a.module == b.module
         and len(a.forward) == len(b.forward)
@@ -166,7 +166,7 @@ def alike(first: RecordedStep, second: RecordedStep) -> bool:
 
 
 def _exact(total: Number, parts: int) -> Number:
-    """A quotient, whole where it can be."""
+    """A quotient, an integer if exact."""
     return total // parts if isinstance(total, int) and total % parts == 0 else total / parts
 
 
@@ -220,14 +220,16 @@ def _tensor_owners(segments: Sequence[CapturedSegment]) -> dict[str, int]:
 
 
 def _shared_with(segment: CapturedSegment, index: int, owners: dict[str, int]) -> int | None:
-    """The earlier segment whose tensors this one uses again, the first if there are several."""
+    """The first earlier segment whose tensors this one uses again."""
     earlier = (owners[tensor] for tensor in segment.parameters if owners[tensor] != index)
     return min(earlier, default=None)
 
 
 def _unused(tensors: dict[str, tuple[int, ...]]) -> Recorded:
     held = tuple(RecordedTensor(name, shape) for name, shape in tensors.items())
-    return Recorded("recorded", (), held, Work(), notes=("has parameters that no output uses",))
+    return Recorded(
+        "recorded", (), held, Work(), notes=("has parameters that no output depends on",)
+    )
 
 
 def _input_spec(recording: RecordedStep, name: str, given: RecordedInput) -> InputSpec:

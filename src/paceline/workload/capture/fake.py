@@ -1,4 +1,4 @@
-"""Models and inputs without memory, and one training step run on them."""
+"""Copy a model and its inputs to fake tensors and record one training step."""
 
 import contextlib
 import copy
@@ -18,13 +18,13 @@ from paceline.workload.capture.construction import (
     fake_tensor,
     quietly,
 )
-from paceline.workload.capture.problems import LAZY, LAZY_HINT, explained
+from paceline.workload.capture.error_messages import LAZY, LAZY_HINT, explained
 from paceline.workload.capture.recorder import Recorder
 from paceline.workload.capture.recording import RecordedStep
 
 
 def plain_module(module: Any) -> Any:
-    """The module itself where ``torch.compile`` or a parallel wrapper surrounds it."""
+    """The module inside wrappers of ``torch.compile`` and data parallelism."""
     wrappers = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
     while True:
         if isinstance(module, wrappers):
@@ -36,7 +36,7 @@ def plain_module(module: Any) -> Any:
 
 
 def fake_copy(module: Any, mode: Any) -> Any:
-    """A copy of ``module`` whose tensors take no memory; tied ones stay tied."""
+    """Copy ``module`` to fake tensors; tied tensors stay tied."""
     if any(map(torch.nn.parameter.is_lazy, (*module.parameters(), *module.buffers()))):
         raise InputError(f"{type(module).__name__} {LAZY}", LAZY_HINT)
     with mode, mode.constants_up_to(CONSTANTS_OF_STEPS), copying():
@@ -48,16 +48,16 @@ def fake_copy(module: Any, mode: Any) -> Any:
         except Exception as error:
             raise InputError(
                 f"{type(module).__name__} cannot be copied: {error}",
-                "give a file and a function that makes the model: model.py:make_model",
+                "give a file and a function that returns the model: model.py:make_model",
             ) from error
 
 
 class ExampleInputs:
-    """What a model is called with: a tensor, positional tensors, keyword tensors, or both.
+    """Arguments of a model: a tensor, positional tensors, keyword tensors, or both.
 
     The first dimension of the first tensor is the batch; other tensors with the same first
-    dimension grow with it. Where a list of samples comes with a list of targets of the same
-    length, a mapping each, as detection networks take them, that length is the batch.
+    dimension grow with it. For a list of samples with a list of targets of the same length, a
+    mapping each (the detection networks of torchvision), that length is the batch.
     """
 
     def __init__(self, example: Any, keywords: Mapping[str, Any] | None = None) -> None:
@@ -71,11 +71,11 @@ class ExampleInputs:
             self._args = (example,)
         tensors = self.tensors()
         if not tensors:
-            raise InputError("the example inputs hold no tensor", "give one, such as 32x3x224x224")
+            raise InputError("the example inputs have no tensor", "give one, such as 32x3x224x224")
         if any(tensor.dim() == 0 for tensor in tensors[:1]) or 0 in tensors[0].shape:
             raise InputError(
-                f"the first input has shape {tuple(tensors[0].shape)}, so there is no batch",
-                "its first dimension must be the batch, as in 32x3x224x224",
+                f"the first input has no batch dimension: shape {tuple(tensors[0].shape)}",
+                "put the batch first, such as 32x3x224x224",
             )
         first, *others = (*self._args, *self._kwargs.values())
         self._is_list = isinstance(first, list) and any(
@@ -100,7 +100,7 @@ class ExampleInputs:
         return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
     def fake(self, batch: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments of the call for another batch, without memory under a fake mode."""
+        """Arguments for another batch; without memory inside a fake mode."""
 
         def made(leaf: Any, shape: Sequence[int]) -> Any:
             return torch.empty(shape, dtype=leaf.dtype).requires_grad_(leaf.requires_grad)
@@ -108,7 +108,7 @@ class ExampleInputs:
         return self._for_batch(batch, made)
 
     def real(self, batch: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments of the call for another batch, with the example's values repeated."""
+        """Arguments for another batch, with the example's values repeated."""
 
         def made(leaf: Any, shape: Sequence[int]) -> Any:
             if shape and shape[0] != leaf.shape[0]:
@@ -142,9 +142,9 @@ class ExampleInputs:
 def record_step(
     model: Any, inputs: ExampleInputs, batch: int, mode: MemorylessMode | None
 ) -> RecordedStep:
-    """One forward and backward pass of ``model`` in training mode, as it was seen.
+    """Record one forward and backward pass of ``model`` in training mode.
 
-    Without a mode the step is run on the values of the example.
+    Without a mode the step runs on the example's values.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(quietly())
@@ -169,8 +169,8 @@ def record_step(
             torch.autograd.backward(targets, seeds)
     if not targets and any(parameter.requires_grad for parameter in model.parameters()):
         raise InputError(
-            f"nothing that {type(model).__name__} returns depends on its trainable parameters",
-            "return the output or the loss itself, not detached and not made under no_grad",
+            f"no output of {type(model).__name__} depends on its trainable parameters",
+            "return the output or the loss without detach and no_grad",
         )
     return recorder.recording()
 
@@ -183,7 +183,7 @@ def _input_names(count: int, kwargs: Mapping[str, Any]) -> list[str]:
 
 
 def trained_outputs(output: Any) -> list[Any]:
-    """Outputs with a gradient; the loss alone where the output names one."""
+    """Outputs with a gradient; only the loss if the output has one."""
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     if isinstance(loss, torch.Tensor) and loss.requires_grad:
         return [loss]

@@ -1,7 +1,7 @@
-"""An ONNX file as a layer graph: shapes by inference, costs by operation, weights by position.
+"""Load an ONNX file as a layer graph: shapes by inference, costs by operation.
 
-Only the network is in the file. Its training step is derived: every weight gets a gradient, and
-every operation a backward that reads what the forward read and the gradient of its result.
+The file holds the forward pass only. The training step is derived: every weight gets a gradient,
+and the backward pass of an operation reads its inputs and the gradient of its result.
 """
 
 import math
@@ -17,18 +17,18 @@ from paceline.workload.capture.recording import RecordedStep
 from paceline.workload.graph import Graph
 
 LARGEST_SIZE = 2**40
-_HINT = "export the model again, or check the file with onnx.checker"
+_HINT = "export the model again or check the file with onnx.checker"
 
 
 def load_onnx(path: Path, shapes: Sequence[InputShape]) -> Graph:
-    """The graph of an ONNX file; ``shapes`` fix dimensions that the file leaves open."""
+    """Load an ONNX file; ``shapes`` set dimensions that are dynamic in the file."""
     onnx = _onnx()
     try:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf and onnx raise errors of their own
-        raise InputError(f"{path} is not an ONNX model that can be read ({error})", _HINT) from None
+        raise InputError(f"{path} is not an ONNX model ({error})", _HINT) from None
     if not model.graph.node:
-        raise InputError(f"{path} holds no operations, so it is not an ONNX model", _HINT)
+        raise InputError(f"{path} is not an ONNX model: it has no operations", _HINT)
     sizes = _input_sizes(model, shapes, path)
     batch = next(iter(sizes.values()))[0]
     first = _record(onnx, model, sizes, batch, path)
@@ -38,7 +38,7 @@ def load_onnx(path: Path, shapes: Sequence[InputShape]) -> Graph:
     try:
         second: RecordedStep | None = _record(onnx, model, doubled, 2 * batch, path)
     except InputError:
-        second = None  # a batch size is written into the file
+        second = None  # the batch size is fixed in the file
     return described(path.stem, first, second)
 
 
@@ -60,21 +60,21 @@ def _record(onnx: Any, model: Any, sizes: dict[str, Any], batch: int, path: Path
     except InputError as error:
         raise InputError(error.message + doubt, error.hint) from None
     except (LookupError, ValueError, TypeError, ArithmeticError) as error:
-        # an operation with too few inputs, of other shapes than its kind has, or of no kind
+        # too few inputs, or shapes or types that the operation does not have
         raise InputError(f"{path.name} is damaged: {error!r}{doubt}", _HINT) from None
 
 
 def _inferred(onnx: Any, model: Any, path: Path) -> tuple[Any, str]:
-    """The model with shapes, and what was wrong where only some of them could be found."""
+    """The model with shapes, and the error if only some could be inferred."""
     infer = onnx.shape_inference.infer_shapes
     try:
         return infer(model, data_prop=True, strict_mode=True), ""
-    except Exception as error:  # operations of other domains, or shapes that do not fit
+    except Exception as error:  # operations of other domains, or shapes that do not match
         reason = str(error).strip().splitlines()[0]
     try:
         return infer(model, data_prop=True), f" ({reason})"
     except Exception:
-        raise InputError(f"{path.name}: shapes cannot be found: {reason}", _HINT) from None
+        raise InputError(f"{path.name}: shape inference failed: {reason}", _HINT) from None
 
 
 def _input_sizes(
@@ -94,7 +94,7 @@ def _input_sizes(
                 raise InputError(
                     f"input '{given.name}' of {path.name} has {wanted} dimensions, "
                     f"not {len(chosen[given.name])}",
-                    "give as many sizes, batch first",
+                    f"give {wanted} sizes, batch first",
                 )
             sizes[given.name] = chosen[given.name]
         else:
@@ -107,7 +107,9 @@ def _chosen(
 ) -> dict[str, tuple[int, ...]]:
     hint = f"inputs: {', '.join(names)}"
     if len(shapes) > len(names):
-        raise InputError(f"{len(shapes)} shapes for {len(names)} inputs of {path.name}", hint)
+        raise InputError(
+            f"too many input shapes for {path.name}: {len(shapes)} (inputs: {len(names)})", hint
+        )
     chosen = {}
     for given, name in zip(shapes, names, strict=False):
         key = given.name or name
@@ -123,19 +125,23 @@ def _sizes_in_file(given: Any, path: Path) -> tuple[int, ...]:
         if dimension.dim_value > 0:
             sizes.append(int(dimension.dim_value))
         elif position == 0:
-            sizes.append(1)  # an open batch: the graph is costed at any
+            sizes.append(1)  # dynamic batch: costs are functions of it
         else:
             label = dimension.dim_param or f"number {position}"
             raise InputError(
-                f"dimension '{label}' of input '{given.name}' of {path.name} is open",
-                f"give the whole shape, batch first: --input {given.name}=8x128",
+                f"dimension '{label}' of input '{given.name}' of {path.name} is dynamic",
+                f"give the complete shape, batch first: --input {given.name}=8x128",
             )
     if max(sizes, default=0) > LARGEST_SIZE:
-        raise InputError(f"input '{given.name}' of {path.name} has {max(sizes)} elements", _HINT)
+        raise InputError(
+            f"input '{given.name}' of {path.name} has a dimension of {max(sizes)} "
+            f"(maximum {LARGEST_SIZE})",
+            _HINT,
+        )
     if not sizes or not math.prod(sizes):
         raise InputError(
             f"input '{given.name}' of {path.name} has no shape",
-            f"give it: --input {given.name}=8x3x224x224",
+            f"add --input {given.name}=8x3x224x224",
         )
     return tuple(sizes)
 
@@ -146,6 +152,6 @@ def _onnx() -> Any:
         import onnx.shape_inference
     except ImportError:
         raise MissingExtraError(
-            "reading ONNX files needs the package onnx", "pip install 'paceline[onnx]'"
+            "ONNX files need the package onnx", "pip install 'paceline[onnx]'"
         ) from None
     return onnx

@@ -1,6 +1,6 @@
-"""What ONNX operations compute, move and keep, from the shapes of their tensors.
+"""GEMMs, memory traffic and saved tensors of ONNX operations, from the shapes of their tensors.
 
-Needs no onnx: shapes and attributes come as plain values.
+Needs no onnx: shapes and attributes are plain values.
 """
 
 import math
@@ -10,25 +10,25 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from paceline.errors import InputError
-from paceline.workload.capture.products import Product
+from paceline.workload.capture.gemms import CapturedGemm
 
 Shape: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxProducts:
-    """Matrix products of an operation; the weight, if any, is the first or the second factor."""
+    """GEMMs of an operation; the weight, if any, is the first or the second factor."""
 
-    products: list[Product]
+    products: list[CapturedGemm]
     weight_is_first: bool = False
 
-    def gradients(self, has_weight: bool) -> tuple[list[Product], list[Product]]:
-        """Products of the input gradient and of the weight gradient.
+    def gradients(self, has_weight: bool) -> tuple[list[CapturedGemm], list[CapturedGemm]]:
+        """GEMMs of the input gradient and of the weight gradient.
 
         Without a weight both factors are inputs.
         """
-        of_first = [Product(p.m, p.k, p.n, p.count) for p in self.products]
-        of_second = [Product(p.k, p.n, p.m, p.count) for p in self.products]
+        of_first = [CapturedGemm(p.m, p.k, p.n, p.count) for p in self.products]
+        of_second = [CapturedGemm(p.k, p.n, p.m, p.count) for p in self.products]
         if not has_weight:
             return of_first + of_second, []
         return (of_second, of_first) if self.weight_is_first else (of_first, of_second)
@@ -43,7 +43,7 @@ def products_of(
     outputs: Sequence[Shape],
     attributes: Mapping[str, Any],
 ) -> OnnxProducts | None:
-    """Matrix products of an operation; None where it has none that are known."""
+    """GEMMs of an operation; None if it has no known ones."""
     formula = _FORMULAS.get(operation)
     return None if formula is None else formula(inputs, outputs, attributes)
 
@@ -54,12 +54,12 @@ def _conv(
     weight, output, groups = inputs[1], outputs[0], int(attributes.get("group", 1))
     if inputs[0][1] != weight[1] * groups:
         raise InputError(
-            f"{inputs[0][1]} channels do not fit filters of {weight[1] * groups}",
+            f"the input has {inputs[0][1]} channels, the filters have {weight[1] * groups}",
             "check the shapes given with --input",
         )
     positions = output[0] * math.prod(output[2:])
     depth = math.prod(weight[1:])
-    return OnnxProducts([Product(weight[0] // groups, positions, depth, groups)], True)
+    return OnnxProducts([CapturedGemm(weight[0] // groups, positions, depth, groups)], True)
 
 
 def _conv_transposed(
@@ -68,7 +68,7 @@ def _conv_transposed(
     images, weight, groups = inputs[0], inputs[1], int(attributes.get("group", 1))
     positions = images[0] * math.prod(images[2:])
     rows = math.prod(weight[1:])
-    return OnnxProducts([Product(rows, positions, weight[0] // groups, groups)], True)
+    return OnnxProducts([CapturedGemm(rows, positions, weight[0] // groups, groups)], True)
 
 
 def _gemm(
@@ -76,7 +76,7 @@ def _gemm(
 ) -> OnnxProducts:
     first = inputs[0][::-1] if attributes.get("transA") else inputs[0]
     second = inputs[1][::-1] if attributes.get("transB") else inputs[1]
-    return OnnxProducts([Product(first[0], second[1], first[1])])
+    return OnnxProducts([CapturedGemm(first[0], second[1], first[1])])
 
 
 def _matmul(
@@ -85,10 +85,10 @@ def _matmul(
     first, second = inputs[0], inputs[1]
     if len(second) <= 2:
         columns = second[1] if len(second) == 2 else 1
-        return OnnxProducts([Product(math.prod(first[:-1]), columns, first[-1])])
+        return OnnxProducts([CapturedGemm(math.prod(first[:-1]), columns, first[-1])])
     rows = first[-2] if len(first) > 1 else 1
     count = math.prod(outputs[0]) // (rows * second[-1])
-    return OnnxProducts([Product(rows, second[-1], first[-1], count)])
+    return OnnxProducts([CapturedGemm(rows, second[-1], first[-1], count)])
 
 
 def _attention(
@@ -103,8 +103,8 @@ def _attention(
     count = query[0] * query[1]
     return OnnxProducts(
         [
-            Product(query[2], key[2], query[3], count),
-            Product(query[2], value[3], key[2], count),
+            CapturedGemm(query[2], key[2], query[3], count),
+            CapturedGemm(query[2], value[3], key[2], count),
         ]
     )
 
@@ -115,8 +115,8 @@ def _recurrent(
     (tokens, batch, features), (ways, rows, _), (_, _, hidden) = inputs[0], inputs[1], inputs[2]
     return OnnxProducts(
         [
-            Product(rows, tokens * batch, features, ways),
-            Product(rows, batch, hidden, ways * tokens),
+            CapturedGemm(rows, tokens * batch, features, ways),
+            CapturedGemm(rows, batch, hidden, ways * tokens),
         ],
         True,
     )
@@ -136,14 +136,14 @@ _FORMULAS: Mapping[str, Formula] = MappingProxyType(
 )
 
 
-def _words(text: str) -> frozenset[str]:
+def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-VIEWS = _words("Reshape Flatten Squeeze Unsqueeze Identity Shape Size Constant ConstantOfShape")
-"""Operations that move nothing."""
+VIEWS = _names("Reshape Flatten Squeeze Unsqueeze Identity Shape Size Constant ConstantOfShape")
+"""Operations that move no data."""
 
-GATHERS = _words("Gather GatherND GatherElements")
+GATHERS = _names("Gather GatherND GatherElements")
 """Operations that read as much of their table as they write."""
 
 NOT_TRAINED = MappingProxyType(
@@ -151,11 +151,11 @@ NOT_TRAINED = MappingProxyType(
 )
 """Positions of constant inputs that hold statistics or limits, not weights."""
 
-KEEPS_OUTPUT = _words("Relu Sigmoid Tanh Softmax LogSoftmax Exp Sqrt Reciprocal HardSigmoid Elu")
+KEEPS_OUTPUT = _names("Relu Sigmoid Tanh Softmax LogSoftmax Exp Sqrt Reciprocal HardSigmoid Elu")
 """Operations whose gradient is computed from their result."""
 
 KEEPS_INPUTS = (
-    _words(
+    _names(
         "BatchNormalization InstanceNormalization LayerNormalization GroupNormalization "
         "RMSNormalization SimplifiedLayerNormalization LpNormalization LRN Mul Div Pow Erf Gelu "
         "HardSwish LeakyRelu PRelu Selu Softplus Mish Abs Log Sin Cos Clip Max Min MaxPool "
@@ -163,17 +163,17 @@ KEEPS_INPUTS = (
     )
     | _FORMULAS.keys()
 )
-"""Operations whose gradient is computed from what they read."""
+"""Operations whose gradient is computed from their inputs."""
 
-KEEPS_POSITIONS = _words("MaxPool")
-"""Operations that also keep, in 8 bytes, where each of their results came from."""
+KEEPS_POSITIONS = _names("MaxPool")
+"""Operations that also save the index of each result, in 8 bytes."""
 
 _BYTES_ONLY = (
     KEEPS_OUTPUT
     | KEEPS_INPUTS
     | GATHERS
     | VIEWS
-    | _words(
+    | _names(
         "Add Sub Sum Mean Neg Not And Or Equal Greater GreaterOrEqual Less LessOrEqual Sign Floor "
         "Ceil Round Cast CastLike Concat Split Slice Transpose Expand Tile Pad Resize Upsample "
         "DepthToSpace SpaceToDepth GlobalAveragePool GlobalMaxPool ReduceMean ReduceSum ReduceMax "
@@ -186,7 +186,7 @@ _BYTES_ONLY = (
 
 
 def is_understood(operation: str) -> bool:
-    """Whether products or bytes are all there is to an operation's cost."""
+    """Whether GEMMs and bytes determine an operation's cost."""
     return operation in _BYTES_ONLY
 
 
@@ -223,7 +223,7 @@ _KINDS = MappingProxyType(
 
 
 def kind_of(operation: str, has_weight: bool) -> str:
-    """The kind of a graph's operation that is costed like this one; else ``recorded``."""
+    """The kind of operation with the same cost model; ``recorded`` if there is none."""
     if operation == "MatMul" and not has_weight:
         return "attention"
     return _KINDS.get(operation, "recorded")

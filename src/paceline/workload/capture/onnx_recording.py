@@ -1,4 +1,4 @@
-"""A training step of an ONNX graph, written down as the recorder of torch modules does."""
+"""Record a training step of an ONNX graph in the form of the torch recorder."""
 
 import math
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class _Tensor:
 
 
 class OnnxRecorder:
-    """Goes through the nodes of a graph with inferred shapes, in order."""
+    """Record the nodes of a graph with inferred shapes, in order."""
 
     def __init__(self, onnx: Any, graph: Any, batch: int, file: str) -> None:
         self._onnx, self._graph, self._batch, self._file = onnx, graph, batch, file
@@ -40,7 +40,7 @@ class OnnxRecorder:
         self._index_limits: dict[str, int] = {}
 
     def recording(self) -> RecordedStep:
-        """One training step."""
+        """Record one training step."""
         for number, node in enumerate(self._graph.node):
             self._node(number, node)
         inputs = {
@@ -200,7 +200,7 @@ class OnnxRecorder:
     def _unknown_shape(self, name: str, node: Any) -> InputError:
         return InputError(
             f"{self._file}: the shape of '{name}' ({node.op_type} '{node.name}') is unknown",
-            "give the shapes of all inputs with --input, or export without data-dependent sizes",
+            "give the shapes of all inputs with --input or export without data-dependent sizes",
         )
 
     def _is_float(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""A torch module made by a function in a Python file, captured without memory."""
+"""Capture a torch module that a function in a Python file returns."""
 
 import ast
 import importlib.util
@@ -16,29 +16,29 @@ from paceline.errors import InputError
 from paceline.naming import look_up
 from paceline.units import format_bytes
 from paceline.workload.capture.construction import MemorylessMode, made_under
+from paceline.workload.capture.error_messages import NeedsDataError
+from paceline.workload.capture.factory_call import FactoryCall, parse_factory_call
 from paceline.workload.capture.fake import ExampleInputs, plain_module
 from paceline.workload.capture.inputs import InputShape
-from paceline.workload.capture.maker import Maker, parse_maker
-from paceline.workload.capture.problems import NeedsDataError
 from paceline.workload.capture.steps import capture_module
 from paceline.workload.graph import Graph
 
 REAL_BYTES_ALLOWED = 2**30
-"""Real tensors that a model may bring with it (read from NumPy, say) before it is refused."""
+"""Limit of real tensors in a model, for example those created from NumPy arrays."""
 
-REAL_CONSTRUCTOR_NOTE = "its constructor reads values, so it was made in real memory"
+REAL_CONSTRUCTOR_NOTE = "the constructor reads tensor values, so it was run in real memory"
 
 
-def load_python(path: Path, made_by: str, shapes: list[InputShape]) -> Graph:
-    """The graph of what ``made_by``, a name or a call, in the file at ``path`` makes.
+def load_python(path: Path, factory: str, shapes: list[InputShape]) -> Graph:
+    """Capture the model that ``factory``, a name or a call, returns in the file at ``path``.
 
-    The file is run, and its function called, in a mode in which tensors take no memory; where
-    what it makes depends on values, once more with memory.
+    The file and the function run on fake tensors, and once more on real ones if they read
+    tensor values.
     """
-    maker = parse_maker(made_by)
+    maker = parse_factory_call(factory)
     label = f"{path.name}:{maker.name}"
     graph_name = f"{path.stem}.{maker.name}"
-    with _as_if_started(path):
+    with _script_environment(path):
         try:
             model, example = _made(path, maker, MemorylessMode())
         except NeedsDataError:
@@ -56,8 +56,8 @@ def load_python(path: Path, made_by: str, shapes: list[InputShape]) -> Graph:
             return capture_module(model, _inputs(shapes, example, label), graph_name)
 
 
-def _made(path: Path, maker: Maker, mode: MemorylessMode | None) -> tuple[Any, Any]:
-    """The module and, where the function gives them, its example inputs."""
+def _made(path: Path, maker: FactoryCall, mode: MemorylessMode | None) -> tuple[Any, Any]:
+    """The module and, if the function returns them, its example inputs."""
     label = f"{path.name}:{maker.name}"
     module = made_under(mode, lambda: _run_file(path), path.name)
     made = made_under(mode, lambda: maker.value(lambda name: _find(module, name, path)), label)
@@ -66,8 +66,8 @@ def _made(path: Path, maker: Maker, mode: MemorylessMode | None) -> tuple[Any, A
     model, example = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(model, torch.nn.Module):
         raise InputError(
-            f"{label} gives {_article(type(model).__name__)}, not a torch.nn.Module",
-            "name a function that returns one, its class, or the module itself",
+            f"{label} returns {_article(type(model).__name__)}, not a torch.nn.Module",
+            "name a function that returns a module, a module class or a module",
         )
     return plain_module(model), example
 
@@ -83,12 +83,12 @@ def _run_file(path: Path) -> Any:
         specification.loader.exec_module(module)
     except SyntaxError as error:
         raise InputError(
-            f"{path.name}:{error.lineno}: {error.msg}", "mend the file, then try again"
+            f"{path.name}:{error.lineno}: {error.msg}", "fix the error, then rerun"
         ) from error
     except SystemExit as error:
         raise InputError(
-            f"{path.name} ends the program when it is imported (exit {error.code})",
-            "put what it runs below: if __name__ == '__main__'",
+            f"{path.name} exits when it is imported (exit code {error.code})",
+            "move the code that runs under: if __name__ == '__main__'",
         ) from error
     return module
 
@@ -103,14 +103,14 @@ def _find(module: Any, name: str, path: Path) -> Any:
     }
     if name in public:
         return public[name]
-    offered = ", ".join(mine) or "nothing"
-    return look_up(f"function or module in {path.name}", name, mine, f"it defines {offered}")
+    defined = ", ".join(mine) or "no functions and no modules"
+    return look_up(f"function or module in {path.name}", name, mine, f"it defines {defined}")
 
 
 def _call(make: Any, label: str) -> Any:
     if not callable(make):
         raise InputError(
-            f"{label} is {_article(type(make).__name__)}, which makes no model",
+            f"{label} is {_article(type(make).__name__)}, not a function or a module",
             "name a function that returns a torch.nn.Module",
         )
     needed = [
@@ -121,14 +121,14 @@ def _call(make: Any, label: str) -> Any:
     ]
     if needed:
         raise InputError(
-            f"{label} needs {', '.join(needed)}, but is called with nothing",
-            f"say them, as in '{label}({needed[0]}=...)', or name a function without any",
+            f"{label} has required arguments: {', '.join(needed)}",
+            f"give them, such as '{label}({needed[0]}=...)', or name a function without any",
         )
     return make()
 
 
 def _check_memory(model: Any, label: str) -> None:
-    """Refuse a model that brought too many real tensors with it."""
+    """Raise if a model holds too many real tensors."""
     real = {
         name: tensor
         for name, tensor in (*model.named_parameters(), *model.named_buffers())
@@ -139,7 +139,7 @@ def _check_memory(model: Any, label: str) -> None:
         largest = max(real, key=lambda name: real[name].numel())
         raise InputError(
             f"{label} allocates {format_bytes(size)} of real memory, most of it in '{largest}'",
-            "make its tensors with torch inside the function, and load no weights",
+            "create its tensors with torch inside the function, and load no weights",
         )
 
 
@@ -147,9 +147,7 @@ def _inputs(shapes: list[InputShape], example: Any, label: str) -> ExampleInputs
     if not shapes:
         if example is not None:
             return ExampleInputs(example)
-        raise InputError(
-            f"nothing says what goes into {label}", "add --input 32x3x224x224, batch first"
-        )
+        raise InputError(f"{label} has no example inputs", "add --input 32x3x224x224, batch first")
     plain: list[torch.Tensor] = []
     named: dict[str, torch.Tensor] = {}
     for given in shapes:
@@ -162,10 +160,10 @@ def _inputs(shapes: list[InputShape], example: Any, label: str) -> ExampleInputs
 
 
 @contextmanager
-def _as_if_started(path: Path) -> Iterator[None]:
-    """Let the file import what lies beside it, in its package, and in the current folder.
+def _script_environment(path: Path) -> Iterator[None]:
+    """Import paths as for a script: the file's folder, its package, and the current folder.
 
-    It sees no arguments of the command line: one that parses them gets its own defaults.
+    ``sys.argv`` is empty, so that a file that parses arguments gets its defaults.
     """
     root, _ = _package_of(path)
     before, arguments = list(sys.path), list(sys.argv)
@@ -178,9 +176,9 @@ def _as_if_started(path: Path) -> Iterator[None]:
 
 
 def _package_of(path: Path) -> tuple[Path, str]:
-    """The folder that the file's package lies in, and the package's name; "" outside of one.
+    """The parent folder of the file's top-level package, and the package's name ("" if none).
 
-    Folders with an ``__init__.py`` are packages, and so are those that relative imports go up to.
+    Folders with an ``__init__.py`` are packages, and so are those that relative imports reach.
     """
     folder, parts = path.resolve().parent, list[str]()
     levels = _relative_levels(path)
@@ -191,7 +189,7 @@ def _package_of(path: Path) -> tuple[Path, str]:
 
 
 def _relative_levels(path: Path) -> int:
-    """Most dots that an import of the file begins with; 0 where it cannot be read."""
+    """The most leading dots of the file's imports; 0 if it cannot be parsed."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):

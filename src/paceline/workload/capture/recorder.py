@@ -1,8 +1,8 @@
-"""Watches a model run on fake tensors and writes down what each of its modules does.
+"""Record the operations of each module while a model runs on fake tensors.
 
-Forward operations belong to the innermost module that is running. Backward operations belong to
-the module whose forward operation made the autograd node that is running: nodes are numbered as
-they are made, so the number says which.
+Forward operations belong to the innermost running module. Backward operations belong to the
+module whose forward operation created the running autograd node: autograd numbers nodes in the
+order of creation, so the sequence number identifies the module.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from paceline.workload.capture.products import Product, products_of
+from paceline.workload.capture.gemms import CapturedGemm, products_of
 from paceline.workload.capture.recording import CapturedSegment, RecordedInput, RecordedStep
 from paceline.workload.capture.traffic import hidden_workspace, is_understood_by_bytes, movement
 
@@ -22,7 +22,7 @@ _SILENT_NAMESPACES = ("prim", "profiler")
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[misc]
-    """Records one forward and backward pass of ``model``; enter it, run, read `recording`."""
+    """Record one forward and backward pass of ``model``: enter, run, read `recording`."""
 
     supports_higher_order_operators = True
 
@@ -62,7 +62,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def watching(self) -> Iterator["Recorder"]:
-        """Record everything that runs inside."""
+        """Record all operations inside the context."""
         module = torch.nn.modules.module
         handles = [
             module.register_module_forward_pre_hook(self._enter_module),
@@ -76,7 +76,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                 handle.remove()
 
     def recording(self) -> RecordedStep:
-        """What was seen."""
+        """The recorded step."""
         unused = dict(self._parameter_names.values())
         for segment in self._segments:
             for name in segment.parameters:
@@ -100,7 +100,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self._stack.pop()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operation, then write it down."""
+        """Run the operation and record it."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         if getattr(func, "namespace", "higher_order") not in _SILENT_NAMESPACES:
@@ -124,22 +124,22 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         _count_traffic(self._segments[index], call)
 
     def _note_view(self, call: "_Call") -> None:
-        """A view belongs to whoever made what it shows; its gradient may still move data."""
+        """Assign a view to the producer of its storage; its gradient may still move data."""
         producer = self._producer.get(self._storage(call.read[0])) if call.read else None
         if call.node is None and isinstance(producer, int):
             self._owner_of_node.setdefault(_next_node() - 1, (producer, False))
 
     def _forward_segment(self) -> int:
-        place = self._stack[-1]
-        if self._current is None or self._current[0] != place:
-            self._segments.append(CapturedSegment(place[0]))
-            self._current = (place, len(self._segments) - 1)
+        call = self._stack[-1]
+        if self._current is None or self._current[0] != call:
+            self._segments.append(CapturedSegment(call[0]))
+            self._current = (call, len(self._segments) - 1)
         return self._current[1]
 
     def _backward_segment(self, node: Any) -> tuple[int, bool]:
-        if not self._segments:  # forward only looked at tensors
+        if not self._segments:  # the forward pass only created views
             self._forward_segment()
-        if len(self._stack) > 1:  # a checkpointed module runs again
+        if len(self._stack) > 1:  # torch.utils.checkpoint runs the module again
             for index, segment in enumerate(self._segments):
                 if segment.module == self._stack[-1][0]:
                     self._owner_of_node.setdefault(_next_node() - 1, (index, True))
@@ -207,7 +207,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return tensor
 
     def _storage(self, tensor: Any) -> int:
-        """A number for the memory behind a tensor, which stays taken while this recorder lives."""
+        """Identity of a tensor's storage, which is kept alive so that no other reuses it."""
         try:
             storage = tensor.untyped_storage()
         except NotImplementedError:  # sparse tensors have none
@@ -219,7 +219,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
 
 class _Call:
-    """One operation with its tensors, and the autograd node that called it in a backward pass."""
+    """One operation, its tensors, and in the backward pass the autograd node that ran it."""
 
     def __init__(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         self.func, self.args, self.kwargs, self.result = func, args, kwargs, result
@@ -253,14 +253,14 @@ def _count_traffic(segment: CapturedSegment, call: _Call) -> None:
 
 
 def _next_node() -> int:
-    """The number that the next autograd node will have."""
+    """The sequence number of the next autograd node."""
     number: int = torch._C._autograd._get_sequence_nr()
     return number
 
 
 @functools.cache
 def _is_pointwise(func: Any) -> bool:
-    """Whether PyTorch says so of the operation, or of the one whose gradient it is."""
+    """Whether PyTorch tags the operation, or the one whose gradient it is, as pointwise."""
     name = str(func).split(".")[1] if "." in str(func) else ""
     packets = [
         getattr(torch.ops.aten, form, None)
@@ -271,7 +271,7 @@ def _is_pointwise(func: Any) -> bool:
 
 
 def _tensors(value: Any) -> list[Any]:
-    """Tensors in arguments or results, each once."""
+    """Tensors in arguments or results, without duplicates."""
     found: dict[int, Any] = {}
     waiting = [value]
     while waiting:
@@ -285,17 +285,17 @@ def _tensors(value: Any) -> list[Any]:
     return list(found.values())
 
 
-def _registered_products(call: _Call) -> list[Product]:
-    """An operation that only PyTorch's counter knows, as one product of that many FLOP."""
+def _registered_products(call: _Call) -> list[CapturedGemm]:
+    """An operation that only PyTorch's FLOP counter knows, as one GEMM of as many FLOP."""
     formula = flop_registry.get(getattr(call.func, "_overloadpacket", call.func))
     if formula is None:
         return []
     flops = int(formula(*call.args, **call.kwargs, out_val=call.result))
-    return [Product(flops // 2, 1, 1)] if flops else []
+    return [CapturedGemm(flops // 2, 1, 1)] if flops else []
 
 
 def _stored_elements(tensor: Any) -> int:
-    """Elements in memory: a tensor that was expanded has fewer than it shows."""
+    """Elements in memory: fewer than the shape has for an expanded tensor."""
     elements: int = tensor.numel()
     try:
         stored: int = tensor.untyped_storage().nbytes() // tensor.element_size()

@@ -1,9 +1,9 @@
-"""What was seen of one training step: a list of segments, each a stretch of one module's work."""
+"""A recorded training step: segments, each a run of operations of one module."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from paceline.workload.capture.products import Product
+from paceline.workload.capture.gemms import CapturedGemm
 
 
 @dataclass
@@ -26,21 +26,21 @@ class Moved:
 
 @dataclass
 class CapturedSegment:
-    """Operations that one call of a module did itself, without interruption by another module.
+    """Consecutive operations of one call of a module, without those of its submodules.
 
     ``module`` is its path in the model; ``reads`` are indices of earlier segments, or names of
-    inputs; ``frozen`` are tensors without a gradient that were first used here; ``kind`` is that
-    of the graph's operation it is costed like, where it is known beforehand. Products are in the
-    order of execution, so that two recordings can be compared.
+    inputs; ``frozen`` are tensors without a gradient that were first used here; ``kind`` is the
+    kind of operation that it is costed as, if known. GEMMs are in the order of execution, so that
+    two recordings can be compared.
     """
 
     module: str
     reads: dict[int | str, None] = field(default_factory=dict)
     parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
     frozen: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    forward: list[Product] = field(default_factory=list)
-    input_gradient: list[Product] = field(default_factory=list)
-    weight_gradient: list[Product] = field(default_factory=list)
+    forward: list[CapturedGemm] = field(default_factory=list)
+    input_gradient: list[CapturedGemm] = field(default_factory=list)
+    weight_gradient: list[CapturedGemm] = field(default_factory=list)
     forward_moved: Moved = field(default_factory=Moved)
     backward_moved: Moved = field(default_factory=Moved)
     kept_elements: int = 0
@@ -54,7 +54,7 @@ class CapturedSegment:
 
 @dataclass(frozen=True, slots=True)
 class RecordedInput:
-    """What went into the model: a shape with the batch first."""
+    """An input of the model: its shape with the batch first."""
 
     shape: tuple[int, ...]
     is_float: bool
@@ -62,10 +62,10 @@ class RecordedInput:
 
 @dataclass
 class RecordedStep:
-    """One training step at one batch size; ``root`` is what the model's own work is called.
+    """One training step at one batch size; ``root`` names the operations of the model itself.
 
-    ``unused`` are trainable tensors that the step never touched, by name; ``index_limits`` the
-    rows of the table that an integer input chooses from.
+    ``unused`` are trainable tensors that the step did not use, by name; ``index_limits`` are the
+    rows of the table that an integer input indexes.
     """
 
     root: str
@@ -77,5 +77,5 @@ class RecordedStep:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes that all operations together moved."""
+        """Bytes moved by all operations."""
         return sum(sum(segment.operation_bytes.values()) for segment in self.segments)

@@ -1,6 +1,6 @@
-"""What PyTorch's operations read and write, and which of them are understood by their bytes.
+"""Memory traffic of PyTorch's operations, and the operations whose cost is their traffic.
 
-Needs no PyTorch: an operation is known by its name (``aten::relu``).
+Needs no PyTorch: operations are identified by name (``aten::relu``).
 """
 
 from typing import Any, Literal, TypeAlias
@@ -8,11 +8,11 @@ from typing import Any, Literal, TypeAlias
 Movement: TypeAlias = Literal["nothing", "gather", "read_twice", "all"]
 
 
-def _words(text: str) -> frozenset[str]:
+def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_ALLOCATIONS = _words(
+_ALLOCATIONS = _names(
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_ "
     "_unsafe_view unsafe_split unsafe_split_with_sizes lift_fresh lift _reshape_alias "
     "_local_scalar_dense sym_size sym_stride "
@@ -20,20 +20,20 @@ _ALLOCATIONS = _words(
     "as_strided_ squeeze_ unsqueeze_ transpose_ t_ detach_ "
     "_efficientzerotensor"
 )
-"""Operations that are no view to PyTorch and still move nothing."""
+"""Operations that PyTorch does not mark as views but that move no data."""
 
-_GATHERS = _words("embedding index index_select gather take take_along_dim")
+_GATHERS = _names("embedding index index_select gather take take_along_dim")
 """Operations that read as much of their table as they write."""
 
-_NORMALISATIONS = _words(
+_NORMALISATIONS = _names(
     "native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional "
     "batch_norm_update_stats _batch_norm_with_update native_batch_norm_backward "
     "native_layer_norm native_layer_norm_backward native_group_norm native_group_norm_backward "
     "_fused_rms_norm _fused_rms_norm_backward"
 )
-"""Operations that read once for their statistics and once to apply them."""
+"""Operations that read their input once for statistics and once to apply them."""
 
-_BYTES_ONLY = _NORMALISATIONS | _words(
+_BYTES_ONLY = _NORMALISATIONS | _names(
     # softmax and losses
     "_softmax _softmax_backward_data _safe_softmax _log_softmax _log_softmax_backward_data "
     "nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward mse_loss "
@@ -77,11 +77,11 @@ _BYTES_ONLY = _NORMALISATIONS | _words(
     "randn randn_like randint randint_like randperm bernoulli bernoulli_ normal_ uniform_ "
     "multinomial normal exponential_ tril_indices triu_indices floor_divide polar"
 )
-"""Operations whose cost is what they move; those PyTorch tags as pointwise are known anyway."""
+"""Operations whose cost is their traffic, besides those that PyTorch tags as pointwise."""
 
 
 def movement(name: str, is_view: bool) -> Movement:
-    """How much of its arguments and results an operation moves."""
+    """Which part of its arguments and results an operation moves."""
     short = name.removeprefix("aten::")
     if is_view or short in _ALLOCATIONS:
         return "nothing"
@@ -91,16 +91,16 @@ def movement(name: str, is_view: bool) -> Movement:
 
 
 def is_understood_by_bytes(name: str, is_pointwise: bool) -> bool:
-    """Whether what an operation moves is all there is to its cost."""
+    """Whether its traffic determines the cost of an operation."""
     return is_pointwise or (
         name.startswith("aten::") and name.removeprefix("aten::") in _BYTES_ONLY
     )
 
 
 def hidden_workspace(name: str, result: Any) -> int:
-    """Elements kept for backward inside a kernel, which fake tensors do not show.
+    """Elements that a kernel saves for backward and that fake tensors do not show.
 
-    A fused recurrent layer keeps the four gates and the cell of every token.
+    The LSTM of oneDNN saves the four gates and the cell of every token in its workspace.
     """
     return 5 * int(result[0].numel()) if name == "aten::mkldnn_rnn_layer" else 0
 
@@ -132,5 +132,5 @@ _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split
 
 
 def kind_of(name: str) -> str:
-    """The kind of a graph's operation that is costed like this one; else ``recorded``."""
+    """The kind of operation with the same cost model; ``recorded`` if there is none."""
     return _KIND_OF.get(name.removeprefix("aten::"), "recorded")

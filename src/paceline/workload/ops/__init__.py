@@ -1,4 +1,4 @@
-"""The vocabulary of layer graphs: one frozen dataclass per kind of operation."""
+"""Operations of layer graphs: one frozen dataclass per kind."""
 
 from paceline.workload.ops.adaptive import AdaptiveCrossEntropy, AdaptiveEmbedding
 from paceline.workload.ops.attention import AdditiveAttention, Attention, RelativeAttention, Rotary
@@ -13,6 +13,7 @@ from paceline.workload.ops.losses import (
     FocalLoss,
     WeightedSum,
 )
+from paceline.workload.ops.matrix_product import DotInteraction, MatrixProduct
 from paceline.workload.ops.norms import (
     BatchNorm,
     FrozenBatchNorm,
@@ -31,7 +32,6 @@ from paceline.workload.ops.pointwise import (
     Prelu,
 )
 from paceline.workload.ops.pooling import AveragePool, GlobalAveragePool, MaxPool
-from paceline.workload.ops.products import DotInteraction, MatrixProduct
 from paceline.workload.ops.recorded import Recorded, RecordedTensor, UnknownOperation
 from paceline.workload.ops.recurrent import Lstm
 from paceline.workload.ops.resampling import RoiAlign, Upsample

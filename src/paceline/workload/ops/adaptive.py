@@ -1,8 +1,8 @@
-"""Embeddings and softmax over a large vocabulary, cut into clusters by frequency.
+"""Adaptive embedding and adaptive softmax: a large vocabulary in clusters by frequency.
 
-Frequent words get wide rows, rare ones narrow rows that a projection widens (Grave et al.,
-Baevski and Auli; Transformer-XL). How much work there is depends on the text: the share of
-tokens in each cluster is taken from Zipf's law.
+Frequent tokens have wide rows, rare ones narrow rows that a projection widens (Grave et al. 2017,
+Baevski and Auli 2019; Transformer-XL). The work depends on the text: the share of tokens in each
+cluster follows Zipf's law.
 """
 
 import itertools
@@ -25,7 +25,7 @@ _EULER = 0.5772156649015329
 
 
 def cluster_sizes(vocabulary: int, cutoffs: tuple[int, ...]) -> list[int]:
-    """Number of words of each cluster, most frequent first."""
+    """Tokens of the vocabulary in each cluster, most frequent first."""
     edges = [0, *cutoffs, vocabulary]
     return [end - start for start, end in itertools.pairwise(edges)]
 
@@ -49,10 +49,12 @@ class _Clusters(Op):
         if list(self.cutoffs) != sorted({*self.cutoffs}) or not (
             self.cutoffs and self.cutoffs[0] > 0 and self.cutoffs[-1] < self.vocabulary
         ):
-            raise InputError(f"cutoffs must rise between 0 and the vocabulary: {self.cutoffs}")
+            raise InputError(
+                f"cutoffs must increase between 0 and {self.vocabulary} (got {self.cutoffs})"
+            )
 
     def _tables(self) -> dict[str, tuple[int, ...]]:
-        """Rows of each cluster, and where rows shrink the projections that widen them."""
+        """Rows of each cluster, and the projections that widen narrow rows."""
         shapes: dict[str, tuple[int, ...]] = {}
         for cluster, size in enumerate(cluster_sizes(self.vocabulary, self.cutoffs)):
             width = self.width // self.shrink**cluster
@@ -75,7 +77,7 @@ class AdaptiveEmbedding(_Clusters):
         return self._tables()
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Moves rows and widens them; keeps the indices and the narrow rows."""
+        """Looks up and widens rows; saves the indices and the narrow rows."""
         indices = elements(inputs[0])
         rows = indices * self.width
         products: list[Gemm] = []
@@ -97,24 +99,24 @@ class AdaptiveEmbedding(_Clusters):
 
 @operation("adaptive_cross_entropy", inputs=2)
 class AdaptiveCrossEntropy(_Clusters):
-    """Cross entropy over the clusters: all tokens score the head, rare words also their own.
+    """Cross entropy over the clusters: all tokens score the head, rare ones also their cluster.
 
     The first cluster has a projection of its own; rows and other projections may be shared
     with an `AdaptiveEmbedding`.
     """
 
     def output(self, inputs: Shapes) -> Shape:
-        """A single number."""
+        """A scalar."""
         tokens, targets = inputs
         if not same_shape(tokens[:-1], targets) or fixed_dimension(tokens, -1) != self.width:
             raise InputError(
-                f"needs tokens x {self.width} and their targets, got {describe(tokens)} "
-                f"and {describe(targets)}"
+                f"needs tokens x {self.width} and their targets (got {describe(tokens)} "
+                f"and {describe(targets)})"
             )
         return ()
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """Rows and projections, the scores of the rare clusters, and a bias for each word."""
+        """Rows and projections, the scores of the rare clusters, and a bias per token."""
         tables = self._tables()
         if self.shrink > 1:
             tables["head_projection"] = tables.pop("projection_0")
@@ -126,7 +128,7 @@ class AdaptiveCrossEntropy(_Clusters):
         }
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps the tokens, the narrowed tokens and the log-probabilities."""
+        """Saves the tokens, the projected tokens and the log-probabilities."""
         tokens = elements(inputs[1])
         products: list[Gemm] = []
         scores = tokens * 0

@@ -1,4 +1,4 @@
-"""Attention: scaled dot products, with relative positions, and the additive kind."""
+"""Attention: scaled dot-product, with relative positions, additive; rotary positions."""
 
 from dataclasses import replace
 
@@ -16,13 +16,13 @@ from paceline.workload.ops.sizes import (
 )
 from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
-# Passes over the matrix of scores where it is written to memory. Forward: scores out,
-# softmax in and out, product with the values in. Backward: their gradients likewise, and the
+# Passes over the score matrix of unfused attention. Forward: write scores, read and write softmax,
+# read for the product with the values. Backward: the same for their gradients, and the
 # probabilities twice.
 _SCORE_PASSES_FORWARD = 4
 _SCORE_PASSES_BACKWARD = 7
 TILE = 128
-"""Side of the tiles in which fused kernels compute scores: those on the diagonal count whole."""
+"""Side of the tiles of fused kernels; tiles on the diagonal are computed whole."""
 
 
 @operation("attention", inputs=3)
@@ -30,13 +30,13 @@ class Attention(Op):
     """Softmax attention of queries over keys and values, each tokens x (heads * head_dim).
 
     ``kv_heads`` below ``heads`` is grouped-query attention; values may be ``value_dim`` wide
-    (0: as the keys). A query sees the last ``window`` keys up to its own (0: all of them);
-    ``sinks`` are a learned score per head that every query also sees, of no value;
-    ``relative_buckets`` are rows of a table that adds a score per head by distance (T5). The whole
-    square of scores is counted even if ``causal`` or a window hides some of it, and backward
-    counts the four products of the gradient (as PyTorch's counter does for unfused attention).
-    ``fused`` kernels never write the scores to memory: they skip tiles that the mask hides, and
-    compute scores again in backward.
+    (0: as the keys). A query attends to the last ``window`` keys up to its own (0: all);
+    ``sinks`` are a learned score per head without a value, which every query attends to;
+    ``relative_buckets`` are rows of a table of scores per head by distance (T5). All scores are
+    counted even if ``causal`` or a window masks some, and backward counts the four GEMMs of the
+    gradient (as ``torch.utils.flop_counter`` does for unfused attention). ``fused`` kernels
+    (FlashAttention, Dao et al. 2022) never write the scores to memory, skip masked tiles, and
+    recompute scores in backward.
     """
 
     heads: int
@@ -52,11 +52,13 @@ class Attention(Op):
     def __post_init__(self) -> None:
         require_positive(heads=self.heads, kv_heads=self.kv_heads, head_dim=self.head_dim)
         if self.heads % self.kv_heads:
-            raise InputError(f"{self.heads} heads do not divide by {self.kv_heads} key-value heads")
+            raise InputError(
+                f"{self.heads} heads are not divisible by {self.kv_heads} key-value heads"
+            )
         if min(self.value_dim, self.window, self.relative_buckets) < 0:
-            raise InputError("value_dim, window and relative_buckets are above zero, or 0 for none")
+            raise InputError("value_dim, window and relative_buckets must not be negative")
         if self.window and not self.causal:
-            raise InputError("a window needs causal attention: it looks back")
+            raise InputError("a sliding window needs causal attention", "set causal or window = 0")
 
     def output(self, inputs: Shapes) -> Shape:
         """The values of every head for each query."""
@@ -66,18 +68,20 @@ class Attention(Op):
         _require_tokens(key, self.kv_heads * self.head_dim, "keys")
         _require_tokens(value, self.kv_heads * width, "values")
         if differs(key[0], value[0]):
-            raise InputError(f"keys {describe(key)} and values {describe(value)} differ")
+            raise InputError(
+                f"keys {describe(key)} and values {describe(value)} have different lengths"
+            )
         return (query[0], self.heads * width)
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """Scores of the sinks and of distances, where there are any."""
+        """Scores of sinks and of relative positions, if any."""
         shapes: dict[str, tuple[int, ...]] = {"sinks": (self.heads,)} if self.sinks else {}
         if self.relative_buckets:
             shapes["distances"] = (self.relative_buckets, self.heads)
         return shapes
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Two products per head forward, four backward; keeps queries, keys and values."""
+        """Two GEMMs per head forward, four backward; saves queries, keys and values."""
         query, key, value = inputs
         queries, keys = query[0], key[0]
         moved = elements(query) + elements(key) + elements(value)
@@ -85,7 +89,7 @@ class Attention(Op):
         scores = self.heads * queries * keys
         weights = count_parameters(self.parameters(inputs))
         written = 0 if self.fused else scores
-        if self.fused:
+        if self.fused:  # FlashAttention saves its output and the log-sum-exp of every row
             kept = Kept((0, 1, 2), True, other_bytes=self.heads * queries * FLOAT32_BYTES)
         else:
             kept = Kept((0, 1, 2), elements=scores)
@@ -93,6 +97,7 @@ class Attention(Op):
         if self.fused:
             seen = self._computed_share(keys)
             forward = tuple(replace(product, executed=seen) for product in forward)
+            # The scores are recomputed: five GEMMs for the four that are counted.
             again = seen * (1.0 + 1.0 / len(backward))
             backward = tuple(replace(product, executed=again) for product in backward)
         return Work(
@@ -106,11 +111,11 @@ class Attention(Op):
         )
 
     def _computed_share(self, keys: Number) -> Number:
-        """Share of the square that tiles with anything to see cover."""
+        """Share of the score matrix in tiles that are not fully masked."""
         if not self.causal:
             return 1.0
         looked_back = np.minimum(self.window or np.inf, keys)
-        edges = np.where(looked_back < keys, 2.0, 1.0)  # the diagonal, and where windows begin
+        edges = np.where(looked_back < keys, 2.0, 1.0)  # the diagonal, and the far side of a window
         seen = looked_back * (keys - looked_back / 2.0) + edges * TILE * keys / 2.0
         return np.minimum(1.0, np.minimum(seen, keys * (keys + TILE) / 2.0) / (keys * 1.0 * keys))
 
@@ -119,8 +124,8 @@ class Attention(Op):
 class RelativeAttention(Op):
     """Attention with relative positions over a memory and the segment (Transformer-XL).
 
-    Every head also scores the queries against projected positions, so there are three products
-    forward. The projection of the positions does not grow with the batch.
+    Every head also scores the queries against projected positions, so forward has three GEMMs.
+    The projection of the positions does not grow with the batch.
     """
 
     heads: int
@@ -143,7 +148,7 @@ class RelativeAttention(Op):
         return {"positions": (width, width), "content_bias": bias, "position_bias": bias}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps queries, keys, values and the probabilities."""
+        """Saves queries, keys, values and the probabilities."""
         query, key, value = inputs
         queries, keys, width = query[0], key[0], self.heads * self.head_dim
         scores = self.heads * queries * keys
@@ -169,7 +174,7 @@ class RelativeAttention(Op):
 
 @operation("additive_attention", inputs=2)
 class AdditiveAttention(Op):
-    """Bahdanau's attention, normalised: scores are v . tanh(query + key) (GNMT).
+    """Normalised Bahdanau attention: scores are v . tanh(query + key) (GNMT).
 
     Every sum of a query and a key is written to memory, ``width`` values per pair.
     """
@@ -197,7 +202,7 @@ class AdditiveAttention(Op):
         }
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Two projections, the scores, the contexts; keeps the sums and the probabilities."""
+        """Two projections, scores, contexts; saves the sums and the probabilities."""
         (queries, _), (keys, _) = inputs
         pairs, width = queries * keys, self.width
         weights = count_parameters(self.parameters(inputs))
@@ -228,7 +233,7 @@ class AdditiveAttention(Op):
 
 @operation("rotary")
 class Rotary(Op):
-    """Turns pairs of features of each head by an angle that grows with the position."""
+    """Rotary position embedding (Su et al. 2021)."""
 
     head_dim: int
 
@@ -239,7 +244,7 @@ class Rotary(Op):
         """As the input."""
         (shape,) = inputs
         if len(shape) != 2 or fixed_dimension(shape, -1) % self.head_dim:
-            raise InputError(f"needs tokens x heads of {self.head_dim}, got {describe(shape)}")
+            raise InputError(f"needs tokens x heads of {self.head_dim} (got {describe(shape)})")
         return shape
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
@@ -251,7 +256,7 @@ class Rotary(Op):
 def dot_products(
     queries: Number, keys: Number, head_dim: int, heads: int, value_dim: int = 0
 ) -> tuple[tuple[Gemm, ...], tuple[Gemm, ...]]:
-    """Matrix products of dot-product attention of one sample, forward and backward."""
+    """GEMMs of dot-product attention of one sample, forward and backward."""
     width = value_dim or head_dim
     scores = Gemm(queries, keys, head_dim, heads, "count")
     result = Gemm(queries, width, keys, heads, "count")
@@ -264,4 +269,4 @@ def dot_products(
 
 def _require_tokens(shape: Shape, width: int, what: str) -> None:
     if len(shape) != 2 or fixed_dimension(shape, -1) != width:
-        raise InputError(f"{what} must be tokens x {width}, got {describe(shape)}")
+        raise InputError(f"{what} must be tokens x {width} (got {describe(shape)})")

@@ -1,4 +1,4 @@
-"""What every operation of a graph must be able to say about itself."""
+"""Base class of the operations of a graph."""
 
 import math
 from abc import ABC, abstractmethod
@@ -16,20 +16,19 @@ Parameters: TypeAlias = Mapping[str, tuple[int, ...]]
 class Op(ABC):
     """An operation of a layer graph.
 
-    A subclass is made a frozen dataclass by `operation`; its fields are its JSON form. Shapes are
-    those of one sample; their dimensions may be arrays, so subclasses use arithmetic and no
-    comparisons on them except through `sizes`. Errors name what is wrong with the
-    shapes; the graph adds the node.
+    `operation` makes a subclass a frozen dataclass; its fields are its JSON form. Shapes are those
+    of one sample. Their dimensions may be arrays, so subclasses compare them only with the
+    functions of `sizes`. Errors describe the shapes; the graph adds the name of the node.
     """
 
     kind: ClassVar[str]
     least_inputs: ClassVar[int] = 1
     most_inputs: ClassVar[int | None] = 1
     holds_gradient_sums: ClassVar[bool] = False
-    """Whether its work already has the sums of gradients where several nodes read its result."""
+    """Whether its work includes the sum of gradients if several nodes read its result."""
 
     def output(self, inputs: Shapes) -> Shape:
-        """Shape of the result: that of the input unless a subclass says otherwise."""
+        """Shape of the result; by default that of the input."""
         return inputs[0]
 
     def parameters(self, inputs: Shapes) -> Parameters:
@@ -37,25 +36,25 @@ class Op(ABC):
         return {}
 
     def frozen_parameters(self, inputs: Shapes) -> Parameters:
-        """Shape of each tensor that is held and never trained, whatever the node says."""
+        """Shape of each tensor that is never trained, also in a node that is not frozen."""
         return {}
 
     def gradient_elements(self, inputs: Shapes) -> Affine:
-        """Numbers of parameter gradient that workers exchange, as a function of the batch."""
+        """Elements of parameter gradients that workers exchange, as a function of the batch."""
         return Affine(count_parameters(self.parameters(inputs)), 0)
 
     @abstractmethod
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Work per sample; without input gradients where nothing before it is trained."""
+        """Work per sample; without input gradients if no earlier layer is trained."""
 
     @property
     def cost_kind(self) -> str:
-        """The kind of operation whose efficiency it has; its own kind but for recorded ones."""
+        """Kind of operation for kernel efficiencies; recorded operations name another kind."""
         return self.kind
 
     @property
     def is_view(self) -> bool:
-        """Whether the result is the first input's memory seen otherwise."""
+        """Whether the result shares the memory of the first input."""
         return False
 
 
@@ -69,12 +68,13 @@ AnyOp = TypeVar("AnyOp", bound=Op)
 def operation(
     kind: str, inputs: int | tuple[int, int | None] | None = None
 ) -> Callable[[type[AnyOp]], type[AnyOp]]:
-    """Make a class an operation: a frozen dataclass known under ``kind``, of which there is one.
+    """Register a class as the operation ``kind`` and make it a frozen dataclass.
 
-    ``inputs`` is how many it reads, or the least and most (None: any number); else as its base.
+    ``inputs`` is the number of inputs, or the minimum and maximum (None for no limit); by default
+    that of the base class.
     """
 
-    def made(cls: type[AnyOp]) -> type[AnyOp]:
+    def register(cls: type[AnyOp]) -> type[AnyOp]:
         if kind in OPS:
             raise ValueError(f"operation '{kind}' is already registered by {OPS[kind]}")
         cls.kind = kind
@@ -85,7 +85,7 @@ def operation(
         OPS[kind] = frozen
         return frozen
 
-    return made
+    return register
 
 
 def count_parameters(parameters: Parameters) -> int:

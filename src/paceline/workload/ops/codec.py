@@ -1,4 +1,4 @@
-"""Operations to plain JSON fields and back, with the field named when one is wrong."""
+"""Convert operations to JSON fields and back; errors name the field."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from paceline.workload.ops.base import OPS, Op
 
 
 def fields_of(op: Op) -> dict[str, Any]:
-    """Every field of an operation as plain data: tuples as lists, nested values as mappings."""
+    """Fields of an operation as plain data: tuples as lists, nested values as mappings."""
     return {f.name: _plain(getattr(op, f.name)) for f in _fields(type(op))}
 
 
 def op_from_fields(kind: str, values: Mapping[str, Any]) -> Op:
-    """The operation of a kind, its fields checked for name and type."""
+    """Create an operation from fields, checking their names and types."""
     cls = look_up("operation", kind, OPS, f"one of {', '.join(sorted(OPS))}")
     hints = _hints(cls)
     for name in values:
@@ -27,7 +27,9 @@ def op_from_fields(kind: str, values: Mapping[str, Any]) -> Op:
         f.name for f in _fields(cls) if f.default is dataclasses.MISSING and f.name not in values
     ]
     if missing:
-        raise InputError(f"'{kind}' lacks {', '.join(missing)}", f"fields: {', '.join(hints)}")
+        raise InputError(
+            f"missing fields of '{kind}': {', '.join(missing)}", f"fields: {', '.join(hints)}"
+        )
     return cls(
         **{name: _converted(kind, name, value, hints[name]) for name, value in values.items()}
     )
@@ -45,7 +47,7 @@ def _converted(kind: str, name: str, value: Any, wanted: Any) -> Any:
     elif _is_of(value, wanted):
         return value
     expected = "a list" if get_origin(wanted) is tuple else getattr(wanted, "__name__", wanted)
-    raise InputError(f"'{name}' of '{kind}' must be {expected}, not {value!r}")
+    raise InputError(f"'{name}' of '{kind}' must be {expected} (got {value!r})")
 
 
 def _is_of(value: Any, wanted: Any) -> bool:

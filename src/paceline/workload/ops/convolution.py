@@ -34,23 +34,29 @@ class Convolution(Op):
         check_window(self.kernel, self.stride, self.padding)
         require_positive(dilation=self.dilation)
         if len(self.dilation) != len(self.kernel):
-            raise InputError(f"dilation {self.dilation} does not fit kernel {self.kernel}")
+            raise InputError(
+                f"dilation {self.dilation} and kernel {self.kernel} must have equal length"
+            )
         if len(self.output_padding) not in (0, len(self.kernel)):
-            raise InputError(f"output_padding {self.output_padding} does not fit {self.kernel}")
+            raise InputError(
+                f"output_padding {self.output_padding} must be as long as kernel {self.kernel}"
+            )
         if self.out_channels % self.groups:
-            raise InputError(f"{self.out_channels} channels do not divide by {self.groups} groups")
+            raise InputError(
+                f"{self.out_channels} channels are not divisible by {self.groups} groups"
+            )
 
     def output(self, inputs: Shapes) -> Shape:
         """Channels, then output positions along each spatial dimension."""
         (shape,) = inputs
         if len(shape) != len(self.kernel) + 1:
             raise InputError(
-                f"a kernel of {len(self.kernel)} dimensions cannot run over {describe(shape)}",
-                "a sample is channels followed by one size per dimension of the kernel",
+                f"a {len(self.kernel)}-dimensional kernel does not match input {describe(shape)}",
+                "give channels and one size per dimension of the kernel",
             )
         channels = fixed_dimension(shape, 0)
         if channels % self.groups:
-            raise InputError(f"{channels} input channels do not divide by {self.groups} groups")
+            raise InputError(f"{channels} input channels are not divisible by {self.groups} groups")
         if self.transposed:
             return (self.out_channels, *self._transposed_positions(shape[1:]))
         reach = tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
@@ -59,7 +65,7 @@ class Convolution(Op):
         return (self.out_channels, *positions)
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """Filters, and one bias per filter where there is one."""
+        """Filters, and one bias per filter if ``bias``."""
         channels = fixed_dimension(inputs[0], 0)
         if self.transposed:
             weight = (channels, self.out_channels // self.groups, *self.kernel)
@@ -68,7 +74,7 @@ class Convolution(Op):
         return {"weight": weight} | ({"bias": (self.out_channels,)} if self.bias else {})
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Three matrix products per group; keeps the input."""
+        """Three GEMMs per group; saves the input."""
         (shape,) = inputs
         output = self.output(inputs)
         weights = count_parameters(self.parameters(inputs))
@@ -96,7 +102,7 @@ class Convolution(Op):
         )
 
     def _sliding_window(self) -> int:
-        """Side of a square window that moves by single steps over all channels; else 0."""
+        """Side of a square window of stride 1 over all channels (Winograd applies); else 0."""
         plain = len(self.kernel) == 2 and self.groups == 1 and not self.transposed
         single = set(self.stride) == set(self.dilation) == {1}
         return self.kernel[0] if plain and single and len(set(self.kernel)) == 1 else 0

@@ -1,4 +1,4 @@
-"""Layers whose weights meet every token: linear maps, embeddings, learned positions."""
+"""Linear layers, embeddings, learned positions and class tokens."""
 
 from paceline.errors import InputError
 from paceline.workload.cost import Affine, Gemm, Shape
@@ -36,7 +36,7 @@ class Linear(Op):
         return {"weight": weight} | ({"bias": (self.out_features,)} if self.bias else {})
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Three matrix products over all rows; keeps the input."""
+        """Three GEMMs over all rows; saves the input."""
         (shape,) = inputs
         rows, features = elements(shape[:-1]), fixed_dimension(shape, -1)
         weights = count_parameters(self.parameters(inputs))
@@ -58,10 +58,10 @@ class Linear(Op):
 
 @operation("embedding")
 class Embedding(Op):
-    """A row of a table for each index.
+    """Rows of a table by index.
 
-    Its gradient is dense, the whole table is written and exchanged, unless it is ``sparse``:
-    then it is the rows that were looked up, a row for each index.
+    The gradient is dense by default: the whole table is written and exchanged. If ``sparse``, it
+    has one row per index.
     """
 
     vocabulary: int
@@ -80,13 +80,13 @@ class Embedding(Op):
         return {"weight": (self.vocabulary, self.width)}
 
     def gradient_elements(self, inputs: Shapes) -> Affine:
-        """The table, or where it is sparse a row for each index."""
+        """The table, or one row per index if sparse."""
         if self.sparse:
             return Affine(0, elements(inputs[0]) * self.width)
         return Affine(self.vocabulary * self.width, 0)
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Moves rows, computes nothing; keeps the indices."""
+        """Copies rows; saves the indices."""
         indices = elements(inputs[0])
         rows = indices * self.width
         return Work(
@@ -115,7 +115,7 @@ class PositionEmbedding(Op):
         require_rank(shape, 2, "positions x width")
         if exceeds(shape[-2], self.length):
             raise InputError(
-                f"{describe(shape[-2:-1])} positions, but only {self.length} were learned",
+                f"sequence of {describe(shape[-2:-1])} exceeds the {self.length} learned positions",
                 f"use a sequence of at most {self.length}",
             )
         return shape
@@ -125,7 +125,7 @@ class PositionEmbedding(Op):
         return {"weight": (self.length, fixed_dimension(inputs[0], -1))}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """An addition; keeps nothing."""
+        """An addition; saves nothing."""
         size = elements(inputs[0])
         weights = count_parameters(self.parameters(inputs))
         return Work(
@@ -136,7 +136,7 @@ class PositionEmbedding(Op):
 
 @operation("class_token")
 class ClassToken(Op):
-    """Puts one learned token before the tokens of every sample."""
+    """Prepends one learned token to the tokens of every sample."""
 
     def output(self, inputs: Shapes) -> Shape:
         """One position more."""

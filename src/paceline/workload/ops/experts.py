@@ -1,4 +1,4 @@
-"""Mixtures of experts: many feed-forward networks of which each token uses a few."""
+"""Mixture of experts."""
 
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Shape
@@ -17,8 +17,8 @@ from paceline.workload.ops.work import Kept, Traffic, Work
 class MixtureOfExperts(Op):
     """A router that sends each token to ``top_k`` of ``experts`` networks of width ``hidden``.
 
-    Gated experts compute down(silu(gate(x)) * up(x)), others down(gelu(up(x))); ``bias`` gives
-    the router and every matrix one. Tokens are taken to spread evenly; every expert's weights
+    Gated experts compute down(silu(gate(x)) * up(x)), others down(gelu(up(x))); ``bias`` adds
+    biases to the router and every matrix. Assumes balanced routing; the weights of every expert
     are read in every step.
     """
 
@@ -31,12 +31,12 @@ class MixtureOfExperts(Op):
     def __post_init__(self) -> None:
         require_positive(experts=self.experts, top_k=self.top_k, hidden=self.hidden)
         if self.top_k > self.experts:
-            raise InputError(f"cannot send a token to {self.top_k} of {self.experts} experts")
+            raise InputError(f"top_k {self.top_k} exceeds the number of experts ({self.experts})")
 
     def output(self, inputs: Shapes) -> Shape:
         """As the input."""
         if len(inputs[0]) != 2:
-            raise InputError(f"needs tokens x width, got {describe(inputs[0])}")
+            raise InputError(f"needs tokens x width (got {describe(inputs[0])})")
         return inputs[0]
 
     def parameters(self, inputs: Shapes) -> Parameters:
@@ -52,7 +52,7 @@ class MixtureOfExperts(Op):
         return shapes
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps the routed tokens and what is between the matrices of their experts."""
+        """Saves the routed tokens and the inner activations of their experts."""
         tokens, width = inputs[0][0], fixed_dimension(inputs[0], -1)
         routed = tokens * self.top_k
         load = even_share(routed, self.experts)

@@ -1,4 +1,4 @@
-"""Losses: what a network is trained on, reduced to one number."""
+"""Training losses."""
 
 from paceline.errors import InputError
 from paceline.workload.cost import Shape
@@ -11,22 +11,22 @@ from paceline.workload.ops.work import FLOAT32_BYTES, INDEX_BYTES, Kept, Traffic
 class CrossEntropy(Op):
     """Mean cross entropy of scores (classes in the last dimension) against integer targets.
 
-    Runs in 32 bits whatever the precision.
+    Computed in 32 bits at every precision, as ``torch.autocast`` does.
     """
 
     def output(self, inputs: Shapes) -> Shape:
-        """A single number."""
+        """A scalar."""
         scores, targets = inputs
         require_rank(scores, 1, "classes in the last dimension")
         if not same_shape(scores[:-1], targets):
             raise InputError(
-                f"scores {describe(scores)} need targets {describe(scores[:-1])}, "
-                f"got {describe(targets)}"
+                f"scores {describe(scores)} need targets {describe(scores[:-1])} "
+                f"(got {describe(targets)})"
             )
         return ()
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps the log-probabilities and the targets."""
+        """Saves the log-probabilities and the targets."""
         scores, targets = elements(inputs[0]), elements(inputs[1])
         wide = scores * FLOAT32_BYTES
         return Work(
@@ -40,11 +40,11 @@ class CrossEntropy(Op):
 class FocalLoss(CrossEntropy):
     """Mean focal loss (Lin et al. 2017) of the sigmoid of each score against integer targets.
 
-    A score is wanted to be one for its target and zero for all other classes.
+    The label of a score is 1 for the target class and 0 for all others.
     """
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps the scores, and in 32 bits their probabilities."""
+        """Saves the scores, and their probabilities in 32 bits."""
         scores, targets = elements(inputs[0]), elements(inputs[1])
         wide = scores * FLOAT32_BYTES
         return Work(
@@ -56,20 +56,20 @@ class FocalLoss(CrossEntropy):
 
 @operation("weighted_sum", inputs=(1, None))
 class WeightedSum(Op):
-    """Weighted sum of single numbers: the losses of a network with auxiliary heads."""
+    """Weighted sum of scalars: the losses of a network with several heads."""
 
     weights: tuple[float, ...]
 
     def output(self, inputs: Shapes) -> Shape:
-        """A single number."""
+        """A scalar."""
         if len(inputs) != len(self.weights):
             raise InputError(f"{len(self.weights)} weights for {len(inputs)} inputs")
         if any(inputs):
-            raise InputError("adds single numbers only, such as losses")
+            raise InputError("all inputs of a weighted sum must be scalars")
         return ()
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Nothing worth counting."""
+        """Negligible."""
         return Work()
 
 
@@ -87,13 +87,15 @@ class ElementwiseLoss(Op):
             raise InputError(f"no loss named '{self.function}'", f"one of {', '.join(_FUNCTIONS)}")
 
     def output(self, inputs: Shapes) -> Shape:
-        """A single number."""
+        """A scalar."""
         if not same_shape(*inputs):
-            raise InputError(f"{describe(inputs[0])} and target {describe(inputs[1])} differ")
+            raise InputError(
+                f"prediction {describe(inputs[0])} and target {describe(inputs[1])} differ in shape"
+            )
         return ()
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Reads both; keeps both."""
+        """Reads and saves both inputs."""
         size = elements(inputs[0])
         return Work(
             forward_traffic=Traffic(2 * size),
@@ -106,25 +108,25 @@ class ElementwiseLoss(Op):
 class CtcLoss(Op):
     """Connectionist temporal classification: frames x classes against a shorter list of labels.
 
-    Class 0 is the blank. Runs in 32 bits whatever the precision.
+    Class 0 is the blank. Computed in 32 bits at every precision.
     """
 
     def output(self, inputs: Shapes) -> Shape:
-        """A single number."""
+        """A scalar."""
         scores, labels = inputs
         if len(scores) != 2 or len(labels) != 1:
             raise InputError(
-                f"needs frames x classes and labels, got {describe(scores)} and {describe(labels)}"
+                f"needs frames x classes and labels (got {describe(scores)} and {describe(labels)})"
             )
         if exceeds(labels[0], scores[0]):
             raise InputError(
-                f"{describe(labels)} labels do not fit into {describe(scores[:1])} frames",
+                f"{describe(labels)} labels exceed the {describe(scores[:1])} frames",
                 "use a longer sequence",
             )
         return ()
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps log-probabilities, labels, and the forward variables of every alignment."""
+        """Saves log-probabilities, labels, and the forward variables of every alignment."""
         scores, labels = elements(inputs[0]), elements(inputs[1])
         alignments = inputs[0][0] * (2 * labels + 1)
         wide = (scores + alignments) * FLOAT32_BYTES

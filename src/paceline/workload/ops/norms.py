@@ -1,4 +1,4 @@
-"""Normalisations: memory-bound layers that read their input twice."""
+"""Normalisation layers: memory-bound, they read their input twice."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,8 @@ from paceline.workload.ops.sizes import (
 )
 from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
-# Statistics first, then the values: x twice in, y out. Backward needs two reductions over x
-# and the gradient before it can write: both twice in, one out.
+# Forward: read x for the statistics, read x again, write y. Backward: two reductions over x and the
+# gradient precede the result, so both are read twice and one is written.
 _FORWARD_PASSES = 3
 _BACKWARD_PASSES = 5
 
@@ -56,7 +56,7 @@ class BatchNorm(_OfChannels):
     """Normalises each channel over the batch and its positions, with scale and shift."""
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps the input, and mean and deviation of each channel in 32 bits."""
+        """Saves the input, and mean and inverse deviation of each channel in 32 bits."""
         channels = fixed_dimension(inputs[0], 0)
         kept = Kept(inputs=(0,), step_bytes=2 * channels * FLOAT32_BYTES)
         return _norm_work(elements(inputs[0]), 2 * channels, kept)
@@ -64,14 +64,14 @@ class BatchNorm(_OfChannels):
 
 @operation("frozen_batch_norm")
 class FrozenBatchNorm(_OfChannels):
-    """Scales and shifts each channel by constants of pre-training: nothing is trained."""
+    """Scales and shifts each channel by constants from pre-training; has no trained weights."""
 
     def parameters(self, inputs: Shapes) -> Parameters:
         """None."""
         return {}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """One pass each way; keeps nothing."""
+        """One pass forward, one backward; saves nothing."""
         moved = Traffic(2 * elements(inputs[0]))
         return Work(forward_traffic=moved, backward_traffic=moved)
 
@@ -90,11 +90,11 @@ class GroupNorm(_OfChannels):
         require_rank(inputs[0], 1, "channels in the first dimension")
         channels = fixed_dimension(inputs[0], 0)
         if channels % self.groups:
-            raise InputError(f"{channels} channels do not divide by {self.groups} groups")
+            raise InputError(f"{channels} channels are not divisible by {self.groups} groups")
         return inputs[0]
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps the input, and mean and deviation of each group."""
+        """Saves the input, and mean and inverse deviation of each group."""
         kept = Kept(inputs=(0,), other_bytes=2 * self.groups * FLOAT32_BYTES)
         weights = count_parameters(self.parameters(inputs))
         return _norm_work(elements(inputs[0]), weights, kept)
@@ -107,12 +107,12 @@ class LayerNorm(_OfFeatures):
     bias: bool = True
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """Scale of each feature, and its shift where there is one."""
+        """Scale of each feature, and its shift if ``bias``."""
         width = fixed_dimension(inputs[0], -1)
         return {"weight": (width,)} | ({"bias": (width,)} if self.bias else {})
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps the input, and mean and deviation of each row."""
+        """Saves the input, and mean and inverse deviation of each row."""
         rows = elements(inputs[0][:-1])
         kept = Kept(inputs=(0,), other_bytes=2 * rows * FLOAT32_BYTES)
         weights = count_parameters(self.parameters(inputs))
@@ -128,7 +128,7 @@ class RmsNorm(_OfFeatures):
         return {"weight": (fixed_dimension(inputs[0], -1),)}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps the input and the inverse root of each row."""
+        """Saves the input and the inverse root mean square of each row."""
         rows = elements(inputs[0][:-1])
         kept = Kept(inputs=(0,), other_bytes=rows * FLOAT32_BYTES)
         return _norm_work(elements(inputs[0]), fixed_dimension(inputs[0], -1), kept)
@@ -146,10 +146,10 @@ class LocalResponseNorm(Op):
     def output(self, inputs: Shapes) -> Shape:
         """As the input."""
         if len(inputs[0]) < 2:
-            raise InputError(f"needs channels and positions, got {describe(inputs[0])}")
+            raise InputError(f"needs channels and positions (got {describe(inputs[0])})")
         return inputs[0]
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps the input and the scale of each value."""
+        """Saves the input and the scale of each value."""
         size = elements(inputs[0])
         return _norm_work(size, 0, Kept(inputs=(0,), elements=size))

@@ -1,4 +1,4 @@
-"""Operations on each element by itself: activations, sums, products, dropout."""
+"""Elementwise operations: activations, sums, products, dropout."""
 
 from paceline.errors import InputError
 from paceline.naming import look_up
@@ -20,7 +20,11 @@ KEEPS_OUTPUT = {
     "leaky_relu": False,
     "elu": True,
 }
-"""Every activation; whether its gradient is computed from its output (else from its input)."""
+"""Whether the gradient of each activation needs its output; otherwise it needs its input.
+
+PyTorch saves the result of relu, sigmoid, tanh and softmax, and the input of gelu and silu
+(``tools/autograd/derivatives.yaml``).
+"""
 
 
 @operation("activation")
@@ -34,7 +38,7 @@ class Activation(Op):
         look_up("activation", self.function, KEEPS_OUTPUT, choices)
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """One pass forward, one backward; keeps its output or its input."""
+        """One pass forward, one backward; saves its output or its input."""
         size = elements(inputs[0])
         keeps_output = KEEPS_OUTPUT[self.function]
         return Work(
@@ -46,7 +50,7 @@ class Activation(Op):
 
 @operation("add", inputs=(2, None))
 class Add(Op):
-    """Sum of two or more equal shapes. Its gradient is the incoming one: nothing is moved."""
+    """Sum of two or more equal shapes. Backward passes the gradient on without a copy."""
 
     def output(self, inputs: Shapes) -> Shape:
         """As each input."""
@@ -68,12 +72,12 @@ class AddPerChannel(Op):
         if not same_shape(first[: len(second)], second):
             raise InputError(
                 f"cannot add {describe(second)} to the channels of {describe(first)}",
-                "the second input has the leading dimensions of the first",
+                "give the second input the leading dimensions of the first",
             )
         return first
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps nothing; backward sums the gradient over the positions."""
+        """Saves nothing; backward sums the gradient over the positions."""
         first, second = elements(inputs[0]), elements(inputs[1])
         return Work(
             forward_traffic=Traffic(2 * first + second),
@@ -83,7 +87,7 @@ class AddPerChannel(Op):
 
 @operation("fused_sum", inputs=(2, None))
 class FusedSum(Op):
-    """Sum of equal shapes with learned weights, made positive and to add up to one (BiFPN)."""
+    """Sum with learned, normalised, non-negative weights (BiFPN; Tan et al. 2020)."""
 
     def output(self, inputs: Shapes) -> Shape:
         """As each input."""
@@ -95,7 +99,7 @@ class FusedSum(Op):
         return {"weight": (len(inputs),)}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Scales each input, then adds; keeps all inputs."""
+        """Scales each input, then adds; saves all inputs."""
         size, count = elements(inputs[0]), len(inputs)
         return Work(
             forward_traffic=Traffic((3 * count + 1) * size),
@@ -113,7 +117,7 @@ class Prelu(Op):
         return {"weight": (fixed_dimension(inputs[0], 0),)}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """One pass forward; backward also writes what is summed to the slopes' gradient."""
+        """One pass forward; backward also writes the terms of the slopes' gradient."""
         size = elements(inputs[0])
         return Work(
             forward_traffic=Traffic(2 * size),
@@ -133,12 +137,12 @@ class Multiply(Op):
         if not same_shape(first[: len(second)], second):
             raise InputError(
                 f"cannot multiply {describe(first)} by {describe(second)}",
-                "the second input has the first's shape, or its leading dimensions",
+                "give the second input the shape of the first or its leading dimensions",
             )
         return first
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps both inputs; backward reads them and the gradient and writes two."""
+        """Saves both inputs; backward reads them and the gradient and writes two gradients."""
         first, second = elements(inputs[0]), elements(inputs[1])
         return Work(
             forward_traffic=Traffic(2 * first + second),
@@ -155,7 +159,7 @@ class Dropout(Op):
 
     def __post_init__(self) -> None:
         if not 0 <= self.probability < 1:
-            raise InputError(f"probability must be at least 0 and below 1, not {self.probability}")
+            raise InputError(f"probability must be in [0, 1) (got {self.probability})")
 
     @property
     def is_view(self) -> bool:
@@ -163,7 +167,7 @@ class Dropout(Op):
         return self.probability == 0
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps a mask of one byte per element."""
+        """Saves a mask of one byte per element, as PyTorch's native_dropout does."""
         if self.is_view:
             return Work()
         size = elements(inputs[0])
@@ -177,5 +181,5 @@ def _require_equal(inputs: Shapes) -> None:
         if not same_shape(inputs[0], other):
             raise InputError(
                 f"cannot add {describe(inputs[0])} and {describe(other)}",
-                "the inputs of a sum have one shape",
+                "give all inputs of the sum the same shape",
             )

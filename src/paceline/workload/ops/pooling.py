@@ -1,4 +1,4 @@
-"""Pools: windows reduced to their largest or mean value."""
+"""Max and average pooling."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class _Pool(Op):
         (shape,) = inputs
         if len(shape) != len(self.kernel) + 1:
             raise InputError(
-                f"a window of {len(self.kernel)} dimensions cannot run over {describe(shape)}"
+                f"a {len(self.kernel)}-dimensional window does not match input {describe(shape)}"
             )
         check_windows_fit(shape[1:], self.kernel, self.padding)
         sizes = window_positions(shape[1:], self.kernel, self.stride, self.padding, self.ceil)
@@ -37,7 +37,7 @@ class MaxPool(_Pool):
     """The largest value of each window."""
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps its input and, in 8 bytes each, where the maxima were."""
+        """Saves its input and the int64 indices of the maxima, as PyTorch does."""
         written = elements(self.output(inputs))
         moved = Traffic(elements(inputs[0]) + written, other_bytes=written * INDEX_BYTES)
         kept = Kept(inputs=(0,), other_bytes=written * INDEX_BYTES)
@@ -49,7 +49,7 @@ class AveragePool(_Pool):
     """The mean of each window."""
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps its input."""
+        """Saves its input, as PyTorch does."""
         moved = Traffic(elements(inputs[0]) + elements(self.output(inputs)))
         return Work(forward_traffic=moved, backward_traffic=moved, kept=Kept(inputs=(0,)))
 
@@ -64,6 +64,6 @@ class GlobalAveragePool(Op):
         return inputs[0][:1]
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps nothing: the gradient is one value spread out."""
+        """Saves nothing: the gradient is one value per channel, broadcast."""
         moved = Traffic(elements(inputs[0]) + inputs[0][0])
         return Work(forward_traffic=moved, backward_traffic=moved)

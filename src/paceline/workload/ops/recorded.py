@@ -1,4 +1,4 @@
-"""An operation known only by what it was seen to do: part of a model captured from a framework."""
+"""Operations of captured models, known by their recorded work."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,9 +18,9 @@ class RecordedTensor:
 
 @dataclass(frozen=True, slots=True)
 class UnknownOperation:
-    """A framework's operation whose arithmetic is not understood, costed by its bytes alone.
+    """An operation with unknown FLOP, whose cost is estimated from its bytes only.
 
-    ``bytes_share`` is its part of all bytes that the model moves in a training step.
+    ``bytes_share`` is its share of all bytes that the model moves in a training step.
     """
 
     name: str
@@ -29,10 +29,10 @@ class UnknownOperation:
 
 @operation("recorded", inputs=(0, None))
 class Recorded(Op):
-    """What a part of a captured module did in one training step, per sample and per step.
+    """Recorded work of a part of a captured module, per sample and per step.
 
-    ``behaves_like`` is the kind of the operation that dominates it; ``shape`` is its result for
-    one sample. The work holds whatever the gradients were when it was recorded.
+    ``behaves_like`` is the kind of its dominant operation; ``shape`` is its result for one
+    sample. The work includes the gradients that were computed in the recorded step.
     """
 
     holds_gradient_sums: ClassVar[bool] = True
@@ -47,11 +47,11 @@ class Recorded(Op):
 
     @property
     def cost_kind(self) -> str:
-        """The kind it is costed as."""
+        """Kind of the dominant operation."""
         return self.behaves_like
 
     def output(self, inputs: Shapes) -> Shape:
-        """As recorded, whatever the inputs."""
+        """As recorded; the inputs are ignored."""
         return self.shape
 
     def parameters(self, inputs: Shapes) -> Parameters:

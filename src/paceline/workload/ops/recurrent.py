@@ -21,9 +21,9 @@ _GATES = 4
 class Lstm(Op):
     """Long short-term memory over tokens x features, as PyTorch defines it (two biases).
 
-    The products with the inputs run over all tokens at once, those with the state one token
-    after the other: ``tokens`` small products in a row. A single layer in one direction may also
-    read the hidden state and the cell that it starts from, else it starts from zeros.
+    GEMMs with the inputs run over all tokens at once, those with the state token by token:
+    ``tokens`` small GEMMs in sequence. A single layer in one direction may also read the initial
+    hidden state and cell; the default is zeros.
     """
 
     hidden: int
@@ -43,13 +43,15 @@ class Lstm(Op):
         """The states of both directions for every token."""
         shape, *states = inputs
         if len(shape) != 2:
-            raise InputError(f"needs tokens x features, got {describe(shape)}")
+            raise InputError(f"needs tokens x features (got {describe(shape)})")
         if states and (
             len(states) != 2
             or self.layers * self.directions != 1
             or not all(same_shape(state, (self.hidden,)) for state in states)
         ):
-            raise InputError("one layer in one direction may start from a state and a cell")
+            raise InputError(
+                f"initial states need one layer, one direction and width {self.hidden}"
+            )
         return (shape[0], self.hidden * self.directions)
 
     def parameters(self, inputs: Shapes) -> Parameters:
@@ -67,7 +69,7 @@ class Lstm(Op):
         return shapes
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps input, output, and gates and cell of every step."""
+        """Saves input, output, and gates and cell of every token."""
         tokens, gates, ways = inputs[0][0], _GATES * self.hidden, self.directions
         forward: list[Gemm] = []
         weight_gradient: list[Gemm] = []

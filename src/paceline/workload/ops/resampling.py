@@ -1,4 +1,4 @@
-"""Values of an image at other places: enlarged maps, and maps cut out of an image by boxes."""
+"""Upsampling and RoI align."""
 
 from paceline.errors import InputError
 from paceline.workload.cost import Shape
@@ -9,7 +9,7 @@ from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
 @operation("upsample")
 class Upsample(Op):
-    """Repeats every value ``scale`` times along each dimension but the channels (nearest)."""
+    """Nearest-neighbour upsampling by ``scale`` along each spatial dimension."""
 
     scale: int = 2
 
@@ -23,7 +23,7 @@ class Upsample(Op):
         return (shape[0], *(size * self.scale for size in shape[1:]))
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps nothing: the gradient is a sum over the repeated values."""
+        """Saves nothing: the gradient is a sum over the repeated values."""
         moved = Traffic(elements(inputs[0]) + elements(self.output(inputs)))
         return Work(forward_traffic=moved, backward_traffic=moved)
 
@@ -49,14 +49,17 @@ class RoiAlign(Op):
         """Channels x boxes x rows x columns."""
         boxes, *maps = inputs
         if len(boxes) != 2 or differs(boxes[1], 4):
-            raise InputError(f"boxes have four corners each, got {describe(boxes)}")
+            raise InputError(f"boxes must be boxes x 4 (got {describe(boxes)})")
         for shape in maps:
             if len(shape) != 3 or differs(shape[0], maps[0][0]):
-                raise InputError(f"maps are of equal channels x rows x columns: {describe(shape)}")
+                raise InputError(
+                    f"maps must be channels x rows x columns with equal channels "
+                    f"(got {describe(shape)})"
+                )
         return (maps[0][0], boxes[0], *self.size)
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Reads four neighbours of every point; backward adds to them. Keeps the boxes."""
+        """Reads four neighbours of every point; backward adds to them. Saves the boxes."""
         result = elements(self.output(inputs))
         neighbours = 4 * self.samples**2 * result
         whole = sum((elements(shape) for shape in inputs[1:]), 0)

@@ -1,4 +1,4 @@
-"""Operations that only arrange values: flatten, reshape, transpose, slice, concatenate, pad."""
+"""Flatten, reshape, transpose, slice, expand, concatenate, pad."""
 
 import math
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from paceline.workload.ops.work import Traffic, Work
 class _View(Op):
     @property
     def is_view(self) -> bool:
-        """The memory of the input, seen with another shape."""
+        """The result shares the memory of the input."""
         return True
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Moves nothing."""
+        """No work: only the shape changes."""
         return Work()
 
 
@@ -45,7 +45,7 @@ class Flatten(_View):
 
 @operation("reshape")
 class Reshape(_View):
-    """Gives a sample another shape of as many elements; one size may be -1, the rest of them."""
+    """Changes the shape of a sample; one size may be -1, which is inferred."""
 
     shape: tuple[int, ...]
 
@@ -53,10 +53,12 @@ class Reshape(_View):
         if sum(size == -1 for size in self.shape) > 1 or any(
             size < 1 and size != -1 for size in self.shape
         ):
-            raise InputError(f"shape must be sizes above zero with at most one -1: {self.shape}")
+            raise InputError(
+                f"shape must have positive sizes and at most one -1 (got {self.shape})"
+            )
 
     def output(self, inputs: Shapes) -> Shape:
-        """The shape asked for."""
+        """The new shape."""
         total = elements(inputs[0])
         known = math.prod(size for size in self.shape if size != -1)
         rest = total // known
@@ -76,13 +78,15 @@ class Transpose(_View):
         """The dimensions in their new order."""
         (shape,) = inputs
         if sorted(self.axes) != list(range(len(shape))):
-            raise InputError(f"axes {self.axes} do not order the dimensions of {describe(shape)}")
+            raise InputError(
+                f"axes {self.axes} are not a permutation of those of {describe(shape)}"
+            )
         return tuple(shape[axis] for axis in self.axes)
 
 
 @operation("slice")
 class Slice(_View):
-    """The part from ``start`` to before ``stop`` of one dimension."""
+    """Positions ``start`` to ``stop`` (excluded) of one dimension."""
 
     axis: int
     start: int
@@ -90,20 +94,20 @@ class Slice(_View):
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.stop:
-            raise InputError(f"needs 0 <= start < stop, got {self.start} and {self.stop}")
+            raise InputError(f"slice must have 0 <= start < stop (got {self.start}, {self.stop})")
 
     def output(self, inputs: Shapes) -> Shape:
         """The input's shape with that dimension shortened."""
         (shape,) = inputs
         axis = _axis(self.axis, shape)
         if exceeds(self.stop, shape[axis]):
-            raise InputError(f"{describe(shape)} has nothing up to {self.stop} in axis {axis}")
+            raise InputError(f"stop {self.stop} exceeds axis {axis} of {describe(shape)}")
         return (*shape[:axis], self.stop - self.start, *shape[axis + 1 :])
 
 
 @operation("expand")
 class Expand(_View):
-    """A dimension of one position seen ``count`` times: one key for all heads."""
+    """Repeats a dimension of size 1 ``count`` times without a copy: one key for all heads."""
 
     axis: int
     count: int
@@ -116,18 +120,18 @@ class Expand(_View):
         (shape,) = inputs
         axis = _axis(self.axis, shape)
         if differs(shape[axis], 1):
-            raise InputError(f"axis {axis} of {describe(shape)} is not of one position")
+            raise InputError(f"axis {axis} of {describe(shape)} must have size 1")
         return (*shape[:axis], self.count, *shape[axis + 1 :])
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Moves nothing forward; backward sums the gradients of what was seen."""
+        """No forward work; backward sums the gradients of the repeats."""
         size = elements(inputs[0])
         return Work(backward_traffic=Traffic((self.count + 1) * size))
 
 
 @operation("concat", inputs=(1, None))
 class Concatenate(Op):
-    """Inputs joined along ``axis`` (0 is the channels)."""
+    """Inputs concatenated along ``axis`` (0 is the channels)."""
 
     axis: int = 0
 
@@ -143,14 +147,14 @@ class Concatenate(Op):
                 if i != axis
             ):
                 raise InputError(
-                    f"cannot join {describe(first)} and {describe(shape)} along axis {axis}",
-                    "all other dimensions must be equal",
+                    f"cannot concatenate {describe(first)} and {describe(shape)} on axis {axis}",
+                    "make all other dimensions equal",
                 )
             total = total + shape[axis]
         return (*first[:axis], total, *first[axis + 1 :])
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """A copy forward; the gradient is views of one tensor."""
+        """A copy forward; the gradients are views of one tensor."""
         size: Number = 0
         for shape in inputs:
             size = size + elements(shape)
@@ -159,10 +163,10 @@ class Concatenate(Op):
 
 @operation("pad_shortcut")
 class PadShortcut(Op):
-    """The shortcut without weights of the CIFAR residual networks (option A).
+    """The shortcut without weights of CIFAR ResNets (option A of He et al. 2015).
 
-    Takes every ``stride``-th position and pads with zero channels, as many before as after, up
-    to ``out_channels``.
+    Takes every ``stride``-th position and pads the channels with zeros on both sides to
+    ``out_channels``.
     """
 
     out_channels: int

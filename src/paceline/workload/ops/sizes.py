@@ -1,4 +1,4 @@
-"""Dimensions of samples, which may be arrays: arithmetic, comparisons, and what is refused."""
+"""Arithmetic, comparisons and checks of dimensions, which may be arrays."""
 
 import math
 
@@ -17,29 +17,29 @@ def elements(shape: Shape) -> Number:
 
 
 def even_share(total: Number, parts: Number) -> Number:
-    """An even share, exact where it is whole."""
+    """A quotient, an integer if exact."""
     if isinstance(total, int) and isinstance(parts, int) and total % parts == 0:
         return total // parts
     return total / parts
 
 
 def fixed_dimension(shape: Shape, axis: int) -> int:
-    """A dimension that parameters depend on, and that therefore may not vary in a sweep."""
+    """A dimension that parameters depend on, which must not vary in a sweep."""
     if not -len(shape) <= axis < len(shape):
         raise InputError(f"the input {describe(shape)} has no dimension {axis}")
     size = shape[axis]
     if isinstance(size, np.ndarray):
-        raise InputError("the number of weights would depend on the sequence")
+        raise InputError("the number of weights depends on the sequence length")
     return int(size)
 
 
 def differs(a: Number, b: Number) -> bool:
-    """Whether two dimensions are unequal anywhere."""
+    """Whether two dimensions differ in any element."""
     return bool(np.any(np.not_equal(a, b)))
 
 
 def exceeds(a: Number, b: Number) -> bool:
-    """Whether the first dimension is larger than the second anywhere."""
+    """Whether the first dimension exceeds the second in any element."""
     return bool(np.any(np.greater(a, b)))
 
 
@@ -54,19 +54,20 @@ def describe(shape: Shape) -> str:
 
 
 def require_rank(shape: Shape, least: int, what: str) -> None:
-    """Refuse an input of fewer dimensions than the operation works on."""
+    """Raise if an input has too few dimensions."""
     if len(shape) < least:
         raise InputError(
-            f"needs {what}, got {describe(shape)}", f"give it an input of {least} dimensions"
+            f"needs {what} (got {describe(shape)})",
+            f"use an input of at least {least} dimension{'s' if least > 1 else ''}",
         )
 
 
 def require_positive(**fields: int | float | tuple[int, ...]) -> None:
-    """Refuse fields of an operation that are not above zero."""
+    """Raise if a field of an operation is not positive."""
     for name, value in fields.items():
         values = value if isinstance(value, tuple) else (value,)
         if not values or any(not math.isfinite(v) or v <= 0 for v in values):
-            raise InputError(f"{name} must be above zero, not {value}")
+            raise InputError(f"{name} must be greater than 0 (got {value})")
 
 
 def _describe_dimension(size: Number) -> str:

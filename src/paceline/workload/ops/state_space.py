@@ -1,4 +1,4 @@
-"""State spaces: sequences that are folded into a state of fixed size (Mamba, Mamba-2)."""
+"""State-space models: Mamba (Gu and Dao 2023) and Mamba-2 (Dao and Gu 2024)."""
 
 import numpy as np
 
@@ -15,15 +15,15 @@ from paceline.workload.ops.sizes import (
 )
 from paceline.workload.ops.work import Kept, Traffic, Work
 
-# FLOP for each number of the state and token (decay, input, sum, product) over the two of the
-# product that is counted; backward computes the states again.
+# FLOP per state element and token (decay, input, sum, product: 9) over the 2 of the GEMM that is
+# counted; backward recomputes the states.
 _SCAN_EXECUTED = 4.5
 _SCAN_EXECUTED_BACKWARD = 1.5 * _SCAN_EXECUTED
 
 
 @operation("causal_conv")
 class CausalConvolution(Op):
-    """A filter of ``kernel`` tokens, up to the present one, for each channel of tokens x width."""
+    """Depthwise causal convolution over ``kernel`` tokens of tokens x width."""
 
     kernel: int
     bias: bool = True
@@ -37,12 +37,12 @@ class CausalConvolution(Op):
         return inputs[0]
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """A filter for each channel, and a bias where there is one."""
+        """One filter per channel, and its bias if ``bias``."""
         width = fixed_dimension(inputs[0], -1)
         return {"weight": (width, self.kernel)} | ({"bias": (width,)} if self.bias else {})
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """A product per channel in each direction; keeps the input."""
+        """One GEMM per channel for each pass; saves the input."""
         tokens, width = inputs[0]
         weights = count_parameters(self.parameters(inputs))
         moved = 2 * elements(inputs[0])
@@ -60,11 +60,11 @@ class CausalConvolution(Op):
 
 @operation("selective_scan", inputs=4)
 class SelectiveScan(Op):
-    """Mamba's recurrence: a state of some numbers per channel that each token changes.
+    """The selective scan of Mamba.
 
-    Reads values and step sizes (tokens x channels), what goes into the state and what is read
-    out of it (tokens x numbers). Only the product that reads the state out is counted as FLOP,
-    as PyTorch's counter does; the state itself stays on chip and is computed again in backward.
+    Reads values and step sizes (tokens x channels) and the matrices B and C (tokens x state). Only
+    the GEMM with C counts as FLOP, as in ``torch.utils.flop_counter``; the state stays on chip and
+    is recomputed in backward.
     """
 
     def output(self, inputs: Shapes) -> Shape:
@@ -72,16 +72,19 @@ class SelectiveScan(Op):
         _require_tokens(inputs)
         values, steps, into, out = inputs
         if differs(values[1], steps[1]) or differs(into[1], out[1]):
-            raise InputError(f"{describe(steps)} steps for {describe(values)} values")
+            raise InputError(
+                f"widths differ: values {describe(values)}, steps {describe(steps)}, "
+                f"B {describe(into)}, C {describe(out)}"
+            )
         return values
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """How fast each number of the state decays, and what passes by the state."""
+        """A, the decay of the state, and D, the skip connection."""
         width, state = fixed_dimension(inputs[0], -1), fixed_dimension(inputs[2], -1)
         return {"decay": (width, state), "direct": (width,)}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """A product per token to read the state out, two in backward; keeps what it reads."""
+        """One GEMM per token forward, two backward; saves its inputs."""
         (tokens, width), state = inputs[0], inputs[2][1]
         weights = count_parameters(self.parameters(inputs))
         moved = _read(inputs) + elements(inputs[0])
@@ -99,11 +102,11 @@ class SelectiveScan(Op):
 
 @operation("state_space_dual", inputs=4)
 class StateSpaceDual(Op):
-    """Mamba-2's recurrence by chunks: products within each, one state per head between them.
+    """State-space duality of Mamba-2: GEMMs within chunks, one state per head between them.
 
-    Reads values (tokens x width), a step size per head, and what goes into the state and comes
-    out of it: ``state`` numbers for each of ``groups`` groups of heads. Counted are the four
-    products of every chunk (Dao and Gu 2024) and their gradients.
+    Reads values (tokens x width), a step size per head, and the matrices B and C with ``state``
+    elements for each of ``groups`` groups of heads. Counts the four GEMMs of every chunk (Dao and
+    Gu 2024) and their gradients.
     """
 
     heads: int
@@ -114,7 +117,7 @@ class StateSpaceDual(Op):
     def __post_init__(self) -> None:
         require_positive(heads=self.heads, groups=self.groups, state=self.state, chunk=self.chunk)
         if self.heads % self.groups:
-            raise InputError(f"{self.heads} heads do not divide by {self.groups} groups")
+            raise InputError(f"{self.heads} heads are not divisible by {self.groups} groups")
 
     def output(self, inputs: Shapes) -> Shape:
         """As the values."""
@@ -122,17 +125,19 @@ class StateSpaceDual(Op):
         wanted = (None, self.heads, self.groups * self.state, self.groups * self.state)
         for shape, width in zip(inputs, wanted, strict=True):
             if width is not None and differs(shape[1], width):
-                raise InputError(f"needs tokens x {width}, got {describe(shape)}")
+                raise InputError(f"needs tokens x {width} (got {describe(shape)})")
         if fixed_dimension(inputs[0], -1) % self.heads:
-            raise InputError(f"{describe(inputs[0])} does not divide by {self.heads} heads")
+            raise InputError(
+                f"the width of {describe(inputs[0])} is not divisible by {self.heads} heads"
+            )
         return inputs[0]
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """Of each head: its decay, what passes by the state, and the bias of its steps."""
+        """A, D and the bias of the step sizes, per head."""
         return dict.fromkeys(("decay", "direct", "step_bias"), (self.heads,))
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Keeps what it reads and the state at the end of every chunk."""
+        """Saves its inputs and the state at the end of every chunk."""
         tokens, width = inputs[0]
         head_dim = fixed_dimension(inputs[0], -1) // self.heads
         length = _smaller(self.chunk, tokens)
@@ -167,7 +172,7 @@ class StateSpaceDual(Op):
 def _require_tokens(inputs: Shapes) -> None:
     for shape in inputs:
         if len(shape) != 2 or differs(shape[0], inputs[0][0]):
-            raise InputError(f"needs tokens x width, got {describe(shape)}")
+            raise InputError(f"needs tokens x width (got {describe(shape)})")
 
 
 def _read(inputs: Shapes) -> Number:

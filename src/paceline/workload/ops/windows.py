@@ -1,4 +1,4 @@
-"""Arithmetic of windows that slide over an input: shared by convolutions and pools."""
+"""Window arithmetic of convolutions and pooling."""
 
 from paceline.errors import InputError
 from paceline.workload.cost import Number, Shape
@@ -8,25 +8,25 @@ from paceline.workload.ops.sizes import describe, exceeds, require_positive
 def check_window(
     kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...]
 ) -> None:
-    """Refuse windows that no input could have."""
+    """Raise if kernel, stride and padding are inconsistent."""
     require_positive(kernel=kernel, stride=stride)
     if not 1 <= len(kernel) <= 3:
-        raise InputError(f"a kernel has 1 to 3 dimensions, not {len(kernel)}")
+        raise InputError(f"kernel must have 1 to 3 dimensions (got {len(kernel)})")
     if not len(kernel) == len(stride) == len(padding):
         raise InputError(
-            f"kernel {kernel}, stride {stride} and padding {padding} differ in dimensions"
+            f"kernel {kernel}, stride {stride} and padding {padding} must have equal length"
         )
     if any(p < 0 for p in padding):
-        raise InputError(f"padding must not be negative: {padding}")
+        raise InputError(f"padding must not be negative (got {padding})")
 
 
 def check_windows_fit(sizes: Shape, reach: tuple[int, ...], padding: tuple[int, ...]) -> None:
-    """Refuse an input that is smaller than the window that slides over it."""
+    """Raise if an input with its padding is smaller than the window."""
     for size, window, pad in zip(sizes, reach, padding, strict=True):
         if exceeds(window, size + 2 * pad):
             raise InputError(
-                f"a window of {describe(reach)} does not fit into {describe(sizes)} "
-                f"padded by {describe(padding)}",
+                f"the window {describe(reach)} is larger than the input {describe(sizes)} "
+                f"with padding {describe(padding)}",
                 "use a larger input or a smaller kernel",
             )
 
@@ -40,8 +40,8 @@ def window_positions(
 ) -> tuple[Number, ...]:
     """Positions of the window along each dimension.
 
-    With ``ceil`` a last window that is only partly inside counts too, unless it would start in
-    the padding beyond the end.
+    With ``ceil`` a last partial window counts unless it starts in the padding beyond the end, as
+    in PyTorch's ``ceil_mode``.
     """
     positions: list[Number] = []
     for size, window, step, pad in zip(sizes, reach, stride, padding, strict=True):

@@ -1,4 +1,4 @@
-"""The work of an operation on one sample: matrix products, bytes moved, values kept."""
+"""Work of an operation per sample: GEMMs, memory traffic, saved tensors."""
 
 from dataclasses import dataclass, replace
 
@@ -12,10 +12,10 @@ MASK_BYTES = 1
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What an operation reads and writes, in elements until the precision is known.
+    """Memory traffic in elements, converted to bytes for a precision.
 
     ``activations`` are elements per sample, ``weights`` and ``weight_gradients`` elements per
-    step, ``other_bytes`` bytes per sample whose width no precision changes (indices, masks).
+    step, ``other_bytes`` bytes per sample of fixed width (indices, masks).
     """
 
     activations: Number = 0
@@ -42,10 +42,10 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What an operation keeps for its backward pass.
+    """Tensors saved for backward.
 
-    ``inputs`` are positions of inputs and ``output`` the result, kept whole; ``elements`` are
-    further values per sample, ``other_bytes`` bytes per sample of fixed width (indices, masks,
+    ``inputs`` are positions of saved inputs, ``output`` is the result; ``elements`` are
+    further elements per sample, ``other_bytes`` bytes per sample of fixed width (indices, masks,
     statistics of a token), ``step_bytes`` bytes per step (statistics of a batch).
     """
 
@@ -58,10 +58,10 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of one operation on one sample: matrix products, traffic, and what is kept.
+    """Work of one operation per sample: GEMMs, traffic and saved tensors.
 
-    ``weight_gradient_traffic`` and ``kept_for_weights`` come on top of ``backward_traffic`` and
-    ``kept``: what only the gradient of the weights moves and keeps.
+    ``weight_gradient_traffic`` and ``kept_for_weights`` are additional to ``backward_traffic`` and
+    ``kept``: frozen weights need neither.
     """
 
     forward: tuple[Gemm, ...] = ()
@@ -74,7 +74,7 @@ class Work:
     kept_for_weights: Kept = Kept()
 
     def without_weight_gradient(self) -> "Work":
-        """The work where the weights are frozen: gradients pass through to the inputs only."""
+        """Work with frozen weights: only the input gradient is computed."""
         return replace(
             self,
             weight_gradient=(),

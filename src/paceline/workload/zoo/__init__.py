@@ -1,5 +1,5 @@
-"""Networks by name: each a short function that writes down its layers."""
+"""Networks by name, each built by a short function."""
 
-from paceline.workload.zoo.registry import build, family, names, names_like
+from paceline.workload.zoo.zoo_registry import build, family, names, names_like
 
 __all__ = ["build", "family", "names", "names_like"]

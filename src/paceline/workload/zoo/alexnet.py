@@ -1,4 +1,4 @@
-"""AlexNet, in the single-column form everybody runs and as it was published."""
+"""AlexNet, in one column and as published."""
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
@@ -6,7 +6,7 @@ from paceline.workload.zoo.builder import NetworkBuilder
 
 
 def alexnet() -> Graph:
-    """AlexNet in one column (Krizhevsky 2014), as PyTorch distributes it: 61,100,840."""
+    """AlexNet in one column (Krizhevsky 2014), as PyTorch distributes it: 61,100,840 parameters."""
     net = NetworkBuilder("alexnet")
     x = net.image(3, 224, 224)
     layers = ((64, 11, 4, 2, True), (192, 5, 1, 2, True), (384, 3, 1, 1, False))
@@ -25,7 +25,7 @@ def alexnet() -> Graph:
 
 
 def alexnet_grouped() -> Graph:
-    """AlexNet of 2012: two columns as groups, local response norm: 60,965,224."""
+    """AlexNet of 2012: two columns as groups, local response norm: 60,965,224 parameters."""
     net = NetworkBuilder("alexnet_grouped")
     x = net.image(3, 227, 227)
     for number, (width, kernel, stride, padding, groups) in enumerate(

@@ -1,4 +1,4 @@
-"""Writing networks down: each method adds one layer and returns its name."""
+"""Build networks layer by layer: each method adds a node and returns its name."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,11 +11,11 @@ Sizes: TypeAlias = int | tuple[int, ...]
 
 
 class NetworkBuilder:
-    """Collects the nodes of a graph in the order in which they are written.
+    """Collects the nodes of a graph in the order in which they are added.
 
-    Methods take the name of a layer, the names of what it reads, and its settings; ``scope``
-    prefixes names, so that ``block.0.conv1`` is written as ``conv1`` inside ``block.0``.
-    ``image_norm`` is what `batch_norm` writes, so that a backbone can be had with another.
+    Methods take the name of a layer, the names of its inputs, and its options; ``scope`` prefixes
+    names, so that ``conv1`` inside ``block.0`` becomes ``block.0.conv1``. ``image_norm`` replaces
+    the operation of `batch_norm`, so that detectors can use a backbone with another norm.
     """
 
     def __init__(self, name: str, image_norm: ops.Op | None = None) -> None:
@@ -28,7 +28,7 @@ class NetworkBuilder:
 
     @contextmanager
     def scope(self, name: str) -> Iterator[None]:
-        """Prefix every layer written inside with ``name`` and a dot."""
+        """Prefix the names of layers added inside with ``name`` and a dot."""
         self._scopes.append(name)
         try:
             yield
@@ -37,7 +37,7 @@ class NetworkBuilder:
 
     @contextmanager
     def frozen(self, is_frozen: bool = True) -> Iterator[None]:
-        """Weights of layers written inside are used and not trained."""
+        """Freeze the weights of layers added inside."""
         before, self._frozen = self._frozen, is_frozen
         try:
             yield
@@ -55,7 +55,7 @@ class NetworkBuilder:
         return "sound"
 
     def integers(self, name: str, limit: int, *shape: int | Literal["sequence"]) -> str:
-        """An input of integers below ``limit``: classes or words."""
+        """An input of integers below ``limit``: classes or tokens."""
         self._inputs[name] = InputSpec(shape, "integer", limit)
         return name
 
@@ -88,7 +88,7 @@ class NetworkBuilder:
         dimensions: int = 2,
         shares: str | None = None,
     ) -> str:
-        """A convolution; a single size holds for every dimension."""
+        """A convolution; a single size applies to every dimension."""
         rank = len(kernel) if isinstance(kernel, tuple) else dimensions
         op = ops.Convolution(
             out_channels,
@@ -162,7 +162,7 @@ class NetworkBuilder:
             return self.activation(activation, y, activation)
 
     def batch_norm(self, name: str, x: str) -> str:
-        """Batch normalisation, or what the network has in its place."""
+        """Batch normalisation, or the norm that replaces it."""
         return self.add_node(name, self._image_norm, x)
 
     def layer_norm(self, name: str, x: str, bias: bool = True) -> str:
@@ -195,11 +195,11 @@ class NetworkBuilder:
         return self.add_node(name, ops.Add(), *reads)
 
     def concat(self, name: str, reads: Sequence[str], axis: int = 0) -> str:
-        """Inputs joined, by default along the channels."""
+        """Inputs concatenated, by default along the channels."""
         return self.add_node(name, ops.Concatenate(axis), *reads)
 
     def flatten(self, name: str, x: str, start_axis: int = 0) -> str:
-        """All dimensions of a sample in one."""
+        """Dimensions from ``start_axis`` on as one."""
         return self.add_node(name, ops.Flatten(start_axis), x)
 
     def dropout(self, name: str, x: str, probability: float) -> str:
@@ -207,39 +207,23 @@ class NetworkBuilder:
         return self.add_node(name, ops.Dropout(probability), x)
 
     def embedding(self, name: str, indices: str, vocabulary: int, width: int) -> str:
-        """A row of a table for each index."""
+        """Rows of a table by index."""
         return self.add_node(name, ops.Embedding(vocabulary, width), indices)
-
-    def attention(
-        self,
-        name: str,
-        query: str,
-        key: str,
-        value: str,
-        *,
-        heads: int,
-        head_dim: int,
-        kv_heads: int | None = None,
-        causal: bool = False,
-    ) -> str:
-        """Softmax attention of queries over keys and values."""
-        op = ops.Attention(heads, kv_heads or heads, head_dim, causal)
-        return self.add_node(name, op, query, key, value)
 
     def multiply(self, name: str, x: str, y: str) -> str:
         """A product; the second may be one value per channel of the first."""
         return self.add_node(name, ops.Multiply(), x, y)
 
     def reshape(self, name: str, x: str, *shape: int) -> str:
-        """Another shape of as many elements."""
+        """Another shape of the same elements."""
         return self.add_node(name, ops.Reshape(shape), x)
 
     def part(self, name: str, x: str, axis: int, start: int, stop: int) -> str:
-        """A part of one dimension."""
+        """A slice of one dimension."""
         return self.add_node(name, ops.Slice(axis, start, stop), x)
 
     def transpose(self, name: str, x: str, *axes: int) -> str:
-        """The dimensions of a sample in another order."""
+        """The dimensions of a sample, permuted."""
         return self.add_node(name, ops.Transpose(axes), x)
 
     def elementwise_loss(self, name: str, function: str, predicted: str, wanted: str) -> str:
@@ -247,7 +231,7 @@ class NetworkBuilder:
         return self.add_node(name, ops.ElementwiseLoss(function), predicted, wanted)
 
     def sum_of_losses(self, *losses: str) -> Graph:
-        """The finished graph of a network whose losses are added."""
+        """The finished graph with the sum of losses."""
         weights = (1.0,) * len(losses)
         return self.build(self.add_node("loss", ops.WeightedSum(weights), *losses))
 
@@ -256,7 +240,7 @@ class NetworkBuilder:
         return self.add_node(name, ops.CrossEntropy(), scores, targets)
 
     def segmentation_loss(self, maps: str, classes: int, *sides: int) -> Graph:
-        """The finished graph of a segmenter: a map of scores per class against a label each."""
+        """The finished graph of a segmentation network: scores per class and position."""
         last = self.transpose("classes_last", maps, *range(1, len(sides) + 1), 0)
         return self.build(self.cross_entropy("loss", last, self.integers("label", classes, *sides)))
 

@@ -1,7 +1,8 @@
-"""Networks whose published config.json says all: ``data/models.toml``, by name."""
+"""Networks built from their published config.json, in ``data/models.toml``."""
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,18 +14,20 @@ FILE = "models.toml"
 
 @cache
 def configurations() -> Mapping[str, Mapping[str, Any]]:
-    """Every configuration of the file by the name of its network."""
+    """Configurations of the file by name."""
     text = files("paceline").joinpath("data", FILE).read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
 def families() -> dict[str, str]:
-    """The family of every network of the file."""
+    """Family of each network of the file."""
     return {name: str(table["family"]) for name, table in configurations().items()}
 
 
-def configured(name: str) -> Graph:
-    """The network of a name in the file."""
+def configured(name: str, sequence: int | None = None) -> Graph:
+    """Build a network of the file for samples of ``sequence`` tokens if given."""
     from paceline.workload.capture.hugging_face import configured_network
 
-    return configured_network(configurations()[name], FILE, name)
+    graph = configured_network(configurations()[name], FILE, name, sequence)
+    stated = sequence is not None and graph.uses_sequence
+    return replace(graph, sequence=sequence) if stated else graph

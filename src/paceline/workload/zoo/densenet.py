@@ -8,7 +8,7 @@ _BOTTLENECK = 4 * _GROWTH
 
 
 def densenet121() -> Graph:
-    """DenseNet of 6, 12, 24 and 16 layers, growth 32: 7,978,856."""
+    """DenseNet of 6, 12, 24 and 16 layers, growth 32: 7,978,856 parameters."""
     net = NetworkBuilder("densenet121")
     x = net.conv_unit("stem", net.image(3, 224, 224), 64, 7, 2, 3)
     x = net.max_pool("pool0", x, 3, 2, 1)

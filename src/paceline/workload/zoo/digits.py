@@ -7,7 +7,7 @@ from paceline.workload.zoo.builder import NetworkBuilder
 def digits_cnn() -> Graph:
     """Two convolutions and two linear layers on 8 x 8 images of ten classes; no normalisation.
 
-    Without statistics of a batch, a step is the same however its batch is spread over processes.
+    Without batch statistics a step does not depend on how processes share the batch.
     """
     net = NetworkBuilder("digits_cnn")
     x = net.activation("relu1", net.conv("conv1", net.image(1, 8, 8), 16, 3, 1, 1, bias=True))

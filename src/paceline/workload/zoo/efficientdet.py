@@ -1,4 +1,4 @@
-"""EfficientDet-D0 (Tan et al. 2020): EfficientNet-B0 under three bidirectional pyramids."""
+"""EfficientDet-D0 (Tan et al. 2020): EfficientNet-B0 with three bidirectional pyramids."""
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
@@ -37,12 +37,12 @@ def efficientdet_d0() -> Graph:
         with net.scope(f"pyramid.{cell}"):
             levels = _bidirectional(net, levels, narrow=cell > 0)
     scores = _head(net, "classes", levels, _CLASSES)
-    places = _head(net, "places", levels, 4)
+    regression = _head(net, "box_regression", levels, 4)
     label = net.integers("label", _CLASSES, _ANCHORS)
-    place = net.image(_ANCHORS, 4, name="place")
+    targets = net.image(_ANCHORS, 4, name="target_boxes")
     return net.sum_of_losses(
         net.add_node("class_loss", ops.FocalLoss(), scores, label),
-        net.elementwise_loss("place_loss", "smooth_l1", places, place),
+        net.elementwise_loss("box_loss", "smooth_l1", regression, targets),
     )
 
 
@@ -61,7 +61,7 @@ def _backbone(net: NetworkBuilder) -> list[str]:
 
 
 def _bidirectional(net: NetworkBuilder, levels: list[str], narrow: bool) -> list[str]:
-    """From coarse to fine, then back; ``narrow`` where all levels have the pyramid's width."""
+    """One BiFPN layer, coarse to fine and back; ``narrow`` if all levels have its width."""
 
     def lateral(name: str, level: int) -> str:
         if narrow or level > 2:
@@ -90,7 +90,7 @@ def _combined(net: NetworkBuilder, name: str, *reads: str) -> str:
 
 
 def _head(net: NetworkBuilder, name: str, levels: list[str], values: int) -> str:
-    """Filters that all levels share, with norms of their own; anchors x values."""
+    """Convolutions shared by all levels, with norms per level; returns anchors x values."""
     parts = []
     for level, x in enumerate(levels):
         first = f"{name}.0." if level else None
@@ -112,7 +112,7 @@ def _separable(
     shared_with: str | None = None,
     bias: bool = False,
 ) -> str:
-    """Each channel by itself, then all channels of each position."""
+    """Depthwise separable convolution."""
     owner = (lambda layer: f"{shared_with}{layer}") if shared_with else (lambda _: None)
     each, all_ = f"each{suffix}", f"all{suffix}"
     x = net.conv(each, x, _WIDTH, 3, 1, 1, groups=_WIDTH, shares=owner(each))

@@ -1,4 +1,4 @@
-"""How a network of the zoo is listed, and the entries that several lists make."""
+"""Entries of the zoo."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,9 +12,9 @@ from paceline.workload.zoo.sizes import ADAPTER_RANK, LLAMA, GptSize
 
 @dataclass(frozen=True, slots=True)
 class ZooEntry:
-    """A network of the zoo: its family, and how to write it down.
+    """A network of the zoo: its family and the function that builds it.
 
-    ``build_for`` is set where learned positions are as many as the sequence is long.
+    ``build_for`` builds it for a sequence length, if learned positions follow the sequence.
     """
 
     family: str
@@ -22,29 +22,29 @@ class ZooEntry:
     build_for: Callable[[int], Graph] | None = None
 
 
-def written(writer: str, *arguments: Any) -> Graph:
-    """What MODULE.FUNCTION of this package makes of ``arguments``; imported now."""
-    module, _, function = writer.partition(".")
+def build_with(function_path: str, *arguments: Any) -> Graph:
+    """Import MODULE.FUNCTION of this package and call it with ``arguments``."""
+    module, _, function = function_path.partition(".")
     graph: Graph = getattr(import_module(f"{__package__}.{module}"), function)(*arguments)
     return graph
 
 
-def network(family: str, writer: str, *arguments: Any) -> ZooEntry:
-    """The network that MODULE.FUNCTION of this package makes of ``arguments`` when it is built."""
-    return ZooEntry(family, partial(written, writer, *arguments))
+def network(family: str, function_path: str, *arguments: Any) -> ZooEntry:
+    """An entry that calls MODULE.FUNCTION of this package with ``arguments`` when it is built."""
+    return ZooEntry(family, partial(build_with, function_path, *arguments))
 
 
 def elastic_gpt(family: str, name: str, size: GptSize) -> ZooEntry:
-    """A GPT that learns as many positions as the sequence is long."""
+    """A GPT whose learned positions follow the sequence length."""
 
     def build_for(sequence: int) -> Graph:
-        return written("gpt.gpt", name, replace(size, positions=sequence))
+        return build_with("gpt.gpt", name, replace(size, positions=sequence))
 
-    return ZooEntry(family, partial(written, "gpt.gpt", name, size), build_for)
+    return ZooEntry(family, partial(build_with, "gpt.gpt", name, size), build_for)
 
 
 def adapted_llama(base: str, rank: int = ADAPTER_RANK) -> ZooEntry:
-    """A Llama of the zoo, frozen, with adapters of a rank."""
+    """A frozen Llama of the zoo with adapters of ``rank``."""
     size = replace(LLAMA[base], adapter_rank=rank)
     suffix = "_lora" if rank == ADAPTER_RANK else f"_lora_r{rank}"
     return network("Llama, adapters", "llama.llama", f"{base}{suffix}", size)

@@ -1,8 +1,8 @@
-"""Face recognition: ResNet-100 and MobileFaceNet under ArcFace (Deng et al. 2019).
+"""Face recognition: ResNet-100 and MobileFaceNet with ArcFace (Deng et al. 2019).
 
-The classifier has a row for each person of MS1M. It is one layer of the graph: a plan that
-divides it among devices (the partial sums of the publication) is the plan's matter. Scaling rows
-and features to length one and adding the margin is pointwise and left out.
+The classifier has a row for each person of MS1M. It is one layer of the graph; a plan may divide it
+among devices (the partial sums of the publication). The normalisation of rows and features and the
+margin are pointwise and left out.
 """
 
 from paceline.workload.graph import Graph
@@ -13,7 +13,7 @@ _SIDE = 112
 
 
 def resnet100_arcface() -> Graph:
-    """IR-100: 65,156,160 in the network and 512 for each person."""
+    """IR-100: 65,156,160 parameters in the network and 512 per person."""
     net = NetworkBuilder("resnet100_arcface")
     x = net.conv_unit("stem", net.image(3, _SIDE, _SIDE), 64, 3, 1, 1, activation="prelu")
     for stage, blocks in enumerate((3, 13, 30, 3)):
@@ -25,7 +25,7 @@ def resnet100_arcface() -> Graph:
 
 
 def mobilefacenet_arcface() -> Graph:
-    """MobileFaceNet (Chen et al. 2018) with 128 features for each face."""
+    """MobileFaceNet (Chen et al. 2018) with 128 features per face."""
     net = NetworkBuilder("mobilefacenet_arcface")
     x = net.conv_unit("stem", net.image(3, _SIDE, _SIDE), 64, 3, 2, 1, activation="prelu")
     x = net.conv_unit("depthwise", x, 64, 3, 1, 1, groups=64, activation="prelu")
@@ -49,7 +49,7 @@ def mobilefacenet_arcface() -> Graph:
 
 
 def _improved_block(net: NetworkBuilder, x: str, width: int, first: bool) -> str:
-    """Norm before the first and after both convolutions; the second one strides."""
+    """Norm before the first and after both convolutions; the second is strided."""
     stride = 2 if first else 1
     y = net.conv_norm(1, net.batch_norm("norm", x), width, 3, 1, 1)
     y = net.conv_norm(2, net.activation("prelu", y, "prelu"), width, 3, stride, 1)

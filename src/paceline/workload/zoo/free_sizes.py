@@ -1,4 +1,4 @@
-"""Networks that a name describes by numbers: ``gpt_h1024_l24``, ``llama_h4096_l32_k8``, ..."""
+"""Networks of free size by name: ``gpt_h1024_l24``, ``llama_h4096_l32_k8``, ..."""
 
 import re
 
@@ -27,12 +27,12 @@ _WIDE_DEEP = re.compile(r"wide_deep_vocab(\d+)_emb(\d+)_fc(\d+)x(\d+)")
 
 # Heads of published sizes that do not follow from the width.
 _KNOWN_HEADS = {1536: 16, 2048: 16, 2304: 24, 3072: 32}
-_LLAMA_WORDS, _LLAMA_SEQUENCE = 32_000, 4096
+_LLAMA_VOCABULARY, _LLAMA_SEQUENCE = 32_000, 4096  # Llama 2
 _MOST_LAYERS = 2000
 
 
 def free_size(name: str) -> ZooEntry | None:
-    """The network that a name describes by numbers; None if it does not."""
+    """The entry of a name with sizes; None for other names."""
     spelled = re.sub(r"[\s\-]+", "_", name.lower())
     if found := _PLAIN.fullmatch(spelled):
         return _plain(spelled, found)
@@ -55,11 +55,11 @@ def _plain(name: str, found: "re.Match[str]") -> ZooEntry:
     heads = int(found["heads"] or _KNOWN_HEADS.get(hidden, max(1, hidden // 64)))
     _check_heads(name, hidden, layers, heads)
     if found["family"] == "bert":
-        words = int(found["vocabulary"] or BERT_VOCABULARY)
-        shape = BertSize(hidden, layers, heads, words)
-        return network("BERT", "bert.bert", name, shape)
-    words = int(found["vocabulary"] or MEGATRON_VOCABULARY)
-    return elastic_gpt("GPT", name, GptSize(hidden, layers, heads, words))
+        vocabulary = int(found["vocabulary"] or BERT_VOCABULARY)
+        size = BertSize(hidden, layers, heads, vocabulary)
+        return network("BERT", "bert.bert", name, size)
+    vocabulary = int(found["vocabulary"] or MEGATRON_VOCABULARY)
+    return elastic_gpt("GPT", name, GptSize(hidden, layers, heads, vocabulary))
 
 
 def _llama(name: str, found: "re.Match[str]") -> ZooEntry:
@@ -73,7 +73,7 @@ def _llama(name: str, found: "re.Match[str]") -> ZooEntry:
         heads,
         kv_heads,
         int(found["feed_forward"] or 4 * hidden),
-        int(found["vocabulary"] or _LLAMA_WORDS),
+        int(found["vocabulary"] or _LLAMA_VOCABULARY),
         _LLAMA_SEQUENCE,
         tied=found["tied"] is not None,
     )
@@ -84,15 +84,16 @@ def _check_heads(name: str, hidden: int, layers: int, heads: int) -> None:
     _check(name, width=hidden, layers=layers, heads=heads)
     if hidden % heads:
         raise InputError(
-            f"'{name}' cannot be built: a width of {hidden} does not divide by {heads} heads",
-            "give heads that divide the width, as in gpt_h1024_l24_a16",
+            f"cannot build '{name}': width {hidden} is not divisible by {heads} heads",
+            "choose a number of heads that divides the width, such as gpt_h1024_l24_a16",
         )
 
 
 def _check(name: str, layers: int = 1, **numbers: int) -> None:
     if min(layers, *numbers.values()) < 1:
-        raise InputError(f"'{name}' cannot be built", "give numbers above zero")
+        raise InputError(f"cannot build '{name}': a size is 0", "give sizes of at least 1")
     if layers > _MOST_LAYERS:
         raise InputError(
-            f"'{name}' cannot be built: {layers} layers", f"at most {_MOST_LAYERS:,} layers"
+            f"cannot build '{name}': too many layers: {layers} (maximum {_MOST_LAYERS})",
+            "give fewer layers",
         )

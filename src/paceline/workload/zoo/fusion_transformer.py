@@ -1,8 +1,8 @@
-"""The Temporal Fusion Transformer (Lim et al. 2021) in NVIDIA's recipe for two forecasts.
+"""The Temporal Fusion Transformer (Lim et al. 2021) in NVIDIA's recipe for two data sets.
 
-A week of hourly values and three known series give the quantiles of the next day. The cell that
-the second LSTM starts from is taken to be the first one's last state, and a smooth difference
-stands for the quantile loss. A matrix of 16,384 numbers that the recipe never uses is left out.
+It predicts quantiles of the next day from a week of hourly values and three known series. The last
+state of the first LSTM is also used as initial cell of the second, and smooth L1 replaces the
+quantile loss. A matrix of 16,384 parameters that the recipe never uses is left out.
 """
 
 from paceline.workload import ops
@@ -19,13 +19,13 @@ SERIES = {"tft_electricity": (369, 0.1), "tft_traffic": (963, 0.3)}
 
 
 class _Fusion:
-    """Writes the parts, all of one width and dropout."""
+    """Adds the parts of the network, all with one width and dropout."""
 
     def __init__(self, net: NetworkBuilder, dropout: float) -> None:
         self.net, self.dropout = net, dropout
 
     def gated(self, name: str, x: str, out: int) -> str:
-        """A linear map to twice the width, of which one half gates the other."""
+        """Gated linear unit."""
         net = self.net
         with net.scope(name):
             both = net.linear("both", x, 2 * out)
@@ -40,14 +40,14 @@ class _Fusion:
         context: str | None = None,
         dropout: bool = True,
     ) -> str:
-        """Two layers, a gate, the input added, normalised; ``context`` is added to every hour."""
+        """Gated residual network; ``context`` is added to every hour."""
         net = self.net
         with net.scope(name):
             y = net.linear("first", x, _HIDDEN)
             if context is not None:
-                told = net.linear("context", context, _HIDDEN, bias=False)
+                bias = net.linear("context", context, _HIDDEN, bias=False)
                 y = net.transpose("hours_last", y, 1, 0)
-                y = net.add_node("with_context", ops.AddPerChannel(), y, told)
+                y = net.add_node("with_context", ops.AddPerChannel(), y, bias)
                 y = net.transpose("hours_first", y, 1, 0)
             y = net.linear("second", net.activation("elu", y, "elu"), _HIDDEN)
             y = net.dropout("dropout", y, self.dropout) if dropout else y
@@ -57,7 +57,7 @@ class _Fusion:
             return y if out == 1 else net.layer_norm("norm", y)
 
     def selected(self, name: str, variables: list[str], context: str, hours: int) -> str:
-        """Variables, each hours x width, weighted by what all of them together say."""
+        """Variable selection: variables (hours x width) weighted by a network of all of them."""
         net, count = self.net, len(variables)
         with net.scope(name):
             joint = net.concat("joint", variables, axis=1)
@@ -73,13 +73,13 @@ class _Fusion:
             return net.reshape("selection", chosen, hours, _HIDDEN)
 
     def joined(self, name: str, x: str, shortcut: str) -> str:
-        """A gate, the shortcut added, normalised."""
+        """Gate, residual sum and norm."""
         net = self.net
         y = net.add(f"{name}.add", self.gated(f"{name}.gate", x, _HIDDEN), shortcut)
         return net.layer_norm(f"{name}.norm", y)
 
     def attention(self, x: str) -> str:
-        """Heads with queries and keys of their own and values in common, averaged."""
+        """Interpretable attention: heads share their values and are averaged."""
         net, head = self.net, _HIDDEN // _HEADS
         with net.scope("attention"):
             both = net.linear("qkv", x, (2 * _HEADS + 1) * head, bias=False)
@@ -106,7 +106,7 @@ class _Fusion:
 
 
 def fusion_transformer(name: str) -> Graph:
-    """The forecaster of one of `SERIES`."""
+    """Build the network of one of `SERIES`."""
     net, (series, dropout) = NetworkBuilder(name), SERIES[name]
     fusion = _Fusion(net, dropout)
     which = net.integers("series", series, 1)
@@ -115,7 +115,7 @@ def fusion_transformer(name: str) -> Graph:
     weight = net.flatten("static.weight", net.activation("static.softmax", weight, "softmax"))
     static = net.multiply("static.chosen", fusion.residual("static.own", static), weight)
     static = net.flatten("static.flatten", static)
-    told, enriching, state, cell = (
+    selecting, enriching, state, cell = (
         fusion.residual(f"static.{part}", static)
         for part in ("selection", "enrichment", "state", "cell")
     )
@@ -129,8 +129,8 @@ def fusion_transformer(name: str) -> Graph:
     seen = net.linear("observed_embedding", net.image(_PAST, 1, name="observed"), _HIDDEN)
     past = [net.part(f"past{n}", x, 0, 0, _PAST) for n, x in enumerate(series_known)]
     coming = [net.part(f"coming{n}", x, 0, _PAST, _HOURS) for n, x in enumerate(series_known)]
-    history = fusion.selected("history", [*past, seen], told, _PAST)
-    future = fusion.selected("future", coming, told, _HOURS - _PAST)
+    history = fusion.selected("history", [*past, seen], selecting, _PAST)
+    future = fusion.selected("future", coming, selecting, _HOURS - _PAST)
     encoded = net.add_node("encoder", ops.Lstm(_HIDDEN), history, state, cell)
     last = net.flatten("encoder_last", net.part("encoder_end", encoded, 0, _PAST - 1, _PAST))
     decoded = net.add_node("decoder", ops.Lstm(_HIDDEN), future, last, last)

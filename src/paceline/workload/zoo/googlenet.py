@@ -20,14 +20,14 @@ _AUXILIARY_WEIGHT = 0.3
 
 
 def googlenet() -> Graph:
-    """GoogLeNet as published: biases, local response norm: 13,378,280 with auxiliary heads."""
+    """GoogLeNet as published, local response norm: 13,378,280 parameters with auxiliary heads."""
     return _googlenet("googlenet", batch_norm=False)
 
 
 def googlenet_bn() -> Graph:
     """GoogLeNet as PyTorch distributes it.
 
-    Batch normalisation, 3x3 where the paper has 5x5: 13,004,888 with auxiliary heads.
+    Batch normalisation, 3x3 where the paper has 5x5: 13,004,888 parameters with auxiliary heads.
     """
     return _googlenet("googlenet_bn", batch_norm=True)
 
@@ -57,7 +57,7 @@ def _googlenet(name: str, batch_norm: bool) -> Graph:
 
 
 class _Builder(NetworkBuilder):
-    """Adds the units of the two versions."""
+    """Adds the units of either version."""
 
     def __init__(self, name: str, batch_norm: bool) -> None:
         super().__init__(name)

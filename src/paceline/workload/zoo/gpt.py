@@ -1,29 +1,24 @@
-"""Decoders of the GPT kind: GPT-2, GPT-3, Megatron's sizes, MPT, and any other size.
+"""GPT decoders: GPT-2, GPT-3, the sizes of Megatron-LM and MPT, and free sizes.
 
-Pre-norm blocks with biases, learned positions, output tied to the embedding, no dropout (as
-such models are pre-trained now; GPT-2 itself used 0.1, which changes no product).
+Pre-norm blocks with biases, learned positions, output tied to the embedding. No dropout:
+current pre-training recipes do not use it. GPT-2 was trained with 0.1, which changes no GEMM.
 """
 
-from paceline.errors import InputError
-from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
 from paceline.workload.zoo.sizes import GptSize
-from paceline.workload.zoo.transformer_blocks import pre_norm_block
+from paceline.workload.zoo.transformers import TransformerShape, transformer
 
 
 def gpt(name: str, size: GptSize) -> Graph:
-    """The decoder of a size, with its loss over every token."""
-    if size.hidden % size.heads:
-        raise InputError(f"a width of {size.hidden} does not divide by {size.heads} heads")
-    net = NetworkBuilder(name)
-    tokens = net.integers("tokens", size.vocabulary, "sequence")
-    x = net.embedding("embedding", tokens, size.vocabulary, size.hidden)
-    x = net.add_node("positions", ops.PositionEmbedding(size.positions), x)
-    for layer in range(size.layers):
-        with net.scope(f"blocks.{layer}"):
-            x = pre_norm_block(net, x, size.hidden, size.heads, causal=True, activation="gelu_tanh")
-    x = net.layer_norm("norm", x)
-    scores = net.linear("head", x, size.vocabulary, bias=False, shares="embedding")
-    target = net.integers("target", size.vocabulary, "sequence")
-    return net.build(net.cross_entropy("loss", scores, target), size.positions, size.dimensions)
+    """Build the decoder with its loss over every token."""
+    shape = TransformerShape.multi_head(
+        size.hidden,
+        size.layers,
+        size.heads,
+        vocabulary=size.vocabulary,
+        sequence=size.positions,
+        learned_positions=size.positions,
+        activation="gelu_tanh",
+        joint_projection=True,
+    )
+    return transformer(name, shape)

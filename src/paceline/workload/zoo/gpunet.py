@@ -1,4 +1,4 @@
-"""GPUNet (Wang et al. 2022): networks found by a search for short latency on NVIDIA's GPUs."""
+"""GPUNet (Wang et al. 2022): architecture search for low latency on NVIDIA GPUs."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from paceline.workload.zoo.builder import NetworkBuilder
 from paceline.workload.zoo.inverted_residual import InvertedResidual
 
 Stage = tuple[InvertedResidual, int, int, int]
-"""Block, channels, stride of the first block, and how many blocks."""
+"""Block, channels, stride of the first block, and number of blocks."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ GPUNET = {
         ),
     ),
 }
-"""The three networks without distillation; the paper prints 11.9, 12.7 and 25.8 million weights."""
+"""The three networks without distillation; the paper reports 11.9, 12.7 and 25.8 M parameters."""
 
 
 def gpunet(name: str) -> Graph:
-    """One of `GPUNET` on square images."""
+    """Build one of `GPUNET`."""
     net, size = NetworkBuilder(name), GPUNET[name]
     x = net.image(3, size.side, size.side)
     x = net.conv_unit("stem", x, size.width, 3, 2, 1, activation="silu")

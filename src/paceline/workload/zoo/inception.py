@@ -8,14 +8,14 @@ _AUXILIARY_WEIGHT = 0.4
 
 
 def inception_v3() -> Graph:
-    """Inception-v3 without the auxiliary head, as benchmarks train it: 23,834,568."""
+    """Inception-v3 without the auxiliary head, as benchmarks train it: 23,834,568 parameters."""
     net = _Builder("inception_v3")
     x = net.tail(net.trunk())
     return net.classifier_loss(net.linear("fc", x, 1000), classes=1000)
 
 
 def inception_v3_aux() -> Graph:
-    """Inception-v3 with its auxiliary head: 27,161,264."""
+    """Inception-v3 with its auxiliary head: 27,161,264 parameters."""
     net = _Builder("inception_v3_aux")
     trunk = net.trunk()
     label = net.integers("label", 1000)
@@ -29,7 +29,7 @@ def inception_v3_aux() -> Graph:
 
 
 class _Builder(NetworkBuilder):
-    """Adds the modules of the paper's figures 5 to 7 and the two that reduce the grid."""
+    """Adds the modules of the paper's figures 5 to 7 and the two grid reductions."""
 
     def trunk(self) -> str:
         """Everything before the auxiliary head: 768 x 17 x 17."""
@@ -118,7 +118,7 @@ class _Builder(NetworkBuilder):
         )
 
     def _chain(self, name: str, x: str, *layers: tuple[int, int | tuple[int, int]]) -> str:
-        """Convolutions in a row, each padded so that the size stays."""
+        """Consecutive convolutions, padded to keep the size."""
         for number, (width, kernel) in enumerate(layers, start=1):
             sides = (kernel, kernel) if isinstance(kernel, int) else kernel
             padding = (sides[0] // 2, sides[1] // 2)

@@ -8,10 +8,9 @@ from paceline.workload.zoo.resnet import gate
 
 @dataclass(frozen=True, slots=True)
 class InvertedResidual:
-    """Widens by 1x1, filters each channel, narrows by 1x1; fused: widens by the filter itself.
+    """1x1 expansion, depthwise convolution, 1x1 projection; ``fused`` merges the first two.
 
-    ``gated`` blocks scale their channels by a function of all channels' means, through a quarter
-    of the block's input channels.
+    ``gated`` blocks have squeeze-and-excitation of a quarter of the block's input channels.
     """
 
     expansion: int
@@ -21,7 +20,7 @@ class InvertedResidual:
     fused: bool = False
 
     def write(self, net: NetworkBuilder, x: str, width: int, out: int, stride: int) -> str:
-        """Add one block from ``width`` to ``out`` channels; a shortcut where shapes agree."""
+        """Add one block from ``width`` to ``out`` channels, with a shortcut if shapes agree."""
         inner, window = width * self.expansion, (self.kernel, stride, self.kernel // 2)
         if self.fused:
             y = net.conv_unit("expand", x, inner, *window, activation=self.activation)

@@ -1,8 +1,8 @@
 """Llama 2 and 3 and Mixtral: RMS norm, rotary positions, gated feed-forward, no biases.
 
-With low-rank adapters (LoRA, Hu et al. 2021) the weights are frozen and pairs of narrow matrices
-beside those of the attention are trained, one pair for queries, keys and values together, as
-MLPerf's benchmark of fine-tuning has them.
+With low-rank adapters (LoRA, Hu et al. 2021) the weights are frozen and adapters of the attention
+are trained. Queries, keys and values share the first matrix of theirs, as in MLPerf's fine-tuning
+benchmark.
 """
 
 from typing import Any
@@ -20,11 +20,11 @@ LLAMA_STYLE: dict[str, Any] = {
     "out_bias": False,
     "mlp_bias": False,
 }
-"""What Llama chose and most decoders after it."""
+"""Choices of Llama and of most decoders after it."""
 
 
 def llama(name: str, size: LlamaSize) -> Graph:
-    """The decoder of a size, with its loss over every token."""
+    """Build the decoder with its loss over every token."""
     experts = Experts(size.experts, size.top_k, size.feed_forward) if size.experts else None
     shape = TransformerShape(
         size.hidden,

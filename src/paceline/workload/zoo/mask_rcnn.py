@@ -1,8 +1,8 @@
 """Mask R-CNN (He et al. 2017) with a ResNet-50 pyramid on COCO, as maskrcnn-benchmark trains it.
 
-NVIDIA's and MLPerf's recipes are that program's. Choosing proposals and matching them to targets
-is left out: the boxes come as data. Losses read 256 sampled anchors, 512 boxes and, of them, 128
-with masks per image; the outputs of the class of a box are taken to be those of the first class.
+The recipes of NVIDIA and MLPerf are based on that program. The selection of proposals and their
+matching to targets are left out: boxes are an input. Losses read 256 sampled anchors, 512 boxes and
+128 of those with masks per image; the class of every box is assumed to be the first.
 """
 
 from paceline.workload import ops
@@ -27,13 +27,13 @@ def mask_rcnn_r50_fpn() -> Graph:
 
 
 def _proposal_losses(net: NetworkBuilder, levels: list[str]) -> list[str]:
-    """Three anchors at each position of five levels, the last one every other of the fourth."""
+    """Three anchors per position of five levels; the fifth subsamples the fourth."""
     extended = [*levels, net.max_pool("pyramid.pool", levels[-1], 1, 2)]
-    objectness, places = shared_head(net, "proposals", extended, 1, 1, objects=3, places=12)
+    objectness, corners = shared_head(net, "proposals", extended, 1, 1, objects=3, corners=12)
     losses = []
     for name, function, rows, values in (
         ("object", "binary_cross_entropy", objectness, 1),
-        ("anchor", "smooth_l1", places, 4),
+        ("anchor", "smooth_l1", corners, 4),
     ):
         rows = net.reshape(f"proposals.{name}_each", rows, -1, values)
         sampled = net.part(f"proposals.{name}_sampled", rows, 0, 0, _SAMPLED_ANCHORS)
@@ -58,7 +58,7 @@ def _box_losses(net: NetworkBuilder, levels: list[str]) -> list[str]:
 
 
 def _mask_loss(net: NetworkBuilder, levels: list[str]) -> str:
-    """Convolutions of each box by itself: boxes are a dimension that no kernel reaches over."""
+    """Convolutions per box: boxes are a dimension with kernel size 1."""
     boxes = net.image(_MASKS, 4, name="mask_boxes")
     with net.scope("mask_head"):
         x = net.add_node("align", ops.RoiAlign((14, 14)), boxes, *levels)

@@ -1,4 +1,4 @@
-"""MobileNet v1 and v2: depthwise convolutions, one filter for each channel."""
+"""MobileNet v1 and v2: depthwise separable convolutions."""
 
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
@@ -6,7 +6,7 @@ from paceline.workload.zoo.inverted_residual import InvertedResidual
 
 
 def mobilenet_v1() -> Graph:
-    """MobileNet 1.0 on 224 x 224 images (Howard et al. 2017): 4,231,976."""
+    """MobileNet 1.0 on 224 x 224 images (Howard et al. 2017): 4,231,976 parameters."""
     net = NetworkBuilder("mobilenet_v1")
     x = net.conv_unit("stem", net.image(3, 224, 224), 32, 3, 2, 1)
     width = 32
@@ -21,7 +21,7 @@ def mobilenet_v1() -> Graph:
 
 
 def mobilenet_v2() -> Graph:
-    """MobileNet v2 1.0 on 224 x 224 images (Sandler et al. 2018): 3,504,872."""
+    """MobileNet v2 1.0 on 224 x 224 images (Sandler et al. 2018): 3,504,872 parameters."""
     net = NetworkBuilder("mobilenet_v2")
     x = net.conv_unit("stem", net.image(3, 224, 224), 32, 3, 2, 1, activation="relu6")
     width, number = 32, 0

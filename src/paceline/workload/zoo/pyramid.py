@@ -1,4 +1,4 @@
-"""Feature pyramids (Lin et al. 2017) over residual networks, and heads shared by their levels."""
+"""Feature pyramid networks (Lin et al. 2017) on ResNets, with heads shared by all levels."""
 
 from paceline.workload import ops
 from paceline.workload.zoo.builder import NetworkBuilder
@@ -9,12 +9,14 @@ WIDTH = 256
 
 
 def detector(name: str) -> NetworkBuilder:
-    """A network whose batch norms are constants, as detectors on few images a device have them."""
+    """A builder with frozen batch norm: detectors train with too few images per device for its
+    statistics.
+    """
     return NetworkBuilder(name, image_norm=ops.FrozenBatchNorm())
 
 
 def backbone(net: NetworkBuilder, rows: int, columns: int, block: Bottleneck) -> list[str]:
-    """The four stages of a ResNet-50 of that block; stem and first stage are not trained."""
+    """The four stages of a ResNet-50 with the given block; stem and first stage are frozen."""
     with net.scope("backbone"):
         with net.frozen():
             x = bottleneck_stage(net, resnet_stem(net, rows, columns), 0, 3, block)
@@ -25,7 +27,7 @@ def backbone(net: NetworkBuilder, rows: int, columns: int, block: Bottleneck) ->
 
 
 def pyramid(net: NetworkBuilder, maps: list[str]) -> list[str]:
-    """Levels of equal width, coarse ones added to finer ones; finest first."""
+    """Levels of equal width, finest first; upsampled coarse levels are added to finer ones."""
     levels: list[str] = []
     above: str | None = None
     with net.scope("pyramid"):
@@ -41,10 +43,9 @@ def pyramid(net: NetworkBuilder, maps: list[str]) -> list[str]:
 def shared_head(
     net: NetworkBuilder, name: str, levels: list[str], hidden: int, kernel: int, **outputs: int
 ) -> list[str]:
-    """``hidden`` 3x3 convolutions, then one of ``kernel`` for each output, shared by all levels.
+    """``hidden`` 3x3 convolutions, then one of ``kernel`` per output, shared by all levels.
 
-    An output has so many values at each position; its result is positions x values of all
-    levels.
+    ``outputs`` are values per position; a result is positions x values of all levels.
     """
     parts: dict[str, list[str]] = {output: [] for output in outputs}
     for level, x in enumerate(levels):

@@ -1,7 +1,7 @@
-"""Recommenders with large tables, whose gradient is what was looked up: Wide & Deep, DLRM.
+"""Recommenders with large embedding tables and sparse gradients: Wide & Deep, DLRM.
 
-Fields that recipes hold in tables of their own share one here where rows are equally wide. The
-wide part takes the mean of its weights where the published one takes the sum.
+Fields with rows of equal width share one table here; recipes have one per field. The wide part
+averages its weights; the published one adds them.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ _DENSE_FIELDS = 13
 _CRITEO_FIELDS = 26
 _WIDE_FIELDS = 2
 _CRITEO_ROWS = 187_767_399
-"""Rows of Criteo's 26 fields on 1 TB of clicks, at most 40 million each, as MLPerf has them."""
+"""Rows of Criteo's 26 fields on 1 TB of clicks, at most 40 million each, as in MLPerf."""
 
 
 def wide_deep(name: str, rows: int, width: int, layers: int, hidden: int) -> Graph:
-    """Wide & Deep on Criteo (26 deep fields, 2 wide ones, 13 numbers), as HugeCTR and OneFlow run.
+    """Wide & Deep on Criteo (26 deep, 2 wide, 13 dense fields), as in HugeCTR and OneFlow.
 
     Both tables have ``rows`` rows, the deep one of ``width``; ``layers`` of ``hidden`` follow.
     """
@@ -32,9 +32,9 @@ def wide_deep(name: str, rows: int, width: int, layers: int, hidden: int) -> Gra
 
 
 def wide_deep_outbrain() -> Graph:
-    """NVIDIA's Wide & Deep on Outbrain's clicks: 1,024 wide in five layers: 91,893,370."""
+    """NVIDIA's Wide & Deep on Outbrain, five layers of width 1,024: 91,893,370 parameters."""
     net = NetworkBuilder("wide_deep_outbrain")
-    # Of 22 fields 16 have one value; 2 have up to 6 and 4 have up to 3, which are averaged.
+    # 16 of 22 fields have one value; 2 have up to 6 and 4 up to 3, which are averaged.
     wide = _wide(net, 688_216, 16 + 2 * 6 + 4 * 3)
     numbers = net.image(32, name="numbers")
     wide = net.add("wide.sum", wide, net.linear("wide.numbers", numbers, 1))
@@ -54,7 +54,7 @@ def wide_deep_outbrain() -> Graph:
 
 
 def dlrm() -> Graph:
-    """DLRM (Naumov et al. 2019) on Criteo's 1 TB in the form of MLPerf: 24,036,595,969."""
+    """DLRM (Naumov et al. 2019) on Criteo 1TB as in MLPerf: 24,036,595,969 parameters."""
     net = NetworkBuilder("dlrm")
     numbers = net.image(_DENSE_FIELDS, name="numbers")
     x = net.activation("bottom.relu", _perceptron(net, "bottom", numbers, (512, 256, 128)))
@@ -66,7 +66,7 @@ def dlrm() -> Graph:
 
 
 def _wide(net: NetworkBuilder, rows: int, fields: int) -> str:
-    """A weight for each value of each field, averaged: a linear model."""
+    """A linear model: one weight per value of each field, averaged."""
     chosen = _looked_up(net, "wide", rows, 1, fields)
     return net.global_avg_pool("wide.mean", net.reshape("wide.row", chosen, 1, fields))
 
@@ -79,7 +79,7 @@ def _looked_up(net: NetworkBuilder, name: str, rows: int, width: int, fields: in
 def _perceptron(
     net: NetworkBuilder, name: str, x: str, widths: Sequence[int], dropout: float = 0.0
 ) -> str:
-    """Linear layers with rectifiers between them."""
+    """Linear layers with ReLU between them."""
     for number, width in enumerate(widths, start=1):
         x = net.linear(f"{name}.fc{number}", x, width)
         if number < len(widths):

@@ -4,37 +4,37 @@ from paceline.workload import ops
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
 
-_PTB_WORDS = 10_000
-_GNMT_WORDS = 32_320
+_PTB_VOCABULARY = 10_000
+_GNMT_VOCABULARY = 32_320
 _GNMT_WIDTH = 1024
 
 
 def lstm_ptb() -> Graph:
-    """The large LSTM of Zaremba et al. 2014 on Penn Treebank, 35 words at once: 66,034,000."""
+    """The large LSTM of Zaremba et al. 2014 on Penn Treebank, 35 tokens: 66,034,000 parameters."""
     net = NetworkBuilder("lstm_ptb")
-    words = net.integers("tokens", _PTB_WORDS, "sequence")
-    x = net.dropout("dropout1", net.embedding("embedding", words, _PTB_WORDS, 1500), 0.65)
+    tokens = net.integers("tokens", _PTB_VOCABULARY, "sequence")
+    x = net.dropout("dropout1", net.embedding("embedding", tokens, _PTB_VOCABULARY, 1500), 0.65)
     x = net.dropout("dropout2", net.add_node("lstm", ops.Lstm(1500, layers=2), x), 0.65)
-    target = net.integers("target", _PTB_WORDS, "sequence")
-    loss = net.cross_entropy("loss", net.linear("head", x, _PTB_WORDS), target)
+    target = net.integers("target", _PTB_VOCABULARY, "sequence")
+    loss = net.cross_entropy("loss", net.linear("head", x, _PTB_VOCABULARY), target)
     return net.build(loss, 35, {"hidden": 1500, "layers": 2})
 
 
 def gnmt_v2() -> Graph:
-    """GNMT in the form of MLPerf and NVIDIA, four layers each side, 1024 wide.
+    """GNMT as in MLPerf and NVIDIA's recipe: four encoder and four decoder layers, width 1024.
 
     The context of the first decoder layer's attention feeds all later layers; source and target
     have the same length.
     """
     net = NetworkBuilder("gnmt_v2")
-    source = net.integers("source", _GNMT_WORDS, "sequence")
-    target = net.integers("target", _GNMT_WORDS, "sequence")
-    x = net.embedding("encoder.embedding", source, _GNMT_WORDS, _GNMT_WIDTH)
+    source = net.integers("source", _GNMT_VOCABULARY, "sequence")
+    target = net.integers("target", _GNMT_VOCABULARY, "sequence")
+    x = net.embedding("encoder.embedding", source, _GNMT_VOCABULARY, _GNMT_WIDTH)
     for layer in range(4):
         with net.scope(f"encoder.{layer}"):
             x = _layer(net, x, bidirectional=layer == 0, residual=layer >= 2)
     memory = x
-    embedding = ops.Embedding(_GNMT_WORDS, _GNMT_WIDTH)
+    embedding = ops.Embedding(_GNMT_VOCABULARY, _GNMT_WIDTH)
     x = net.add_node("decoder.embedding", embedding, target, shares="encoder.embedding")
     with net.scope("decoder.0"):
         x = _layer(net, x)
@@ -42,8 +42,8 @@ def gnmt_v2() -> Graph:
     for layer in range(1, 4):
         with net.scope(f"decoder.{layer}"):
             x = _layer(net, x, residual=layer >= 2, context=context)
-    word = net.integers("word", _GNMT_WORDS, "sequence")
-    loss = net.cross_entropy("loss", net.linear("head", x, _GNMT_WORDS), word)
+    word = net.integers("word", _GNMT_VOCABULARY, "sequence")
+    loss = net.cross_entropy("loss", net.linear("head", x, _GNMT_VOCABULARY), word)
     return net.build(loss, 50, {"hidden": _GNMT_WIDTH, "layers": 8})
 
 

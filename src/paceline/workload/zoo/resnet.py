@@ -22,7 +22,7 @@ _EXPANSION = 4
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """The three-layer block: where it strides, how its 3x3 convolution is cut, what gates it."""
+    """The three-layer block: position of its stride, groups, squeeze-and-excitation."""
 
     stride_in_3x3: bool
     groups: int = 1
@@ -56,17 +56,17 @@ def resnet(depth: int, version: str = "v1") -> Graph:
 
 
 def resnext101_32x4d() -> Graph:
-    """ResNeXt-101 of 32 groups of width 4 (Xie et al. 2017): 44,177,704."""
+    """ResNeXt-101 of 32 groups of width 4 (Xie et al. 2017): 44,177,704 parameters."""
     return _resnext101("resnext101_32x4d", squeeze=None)
 
 
 def se_resnext101_32x4d() -> Graph:
-    """ResNeXt-101 32x4d with squeeze-and-excitation (Hu et al. 2018): 48,955,416."""
+    """ResNeXt-101 32x4d with squeeze-and-excitation (Hu et al. 2018): 48,955,416 parameters."""
     return _resnext101("se_resnext101_32x4d", squeeze=16)
 
 
 def resnet_stem(net: NetworkBuilder, rows: int = 224, columns: int | None = None) -> str:
-    """The first convolution and pool: a quarter of the image's side; square unless said."""
+    """The first convolution and pool: a quarter of the image's side; the default is square."""
     image = net.image(3, rows, columns or rows)
     x = net.activation("relu", net.conv_norm(1, image, 64, 7, 2, 3))
     return net.max_pool("maxpool", x, 3, 2, 1)
@@ -75,7 +75,7 @@ def resnet_stem(net: NetworkBuilder, rows: int = 224, columns: int | None = None
 def bottleneck_stage(
     net: NetworkBuilder, x: str, stage: int, blocks: int, block: Bottleneck, stride: int = 2
 ) -> str:
-    """A stage of bottlenecks, counted from 0; all but the first begin with a stride."""
+    """Stage number ``stage`` of bottlenecks; all but stage 0 begin with a stride."""
     for number in range(blocks):
         with net.scope(f"layer{stage + 1}.{number}"):
             first = number == 0
@@ -93,7 +93,7 @@ def _resnext101(name: str, squeeze: int | None) -> Graph:
 
 
 def basic_stage(net: NetworkBuilder, x: str, stage: int, blocks: int, stride: int = 2) -> str:
-    """A stage of two-layer blocks, counted from 0; all but the first begin with a stride."""
+    """Stage number ``stage`` of two-layer blocks; all but stage 0 begin with a stride."""
     width = 64 << stage
     for number in range(blocks):
         first = stage > 0 and number == 0
@@ -114,7 +114,7 @@ def _join(net: NetworkBuilder, x: str, y: str, width: int, stride: int, project:
 
 
 def gate(net: NetworkBuilder, x: str, width: int, inner: int, activation: str = "relu") -> str:
-    """Squeeze and excitation: each channel scaled by a function of all channels' means."""
+    """Squeeze-and-excitation (Hu et al. 2018)."""
     with net.scope("gate"):
         y = net.linear("fc1", net.global_avg_pool("pool", x), inner)
         y = net.linear("fc2", net.activation(activation, y, activation), width)

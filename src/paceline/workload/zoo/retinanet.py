@@ -1,6 +1,6 @@
 """RetinaNet (Lin et al. 2017) with ResNeXt-50 on Open Images, the MLPerf benchmark of detection.
 
-Matching anchors to targets is left out; the loss of places reads all anchors.
+Matching anchors to targets is left out; the box loss reads all anchors.
 """
 
 from paceline.workload import ops
@@ -23,12 +23,14 @@ def retinanet_resnext50() -> Graph:
     relu = net.activation("pyramid.relu", sixth)
     levels += [sixth, net.conv("pyramid.seventh", relu, WIDTH, 3, 2, 1, bias=True)]
     (scores,) = shared_head(net, "classes", levels, 4, 3, scores=_ANCHORS_PER_POSITION * _CLASSES)
-    (places,) = shared_head(net, "places", levels, 4, 3, corners=_ANCHORS_PER_POSITION * 4)
+    (regression,) = shared_head(
+        net, "box_regression", levels, 4, 3, corners=_ANCHORS_PER_POSITION * 4
+    )
     scores = net.reshape("classes.each", scores, _ANCHORS, _CLASSES)
-    places = net.reshape("places.each", places, _ANCHORS, 4)
+    regression = net.reshape("box_regression.each", regression, _ANCHORS, 4)
     label = net.integers("label", _CLASSES, _ANCHORS)
-    place = net.image(_ANCHORS, 4, name="place")
+    targets = net.image(_ANCHORS, 4, name="target_boxes")
     return net.sum_of_losses(
         net.add_node("class_loss", ops.FocalLoss(), scores, label),
-        net.elementwise_loss("place_loss", "smooth_l1", places, place),
+        net.elementwise_loss("box_loss", "smooth_l1", regression, targets),
     )

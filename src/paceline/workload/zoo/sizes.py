@@ -1,4 +1,4 @@
-"""Published sizes of BERT, GPT and Llama, apart from the functions that write them down."""
+"""Published sizes of BERT, GPT and Llama; importing them builds no network."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ MPT_VOCABULARY = 50_368
 """GPT-NeoX's tokens padded as MPT pads them."""
 
 ADAPTER_RANK = 16
-"""Inner width of the adapters of MLPerf's benchmark."""
+"""Rank of the adapters of MLPerf's fine-tuning benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
 class GptSize:
-    """Numbers that describe a GPT; ``positions`` are the learned ones and the usual sequence."""
+    """Sizes of a GPT; ``positions`` are learned positions and the default sequence length."""
 
     hidden: int
     layers: int
@@ -25,15 +25,10 @@ class GptSize:
     vocabulary: int = MEGATRON_VOCABULARY
     positions: int = 2048
 
-    @property
-    def dimensions(self) -> dict[str, int]:
-        """What a graph tells of its size."""
-        return {name: getattr(self, name) for name in ("hidden", "layers", "heads", "vocabulary")}
-
 
 @dataclass(frozen=True, slots=True)
 class BertSize(GptSize):
-    """The same numbers of a BERT."""
+    """Sizes of a BERT."""
 
     vocabulary: int = BERT_VOCABULARY
     positions: int = 512
@@ -83,14 +78,14 @@ MPT = {
     "mpt_30b": GptSize(7168, 48, 56, MPT_VOCABULARY),
     "mpt_70b": GptSize(8192, 80, 64, MPT_VOCABULARY),
 }
-"""The sizes LLM Foundry benchmarks: learned positions, as many as the sequence is long."""
+"""Sizes benchmarked by LLM Foundry, with as many learned positions as the sequence is long."""
 
 
 @dataclass(frozen=True, slots=True)
 class LlamaSize:
-    """Numbers that describe a Llama; ``experts`` of which each token uses ``top_k``, or none.
+    """Sizes of a Llama; with ``experts`` each token uses ``top_k`` of them.
 
-    ``adapter_rank`` is the inner width of the adapters that are trained instead of the weights.
+    ``adapter_rank`` is the rank of adapters that are trained instead of the weights.
     """
 
     hidden: int

@@ -1,7 +1,7 @@
-"""Decoders with many experts: DeepSeek-V3, Kimi K2, Qwen3, GPT-OSS, Llama 4 (its text part).
+"""Mixture-of-experts decoders: DeepSeek-V3, Kimi K2, Qwen3, GPT-OSS, Llama 4 (text model).
 
-Sizes are those of the published weights without the layers that predict further tokens. At
-most 4,096 tokens per sample unless another sequence is asked for.
+Sizes are those of the published weights without multi-token prediction layers. The default is
+4,096 tokens per sample.
 """
 
 from paceline.workload.graph import Graph
@@ -18,7 +18,7 @@ _SEQUENCE = 4096
 
 
 def sparse_decoder(name: str) -> Graph:
-    """One of `SPARSE_DECODERS`, with its loss over every token."""
+    """Build one of `SPARSE_DECODERS` with its loss over every token."""
     return transformer(name, SPARSE_DECODERS[name])
 
 
@@ -57,7 +57,7 @@ def _qwen3(hidden: int, layers: int, heads: int, inner: int) -> TransformerShape
 
 
 def _gpt_oss(layers: int, experts: int) -> TransformerShape:
-    """Every other layer looks back 128 tokens; attention and experts have biases."""
+    """Every other layer has a window of 128 tokens; attention and experts have biases."""
     biases = {"query_bias": True, "out_bias": True}
     return TransformerShape(
         2880,
@@ -77,7 +77,7 @@ def _gpt_oss(layers: int, experts: int) -> TransformerShape:
 
 
 def _llama4(experts: int, step: int) -> TransformerShape:
-    """Every ``step``-th layer has experts, one for each token beside the shared one."""
+    """Every ``step``-th layer has experts; each token uses one and the shared expert."""
     return TransformerShape(
         5120,
         48,

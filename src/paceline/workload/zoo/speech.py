@@ -1,6 +1,6 @@
-"""Speech to characters by convolutions over time: Jasper and QuartzNet.
+"""Convolutional speech recognition: Jasper and QuartzNet.
 
-A sample is 16.7 s of speech, 1,670 frames of 64 bands; 200 characters stand for its text.
+A sample is 16.7 s of speech: 1,670 frames of 64 bands, with a transcript of 200 characters.
 """
 
 from paceline.workload import ops
@@ -18,7 +18,7 @@ _GROUPS = ((33, 256), (39, 256), (51, 512), (63, 512), (75, 512))
 
 
 def jasper() -> Graph:
-    """Jasper 10x5 DR (Li et al. 2019), each block reading all before it: 332,632,349."""
+    """Jasper 10x5 DR (Li et al. 2019), each block reading all before it: 332,632,349 parameters."""
     net = _Builder("jasper")
     x = net.unit("first", net.sound(_MEL_BANDS, "sequence"), 256, 11, 0.2, stride=2)
     earlier = [x]
@@ -71,7 +71,7 @@ class _Builder(NetworkBuilder):
     def separable(
         self, name: str, x: str, width: int, out: int, size: int, stride: int = 1, dilation: int = 1
     ) -> str:
-        """Each band by itself over time, then all bands of each frame, then normalised."""
+        """Depthwise separable convolution over time and batch norm."""
         window = ((size,), stride, dilation * (size - 1) // 2)
         with self.scope(name):
             y = self.conv("time", x, width, *window, dilation=dilation, groups=width)

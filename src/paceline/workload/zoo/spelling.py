@@ -1,9 +1,9 @@
-"""The many ways people write the name of a network."""
+"""Alternative spellings of the names of networks."""
 
 import re
 from collections.abc import Mapping
 
-# Keys are squeezed: lower case, letters and numbers only.
+# Keys are in lower case, letters and digits only.
 _ALIASES = {
     "3dunet": "unet3d",
     "arcfaceresnet100": "resnet100_arcface",
@@ -72,16 +72,16 @@ _ALIASES = {
 
 
 def squeezed(name: str) -> str:
-    """Lower case, letters and numbers only: ``ResNet-50 v1.5`` is ``resnet50v1.5``."""
+    """Lower case, letters and digits only: ``ResNet-50 v1.5`` becomes ``resnet50v1.5``."""
     return re.sub(r"[^a-z0-9.]|(?<!\d)\.|\.(?!\d)", "", name.lower())
 
 
 def canonical(name: str, known: Mapping[str, str]) -> str | None:
-    """The name in the zoo, given the squeezed form of every name that is there."""
-    # Llama 3.1 and 3.2 differ from 3 in no number that counts here.
+    """The zoo's name of a network; ``known`` maps squeezed names to names."""
+    # Llama 3.1 to 3.3 have the sizes of Llama 3.
     lowered = re.sub(r"llama[\s_-]*3[._-][123](?=[\s_:-]+\d)", "llama3", name.lower())
     key, without_owner = squeezed(lowered), squeezed(lowered.rpartition("/")[2])
-    # A version 1 and the usual data set are what the plain name means.
+    # A plain name means version 1 and the usual data set.
     plain = re.sub(r"(v1|cifar10|cifar|imagenet)$", "", key)
     for candidate in (key, plain, without_owner):
         if candidate in known:

@@ -1,6 +1,6 @@
 """SSD300 with ResNet backbones on COCO, as NVIDIA (ResNet-50) and MLPerf (ResNet-34) train it.
 
-Hard-negative mining is left out of the loss: it sorts 8,732 numbers per image.
+Hard-negative mining is left out of the loss: it sorts 8,732 values per image, which is negligible.
 """
 
 from paceline.workload.graph import Graph
@@ -11,7 +11,7 @@ _CLASSES = 81
 _ALL_BOXES = 8732
 # Default boxes per position of each feature map.
 _BOXES = (4, 6, 6, 6, 4, 4)
-# Further blocks: width between, width out, whether it halves the map.
+# Extra blocks: inner width, output width, whether the block halves the map.
 _BLOCKS = (
     (256, 512, True),
     (256, 512, True),
@@ -32,7 +32,7 @@ def ssd300_resnet50() -> Graph:
 
 
 def ssd300_resnet34() -> Graph:
-    """The same from ResNet-34, without norms in what follows the backbone: 19,972,534."""
+    """SSD with ResNet-34, without norms after the backbone: 19,972,534 parameters."""
     net = NetworkBuilder("ssd300_resnet34")
     x = resnet_stem(net, 300)
     for stage, blocks in enumerate((3, 4, 6)):
@@ -56,18 +56,18 @@ def _detect(net: NetworkBuilder, x: str, normalised: bool) -> Graph:
                 x = net.activation("relu1", net.conv("reduce", x, inner, 1, bias=True))
                 x = net.activation("relu2", net.conv("main", x, out, 3, *window, bias=True))
         maps.append(x)
-    places = _head(net, "places", maps, 4)
+    regression = _head(net, "box_regression", maps, 4)
     scores = _head(net, "scores", maps, _CLASSES)
-    place = net.image(_ALL_BOXES, 4, name="place")
+    targets = net.image(_ALL_BOXES, 4, name="target_boxes")
     label = net.integers("label", _CLASSES, _ALL_BOXES)
     return net.sum_of_losses(
-        net.elementwise_loss("place_loss", "smooth_l1", places, place),
+        net.elementwise_loss("box_loss", "smooth_l1", regression, targets),
         net.cross_entropy("score_loss", scores, label),
     )
 
 
 def _head(net: NetworkBuilder, name: str, maps: list[str], values: int) -> str:
-    """``values`` numbers for every box of every map: boxes x values."""
+    """Boxes of all maps x ``values``."""
     parts: list[str] = []
     for number, (x, boxes) in enumerate(zip(maps, _BOXES, strict=True)):
         with net.scope(f"{name}{number}"):

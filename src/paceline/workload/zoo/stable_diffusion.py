@@ -1,16 +1,17 @@
-"""Stable Diffusion v2 (Rombach et al. 2022): a U-Net trained behind frozen encoders.
+"""Stable Diffusion v2 (Rombach et al. 2022): a U-Net trained with frozen encoders.
 
 The text encoder is OpenCLIP's ViT-H/14 up to its last but one layer, the image encoder that of
-the variational autoencoder; both only run forward. The decoder is no part of training.
+the variational autoencoder; both only run forward. Training does not use the decoder.
 """
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
-from paceline.workload.zoo.transformer_blocks import cross_attention, pre_norm_block
+from paceline.workload.zoo.transformers import TransformerShape, stack
+from paceline.workload.zoo.transformers.attention import attention
 
 _SIDE, _LATENT_CHANNELS = 512, 4
-_WORDS, _TEXT_LENGTH, _TEXT_WIDTH, _TEXT_LAYERS = 49_408, 77, 1024, 23
+_VOCABULARY, _TEXT_LENGTH, _TEXT_WIDTH, _TEXT_LAYERS = 49_408, 77, 1024, 23
 _WIDTH = 320
 _TIME_WIDTH = 4 * _WIDTH
 _MULTIPLES = (1, 2, 4, 4)
@@ -19,7 +20,7 @@ _GROUPS = 32
 
 
 def stable_diffusion_v2() -> Graph:
-    """Images of 512 x 512: 865,910,724 trained weights, 374,551,504 frozen ones."""
+    """Images of 512 x 512: 865,910,724 trained and 374,551,504 frozen parameters."""
     net = NetworkBuilder("stable_diffusion_v2")
     with net.frozen():
         text = _text_encoder(net)
@@ -30,18 +31,16 @@ def stable_diffusion_v2() -> Graph:
 
 
 def _text_encoder(net: NetworkBuilder) -> str:
-    words = net.integers("words", _WORDS, _TEXT_LENGTH)
+    tokens = net.integers("words", _VOCABULARY, _TEXT_LENGTH)
     with net.scope("text"):
-        x = net.embedding("embedding", words, _WORDS, _TEXT_WIDTH)
+        x = net.embedding("embedding", tokens, _VOCABULARY, _TEXT_WIDTH)
         x = net.add_node("positions", ops.PositionEmbedding(_TEXT_LENGTH), x)
-        for layer in range(_TEXT_LAYERS):
-            with net.scope(f"blocks.{layer}"):
-                x = pre_norm_block(net, x, _TEXT_WIDTH, 16, causal=True, activation="gelu")
-        return net.layer_norm("norm", x)
+        shape = TransformerShape.multi_head(_TEXT_WIDTH, _TEXT_LAYERS, 16, joint_projection=True)
+        return stack(net, x, shape)
 
 
 def _image_encoder(net: NetworkBuilder) -> str:
-    """An eighth of the sides in four channels: the mean of what is encoded."""
+    """The mean of the latent: four channels of an eighth of the image's side."""
     with net.scope("encoder"):
         x, width = net.conv("first", net.image(3, _SIDE, _SIDE), 128, 3, 1, 1, bias=True), 128
         for level, multiple in enumerate(_MULTIPLES):
@@ -63,9 +62,10 @@ def _image_encoder(net: NetworkBuilder) -> str:
 
 
 def _image_attention(net: NetworkBuilder, x: str, width: int) -> str:
-    with net.scope("attention"):
+    shape = TransformerShape.multi_head(width, 1, 1, causal=False)
+    with net.scope("attention_block"):
         y = _tokens(net, net.add_node("norm", ops.GroupNorm(_GROUPS), x), width)
-        y = cross_attention(net, "self", y, y, width, heads=1)
+        y = attention(net, y, shape)
         return net.add("add", x, _image(net, y, width, _SIDE // 8))
 
 
@@ -108,7 +108,7 @@ def _unet(net: NetworkBuilder, latent: str, text: str) -> str:
 
 
 def _residual(net: NetworkBuilder, x: str, width: int, out: int, time: str | None = None) -> str:
-    """Two convolutions after their norms; the time is added to every channel between them."""
+    """Two convolutions after their norms; the time embedding is added between them."""
     y = net.conv("conv1", _activated(net, "1", x), out, 3, 1, 1, bias=True)
     if time is not None:
         y = net.add_node("with_time", ops.AddPerChannel(), y, net.linear("time", time, out))
@@ -124,22 +124,20 @@ def _activated(net: NetworkBuilder, number: str, x: str) -> str:
 
 
 def _transformer(net: NetworkBuilder, x: str, text: str, width: int, side: int) -> str:
-    """Positions attend to each other and to the words; then a gated feed-forward."""
-    heads = width // _HEAD
+    """Self-attention, cross-attention to the text, and a gated feed-forward."""
+    shape = TransformerShape.multi_head(width, 1, width // _HEAD, causal=False, query_bias=False)
     with net.scope("transformer"):
         y = _tokens(net, net.add_node("norm", ops.GroupNorm(_GROUPS), x), width)
         y = net.linear("in", y, width)
-        for number, name in enumerate(("self", "words"), start=1):
-            normed = net.layer_norm(f"norm{number}", y)
-            memory = text if name == "words" else normed
-            z = cross_attention(net, name, normed, memory, width, heads, bias=False, out_bias=True)
+        for number, memory in enumerate((None, text), start=1):
+            z = attention(net, net.layer_norm(f"norm{number}", y), shape, memory=memory)
             y = net.add(f"add{number}", y, z)
         y = net.add("add3", y, _gated(net, net.layer_norm("norm3", y), width))
         return net.add("add", x, _image(net, net.linear("out", y, width), width, side))
 
 
 def _gated(net: NetworkBuilder, x: str, width: int) -> str:
-    """Half of the inner values gate the other half."""
+    """GEGLU (Shazeer 2020) with one joint projection, unlike the builder's two."""
     inner = 4 * width
     both = net.linear("mlp.up", x, 2 * inner)
     gate = net.activation("mlp.gelu", net.part("mlp.gate", both, 1, inner, 2 * inner), "gelu")

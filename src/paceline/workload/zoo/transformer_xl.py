@@ -3,6 +3,10 @@
 Post-norm blocks that attend to a memory of the previous segment, an adaptive softmax tied to
 the embedding. Queries are computed for the segment only; every layer has its own biases of
 content and position.
+
+Only the feed-forward comes from `paceline.workload.zoo.transformers`. The memory is one more
+input of every layer, keys and values are projected from memory and segment together, and attention
+and softmax are operations of their own: options that no other network would use.
 """
 
 from dataclasses import dataclass
@@ -10,7 +14,8 @@ from dataclasses import dataclass
 from paceline.workload import ops
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
-from paceline.workload.zoo.transformer_blocks import feed_forward
+from paceline.workload.zoo.transformers import LayerKind, TransformerShape
+from paceline.workload.zoo.transformers.feed_forward import feed_forward
 
 _VOCABULARY = 267_735
 _CUTOFFS = (19_997, 39_997, 199_997)
@@ -18,7 +23,7 @@ _CUTOFFS = (19_997, 39_997, 199_997)
 
 @dataclass(frozen=True, slots=True)
 class TransformerXlSize:
-    """Numbers that describe a Transformer-XL; rare words are ``shrink`` times narrower."""
+    """Sizes of a Transformer-XL; each cluster of rarer tokens is ``shrink`` times narrower."""
 
     hidden: int
     layers: int
@@ -36,11 +41,11 @@ TRANSFORMER_XL = {
 
 
 def transformer_xl(name: str) -> Graph:
-    """One of `TRANSFORMER_XL` with its memory, one input for each layer, and its loss."""
+    """Build one of `TRANSFORMER_XL` with its memory (one input per layer) and its loss."""
     net, size = NetworkBuilder(name), TRANSFORMER_XL[name]
-    words = (_VOCABULARY, size.hidden, _CUTOFFS, size.shrink)
+    clusters = (_VOCABULARY, size.hidden, _CUTOFFS, size.shrink)
     tokens = net.integers("tokens", _VOCABULARY, "sequence")
-    x = net.add_node("embedding", ops.AdaptiveEmbedding(*words), tokens)
+    x = net.add_node("embedding", ops.AdaptiveEmbedding(*clusters), tokens)
     x = net.dropout("dropout", x, size.dropout)
     for layer in range(size.layers):
         memory = net.image(size.memory, size.hidden, name=f"memory{layer}")
@@ -48,7 +53,7 @@ def transformer_xl(name: str) -> Graph:
             x = _block(net, x, memory, size)
     x = net.dropout("last_dropout", x, size.dropout)
     target = net.integers("target", _VOCABULARY, "sequence")
-    entropy = ops.AdaptiveCrossEntropy(*words)
+    entropy = ops.AdaptiveCrossEntropy(*clusters)
     loss = net.add_node("loss", entropy, x, target, shares="embedding")
     dimensions = {"hidden": size.hidden, "layers": size.layers, "heads": size.heads}
     return net.build(loss, size.memory, dimensions)
@@ -66,5 +71,6 @@ def _block(net: NetworkBuilder, x: str, memory: str, size: TransformerXlSize) ->
         )
         y = net.dropout("dropout", net.linear("out", y, size.hidden, bias=False), size.dropout)
     x = net.layer_norm("norm1", net.add("add1", x, y))
-    y = feed_forward(net, x, size.hidden, 4 * size.hidden, "relu")
+    shape = TransformerShape.multi_head(size.hidden, size.layers, size.heads, activation="relu")
+    y = feed_forward(net, x, shape, LayerKind())
     return net.layer_norm("norm2", net.add("add2", x, net.dropout("drop2", y, size.dropout)))

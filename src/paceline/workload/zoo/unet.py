@@ -7,7 +7,7 @@ _WIDTHS = (64, 128, 256, 512, 1024)
 
 
 def unet(name: str = "unet") -> Graph:
-    """U-Net from one channel of 572 x 572 to two classes of 388 x 388: 31,030,658."""
+    """U-Net from one channel of 572 x 572 to two classes of 388 x 388: 31,030,658 parameters."""
     net = NetworkBuilder(name)
     x, side = net.image(1, 572, 572), 572
     kept: list[tuple[str, int]] = []

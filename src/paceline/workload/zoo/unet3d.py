@@ -1,4 +1,4 @@
-"""U-Nets of a stride in the first convolution of a level: 3D U-Net and nnU-Net in 2D and 3D.
+"""U-Nets with strided convolutions: 3D U-Net, and nnU-Net in 2D and 3D.
 
 The loss is the cross entropy alone; the Dice term that recipes add is pointwise.
 """
@@ -21,7 +21,7 @@ def nnunet_3d() -> Graph:
 
 
 def nnunet_2d() -> Graph:
-    """The same in slices of 192 x 160."""
+    """NVIDIA's nnU-Net in 2D, on slices of 192 x 160."""
     return _unet("nnunet_2d", 4, 4, (192, 160), (32, 64, 128, 256, 512, 512), "leaky_relu")
 
 
@@ -33,7 +33,7 @@ def _unet(
     widths: tuple[int, ...],
     activation: str,
 ) -> Graph:
-    """Levels of two convolutions each way; a transposed convolution doubles the sides."""
+    """Two convolutions per level on both sides; transposed convolutions double the resolution."""
     net, rank = NetworkBuilder(name), len(sides)
     x = net.image(channels, *sides)
     levels: list[str] = []
@@ -61,7 +61,7 @@ def _convolution(
     activation: str,
     stride: int = 1,
 ) -> str:
-    """A convolution, each channel of a sample normalised by itself, and the activation."""
+    """Convolution, instance normalisation and activation."""
     x = net.conv(f"conv{number}", x, width, 3, stride, 1, dimensions=rank)
     x = net.add_node(f"norm{number}", ops.GroupNorm(width), x)
     return net.activation(f"{activation}{number}", x, activation)

@@ -1,6 +1,6 @@
-"""NVIDIA's tiny U-Net for defects on surfaces (DAGM 2007), padded convolutions with biases.
+"""NVIDIA's tiny U-Net for surface defects (DAGM 2007): padded convolutions with biases.
 
-Maps are enlarged by repeated values and a 2x2 convolution at full size, not by a transposed one.
+Upsampling is nearest-neighbour and a 2x2 convolution instead of a transposed convolution.
 """
 
 from paceline.workload import ops
@@ -13,7 +13,7 @@ _DEEPEST = 256
 
 
 def unet_industrial() -> Graph:
-    """The variant tinyUNet that the recipe trains, on 512 x 512 images: 1,850,305."""
+    """Build the recipe's variant tinyUNet for 512 x 512 images: 1,850,305 parameters."""
     net = NetworkBuilder("unet_industrial")
     x = net.image(1, _SIDE, _SIDE)
     kept: list[str] = []
@@ -45,7 +45,7 @@ def _two_convolutions(net: NetworkBuilder, x: str, first: int, second: int) -> s
 
 
 def _up(net: NetworkBuilder, x: str, width: int, side: int) -> str:
-    """Twice the side by repeated values, then a 2x2 convolution, padded at the end of each side."""
+    """Nearest-neighbour upsampling, then a 2x2 convolution with padding at the end."""
     x = net.conv("up", net.add_node("repeat", ops.Upsample(), x), width, 2, 1, 1, bias=True)
     x = net.part("columns", net.part("rows", x, 1, 1, side + 1), 2, 1, side + 1)
     return net.activation("relu_up", x)

@@ -6,15 +6,8 @@ from paceline.workload.zoo.transformers.encoders import image_classifier
 
 
 def vit_b_16() -> Graph:
-    """ViT-B/16 on 224 x 224 images: 86,567,656."""
-    shape = TransformerShape(
-        *(768, 12),
-        heads=12,
-        kv_heads=12,
-        head_dim=64,
-        inner=3072,
-        causal=False,
-        joint_projection=True,
-        labels=1000,
+    """Build ViT-B/16 for images of 224 x 224: 86,567,656 parameters."""
+    shape = TransformerShape.multi_head(
+        768, 12, 12, causal=False, joint_projection=True, labels=1000
     )
     return image_classifier("vit_b_16", shape, side=224, patch=16)

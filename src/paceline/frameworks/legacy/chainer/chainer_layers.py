@@ -47,7 +47,7 @@ def _local_response_norm(node: Node, inputs: list, _: Own) -> Any:
     """Chainer sums as many channels on either side, and does not divide the sum by its size."""
     size = node["size"]
     if size % 2 == 0:
-        raise ValueError(f"node '{node['name']}': only odd sizes here, not {size}")
+        raise ValueError(f"node '{node['name']}': this worker only supports odd sizes, not {size}")
     return F.local_response_normalization(
         inputs[0], size, RESPONSE_K, RESPONSE_ALPHA / size, RESPONSE_BETA
     )

@@ -24,7 +24,7 @@ OPERATIONS = {**LAYERS, **SEQUENCE_LAYERS}
 
 
 def versions() -> Mapping[str, Any]:
-    """What decides how fast this rank computes."""
+    """Return the versions that affect the speed of this rank."""
     return {"framework": f"chainer {chainer.__version__}", "numpy": np.__version__}
 
 
@@ -54,7 +54,7 @@ def join_ranks(world: int, device: str) -> Any:
 
     communicator = chainermn.create_communicator("pure_nccl" if device == "cuda" else "naive")
     if communicator.size != world:
-        raise RuntimeError(f"MPI started {communicator.size} ranks, not {world}")
+        raise RuntimeError(f"MPI started {communicator.size} ranks, expected {world}")
     return communicator
 
 
@@ -116,7 +116,7 @@ class MpiTraining(Training):
             chainer.cuda.Stream.null.synchronize()
 
     def barrier(self) -> None:
-        """Every rank is here."""
+        """Wait for all ranks."""
         if self.communicator is not None:
             self.communicator.mpi_comm.Barrier()
 

@@ -21,7 +21,7 @@ UPDATES_AT_SERVER = os.environ.get("PACELINE_MXNET_UPDATE", "worker") == "server
 
 
 def place_roles() -> list[subprocess.Popen]:
-    """Tell MXNet where ranks meet; at rank 0, start the scheduler and the server."""
+    """Set MXNet's rendezvous variables; on rank 0, start the scheduler and the server."""
     os.environ.update(
         DMLC_PS_ROOT_URI=os.environ["MASTER_ADDR"],
         DMLC_PS_ROOT_PORT=os.environ["MASTER_PORT"],
@@ -48,7 +48,7 @@ LEAVING = threading.Event()
 
 
 def end_with_roles() -> None:
-    """End this rank when its scheduler or server fails: it would wait for them for ever.
+    """End this rank when its scheduler or server fails: otherwise it waits forever.
 
     They do when another program takes the port that they were about to listen on.
     """
@@ -73,7 +73,7 @@ from stepping import Training, require_plain_sgd, run_worker
 
 
 def versions() -> Mapping[str, Any]:
-    """What decides how fast this rank computes."""
+    """Return the versions that affect the speed of this rank."""
     features = mx.runtime.Features()
     return {
         "framework": f"mxnet {mx.__version__}",
@@ -148,7 +148,7 @@ class KvstoreTraining(Training):
         return loss
 
     def wait(self, handle: Any) -> None:
-        """Return when everything that was asked for is computed."""
+        """Wait for all issued operations."""
         mx.nd.waitall()
 
     def loss_value(self, handle: Any) -> float:

@@ -1,7 +1,7 @@
-"""Hugging Face's ``config.json``, read directly: which network it is, as one description.
+"""Build the layer graph of a Hugging Face ``config.json`` without PyTorch.
 
-Each ``model_type`` has a short function that says what that architecture is, most of them in the
-words of `TransformerShape`, from which the graph with its head is written down.
+Each ``model_type`` has a short function that converts the configuration, in most cases to a
+`TransformerShape`, from which the graph with its head is built.
 """
 
 from collections.abc import Mapping
@@ -23,31 +23,33 @@ LARGEST_BYTES = 16_000_000
 __all__ = ["ARCHITECTURES", "configured_network", "load_config"]
 
 
-def load_config(path: Path) -> Graph:
-    """The graph of a configuration file."""
+def load_config(path: Path, seq: int | None = None) -> Graph:
+    """Build the graph of a configuration file for ``seq`` tokens per sample if given."""
     try:
         document = parsed_json(read_text(path, LARGEST_BYTES, "config.json"))
     except ValueError as error:
         raise InputError(
-            f"{path} is not JSON that can be read ({error})", "give config.json"
+            f"{path} is not valid JSON ({error})", "give the config.json of a model"
         ) from None
     if not isinstance(document, dict) or "model_type" not in document:
         raise InputError(
-            f"{path} has no 'model_type', so it is not a Hugging Face configuration",
-            "give the config.json that lies beside the weights",
+            f"{path} is not a Hugging Face configuration: it has no 'model_type'",
+            "give the config.json from the folder of the weights",
         )
     name = str(document.get("_name_or_path") or document.get("name") or "").split("/")[-1]
-    return configured_network(document, path.name, name)
+    return configured_network(document, path.name, name, seq)
 
 
-def configured_network(document: Mapping[str, Any], file: str, name: str = "") -> Graph:
-    """The graph of a configuration that was read from ``file``; named after its type if not."""
-    config, kind = Config(document, file), str(document["model_type"])
-    known = f"read directly: {', '.join(sorted(ARCHITECTURES))}; {OTHERS}"
+def configured_network(
+    document: Mapping[str, Any], file: str, name: str = "", seq: int | None = None
+) -> Graph:
+    """Build the graph of a configuration from ``file``; the default name is its ``model_type``."""
+    config, kind = Config(document, file, seq), str(document["model_type"])
+    known = f"supported: {', '.join(sorted(ARCHITECTURES))}; {OTHERS}"
     described = look_up("Hugging Face model_type", kind, ARCHITECTURES, known)(config)
     name = name or kind
     if isinstance(described, TransformerShape):
         graph = transformer(name, described)
     else:
         graph = described(name)
-    return replace(graph, notes=tuple(config.notes))
+    return replace(graph, notes=tuple(config.notes), dtype=config.dtype())

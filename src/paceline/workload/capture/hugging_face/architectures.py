@@ -1,4 +1,4 @@
-"""Which function reads each ``model_type``."""
+"""The function that converts each ``model_type``."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
@@ -77,4 +77,4 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "whisper": others.whisper,
     "xlm-roberta": encoders.roberta,
 }
-"""How each ``model_type`` is described."""
+"""Converter of each ``model_type``."""

@@ -1,4 +1,4 @@
-"""What configurations of all families have."""
+"""Fields that configurations of all families have."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,17 +24,17 @@ def common_sizes(config: Config) -> dict[str, Any]:
 
 
 def position_rows(config: Config, common: Mapping[str, Any]) -> int:
-    """Rows of a table of positions: every one that the configuration allows."""
+    """Rows of a table of learned positions: the longest sequence of the configuration."""
     return config.positions() or int(common["sequence"])
 
 
 def sequence_of(config: Config) -> int:
-    """Tokens per sample: 4,096, or as many as the configuration allows; said if it allows more."""
+    """Tokens per sample: 4,096 or the configuration's maximum if lower; noted if higher."""
     longest = config.positions()
     if longest is None or longest == DEFAULT_SEQUENCE:
         return DEFAULT_SEQUENCE
-    if longest > DEFAULT_SEQUENCE:
+    if longest > DEFAULT_SEQUENCE and config.seq is None:
         config.notes.append(
-            f"{DEFAULT_SEQUENCE:,} tokens per sample unless --seq says more; up to {longest:,}"
+            f"{DEFAULT_SEQUENCE:,} tokens per sample unless --seq is given (maximum {longest:,})"
         )
     return min(longest, DEFAULT_SEQUENCE)

@@ -7,11 +7,11 @@ from paceline.workload.capture.hugging_face.common import common_sizes
 from paceline.workload.capture.hugging_face.fields import Config
 from paceline.workload.zoo.transformers import TransformerShape
 
-WITHOUT_IMAGES = "only the text part is described: what reads images is left out"
+WITHOUT_IMAGES = "only the text model is included; the image encoder is left out"
 
 
 def llama(config: Config) -> TransformerShape:
-    """Llama 1 to 3, and what has its form: Granite, Phi-3 and more."""
+    """Llama 1 to 3 and models of the same form, such as Granite and Phi-3."""
     bias = config.flag("attention_bias", False)
     return TransformerShape(
         **common_sizes(config),
@@ -30,14 +30,14 @@ def llama(config: Config) -> TransformerShape:
 def windowed(
     config: Config, shape: TransformerShape, has_window: Callable[[int], bool] = lambda _: True
 ) -> TransformerShape:
-    """The shape with the window of the configuration in the layers that have one.
+    """Add sliding-window attention to the layers that have it.
 
-    ``has_window`` says which, unless the configuration lists the type of every layer.
+    ``has_window`` selects them unless the configuration lists the type of every layer.
     """
     width = config.size("sliding_window", default=0, least=0)
     if not width:
         return shape
-    types = config.words("layer_types", shape.layers)
+    types = config.layer_types("layer_types", shape.layers)
     kinds = tuple(
         replace(shape.layer(layer), window=width if windowed else 0)
         for layer in range(shape.layers)
@@ -47,7 +47,7 @@ def windowed(
 
 
 def mistral(config: Config) -> TransformerShape:
-    """Mistral and Phi-3: Llama with a window, if any, in every layer."""
+    """Mistral and Phi-3: Llama, with a sliding window in every layer if one is given."""
     return windowed(config, llama(config))
 
 
@@ -70,7 +70,7 @@ def _with_upper_windows(config: Config, shape: TransformerShape) -> TransformerS
 
 
 def smollm3(config: Config) -> TransformerShape:
-    """SmolLM3, some of whose layers have no positions."""
+    """SmolLM3; the layers without rotary positions are built with them."""
     return llama(config).replaced(tied=config.flag("tie_word_embeddings", True))
 
 
@@ -82,26 +82,26 @@ def gemma(config: Config) -> TransformerShape:
 
 
 def gemma2(config: Config) -> TransformerShape:
-    """Gemma 2: a window in every other layer."""
+    """Gemma 2: sliding window in every other layer."""
     size = config.size("head_dim", default=256)
     shape = gemma(config).replaced(head_dim=size, norm_at="both")
     return windowed(config, shape, lambda layer: layer % 2 == 0)
 
 
 def gemma3(config: Config) -> TransformerShape:
-    """Gemma 3: a window in all layers but every sixth."""
+    """Gemma 3: sliding window in all layers but every sixth."""
     shape = gemma2(config).replaced(norm_of_heads="head")
-    return windowed(config, shape, _but_every(config, 6))
+    return windowed(config, shape, _all_but_every(config, 6))
 
 
 def gemma3_with_images(config: Config) -> TransformerShape:
-    """The text part of Gemma 3."""
+    """The text model of Gemma 3."""
     config.notes.append(WITHOUT_IMAGES)
     return gemma3(config.part("text_config"))
 
 
 def cohere(config: Config) -> TransformerShape:
-    """Command R: attention and feed-forward side by side behind one norm."""
+    """Command R: attention and feed-forward in parallel after one norm."""
     return llama(config).replaced(
         norm="layer",
         norm_bias=False,
@@ -112,17 +112,17 @@ def cohere(config: Config) -> TransformerShape:
 
 
 def cohere2(config: Config) -> TransformerShape:
-    """Command R7B and A: a window in all layers but every fourth."""
-    return windowed(config, cohere(config), _but_every(config, 4))
+    """Command R7B and A: sliding window in all layers but every fourth."""
+    return windowed(config, cohere(config), _all_but_every(config, 4))
 
 
-def _but_every(config: Config, usual: int) -> Callable[[int], bool]:
+def _all_but_every(config: Config, usual: int) -> Callable[[int], bool]:
     step = config.size("sliding_window_pattern", "_sliding_window_pattern", default=usual)
     return lambda layer: (layer + 1) % step != 0
 
 
 def nemotron(config: Config) -> TransformerShape:
-    """Nemotron-4 and Minitron: one inner matrix and squared activations."""
+    """Nemotron-4 and Minitron: no gate, squared ReLU."""
     return llama(config).replaced(
         norm="layer",
         activation=config.activation("hidden_act", default="relu2"),
@@ -131,7 +131,7 @@ def nemotron(config: Config) -> TransformerShape:
 
 
 def glm(config: Config) -> TransformerShape:
-    """GLM-4 in its first form."""
+    """GLM-4 of 2024."""
     bias = config.flag("attention_bias", True)
     return llama(config).replaced(query_bias=bias, out_bias=False)
 
@@ -142,13 +142,13 @@ def glm4(config: Config) -> TransformerShape:
 
 
 def olmo2(config: Config) -> TransformerShape:
-    """OLMo 2: norms behind attention and feed-forward, and of whole queries and keys."""
+    """OLMo 2: norms after attention and feed-forward, and of whole queries and keys."""
     return llama(config).replaced(norm_at="after", norm_of_heads="whole")
 
 
 def olmo3(config: Config) -> TransformerShape:
-    """OLMo 3: a window in all layers but every fourth."""
-    return windowed(config, olmo2(config), _but_every(config, 4))
+    """OLMo 3: sliding window in all layers but every fourth."""
+    return windowed(config, olmo2(config), _all_but_every(config, 4))
 
 
 def seed_oss(config: Config) -> TransformerShape:

@@ -1,4 +1,4 @@
-"""Decoders before Llama: layer norms, biases, positions of every kind."""
+"""Decoders before Llama: layer norms, biases, learned, rotary or ALiBi positions."""
 
 from paceline.errors import InputError
 from paceline.workload.capture.hugging_face.common import common_sizes, position_rows
@@ -68,13 +68,17 @@ def gptj(config: Config) -> TransformerShape:
 
 
 def opt(config: Config) -> TransformerShape:
-    """OPT, but for the size with a narrower embedding."""
+    """OPT, except the 350M size, whose embedding is narrower than its layers."""
     common = common_sizes(config)
     if config.size("word_embed_proj_dim", default=common["hidden"]) != common["hidden"]:
-        raise InputError("OPT with a narrower embedding is not read", "use another size of OPT")
+        raise InputError(
+            "OPT with an embedding narrower than its layers is not supported",
+            "use another size of OPT",
+        )
     return TransformerShape(
         **common,
         inner=config.size("ffn_dim"),
+        # OPTLearnedPositionalEmbedding has an offset of two rows.
         learned_positions=position_rows(config, common) + 2,
         activation=config.activation("activation_function", default="relu"),
         tied=config.flag("tie_word_embeddings", True),
@@ -95,7 +99,7 @@ def bloom(config: Config) -> TransformerShape:
 
 
 def falcon(config: Config) -> TransformerShape:
-    """Falcon, in its first and second form."""
+    """Falcon, with the first and the new decoder architecture."""
     common = common_sizes(config)
     new = config.flag("new_decoder_architecture", False)
     kv_heads = config.size("num_kv_heads", default=common["heads"]) if new else common["heads"]

@@ -1,4 +1,4 @@
-"""Encoders of text: BERT and its kind."""
+"""Text encoders: BERT, RoBERTa, DistilBERT."""
 
 from paceline.workload.capture.hugging_face.common import common_sizes, position_rows
 from paceline.workload.capture.hugging_face.fields import Config
@@ -25,7 +25,7 @@ def bert(config: Config) -> TransformerShape:
 def roberta(config: Config) -> TransformerShape:
     """RoBERTa and XLM-RoBERTa."""
     shape = bert(config)
-    # Two positions are kept for padding, so sequences are two shorter than the table.
+    # Two rows are reserved for padding (fairseq), so the sequence is two shorter than the table.
     return shape.replaced(sequence=max(1, min(shape.sequence, shape.learned_positions - 2)))
 
 

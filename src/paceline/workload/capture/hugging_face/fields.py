@@ -1,4 +1,4 @@
-"""Fields of a configuration: looked up under any of several names, and checked."""
+"""Look up and check fields of a configuration under alternative names."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,101 +8,111 @@ from paceline.naming import look_up
 
 LARGEST_SIZE = 2**40
 MOST_LAYERS = 2_000
-"""More than any network that was trained; each is written down."""
+"""More layers than any trained network; every layer is built."""
 
 DEFAULT_SEQUENCE = 4096
-"""Tokens per sample, unless the configuration allows fewer."""
+"""Tokens per sample, unless the maximum of the configuration is lower."""
 
 OTHERS = (
-    "any other model is captured from a function in a file: "
+    "for any other model, capture a function in a Python file that does "
     "return AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(FOLDER))"
 )
-"""What a configuration that is not read directly can still do."""
+"""Hint for configurations that are not supported."""
 
 
 class Config:
-    """A configuration whose fields are looked up under any of several names."""
+    """A configuration whose fields may have alternative names."""
 
-    def __init__(self, document: Mapping[str, Any], file: str) -> None:
+    def __init__(self, document: Mapping[str, Any], file: str, seq: int | None = None) -> None:
         self._document, self._file = document, file
+        self.seq = seq
+        """Tokens per sample given by the user."""
         self.notes: list[str] = []
-        """What the description leaves out, for the user to know."""
+        """Notes to the user on parts that are not modelled."""
 
     def part(self, name: str) -> "Config":
-        """A configuration within this one, of a part of the network; notes go to this one."""
+        """The nested configuration of a part of the network; it shares the notes."""
         value = self._document.get(name)
         if not isinstance(value, dict):
-            raise InputError(f"{self._file} has no {name}", "add it, or give the complete file")
+            raise InputError(f"{self._file} has no {name}", "add it or give the complete file")
         shared = {key: self._document[key] for key in SHARED if key in self._document}
-        within = Config(shared | value, f"{self._file}: {name}")
+        within = Config(shared | value, f"{self._file}: {name}", self.seq)
         within.notes = self.notes
         return within
 
     def size(self, *names: str, default: int | None = None, least: int = 1) -> int:
-        """A number above zero, or from ``least`` on."""
+        """An integer of at least ``least``."""
         for name in names:
             value = self._document.get(name)
             if value is not None:
                 most = MOST_LAYERS if "layer" in name else LARGEST_SIZE
                 if type(value) is not int or not least <= value <= most:
-                    raise self._wrong(name, f"not a number from {least} to {most}")
+                    raise self._wrong(name, f"an integer between {least} and {most}")
                 return value
         if default is None:
             raise InputError(
-                f"{self._file} has no {' or '.join(names)}", "add it, or give the complete file"
+                f"{self._file} has no {' or '.join(names)}", "add it or give the complete file"
             )
         return default
 
+    def dtype(self) -> str:
+        """The precision of the weights, such as ``bfloat16``; empty if not given."""
+        text = self._document.get("text_config")
+        parts = (self._document, text if isinstance(text, dict) else {})
+        found = (part.get(name) for part in parts for name in ("torch_dtype", "dtype"))
+        known = ("bfloat16", "float16", "float32")
+        return next((name for name in found if name in known), "")
+
     def given(self, name: str) -> bool:
-        """Whether a field is there and not empty."""
+        """Whether a field exists and is not empty."""
         return bool(self._document.get(name))
 
     def numbers(self, name: str) -> list[int]:
-        """A list of numbers from 0 on; empty where there is none."""
+        """A list of non-negative integers; empty if not given."""
         value = self._document.get(name) or []
         if not isinstance(value, list) or any(type(n) is not int or n < 0 for n in value):
-            raise self._wrong(name, "not a list of numbers")
+            raise self._wrong(name, "a list of integers")
         return value
 
-    def words(self, name: str, layers: int) -> list[str]:
-        """One word for each layer, in a list or as the letters of a word; empty if not given."""
+    def layer_types(self, name: str, layers: int) -> list[str]:
+        """One string per layer, from a list or the characters of a string; empty if not given."""
         value = self._document.get(name) or []
-        words: list[Any] = list(value) if isinstance(value, list | str) else [None]
-        if any(not isinstance(word, str) for word in words) or len(words) not in (0, layers):
-            raise self._wrong(name, f"not one word for each of {layers} layers")
-        return words
+        types: list[Any] = list(value) if isinstance(value, list | str) else [None]
+        if any(not isinstance(one, str) for one in types) or len(types) not in (0, layers):
+            raise self._wrong(name, f"one string for each of the {layers} layers")
+        return types
 
-    def word(self, name: str, default: str) -> str:
-        """A word."""
+    def text(self, name: str, default: str) -> str:
+        """A string."""
         value = self._document.get(name)
         if value is not None and not isinstance(value, str):
-            raise self._wrong(name, "not a word")
+            raise self._wrong(name, "a string")
         return value or default
 
-    def is_word(self, name: str, word: str) -> bool:
-        """Whether a field that may also be a number is a certain word."""
-        return bool(self._document.get(name) == word)
+    def is_text(self, name: str, text: str) -> bool:
+        """Whether a field that may also be a number is a given string."""
+        return bool(self._document.get(name) == text)
 
-    def _wrong(self, name: str, why: str) -> InputError:
+    def _wrong(self, name: str, expected: str) -> InputError:
         return InputError(
-            f"{self._file}: {name} is {_shortly(self._document[name])}, {why}",
-            "give the config.json that lies beside the weights",
+            f"{self._file}: {name} must be {expected} (got {_shortened(self._document[name])})",
+            "give the config.json from the folder of the weights",
         )
 
     def flag(self, name: str, default: bool) -> bool:
-        """A yes or no."""
+        """A Boolean."""
         value = self._document.get(name)
         return default if value is None else bool(value)
 
     def activation(self, *names: str, default: str) -> str:
-        """The activation in the graph's vocabulary."""
+        """The activation under the graph's name."""
         value = next((self._document[name] for name in names if self._document.get(name)), default)
         return look_up(
-            "activation", str(value), ACTIVATIONS, f"understood: {', '.join(ACTIVATIONS)}"
+            "activation", str(value), ACTIVATIONS, f"supported: {', '.join(ACTIVATIONS)}"
         )
 
     def head(self, default: str) -> str:
-        """What the first architecture is trained on; one that is not known is refused."""
+        """The head of the first architecture; raise if it is unknown."""
         names = self._document.get("architectures")
         name = str(names[0]) if isinstance(names, list) and names else ""
         for suffix, head in HEADS.items():
@@ -114,11 +124,12 @@ class Config:
             return default
         known = ", ".join(f"...{suffix}" for suffix, head in HEADS.items() if head)
         raise InputError(
-            f"{self._file}: the head of {name} is not known", f"read directly: {known}; {OTHERS}"
+            f"{self._file}: the head of {name} is not supported",
+            f"supported: {known}; {OTHERS}",
         )
 
     def positions(self) -> int | None:
-        """The longest sequence that the configuration allows; None where it says nothing."""
+        """The longest sequence of the configuration; None if not given."""
         return self.size(*POSITIONS, default=0) or None
 
     def labels(self) -> int:
@@ -129,11 +140,11 @@ class Config:
         )
 
 
-def _shortly(value: Any) -> str:
-    words = value if isinstance(value, str) else str(type(value).__name__)
+def _shortened(value: Any) -> str:
+    text = value if isinstance(value, str) else str(type(value).__name__)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        words = str(value) if abs(value) < 1e300 else "beyond 1e300"
-    return words if len(words) < 40 else words[:37] + "..."
+        text = str(value) if abs(value) < 1e300 else "beyond 1e300"
+    return text if len(text) < 40 else text[:37] + "..."
 
 
 HEADS = {
@@ -150,10 +161,10 @@ HEADS = {
     "DoubleHeadsModel": "",
     "Model": "features",
 }
-"""The head of an architecture, by the end of its name; empty for one that is not read."""
+"""The head of an architecture by the suffix of its name; empty if not supported."""
 
 SHARED = ("architectures", "tie_word_embeddings")
-"""Fields that hold for the parts of a network too."""
+"""Fields that also apply to nested configurations."""
 
 POSITIONS = (
     "max_position_embeddings",
@@ -163,7 +174,7 @@ POSITIONS = (
     "max_seq_len",
     "max_target_positions",
 )
-"""Where configurations keep the longest sequence."""
+"""Alternative names of the longest sequence."""
 
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -178,4 +189,4 @@ ACTIVATIONS = {
     "swish": "silu",
     "tanh": "tanh",
 }
-"""Hugging Face's names of activations, in the graph's vocabulary."""
+"""The graph's name of each Hugging Face activation with the same cost."""

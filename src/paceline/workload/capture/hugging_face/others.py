@@ -1,11 +1,11 @@
-"""Networks of more than one stack of tokens: encoders with decoders, images, sound."""
+"""Encoder-decoders, and encoders of images and sound."""
 
 from collections.abc import Callable
 from functools import partial
 
 from paceline.errors import InputError
 from paceline.workload.capture.hugging_face.common import sequence_of
-from paceline.workload.capture.hugging_face.fields import ACTIVATIONS, OTHERS, Config
+from paceline.workload.capture.hugging_face.fields import ACTIVATIONS, HEADS, OTHERS, Config
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.transformers import TransformerShape
 from paceline.workload.zoo.transformers.encoders import (
@@ -16,11 +16,13 @@ from paceline.workload.zoo.transformers.encoders import (
 
 
 def t5(config: Config) -> Callable[[str], Graph]:
-    """T5: a table of distances, no other positions, no biases."""
+    """T5: relative positions, no biases."""
     _require_head(config, "tokens")
-    gate, _, activation = config.word("feed_forward_proj", "relu").rpartition("-")
+    gate, _, activation = config.text("feed_forward_proj", "relu").rpartition("-")
     if activation not in ACTIVATIONS or gate not in ("", "gated"):
-        raise InputError(f"the feed-forward of T5 cannot be {gate} {activation}", OTHERS)
+        raise InputError(
+            f"unsupported feed_forward_proj of T5: {config.text('feed_forward_proj', '')}", OTHERS
+        )
     encoder = TransformerShape(
         hidden=config.size("d_model"),
         layers=config.size("num_layers"),
@@ -46,7 +48,7 @@ def t5(config: Config) -> Callable[[str], Graph]:
 
 
 def whisper(config: Config) -> Callable[[str], Graph]:
-    """Whisper: filters over a spectrogram, then an encoder and a decoder."""
+    """Whisper: convolutions over a spectrogram, then an encoder and a decoder."""
     _require_head(config, "tokens")
     positions = config.size("max_target_positions", default=448)
     hidden, heads = config.size("d_model"), config.size("encoder_attention_heads")
@@ -97,11 +99,12 @@ def vit(config: Config) -> Callable[[str], Graph]:
     _require_head(config, "classes")
     side, patch = config.size("image_size", default=224), config.size("patch_size", default=16)
     if side < patch:
-        raise InputError(f"an image of {side} pixels has no patch of {patch}")
+        raise InputError(f"image_size {side} is smaller than patch_size {patch}")
     channels = config.size("num_channels", default=3)
     return partial(image_classifier, shape=shape, side=side, patch=patch, channels=channels)
 
 
 def _require_head(config: Config, wanted: str) -> None:
     if config.head(wanted) != wanted:
-        raise InputError("only the network with its usual head is read", OTHERS)
+        known = ", ".join(f"...{suffix}" for suffix, head in HEADS.items() if head == wanted)
+        raise InputError(f"this model_type is supported only as {known}", OTHERS)

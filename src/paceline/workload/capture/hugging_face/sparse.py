@@ -1,4 +1,4 @@
-"""Decoders with experts."""
+"""Decoders with mixture of experts."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from paceline.workload.zoo.transformers import Experts, LatentAttention, Transfo
 def with_experts(
     shape: TransformerShape, experts: Experts, has_experts: Callable[[int], bool] = lambda _: True
 ) -> TransformerShape:
-    """The shape with experts in the layers that have them."""
+    """Add experts to the layers that have them."""
     kinds = tuple(
         replace(shape.layer(layer), feed_forward="experts" if has_experts(layer) else "dense")
         for layer in range(shape.layers)
@@ -28,7 +28,7 @@ def _experts(config: Config, inner: int) -> Experts:
 
 
 def mixtral(config: Config) -> TransformerShape:
-    """Mixtral and Granite's mixtures."""
+    """Mixtral and Granite MoE."""
     shape = decoders.mistral(config)
     return with_experts(shape, _experts(config, shape.inner))
 
@@ -39,18 +39,18 @@ def olmoe(config: Config) -> TransformerShape:
 
 
 def phimoe(config: Config) -> TransformerShape:
-    """Phi-3.5-MoE: layer norms, a bias of the head."""
+    """Phi-3.5-MoE: layer norms, bias in the head."""
     return mixtral(config).replaced(norm="layer", head_bias=config.flag("lm_head_bias", False))
 
 
 def qwen2_moe(config: Config) -> TransformerShape:
-    """Qwen 1.5 and 2 with experts and a gated one that all tokens share."""
+    """Qwen 1.5 and 2 MoE: a gated shared expert."""
     width = config.size("shared_expert_intermediate_size")
     return _qwen_moe(config, decoders.qwen2(config), shared_inner=width, shared_gate=True)
 
 
 def qwen3_moe(config: Config) -> TransformerShape:
-    """Qwen 3 with experts."""
+    """Qwen 3 MoE."""
     return _qwen_moe(config, decoders.qwen3(config))
 
 
@@ -104,14 +104,12 @@ def _behind_dense_layers(config: Config, shape: TransformerShape) -> Transformer
     dense = config.size("first_k_dense_replace", default=0, least=0)
     step = config.size("moe_layer_freq", default=1)
     if config.size("num_nextn_predict_layers", default=0, least=0):
-        config.notes.append(
-            "layers that predict further tokens (num_nextn_predict_layers) are left out"
-        )
+        config.notes.append("multi-token prediction layers (num_nextn_predict_layers) are left out")
     return with_experts(shape, experts, lambda layer: layer >= dense and layer % step == 0)
 
 
 def gpt_oss(config: Config) -> TransformerShape:
-    """GPT-OSS: sinks, biases, a window in every other layer."""
+    """GPT-OSS: attention sinks, biases, sliding window in every other layer."""
     bias = config.flag("attention_bias", True)
     shape = decoders.llama(config).replaced(query_bias=bias, out_bias=bias, sinks=True)
     shape = decoders.windowed(config, shape, lambda layer: layer % 2 == 0)
@@ -119,7 +117,7 @@ def gpt_oss(config: Config) -> TransformerShape:
 
 
 def llama4(config: Config) -> TransformerShape:
-    """The text part of Llama 4: one expert per token beside a shared one, in some layers."""
+    """The text model of Llama 4: one routed and one shared expert per token, in some layers."""
     inner = config.size("intermediate_size")
     shape = decoders.llama(config).replaced(inner=config.size("intermediate_size_mlp"))
     step = config.size("interleave_moe_layer_step", default=1)
@@ -127,7 +125,7 @@ def llama4(config: Config) -> TransformerShape:
     chunk = config.size("attention_chunk_size", default=0, least=0)
     if chunk:
         config.notes.append(
-            f"attention in chunks of {chunk:,} tokens is taken to see all before it"
+            f"chunked attention ({chunk:,} tokens) is modelled as full causal attention"
         )
     experts = replace(_experts(config, inner), shared_inner=inner)
     return with_experts(
@@ -138,6 +136,6 @@ def llama4(config: Config) -> TransformerShape:
 
 
 def llama4_with_images(config: Config) -> TransformerShape:
-    """The text part of Llama 4, in the configuration of the whole."""
+    """The text model of Llama 4, in the configuration of the multimodal model."""
     config.notes.append(decoders.WITHOUT_IMAGES)
     return llama4(config.part("text_config"))

@@ -1,18 +1,13 @@
-"""State spaces, alone and between layers of attention."""
+"""State-space models, and hybrids with attention."""
 
 from paceline.errors import InputError
 from paceline.workload.capture.hugging_face import decoders, sparse
 from paceline.workload.capture.hugging_face.common import sequence_of
 from paceline.workload.capture.hugging_face.fields import OTHERS, Config
-from paceline.workload.zoo.transformers import (
-    Experts,
-    LayerKind,
-    StateSpace,
-    TransformerShape,
-)
+from paceline.workload.zoo.transformers import Experts, LayerKind, StateSpace, TransformerShape
 
 _NUMBERS_PER_STEP = 16
-"""Features for each number from which step sizes are made, where the rank is ``auto``."""
+"""Width divided by the rank of the step sizes, if the rank is ``auto`` (Gu and Dao 2023)."""
 
 
 def mamba(config: Config) -> TransformerShape:
@@ -60,7 +55,7 @@ def _alone(config: Config, tied: bool) -> TransformerShape:
 
 
 def jamba(config: Config) -> TransformerShape:
-    """Jamba: attention in some layers of Mamba, experts in some feed-forwards."""
+    """Jamba: attention instead of Mamba in some layers, experts in some feed-forwards."""
     shape = decoders.llama(config).replaced(rotary=False)
     period = config.size("attn_layer_period", default=8)
     offset = config.size("attn_layer_offset", default=4, least=0)
@@ -88,11 +83,11 @@ def jamba(config: Config) -> TransformerShape:
 
 
 def falcon_h1(config: Config) -> TransformerShape:
-    """Falcon-H1: attention and Mamba-2 side by side in every layer."""
+    """Falcon-H1: attention and Mamba-2 in parallel in every layer."""
     shape = decoders.llama(config)
     bias = config.flag("mamba_proj_bias", False)
     if bias != config.flag("projectors_bias", False):
-        raise InputError("one matrix of Mamba with a bias and one without is not read", OTHERS)
+        raise InputError("mamba_proj_bias and projectors_bias must be equal", OTHERS)
     space = StateSpace(
         inner=config.size(
             "mamba_d_ssm", default=config.size("mamba_expand", default=2) * shape.hidden
@@ -111,9 +106,9 @@ def falcon_h1(config: Config) -> TransformerShape:
 
 
 def nemotron_h(config: Config) -> TransformerShape:
-    """Nemotron-H: every layer is Mamba-2, attention or feed-forward, behind a norm."""
+    """Nemotron-H: every layer is Mamba-2, attention or feed-forward, after a norm."""
     if config.given("moe_latent_size"):
-        raise InputError("experts on a narrower latent are not read", OTHERS)
+        raise InputError("experts with moe_latent_size are not supported", OTHERS)
     shape = decoders.llama(config).replaced(
         rotary=False,
         gated=False,
@@ -121,12 +116,13 @@ def nemotron_h(config: Config) -> TransformerShape:
         out_bias=False,
         activation=config.activation("mlp_hidden_act", default="relu2"),
     )
-    words = config.words("hybrid_override_pattern", shape.layers)
-    words = words or config.words("layers_block_type", shape.layers)
-    unknown = sorted(set(words) - set(_LAYERS_OF_NEMOTRON)) or ([] if words else ["nothing"])
-    if unknown:
-        raise InputError(f"layers of Nemotron-H cannot be {', '.join(unknown)}", OTHERS)
-    kinds = tuple(_LAYERS_OF_NEMOTRON[word] for word in words)
+    types = config.layer_types("hybrid_override_pattern", shape.layers)
+    types = types or config.layer_types("layers_block_type", shape.layers)
+    if not types:
+        raise InputError("Nemotron-H needs hybrid_override_pattern", OTHERS)
+    if unknown := sorted(set(types) - set(_LAYERS_OF_NEMOTRON)):
+        raise InputError(f"unknown layer types of Nemotron-H: {', '.join(unknown)}", OTHERS)
+    kinds = tuple(_LAYERS_OF_NEMOTRON[one] for one in types)
     space = StateSpace(
         inner=config.size("mamba_num_heads") * config.size("mamba_head_dim"),
         state=config.size("ssm_state_size"),
@@ -168,4 +164,4 @@ def _expanded(config: Config, hidden: int) -> int:
 
 def _rank(config: Config, name: str, hidden: int) -> int:
     automatic = -(-hidden // _NUMBERS_PER_STEP)
-    return automatic if config.is_word(name, "auto") else config.size(name, default=automatic)
+    return automatic if config.is_text(name, "auto") else config.size(name, default=automatic)

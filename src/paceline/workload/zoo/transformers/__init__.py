@@ -1,4 +1,4 @@
-"""Transformers of every kind, from one description of what an architecture chose."""
+"""The transformer builder: one `TransformerShape` per architecture, by name or config.json."""
 
 from paceline.workload.zoo.transformers.shape import (
     Experts,

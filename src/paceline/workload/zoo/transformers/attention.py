@@ -1,4 +1,4 @@
-"""Attention of a layer: projections of its input, rotary positions, scores, the last matrix."""
+"""Attention of a layer: projections, rotary positions, scores, output projection."""
 
 from paceline.workload import ops
 from paceline.workload.zoo.builder import NetworkBuilder
@@ -17,9 +17,10 @@ def attention(
     memory: str | None = None,
     first: str | None = None,
 ) -> str:
-    """Attention of tokens to each other, or to those of a ``memory``.
+    """Add self-attention, or cross-attention to the tokens of a ``memory``.
 
-    ``first`` is the attention of the first layer, whose table of distances all layers share.
+    ``first`` is the attention of the first layer, whose table of relative positions all layers
+    share (T5).
     """
     with net.scope("attention" if memory is None else "cross"):
         if shape.latent is not None:
@@ -69,7 +70,7 @@ def _projected(
 def _linears(
     net: NetworkBuilder, x: str, shape: TransformerShape, widths: dict[str, int], bias: bool
 ) -> list[str]:
-    """Linear maps of one input by name and width, with an adapter beside them if there are any."""
+    """Linear maps of one input by name and width, with adapters if the shape has any."""
     made = [net.linear(name, x, width, bias) for name, width in widths.items()]
     if not shape.adapter_rank:
         return made
@@ -86,7 +87,7 @@ def _linears(
 def _from_latent(
     net: NetworkBuilder, x: str, shape: TransformerShape, latent: LatentAttention
 ) -> tuple[str, str, str]:
-    """Queries through a narrow layer, keys and values from a latent, one rotary key for all."""
+    """MLA: low-rank queries, keys and values from a latent, one rotary key for all heads."""
     heads, plain, rotary = shape.heads, latent.plain_dim, latent.rotary_dim
     narrow = x
     if latent.query_rank:

@@ -1,32 +1,29 @@
-"""Encoders, alone over images, or before a decoder over text or sound."""
+"""Encoder-decoders of text and speech, and image classifiers."""
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
 from paceline.workload.zoo.transformers.shape import TransformerShape
-from paceline.workload.zoo.transformers.stack import stack
+from paceline.workload.zoo.transformers.stack import embedding, stack
 
-_WORDS = "embedding"
+_TABLE = "embedding"
 
 
 def encoder_decoder(name: str, encoder: TransformerShape, decoder: TransformerShape) -> Graph:
-    """Source and target of one length and one table of words (T5)."""
+    """Build an encoder-decoder whose source and target share length and embedding (T5, BART)."""
     net = NetworkBuilder(name)
-    source = net.integers("source", encoder.vocabulary, "sequence")
-    x = net.embedding(_WORDS, source, encoder.vocabulary, encoder.hidden)
-    memory = stack(net, x, encoder, "encoder")
-    tokens = net.integers("tokens", decoder.vocabulary, "sequence")
-    table = ops.Embedding(decoder.vocabulary, decoder.hidden)
-    x = net.add_node("decoder.embedding", table, tokens, shares=_WORDS)
-    return _with_words(net, stack(net, x, decoder, "decoder", memory), encoder, decoder)
+    memory = stack(net, embedding(net, encoder, "source"), encoder, "encoder")
+    x = embedding(net, decoder, prefix="decoder.", shares=_TABLE)
+    return _with_head(net, stack(net, x, decoder, "decoder", memory), encoder, decoder)
 
 
 def speech_recogniser(
     name: str, encoder: TransformerShape, decoder: TransformerShape, bands: int
 ) -> Graph:
-    """Two filters over ``bands`` of a spectrogram, an encoder, a decoder of words (Whisper).
+    """Build convolutions over a spectrogram of ``bands``, an encoder and a text decoder (Whisper).
 
-    The encoder's positions are not trained; the spectrogram has two frames for each.
+    The encoder's positions are sinusoids, which are not trained; the second convolution has
+    stride 2, so the spectrogram has two frames per position.
     """
     net = NetworkBuilder(name)
     x = net.sound(bands, 2 * encoder.learned_positions)
@@ -37,16 +34,14 @@ def speech_recogniser(
     with net.frozen():
         x = net.add_node("frame_positions", ops.PositionEmbedding(encoder.learned_positions), x)
     memory = stack(net, x, encoder, "encoder")
-    tokens = net.integers("tokens", decoder.vocabulary, "sequence")
-    x = net.embedding(_WORDS, tokens, decoder.vocabulary, decoder.hidden)
-    x = net.add_node("positions", ops.PositionEmbedding(decoder.learned_positions), x)
-    return _with_words(net, stack(net, x, decoder, "decoder", memory), encoder, decoder)
+    x = embedding(net, decoder)
+    return _with_head(net, stack(net, x, decoder, "decoder", memory), encoder, decoder)
 
 
-def _with_words(
+def _with_head(
     net: NetworkBuilder, x: str, encoder: TransformerShape, decoder: TransformerShape
 ) -> Graph:
-    shares = _WORDS if decoder.tied else None
+    shares = _TABLE if decoder.tied else None
     scores = net.linear("head", x, decoder.vocabulary, bias=False, shares=shares)
     word = net.integers("word", decoder.vocabulary, "sequence")
     dimensions = decoder.dimensions() | {"layers": encoder.layers + decoder.layers}
@@ -56,7 +51,7 @@ def _with_words(
 def image_classifier(
     name: str, shape: TransformerShape, side: int, patch: int, channels: int = 3
 ) -> Graph:
-    """Patches of a square image as tokens, with one more whose features are classified (ViT)."""
+    """Build a classifier of a class token and the patches of a square image (ViT)."""
     net = NetworkBuilder(name)
     x = net.conv("patches", net.image(channels, side, side), shape.hidden, patch, patch, bias=True)
     x = net.transpose("tokens", net.flatten("flatten", x, 1), 1, 0)

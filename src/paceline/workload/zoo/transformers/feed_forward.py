@@ -1,4 +1,4 @@
-"""Feed-forward of a layer: dense, or experts with one that all tokens share."""
+"""Feed-forward of a layer: dense, or experts with an optional shared expert."""
 
 from paceline.workload import ops
 from paceline.workload.zoo.builder import NetworkBuilder
@@ -6,7 +6,7 @@ from paceline.workload.zoo.transformers.shape import Experts, LayerKind, Transfo
 
 
 def feed_forward(net: NetworkBuilder, x: str, shape: TransformerShape, kind: LayerKind) -> str:
-    """What stands behind attention in one layer."""
+    """Add the feed-forward of one layer."""
     if kind.feed_forward == "experts" and shape.experts is not None:
         return _experts(net, x, shape, shape.experts)
     return _dense(net, "mlp", x, shape.inner, shape)

@@ -1,4 +1,4 @@
-"""The norm of an architecture, of whole tokens and of heads."""
+"""Normalisation of tokens and of heads, and dropout."""
 
 from paceline.workload import ops
 from paceline.workload.zoo.builder import NetworkBuilder
@@ -6,7 +6,7 @@ from paceline.workload.zoo.transformers.shape import TransformerShape
 
 
 def norm(net: NetworkBuilder, name: str, x: str, shape: TransformerShape) -> str:
-    """Layer norm or root mean square, as the architecture has it."""
+    """Add the architecture's norm: layer norm or RMS norm."""
     if shape.norm == "rms":
         return net.add_node(name, ops.RmsNorm(), x)
     return net.layer_norm(name, x, shape.norm_bias)
@@ -15,7 +15,7 @@ def norm(net: NetworkBuilder, name: str, x: str, shape: TransformerShape) -> str
 def norm_of_heads(
     net: NetworkBuilder, name: str, x: str, width: int, shape: TransformerShape
 ) -> str:
-    """Queries or keys normalised: over their whole width, or each head with one common scale."""
+    """Add a norm of queries or keys: over their whole width, or per head with one scale."""
     if shape.norm_of_heads == "no":
         return x
     if shape.norm_of_heads == "whole":
@@ -23,3 +23,8 @@ def norm_of_heads(
     apart = net.reshape(f"{name}_heads", x, -1, shape.head_dim)
     y = norm(net, name, apart, shape)
     return net.reshape(f"{name}_joined", y, -1, width)
+
+
+def dropout(net: NetworkBuilder, name: str, x: str, shape: TransformerShape) -> str:
+    """Add dropout where the architecture is trained with it."""
+    return net.dropout(name, x, shape.dropout) if shape.dropout else x

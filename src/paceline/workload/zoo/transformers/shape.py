@@ -1,4 +1,4 @@
-"""What an architecture of transformers, state spaces or both chose, in numbers and names."""
+"""Sizes and choices of transformer, state-space and hybrid architectures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,11 +9,11 @@ from paceline.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class LatentAttention:
-    """Keys and values made from one narrow latent per token (DeepSeek's MLA).
+    """Multi-head latent attention (MLA, DeepSeek-V2): keys and values from one latent per token.
 
-    ``query_rank`` is the width through which queries are made, 0 for directly. A head has
-    ``plain_dim`` features without a position, ``rotary_dim`` with one (their keys are shared by
-    all heads) and values of ``value_dim``.
+    ``query_rank`` is the rank of the query projection, 0 for full rank. A head has ``plain_dim``
+    features without position, ``rotary_dim`` with rotary position (all heads share their keys)
+    and values of ``value_dim``.
     """
 
     query_rank: int
@@ -25,9 +25,9 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """``count`` networks of width ``inner`` of which each token uses ``top_k``.
+    """``count`` experts of width ``inner``, of which each token uses ``top_k``.
 
-    ``shared_inner`` is the width of one more that every token uses, behind a gate of its own if
+    ``shared_inner`` is the width of a shared expert that every token uses, gated if
     ``shared_gate``; ``bias`` gives the router and the experts biases.
     """
 
@@ -41,11 +41,11 @@ class Experts:
 
 @dataclass(frozen=True, slots=True)
 class StateSpace:
-    """A Mamba layer ``inner`` wide, with ``state`` numbers per channel.
+    """A Mamba layer of width ``inner`` with a state of ``state`` elements per channel.
 
-    With ``heads`` it is Mamba-2's (``groups`` of heads share what goes in and out, in chunks of
-    ``chunk`` tokens, ``gated_norm`` before the last matrix); else Mamba's, whose step sizes are
-    made from ``step_rank`` numbers, with norms of what is projected if ``inner_norms``.
+    With ``heads`` it is Mamba-2: ``groups`` of heads share the matrices B and C, scans run in
+    chunks of ``chunk`` tokens, ``gated_norm`` precedes the output projection. Without heads it is
+    Mamba: step sizes have rank ``step_rank``, and ``inner_norms`` normalises steps, B and C.
     """
 
     inner: int
@@ -63,9 +63,9 @@ class StateSpace:
 
 @dataclass(frozen=True, slots=True)
 class LayerKind:
-    """What one layer of a stack is; ``window`` is how many tokens attention looks back, 0: all.
+    """Kind of one layer; ``window`` is the width of sliding-window attention, 0 for none.
 
-    Several ``mixers`` read one norm and are added up.
+    Several ``mixers`` read the same norm and their outputs are added.
     """
 
     mixers: tuple[Literal["attention", "state_space"], ...] = ("attention",)
@@ -78,7 +78,7 @@ def layer_kinds(
     has_experts: Callable[[int], bool] = lambda _: False,
     window: Callable[[int], int] = lambda _: 0,
 ) -> tuple[LayerKind, ...]:
-    """Layers of attention, each dense or with experts and with its window, by its number."""
+    """Attention layers by number: with experts or dense, and their windows."""
     return tuple(
         LayerKind(feed_forward="experts" if has_experts(layer) else "dense", window=window(layer))
         for layer in range(layers)
@@ -89,16 +89,19 @@ def layer_kinds(
 class TransformerShape:
     """Sizes and choices of an architecture.
 
-    ``learned_positions`` and ``segments`` are rows of tables, 0 for none, ``relative_buckets``
-    those of a table of distances (T5); ``parallel`` blocks feed attention and feed-forward from
-    one norm or from two. Norms stand ``norm_at`` the input of attention and feed-forward
-    (``before``), behind them (``after``), on both sides, or behind the sum (``after_sum``);
-    ``norm_of_heads`` normalises queries and keys by head, or over their ``whole`` width.
-    ``kinds`` says what each layer is where they differ. ``adapter_rank`` is the width of adapters
-    that are trained instead of the weights. ``head`` is what it is trained on: next ``tokens``,
-    ``masked`` tokens, ``pretraining`` (masked tokens and order of sentences), ``classes``,
-    ``token_classes``, ``span`` (where an answer begins and ends), ``order`` of two sentences, or
-    no head at all: ``features``.
+    ``learned_positions`` and ``segments`` are rows of embedding tables, 0 for none;
+    ``relative_buckets`` are rows of a table of relative positions (T5). ``parallel`` blocks feed
+    attention and feed-forward from one norm or from two. ``norm_at`` places norms at the inputs of
+    attention and feed-forward (``before``), at their outputs (``after``), at both, or after the
+    residual sum (``after_sum``); ``norm_of_heads`` normalises queries and keys per head, or over
+    their ``whole`` width. ``kinds`` describes each layer where layers differ. ``adapter_rank`` is
+    the rank of adapters that are trained instead of the weights. ``dropout`` applies to the outputs
+    of attention and feed-forward, to a normalised embedding and to tokens before their labels.
+
+    ``head`` selects the training loss: next ``tokens``, ``masked`` tokens, ``pretraining`` (masked
+    tokens and sentence order), ``classes``, ``token_classes``, ``span`` (start and end of an
+    answer), ``order`` of two sentences, or ``features`` for a network without a head. Only the
+    first ``scored_positions`` of masked tokens are scored, 0 for all.
     """
 
     hidden: int
@@ -137,25 +140,51 @@ class TransformerShape:
     state_space: StateSpace | None = None
     kinds: tuple[LayerKind, ...] = ()
     adapter_rank: int = 0
+    dropout: float = 0.0
+    scored_positions: int = 0
 
     def __post_init__(self) -> None:
         if self.heads % self.kv_heads:
-            raise InputError(f"{self.heads} heads do not divide by {self.kv_heads} key-value heads")
+            raise InputError(
+                f"{self.heads} heads are not divisible by {self.kv_heads} key-value heads"
+            )
         if len(self.kinds) not in (0, self.layers):
-            raise InputError(f"{len(self.kinds)} layers are described, but there are {self.layers}")
+            raise InputError(f"{len(self.kinds)} layer kinds for {self.layers} layers")
+
+    @classmethod
+    def multi_head(cls, hidden: int, layers: int, heads: int, **choices: Any) -> "TransformerShape":
+        """The proportions of Vaswani et al. (2017), which BERT, GPT, BART and ViT kept.
+
+        Heads divide the width, each has its own keys and values, and the feed-forward is four
+        times as wide.
+        """
+        if hidden % heads:
+            raise InputError(
+                f"width {hidden} is not divisible by {heads} heads",
+                "choose a number of heads that divides the width",
+            )
+        return cls(
+            hidden,
+            layers,
+            heads=heads,
+            kv_heads=heads,
+            head_dim=hidden // heads,
+            inner=4 * hidden,
+            **choices,
+        )
 
     def replaced(self, **changes: Any) -> "TransformerShape":
-        """The same with some choices changed."""
+        """The same shape with some choices replaced."""
         return replace(self, **changes)
 
     def layer(self, number: int) -> LayerKind:
-        """What one layer is."""
+        """Kind of one layer."""
         if self.kinds:
             return self.kinds[number]
         return LayerKind(feed_forward="experts" if self.experts else "dense")
 
     def dimensions(self) -> dict[str, int]:
-        """The numbers that it is described by."""
+        """Sizes for `Graph.dimensions`."""
         found = {
             "hidden": self.hidden,
             "layers": self.layers,

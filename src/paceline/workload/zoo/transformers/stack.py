@@ -1,22 +1,22 @@
-"""Layers upon layers: embedding, blocks of attention and feed-forward, head."""
+"""Embedding and blocks of a transformer."""
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
 from paceline.workload.zoo.transformers.attention import attention
 from paceline.workload.zoo.transformers.feed_forward import feed_forward
-from paceline.workload.zoo.transformers.heads import trained_on
-from paceline.workload.zoo.transformers.norms import norm
+from paceline.workload.zoo.transformers.heads import training_loss
+from paceline.workload.zoo.transformers.norms import dropout, norm
 from paceline.workload.zoo.transformers.shape import LayerKind, TransformerShape
 from paceline.workload.zoo.transformers.state_space import state_space
 
 
 def transformer(name: str, shape: TransformerShape) -> Graph:
-    """The graph of an architecture of one stack, with its loss."""
+    """Build an architecture of one stack with its loss."""
     net = NetworkBuilder(name)
     with net.frozen(shape.adapter_rank > 0):
-        x = stack(net, _embedding(net, shape), shape)
-        loss = trained_on(net, x, shape)
+        x = stack(net, embedding(net, shape), shape)
+        loss = training_loss(net, x, shape)
     return net.build(loss, shape.sequence, shape.dimensions())
 
 
@@ -27,7 +27,7 @@ def stack(
     scope: str = "blocks",
     memory: str | None = None,
 ) -> str:
-    """All layers and the norm behind them; with a ``memory`` each attends to that too."""
+    """Add all layers and the final norm; with a ``memory`` each layer has cross-attention."""
     for layer in range(shape.layers):
         first = f"{scope}.0.attention.scores" if layer else None
         with net.scope(f"{scope}.{layer}"):
@@ -37,16 +37,28 @@ def stack(
     return norm(net, "norm" if scope == "blocks" else f"{scope}.norm", x, shape)
 
 
-def _embedding(net: NetworkBuilder, shape: TransformerShape) -> str:
-    tokens = net.integers("tokens", shape.vocabulary, "sequence")
-    x = net.embedding("embedding", tokens, shape.vocabulary, shape.hidden)
+def embedding(
+    net: NetworkBuilder,
+    shape: TransformerShape,
+    tokens: str = "tokens",
+    prefix: str = "",
+    shares: str | None = None,
+) -> str:
+    """Add the input ``tokens`` and its embedding, whose table may be that of node ``shares``."""
+    net.integers(tokens, shape.vocabulary, "sequence")
+    table = ops.Embedding(shape.vocabulary, shape.hidden)
+    x = net.add_node(f"{prefix}embedding", table, tokens, shares=shares)
     if shape.segments:
         segments = net.integers("segments", shape.segments, "sequence")
-        table = net.embedding("segment_embedding", segments, shape.segments, shape.hidden)
-        x = net.add("add_segments", x, table)
+        rows = net.embedding("segment_embedding", segments, shape.segments, shape.hidden)
+        x = net.add("add_segments", x, rows)
     if shape.learned_positions:
-        x = net.add_node("positions", ops.PositionEmbedding(shape.learned_positions), x)
-    return norm(net, "embedding_norm", x, shape) if shape.embedding_norm else x
+        positions = ops.PositionEmbedding(shape.learned_positions)
+        x = net.add_node(f"{prefix}positions", positions, x)
+    if not shape.embedding_norm:
+        return x
+    x = norm(net, f"{prefix}embedding_norm", x, shape)
+    return dropout(net, f"{prefix}embedding_dropout", x, shape)
 
 
 def _block(
@@ -62,16 +74,16 @@ def _block(
         second = norm(net, "norm2", x, shape) if shape.parallel == "two_norms" else normed
         mixed = attention(net, normed, shape, kind.window)
         return net.add("add", x, mixed, feed_forward(net, second, shape, kind))
-    parts = _Parts(net, shape)
+    residual = _Residual(net, shape)
     if kind.mixers:
-        y = parts.before("1", x)
-        x = parts.after("1", x, [_mixed(net, m, y, shape, kind, first) for m in kind.mixers])
+        y = residual.before("1", x)
+        x = residual.after("1", x, [_mixed(net, m, y, shape, kind, first) for m in kind.mixers])
     if memory is not None:
-        y = parts.before("_cross", x)
-        x = parts.after("_cross", x, [attention(net, y, shape, memory=memory)])
+        y = residual.before("_cross", x)
+        x = residual.after("_cross", x, [attention(net, y, shape, memory=memory)])
     if kind.feed_forward != "none":
-        y = parts.before("2", x)
-        x = parts.after("2", x, [feed_forward(net, y, shape, kind)])
+        y = residual.before("2", x)
+        x = residual.after("2", x, [feed_forward(net, y, shape, kind)])
     return x
 
 
@@ -89,8 +101,8 @@ def _mixed(
     return state_space(net, x, shape.hidden, shape.state_space)
 
 
-class _Parts:
-    """Writes the norms and the sum round a part of a block."""
+class _Residual:
+    """Norms and residual sum around attention or feed-forward."""
 
     def __init__(self, net: NetworkBuilder, shape: TransformerShape) -> None:
         self._net, self._shape = net, shape
@@ -106,5 +118,6 @@ class _Parts:
             made = [norm(net, f"norm{number}_after", y, shape) for y in made]
         elif shape.norm_at == "after":
             made = [norm(net, f"norm{number}", y, shape) for y in made]
+        made = [dropout(net, f"drop{number}", y, shape) for y in made]
         x = net.add(f"add{number}", x, *made)
         return norm(net, f"norm{number}", x, shape) if shape.norm_at == "after_sum" else x

@@ -1,1 +1,0 @@
-"""Statistics over launches, calibration, explanation and validation."""

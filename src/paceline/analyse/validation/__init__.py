@@ -1,1 +1,0 @@
-"""Validation: predictions against published measurements, beside null models."""

@@ -1,1 +1,0 @@
-"""Fits the constants and effects of `paceline.predictor.fitted` to published measurements."""

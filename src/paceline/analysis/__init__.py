@@ -1,0 +1,1 @@
+"""Statistics of recorded launches: configurations, rankings, effects, regressions."""

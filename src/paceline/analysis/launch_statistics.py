@@ -1,0 +1,160 @@
+"""Results of launches and warnings about them; the launch is the unit, not the step."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.errors import InputError
+from paceline.stats.normality import ENOUGH
+from paceline.stats.series import lag_one_autocorrelation
+from paceline.store import Launch, Status
+
+FEW_LAUNCHES = 3
+CONTENDED_WALL_OVER_CPU = 1.1
+AUTOCORRELATED = 0.5
+LOOKED_INTO = 20
+"""Number of launches of a group, the newest, that are checked for warm-up."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A warning about a result: cause, message and remedy."""
+
+    cause: str
+    message: str
+    remedy: str
+
+
+def step_seconds(launch: Launch) -> list[float]:
+    """Seconds of each counted step on its slowest rank."""
+    skip = launch.warmup_steps
+    ranks = [rank.wall_seconds[skip:] for rank in launch.outcome.ranks]
+    if launch.status is not Status.FINISHED or not ranks or not all(ranks):
+        raise InputError(
+            f"launch {launch.id} has no counted steps ({launch.status})",
+            f"see its details with 'paceline show {launch.id}'",
+        )
+    return [max(step) for step in zip(*ranks, strict=True)]
+
+
+def every_step_seconds(launch: Launch) -> list[float]:
+    """Seconds of each step on its slowest rank, including warm-up."""
+    ranks = [rank.wall_seconds for rank in launch.outcome.ranks]
+    return [max(step) for step in zip(*ranks, strict=False)]
+
+
+def mean_step_seconds(launch: Launch) -> float:
+    """Mean wall seconds of a counted step (see `Launch.counted_seconds`)."""
+    return launch.counted_seconds / len(step_seconds(launch))
+
+
+def mean_rank_step_seconds(launch: Launch) -> float:
+    """Mean seconds of a counted step over all ranks."""
+    return statistics.fmean(
+        seconds
+        for rank in launch.outcome.ranks
+        for seconds in rank.wall_seconds[launch.warmup_steps :]
+    )
+
+
+def throughput(launch: Launch) -> float:
+    """Samples per second of all ranks over the counted steps."""
+    return launch.samples_per_step / mean_step_seconds(launch)
+
+
+def wall_over_cpu(launch: Launch) -> float:
+    """Wall time over CPU time of the counted steps on the worst rank; NaN if unknown.
+
+    For one busy thread this is 1 on an idle machine; a larger value shows CPU contention.
+    """
+    ratios = []
+    for rank in launch.outcome.ranks:
+        cpu = math.fsum(rank.cpu_seconds[launch.warmup_steps :])
+        if cpu > 0:
+            ratios.append(math.fsum(rank.wall_seconds[launch.warmup_steps :]) / cpu)
+    return max(ratios, default=math.nan)
+
+
+def counted(number: int, singular: str, plural: str) -> str:
+    """``1 launch``, ``3 launches``."""
+    return f"{number} {singular if number == 1 else plural}"
+
+
+def doubts(launches: Sequence[Launch]) -> list[Doubt]:
+    """Warnings about finished launches of one job."""
+    finished = [launch for launch in launches if launch.status is Status.FINISHED]
+    found: list[Doubt] = []
+    if len(finished) < FEW_LAUNCHES:
+        found.append(
+            Doubt(
+                "too few launches",
+                f"{counted(len(finished), 'launch', 'launches')} cannot show the variance",
+                "run 3 or more: measure --launches 5, run --repeat 5",
+            )
+        )
+    contended = [launch for launch in finished if wall_over_cpu(launch) > CONTENDED_WALL_OVER_CPU]
+    # Synchronised ranks also wait for each other, so wall over CPU time shows no contention there.
+    if contended and not any(launch.synchronised and launch.world_size > 1 for launch in contended):
+        worst = max(wall_over_cpu(launch) for launch in contended)
+        found.append(
+            Doubt(
+                "CPU contention",
+                f"wall time was up to {worst:.2f} times CPU time",
+                "stop other programs, or use fewer processes or threads",
+            )
+        )
+    found += _distribution_warnings(finished) + _warm_up_warnings(finished)
+    correlations = [lag_one_autocorrelation(step_seconds(launch)) for launch in finished]
+    if correlations and statistics.median(correlations) > AUTOCORRELATED:
+        found.append(
+            Doubt(
+                "autocorrelation",
+                "step times within a launch are correlated, so more steps add little information",
+                "add launches rather than steps, or increase --warmup-steps",
+            )
+        )
+    return found
+
+
+def _distribution_warnings(finished: Sequence[Launch]) -> list[Doubt]:
+    if len(finished) < ENOUGH:
+        return []
+    from paceline.stats.bootstrap import second_interval
+
+    other = second_interval([mean_step_seconds(launch) for launch in finished])
+    if other is None or not other.words:
+        return []
+    message = f"the bootstrap interval is [{other.low:.4g}, {other.high:.4g}] s per step"
+    return [Doubt("intervals disagree", message, other.words)]
+
+
+def _warm_up_warnings(finished: Sequence[Launch]) -> list[Doubt]:
+    """Warning about launches that were not steady when counting began, or never were."""
+    from paceline.stats.warmup import Steadiness, steady_state
+
+    looked_at = [launch for launch in finished if launch.outcome.ranks][-LOOKED_INTO:]
+    states = [(one, steady_state(every_step_seconds(one))) for one in looked_at]
+    unstable = [one for one, state in states if state.kind is Steadiness.UNSTABLE]
+    if 2 * len(unstable) > len(looked_at):
+        return [
+            Doubt(
+                "unstable",
+                f"step time changed late in {len(unstable)} of {len(looked_at)} launches",
+                "increase --steps, and stop other programs",
+            )
+        ]
+    late = [
+        state.warmup_steps
+        for one, state in states
+        if state.kind is Steadiness.WARM_UP and state.warmup_steps > one.warmup_steps
+    ]
+    if 2 * len(late) <= len(looked_at):
+        return []
+    return [
+        Doubt(
+            "warm-up",
+            f"steps up to step {max(late)} were slower, and some of them are counted",
+            f"set --warmup-steps {max(late)}",
+        )
+    ]

@@ -1,0 +1,83 @@
+"""Table and JSON of changes between two studies."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from paceline.analysis.regression import TimeChange
+from paceline.render.numbers import Ranged
+from paceline.render.table import Column, Table
+
+
+def changes_table(changes: Sequence[TimeChange]) -> Table:
+    """One row per configuration: step times, their ratio, and the verdict.
+
+    The detectable change is a column if it is known for one of them.
+    """
+    smallest = Column("detectable change", "%", scale=100, decimals=1)
+    known = any(not math.isnan(one.smallest) for one in changes)
+    return Table.of(
+        changes,
+        (Column("configuration"), lambda one: one.configuration),
+        (Column("base", "ms", scale=1e3), lambda one: Ranged.of(one.base.step)),
+        (Column("new", "ms", scale=1e3), lambda one: Ranged.of(one.new.step)),
+        (Column("new / base", decimals=3), lambda one: Ranged(one.ratio, one.low, one.high)),
+        (Column("p", decimals=4), lambda one: _known(one.corrected_p)),
+        *([(smallest, lambda one: _known(one.smallest))] if known else []),
+        (Column("verdict"), lambda one: one.verdict),
+        note=_note(changes, known),
+    )
+
+
+def campaign_warnings(changes: Sequence[TimeChange]) -> list[str]:
+    """Warning if configurations were compared with one campaign each."""
+    alone = [one for one in changes if one.sessions == 0 and not math.isnan(one.p_value)]
+    if not alone:
+        return []
+    which = "" if len(alone) == len(changes) else f" ({len(alone)} of {len(changes)})"
+    return [
+        f"warning: one campaign each{which}: a regression cannot be distinguished from a different "
+        "day, boot or allocation; with 3 or more other studies of the same configuration in the "
+        "store, their variance counts as noise"
+    ]
+
+
+def _note(changes: Sequence[TimeChange], known: bool) -> str:
+    tests = ", ".join(dict.fromkeys(one.test for one in changes))
+    launches = ", ".join(
+        dict.fromkeys(f"{len(one.base.launches)} and {len(one.new.launches)}" for one in changes)
+    )
+    return (
+        f"Step time with 95 % intervals over launches (base and new: {launches}). p: {tests}, "
+        "corrected for multiple comparisons (Holm). "
+        f"{'Detectable change: found with 80 % power. ' * known}Same: within "
+        f"{100 * changes[0].threshold:g} % by two one-sided tests (TOST)."
+    )
+
+
+def changes_json(changes: Sequence[TimeChange]) -> list[dict[str, Any]]:
+    """Convert the changes to JSON values."""
+    return [
+        {
+            "configuration": one.configuration,
+            "base_step_seconds": one.base.step.mean,
+            "new_step_seconds": one.new.step.mean,
+            "base_launches": len(one.base.launches),
+            "new_launches": len(one.new.launches),
+            "ratio": one.ratio,
+            "ratio_low": one.low,
+            "ratio_high": one.high,
+            "test": one.test,
+            "p_value": one.p_value,
+            "corrected_p_value": one.corrected_p,
+            "same_p_value": one.same_p,
+            "smallest_visible_change": one.smallest,
+            "sessions": one.sessions,
+            "verdict": one.verdict,
+        }
+        for one in changes
+    ]
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number

@@ -1,1 +1,0 @@
-"""What `import paceline` offers: names and numbers as people write them, one call each."""

@@ -1,0 +1,1 @@
+"""Launches and probes of a machine as evidence for predictions of it."""

@@ -1,0 +1,1 @@
+"""The built-in models, devices, links, clusters and frameworks as tables."""

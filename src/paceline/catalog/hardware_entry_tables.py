@@ -1,0 +1,203 @@
+"""One catalogue entry with the source of each number: ``paceline hardware NAME``."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from paceline.catalog.hardware_facts import (
+    cluster_facts,
+    describe_input,
+    describe_policy,
+    device_facts,
+    link_facts,
+)
+from paceline.errors import UnknownNameError
+from paceline.hardware import Cluster, Device, Link, Provenance
+from paceline.hardware.catalogue import Catalogue
+from paceline.naming import unknown_name
+from paceline.predictor.comm.library import Library, Variant, library, library_names
+from paceline.predictor.framework_profiles import FrameworkProfile, framework, framework_names
+from paceline.render.safe_text import wrap
+from paceline.render.table import Column, Table
+from paceline.render.terminal import terminal_width
+from paceline.units import format_bandwidth, format_bytes, format_flops, format_seconds
+
+
+@dataclass(frozen=True)
+class CatalogueEntry:
+    """One device, link, cluster, library or framework with the source of each number."""
+
+    table: Table
+    facts: dict[str, Any]
+    next_commands: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> list[str | Table]:
+        """The table, followed by its numbered sources."""
+        numbered = [f"[{number}] {source}" for number, source in enumerate(self.sources, start=1)]
+        return [self.table, *(line for text in numbered for line in wrap(text, terminal_width()))]
+
+
+def entry(name: str, known: Catalogue) -> CatalogueEntry:
+    """The entry called ``name``, of any kind."""
+    finders: tuple[Callable[[str], CatalogueEntry], ...] = (
+        lambda text: _cluster_entry(known.cluster(text)),
+        lambda text: _device_entry(known.device(text)),
+        lambda text: _link_entry(known.link(text)),
+        lambda text: _framework_entry(framework(text)),
+        lambda text: _library_entry(library(text)),
+    )
+    for find in finders:
+        try:
+            return find(name)
+        except UnknownNameError:
+            continue
+    names = [*known.devices, *known.links, *known.clusters, *framework_names(), *library_names()]
+    raise unknown_name(
+        "device, link, cluster, library or framework",
+        name,
+        names,
+        "run 'paceline hardware devices', or links, clusters, libraries or frameworks, for a list",
+    )
+
+
+def _device_entry(device: Device) -> CatalogueEntry:
+    facts: list[tuple[str, str | None, str]] = [
+        (f"{name} peak", f"{format_flops(rate)}/s", f"peak_flops.{name}")
+        for name, rate in device.peak_flops.items()
+    ]
+    facts += [
+        (f"{name} attainable by GEMM", f"{format_flops(rate)}/s", f"attainable_flops.{name}")
+        for name, rate in device.attainable_flops.items()
+    ]
+    facts += [
+        (
+            "matrix unit precisions",
+            ", ".join(sorted(device.matrix_precisions)) or "none",
+            "matrix_precisions",
+        ),
+        ("memory", _shown(device.memory_bytes, format_bytes), "memory"),
+        ("memory bandwidth", _shown(device.memory_bandwidth, format_bandwidth), "memory_bandwidth"),
+        ("compute units", _shown(device.compute_units, str), "compute_units"),
+        ("clock", _shown(device.clock_mhz, lambda clock: f"{clock:.0f} MHz"), "clock_mhz"),
+        ("power", _shown(device.power_watts, lambda watts: f"{watts:.0f} W"), "power_watts"),
+        ("year", _shown(device.year, str), "year"),
+    ]
+    title = f"{device.name}: {device.vendor} {device.kind}"
+    further = ("paceline hardware clusters", "paceline predict --help")
+    return _entry(title, facts, device.provenance, device.notes, device_facts(device), further)
+
+
+def _link_entry(link: Link) -> CatalogueEntry:
+    facts = [
+        ("scope", link.scope, "scope"),
+        ("technology", f"{link.technology} {link.transport}".strip(), "technology"),
+        ("unidirectional bandwidth", _shown(link.bandwidth, format_bandwidth), "bandwidth"),
+        ("bandwidth per", link.per, "per"),
+        ("latency", _shown(link.latency_seconds, format_seconds), "latency"),
+        (
+            "attainable by collectives",
+            _shown(link.collective_bandwidth, format_bandwidth),
+            "collective_bandwidth",
+        ),
+    ]
+    further = ("paceline hardware clusters", "paceline predict --help")
+    return _entry(link.name, facts, link.provenance, link.notes, link_facts(link), further)
+
+
+def _cluster_entry(cluster: Cluster) -> CatalogueEntry:
+    links = (cluster.intra, cluster.inter, cluster.host)
+    intra, inter, host = (link.name if link else None for link in links)
+    price = cluster.price_per_device_hour
+    facts = [
+        ("device", cluster.device.name, "device"),
+        ("devices per node", str(cluster.devices_per_node), "devices_per_node"),
+        ("nodes", str(cluster.nodes), "nodes"),
+        ("link inside a node", intra, "intra"),
+        ("link between nodes", inter, "inter"),
+        ("link to the host", host, "host"),
+        ("NICs per node", str(cluster.nics_per_node), "nics_per_node"),
+        ("oversubscription", f"{cluster.oversubscription:g}", "oversubscription"),
+        ("price per device-hour", _shown(price, str), "price_per_device_hour"),
+    ]
+    names = [name for name in (cluster.device.name, intra, inter) if name]
+    further = tuple(f"paceline hardware {name}" for name in names)
+    facts_json = cluster_facts(cluster)
+    return _entry(cluster.name, facts, cluster.provenance, cluster.notes, facts_json, further)
+
+
+def _framework_entry(one: FrameworkProfile) -> CatalogueEntry:
+    priors = set(one.priors)
+    facts = [
+        ("gradient synchronisation", describe_policy(one), "synchronisation"),
+        (
+            "communication library",
+            f"{one.accelerator_library} / {one.processor_library} (CPU)",
+            "library",
+        ),
+        ("input pipeline", describe_input(one), "input_overlapped"),
+        ("dispatch time per operation", format_seconds(one.dispatch_seconds), "dispatch"),
+        ("overhead per step", format_seconds(one.step_overhead_seconds), "step_overhead"),
+        ("overhead per message", format_seconds(one.message_overhead_seconds), "message_overhead"),
+        ("latency per message", format_seconds(one.message_latency_seconds), "message_latency"),
+        ("overhead per tensor", format_seconds(one.tensor_overhead_seconds), "tensor_overhead"),
+        ("remaining pointwise traffic", f"{one.pointwise_traffic:.0%}", "pointwise_traffic"),
+        ("convolution", one.convolution, "convolution"),
+    ]
+    table = Table.of(
+        facts,
+        (Column("property"), lambda fact: fact[0]),
+        (Column("value"), lambda fact: fact[1]),
+        (Column("source"), lambda fact: "prior" if fact[2] in priors else "[1]"),
+        title=f"{one.name}: {one.title}",
+        note=one.policy,
+    )
+    further = ("paceline hardware frameworks", "paceline predict --help")
+    return CatalogueEntry(table, asdict(one), further, (one.source,))
+
+
+def _library_entry(one: Library) -> CatalogueEntry:
+    def hop(family: str) -> tuple[Column, Callable[[Variant], float | None]]:
+        column = Column(f"hop {family}", "us", scale=1e6)
+        return column, lambda variant: variant.hop_seconds.get(family.lower())
+
+    table = Table.of(
+        one.variants,
+        (Column("operation"), lambda variant: variant.operation),
+        (Column("algorithm"), lambda variant: variant.name),
+        (Column("start", "us", scale=1e6), lambda variant: variant.start_seconds),
+        *map(hop, ("NVLink", "PCIe", "RDMA", "TCP")),
+        (Column("bandwidth fraction", decimals=2), lambda variant: variant.bandwidth_fraction),
+        title=one.name,
+        note=one.source,
+    )
+    return CatalogueEntry(table, asdict(one), (f"paceline constants libraries.{one.name}",))
+
+
+def _entry(
+    title: str,
+    facts: list[tuple[str, str | None, str]],
+    provenance: Mapping[str, Provenance],
+    notes: str,
+    facts_json: dict[str, Any],
+    next_commands: tuple[str, ...],
+) -> CatalogueEntry:
+    rows = []
+    sources: list[str] = []
+    for label, value, key in facts:
+        source = provenance.get(key) or provenance.get(key.split(".")[0])
+        if not value or source is None:
+            rows.append((label, value or "unknown", "", ""))
+            continue
+        text = f"{source.source}, {source.date}" if source.date else source.source
+        if text not in sources:
+            sources.append(text)
+        rows.append((label, value, str(source.confidence), f"[{sources.index(text) + 1}]"))
+    columns = (Column("property"), Column("value"), Column("confidence"), Column("source"))
+    table = Table(columns, tuple(rows), title=title, note=notes)
+    return CatalogueEntry(table, facts_json, next_commands, tuple(sources))
+
+
+def _shown(value: Any, text: Callable[[Any], str]) -> str | None:
+    return None if value is None else text(value)

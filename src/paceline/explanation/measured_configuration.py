@@ -1,0 +1,236 @@
+"""Measurements of one configuration: step time, phases by rank, CPU time and cores."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from paceline.analysis.configurations import LaunchGroup, grouped, job_key
+from paceline.constants import number
+from paceline.step import Phase, RankProfile, StepProfile, combined, profile_steps
+from paceline.store import Launch, Status
+
+
+@dataclass(frozen=True)
+class MeasuredConfiguration:
+    """Launches of one configuration, and the profiles of the instrumented ones.
+
+    ``group`` has the step time; ``profiles`` are from the same launches or from instrumented ones
+    of the configuration. ``cpu_seconds`` is the CPU time per step of each rank of these launches;
+    it is empty if unknown, and on accelerators, where a waiting host is normal. ``delay_seconds``
+    is how long its thread was runnable without a core; ``uneven_delay_seconds`` is the additional
+    loss because the delayed rank varies. ``parts`` are mean times of parts of the step that ran
+    alone.
+    """
+
+    group: LaunchGroup
+    profiles: tuple[StepProfile, ...]
+    cpu_seconds: dict[int, float]
+    parts: dict[str, float]
+    delay_seconds: dict[int, float] = field(default_factory=dict)
+    uneven_delay_seconds: float = 0.0
+
+    @property
+    def launch(self) -> Launch:
+        """A launch of the configuration."""
+        return self.group.first
+
+    @property
+    def processes(self) -> int:
+        """Number of ranks."""
+        return self.launch.world_size
+
+    @property
+    def each(self) -> "list[MeasuredConfiguration]":
+        """One configuration per launch."""
+        return [observed(grouped([one])[0], [one]) for one in self.group.launches]
+
+    @property
+    def profile(self) -> StepProfile | None:
+        """The mean of the profiles; None if no launch was instrumented."""
+        return combined(self.profiles)
+
+    @property
+    def input_seconds(self) -> float:
+        """Exposed input time of the typical rank; 0 if unknown."""
+        return 0.0 if self.profile is None else self.profile.usual.seconds(Phase.INPUT)
+
+    @property
+    def host_seconds(self) -> float:
+        """Framework overhead of the typical rank in every step; 0 if unknown."""
+        return 0.0 if self.profile is None else self.profile.usual.seconds(Phase.OTHER)
+
+    @property
+    def computing_seconds(self) -> float:
+        """The mean step without input time and pauses, if known."""
+        pauses = 0.0 if self.profile is None else self.profile.pause_seconds
+        return self.group.step.mean - self.input_seconds - pauses
+
+    @property
+    def plain_delay_seconds(self) -> float | None:
+        """CPU contention of rank 0 in the launches of ``group``; None if unknown."""
+        return _mean_by_rank(self.group.launches, "delay_seconds").get(0)
+
+    @property
+    def message_delay_seconds(self) -> float:
+        """CPU contention of the communication thread per step, seconds; 0 if unknown."""
+        facts = self.launch.outcome.facts.get("message_delay_seconds") or [0.0]
+        return float(max(facts)) if self.delay_seconds else 0.0
+
+    @property
+    def loader_workers(self) -> int:
+        """Data-loader workers per rank; 0 if none or unknown."""
+        return int(max(self.launch.outcome.facts.get("loader_workers") or [0]))
+
+    @property
+    def available_cores(self) -> int:
+        """Cores that the ranks of a machine may use; 0 if unknown."""
+        return len(self.cores) or int(self.launch.environment.get("cores") or 0)
+
+    @property
+    def free_cores(self) -> float:
+        """Cores that other programs left free; 0 if unknown."""
+        others = float(self.launch.outcome.facts.get("other_busy_cores") or 0.0)
+        return max(0.0, self.available_cores - others)
+
+    @property
+    def crowding(self) -> float:
+        """Runnable programs per core; 1 without contention.
+
+        Derived from the CPU contention of the typical rank. If unknown, from the machine's load,
+        limited by wall over CPU time: a rank that never waited had no contention at any load.
+        """
+        known = None if self.profile is None else self.profile.usual
+        if known is not None and known.rank in self.delay_seconds:
+            computing, delay = computing_seconds(known), self.delay_seconds[known.rank]
+            least = (1.0 - number("explain.finding.most_delay")) * computing
+            return computing / max(computing - delay, least) if computing > 0 else 1.0
+        facts = self.launch.outcome.facts
+        loads = [facts[name] for name in ("load_before", "load_after") if facts.get(name)]
+        cores = int(self.launch.environment.get("cores") or 0)
+        if not loads or not cores:
+            return 1.0
+        crowd = statistics.fmean(loads) / cores
+        usual = None if self.profile is None else self.profile.usual
+        cpu = 0.0 if usual is None else self.cpu_seconds.get(usual.rank, 0.0)
+        if usual is not None and cpu > 0:
+            crowd = min(crowd, computing_seconds(usual) / cpu)
+        return max(1.0, crowd)
+
+    @property
+    def cores(self) -> set[int]:
+        """Cores that any rank may run on; empty if unknown."""
+        return {core for rank in self.launch.outcome.facts.get("cores") or () for core in rank}
+
+    @property
+    def confined(self) -> bool:
+        """Whether a machine's ranks are pinned to fewer cores than there are ranks."""
+        return 0 < len(self.cores) < self.processes / self.launch.nodes
+
+    @property
+    def crowded_by_others(self) -> bool:
+        """Whether other programs or data-loader workers may have used the cores.
+
+        If not, ranks that have a core each wait only for their own messages.
+        """
+        others = self.launch.outcome.facts.get("other_busy_cores")
+        if others is None or self.loader_workers > 0:
+            return True
+        return float(others) > number("explain.finding.some_core")
+
+    @property
+    def undisturbed(self) -> bool:
+        """Whether every computing thread had a core to itself."""
+        threads = self.launch.job.get("threads")
+        if not threads or self.confined or self.crowded_by_others:
+            return False
+        return float(self.processes / self.launch.nodes * threads) <= self.available_cores
+
+    @property
+    def short_of_cores(self) -> bool:
+        """Whether ranks and other programs could use more cores than there are."""
+        launch = self.launch
+        available = self.available_cores
+        others = float(launch.outcome.facts.get("other_busy_cores") or 0.0)
+        spare = available + number("explain.finding.some_core")
+        return available > 0 and self.processes / launch.nodes + others > spare
+
+    @property
+    def noise_seconds(self) -> float:
+        """Twice the standard error of the mean step, over launches or steps."""
+        step = self.group.step
+        if step.launches > 1:
+            return 2.0 * step.standard_deviation / math.sqrt(step.launches)
+        ranks = [r.wall_seconds[self.launch.warmup_steps :] for r in self.launch.outcome.ranks]
+        steps = [max(one) for one in zip(*ranks, strict=False)]
+        return 2.0 * statistics.stdev(steps) / math.sqrt(len(steps)) if len(steps) > 1 else 0.0
+
+
+def observed(group: LaunchGroup, launches: Sequence[Launch]) -> MeasuredConfiguration:
+    """A configuration with the profiles of any of its launches."""
+    same = [one for one in launches if same_configuration(one, group.first)]
+    own = [one for one in group.launches if launch_profile(one) is not None]
+    seen = own or [one for one in same if launch_profile(one) is not None]
+    profiles = tuple(p for p in map(launch_profile, seen) if p is not None)
+    parts: dict[str, list[float]] = next(
+        (one.outcome.facts["parts"] for one in same if "parts" in one.outcome.facts), {}
+    )
+    return MeasuredConfiguration(
+        group,
+        profiles,
+        _mean_by_rank(seen or group.launches, "cpu_seconds"),
+        {name: statistics.fmean(rounds) for name, rounds in parts.items() if rounds},
+        _mean_by_rank(seen or group.launches, "delay_seconds"),
+        statistics.fmean(map(_uneven_delay, seen or group.launches)),
+    )
+
+
+def launch_profile(launch: Launch) -> StepProfile | None:
+    """Means over the launch's steps; for older records, the profile of the one recorded step."""
+    if launch.instrument == "layers":
+        return None
+    document = launch.outcome.facts.get("profile")
+    if document is not None:
+        return StepProfile.from_json(document)
+    timeline = launch.outcome.timeline
+    return None if timeline is None else profile_steps([timeline])
+
+
+def computing_seconds(rank: RankProfile) -> float:
+    """Computation time of a rank per step, without input time."""
+    return rank.computing_seconds - rank.seconds(Phase.INPUT)
+
+
+def same_configuration(launch: Launch, other: Launch) -> bool:
+    """Whether a finished launch ran the same configuration as ``other`` with any instrument."""
+    return (
+        launch.status is Status.FINISHED
+        and job_key(launch) == job_key(other)
+        and launch.world_size == other.world_size
+        and launch.nodes == other.nodes
+        and (launch.synchronised or launch.world_size == 1)
+        and launch.job.get("bucket_bytes") == other.job.get("bucket_bytes")
+    )
+
+
+def _uneven_delay(launch: Launch) -> float:
+    """Mean over steps of the longest delay, less the longest mean delay of a rank."""
+    ranks = [rank.delay_seconds[launch.warmup_steps :] for rank in launch.outcome.ranks]
+    if not ranks or not all(ranks):
+        return 0.0
+    longest = statistics.fmean(map(max, zip(*ranks, strict=False)))
+    return max(0.0, longest - max(map(statistics.fmean, ranks)))
+
+
+def _mean_by_rank(launches: Sequence[Launch], name: str) -> dict[int, float]:
+    """Mean by rank of a recorded time after warm-up; empty for steps on an accelerator."""
+    found: dict[int, list[float]] = {}
+    for launch in launches:
+        memory = launch.outcome.facts.get("memory") or ()
+        if launch.job.get("device", "cpu") != "cpu" or any("device_bytes" in m for m in memory):
+            return {}
+        for rank in launch.outcome.ranks:
+            counted = getattr(rank, name)[launch.warmup_steps :]
+            if counted and (name != "cpu_seconds" or math.fsum(counted) > 0):
+                found.setdefault(rank.rank, []).append(statistics.fmean(counted))
+    return {rank: statistics.fmean(values) for rank, values in found.items()}

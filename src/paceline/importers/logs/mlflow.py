@@ -1,0 +1,26 @@
+"""MLflow: a metric file of its file store."""
+
+import re
+
+from paceline.importers.logs.parsing.lines import LogLine
+from paceline.importers.logs.parsing.metric_parser import MetricParser, starts_with
+from paceline.importers.logs.parsing.numbers import NUMBER
+from paceline.importers.logs.parsing.reader import LineRule, ProgramReader
+
+
+class MlflowParser(MetricParser):
+    """State of one metric file: lines of time in milliseconds, value, step."""
+
+    program = "mlflow"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rules = (LineRule("", re.compile(rf"^(\d{{12,14}}) ({NUMBER}) (\d+)$"), self._point),)
+
+    def _point(self, match: re.Match[str], line: LogLine) -> None:
+        self.rows.add({"_timestamp": int(match[1]) / 1e3, "step": float(match[3])})
+
+
+READER = ProgramReader(
+    "mlflow", "MLflow metric file", (), MlflowParser, starts_with(r"\d{12,14} \S+ \d+(?:\n|$)")
+)

@@ -1,0 +1,22 @@
+"""mmcv, the runner of the older mm* projects."""
+
+import re
+
+from paceline.importers.logs.parsing.numbers import NUMBER
+from paceline.importers.logs.parsing.step_lines import StepLine, StepLog
+
+READER = StepLog(
+    "mmcv",
+    "mmcv (older mm* projects)",
+    ((", data_time: ", 0.5), (" - mm", 0.3)),
+    steps=(
+        StepLine(
+            "data_time:",
+            re.compile(
+                rf"(?:Epoch \[(?P<epoch>\d+)\]|Iter )\[(?P<step>\d+)/\d+\].*?"
+                rf" time: (?P<seconds>{NUMBER}), data_time: (?P<data>{NUMBER})"
+                rf"(?:.*? loss: (?P<loss>{NUMBER}))?"
+            ),
+        ),
+    ),
+).reader

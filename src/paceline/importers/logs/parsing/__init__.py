@@ -1,0 +1,1 @@
+"""Line parsing, rates, clocks and checks that all log readers share."""

@@ -1,0 +1,251 @@
+"""Collect the results of a reader in bounded memory and build a `ParsedLog`."""
+
+import math
+from collections.abc import Sized
+from dataclasses import dataclass, field, replace
+
+from paceline.importers.logs.parsing.agreement import agree, disagreements, outside_all_steps
+from paceline.importers.logs.parsing.parsed_log import (
+    OperationTime,
+    ParsedLog,
+    Rate,
+    RateScope,
+    RateUnit,
+    StepRecord,
+    TimedCollective,
+    slowest_of_each_step,
+)
+from paceline.step.layer_trace import TracedLayer
+
+MOST_RECORDS = 100_000
+MOST_WARNINGS = 20
+PAUSE = 5.0
+"""A step longer than this multiple of the median includes evaluation or a checkpoint."""
+RANKED_PART = 0.2
+"""Minimum share of lines with a rank prefix for ranks to be counted by prefixes."""
+
+
+@dataclass
+class LogBuilder:
+    """A `ParsedLog` under construction; lists are limited to `MOST_RECORDS`, with a warning."""
+
+    program: str
+    version: str = ""
+    model: str = ""
+    ranks: int | None = None
+    nodes: int | None = None
+    global_batch: float | None = None
+    batch_per_rank: float | None = None
+    sequence_length: int | None = None
+    precision: str = ""
+    throughput: Rate | None = None
+    finished: bool = False
+    lines: int = 0
+    unread_lines: int = 0
+    highest_rank: int | None = None
+    ranked_lines: int = 0
+    tasks: int = 0
+    step_rounding_seconds: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, str | float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    operations: list[OperationTime] = field(default_factory=list)
+    collectives: list[TimedCollective] = field(default_factory=list)
+    losses: list[tuple[int, float]] = field(default_factory=list)
+    steps: list[StepRecord] = field(default_factory=list)
+    layers: dict[str, TracedLayer] = field(default_factory=dict)
+    printed: list[Rate] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)
+
+    def contradict(self, message: str) -> None:
+        """Record an inconsistency; the log is then not imported."""
+        self.warn(message)
+        if message not in self.contradictions and len(self.contradictions) < MOST_WARNINGS:
+            self.contradictions.append(message)
+
+    def warn(self, message: str) -> None:
+        """Record a warning once."""
+        if message not in self.warnings and len(self.warnings) < MOST_WARNINGS:
+            self.warnings.append(message)
+
+    def step(
+        self,
+        index: int,
+        seconds: float | None,
+        count: int = 1,
+        rank: int | None = None,
+        warm_up: bool = False,
+        samples: float | None = None,
+    ) -> None:
+        """Add one step record; invalid times are ignored."""
+        if seconds is None or not 1 <= count <= 10**9:
+            return
+        if self._has_room(self.steps):
+            self.steps.append(StepRecord(index, seconds, count, rank, warm_up, samples))
+
+    def loss(self, index: int, value: float | None) -> None:
+        """Add the loss of a step."""
+        if value is not None and self._has_room(self.losses):
+            self.losses.append((index, value))
+
+    def operation(self, name: str, seconds: float) -> None:
+        """Add one operation's time per step."""
+        if self._has_room(self.operations):
+            self.operations.append(OperationTime(name, seconds))
+
+    def collective(self, point: TimedCollective) -> None:
+        """Add one measured collective."""
+        if self._has_room(self.collectives):
+            self.collectives.append(point)
+
+    def layer(
+        self,
+        name: str,
+        *,
+        forward_seconds: float | None = None,
+        backward_seconds: float | None = None,
+    ) -> None:
+        """Set the forward or backward time of a layer; layers keep the order of first mention."""
+        known = self.layers.get(name)
+        if known is None:
+            if len(self.layers) >= MOST_RECORDS:
+                self._warn_full()
+                return
+            known = TracedLayer(name, 0.0, 0.0)
+        self.layers[name] = TracedLayer(
+            name,
+            known.forward_seconds if forward_seconds is None else forward_seconds,
+            known.backward_seconds if backward_seconds is None else backward_seconds,
+        )
+
+    def rate(
+        self,
+        per_second: float | None,
+        source: str,
+        unit: RateUnit = RateUnit.SAMPLES,
+        scope: RateScope = RateScope.GLOBAL,
+        spread_per_second: float | None = None,
+    ) -> None:
+        """Set the throughput; invalid rates are ignored."""
+        if per_second is not None and per_second > 0:
+            self.throughput = Rate(per_second, unit, scope, source, spread_per_second)
+
+    def printed_rate(
+        self,
+        per_second: float | None,
+        source: str,
+        unit: RateUnit = RateUnit.SAMPLES,
+        scope: RateScope = RateScope.GLOBAL,
+        rounding: float = 0.0,
+    ) -> None:
+        """Record a rate that the log prints, for comparison with the throughput.
+
+        ``rounding`` is half a unit in its last printed digit.
+        """
+        if per_second is not None and per_second > 0:
+            self.printed.append(Rate(per_second, unit, scope, source, rounding_per_second=rounding))
+
+    def drop_pauses(self) -> None:
+        """Drop single steps far above the median: they include evaluation or a checkpoint."""
+        ordered = sorted(one.seconds for one in self.steps)
+        usual = ordered[len(ordered) // 2] if len(ordered) > 2 else math.inf
+        kept = [one for one in self.steps if one.warm_up or one.seconds <= PAUSE * usual]
+        if len(kept) < len(self.steps):
+            self.warn(
+                f"dropped {len(self.steps) - len(kept)} of {len(self.steps)} steps longer than "
+                f"{PAUSE:g} times the median (evaluation, checkpoint)"
+            )
+            self.steps = kept
+
+    def derive_batch(self, per_second: float) -> None:
+        """Infer the batch from rate and step time if the log does not state it."""
+        known = self.global_batch or self.batch_per_rank or any(one.samples for one in self.steps)
+        seconds = self._parsed().step_seconds
+        if known or not seconds:
+            return
+        batch = round(per_second * seconds)
+        if batch >= 1 and agree(batch, per_second * seconds):
+            self.global_batch = batch
+            self.warn(f"batch of {batch:,} samples inferred from printed rates and times")
+
+    def build(self) -> ParsedLog:
+        """The finished log; throughput is computed from the steps if none was printed.
+
+        The result is checked against every printed rate.
+        """
+        self.ranks = self.ranks or self.printing_ranks
+        if self.tasks > 1:
+            self.facts["srun_tasks"] = float(self.tasks)
+            self.steps = [replace(one, rank=None) for one in slowest_of_each_step(self.steps)]
+        if self.global_batch is None and self.batch_per_rank is not None and self.ranks:
+            self.global_batch = self.batch_per_rank * self.ranks
+        if self.throughput is None and self.steps:
+            self._count_samples()
+            seconds = self._parsed().step_seconds
+            if seconds and self.global_batch:
+                self.rate(self.global_batch / seconds, "global batch over the mean step")
+            elif seconds:
+                self.rate(1 / seconds, "one over the mean step", RateUnit.STEPS)
+        outside = outside_all_steps(self._parsed())
+        for message in (
+            *disagreements(self._parsed(), self.printed, self.step_rounding_seconds),
+            *([outside] if outside else []),
+        ):
+            self.contradict(message)
+        return self._parsed()
+
+    @property
+    def printing_ranks(self) -> int | None:
+        """Number of ranks by line prefixes; None if too few lines have one.
+
+        Rank 0 alone is no evidence: many programs print on rank 0 only.
+        """
+        enough = self.highest_rank and self.ranked_lines >= RANKED_PART * self.lines
+        return self.highest_rank + 1 if self.highest_rank and enough else None
+
+    def _count_samples(self) -> None:
+        """Set the batch to the mean samples per step if the log counts samples per step."""
+        mean = self._parsed().samples_per_step
+        if mean is None:
+            return
+        sizes = [one.samples for one in self.steps if one.samples is not None]
+        if max(sizes) > 1.01 * min(sizes):
+            self.warn(
+                f"samples per step vary from {min(sizes):,.4g} to {max(sizes):,.4g}; "
+                f"using the mean, {mean:,.4g}"
+            )
+        self.global_batch = mean
+
+    def _parsed(self) -> ParsedLog:
+        return ParsedLog(
+            program=self.program,
+            version=self.version,
+            model=self.model,
+            ranks=self.ranks,
+            nodes=self.nodes,
+            global_batch=self.global_batch,
+            sequence_length=self.sequence_length,
+            precision=self.precision,
+            steps=tuple(self.steps),
+            throughput=self.throughput,
+            phases=dict(self.phases),
+            layers=tuple(self.layers.values()),
+            operations=tuple(self.operations),
+            collectives=tuple(self.collectives),
+            losses=tuple(self.losses),
+            facts=dict(self.facts),
+            finished=self.finished,
+            lines=self.lines,
+            unread_lines=self.unread_lines,
+            warnings=tuple(self.warnings),
+            contradictions=tuple(self.contradictions),
+        )
+
+    def _has_room(self, records: Sized) -> bool:
+        if len(records) < MOST_RECORDS:
+            return True
+        self._warn_full()
+        return False
+
+    def _warn_full(self) -> None:
+        self.warn(f"more than {MOST_RECORDS:,} records: only the first {MOST_RECORDS:,} are used")

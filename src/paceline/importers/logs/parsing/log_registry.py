@@ -1,0 +1,132 @@
+"""Find the reader of a log by name or by content."""
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import InputError
+from paceline.importers.logs.parsing.lines import read_lines
+from paceline.importers.logs.parsing.parsed_log import ParsedLog
+from paceline.importers.logs.parsing.reader import LogReader
+from paceline.importers.logs.tensorboard import is_event_file, read_event_file
+from paceline.naming import look_up
+from paceline.plugins import PluginKind, with_plugins
+
+SNIFFED_LINES = 4000
+SNIFFED_WINDOWS = 50
+SURE_ENOUGH = 0.5
+
+MODULES = (
+    "caffe",
+    "caffe_mpi",
+    "cntk",
+    "cntk_profiler",
+    "deepspeed",
+    "dllogger_text",
+    "hf_trainer",
+    "horovod",
+    "lbann",
+    "mlperf",
+    "nccl_tests",
+    "osu",
+    "pydtnn",
+    "singa",
+    "tarantella",
+    "tf_cnn_benchmarks",
+    "torchtitan",
+    "megatron",
+    "nanotron",
+    "nemo",
+    "nemo_automodel",
+    "fairseq",
+    "nanogpt",
+    "mxnet",
+    "tensorflow",
+    "timm",
+    "pytorch_imagenet",
+    "mmengine",
+    "mmcv",
+    "detectron2",
+    "semseg",
+    "maskrcnn_benchmark",
+    "paddle",
+    "maxtext",
+    "litgpt",
+    "llm_c",
+    "modded_nanogpt",
+    "paddle_trainer",
+    "open_clip",
+    "metric_logger",
+    "swin",
+    "hf_trainer_json",
+    "metrics_csv",
+    "metrics_json",
+    "dllogger",
+    "composer",
+    "mlflow",
+    "tqdm",
+)
+"""Modules of `paceline.importers.logs`, each named after its program.
+
+The first of two equally confident readers wins, so the order matters. Bars come last, since
+programs with a log of their own show them too.
+"""
+
+
+@cache
+def readers() -> dict[str, LogReader]:
+    """Every reader by name: ours, then those that installed packages register."""
+    ours = {reader.name: reader for name in MODULES for reader in readers_of(name)}
+    return with_plugins(PluginKind.READER, ours, LogReader)
+
+
+def readers_of(module_name: str) -> tuple[LogReader, ...]:
+    """The readers of one module: its ``READERS``, or its only ``READER``."""
+    module: Any = import_module(f"paceline.importers.logs.{module_name}")
+    return getattr(module, "READERS", None) or (module.READER,)
+
+
+def reader_named(name: str) -> LogReader:
+    """The reader called ``name``; an unknown name suggests the nearest ones."""
+    return look_up("log reader", name, readers(), "known: " + ", ".join(sorted(readers())))
+
+
+def sniff_log(path: Path) -> LogReader | None:
+    """The reader with the highest confidence; None if all are below `SURE_ENOUGH`.
+
+    Windows of the file are tried in turn, since a job script may print a lot before training.
+    """
+    best: tuple[float, LogReader] | None = None
+    for head in _windows(path):
+        for reader in readers().values():
+            confidence = reader.sniff(head)
+            if best is None or confidence > best[0]:
+                best = (confidence, reader)
+        if best is not None and best[0] >= SURE_ENOUGH:
+            return best[1]
+    return None
+
+
+def read_log(path: Path, program: str | None = None) -> ParsedLog:
+    """Read a log; the program is recognised by content unless ``program`` names it."""
+    if program is None and is_event_file(path):
+        return read_event_file(path)
+    reader = reader_named(program) if program else sniff_log(path)
+    if reader is None:
+        raise InputError(
+            f"{path}: log format not recognised",
+            "set --program to one of: " + ", ".join(sorted(readers())),
+        )
+    return reader.read(read_lines(path))
+
+
+def _windows(path: Path) -> Iterator[str]:
+    lines = (line.text for line in read_lines(path))
+    for _ in range(SNIFFED_WINDOWS):
+        window = list(islice(lines, SNIFFED_LINES))
+        if not window:
+            return
+        yield "\n".join(window)

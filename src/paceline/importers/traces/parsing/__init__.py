@@ -1,0 +1,1 @@
+"""Events, spans, phases and the merging of ranks that all trace readers share."""

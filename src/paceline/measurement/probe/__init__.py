@@ -1,0 +1,1 @@
+"""Micro-benchmarks of a machine: GEMM, memory bandwidth, collectives."""

@@ -1,0 +1,1 @@
+"""Records training scripts that users run, with or without changes to them."""

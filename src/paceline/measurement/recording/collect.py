@@ -1,0 +1,300 @@
+"""Reads the records of watched processes and combines them to one launch."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from paceline.importers.traces.parsing.spans import (
+    Span,
+    host_gaps,
+    measured_step,
+    outermost,
+    subtract,
+)
+from paceline.measurement.events import Event, layer_timings, only, read_events
+from paceline.step import Phase, Step, StepProfile, profile_steps
+from paceline.step.breakdown import merge
+from paceline.store import LayerTiming, RankSteps
+
+EVALUATION_FACTOR = 1.5
+"""A step with more than this multiple of the usual number of batches did not only train."""
+PROFILED_STEPS = 200
+"""Maximum number of steps in the profile of a launch."""
+
+
+@dataclass(frozen=True)
+class WatchedProcess:
+    """One process that took steps: its recorded steps, and its end."""
+
+    rank: int
+    world: int
+    local_world: int
+    steps: tuple[Event, ...]
+    ended: bool
+    failure: str
+    forks: int
+    versions: dict[str, str]
+    memory: dict[str, float]
+    layers: tuple[LayerTiming, ...]
+    told_model: str = ""
+    told_batch: int = 0
+    cores: tuple[int, ...] = ()
+    loader_workers: int = 0
+    message_delay_seconds: float = 0.0
+
+    @property
+    def usual_samples(self) -> int:
+        """Median number of samples per step; 0 without a data loader."""
+        return int(statistics.median_low([step["samples"] for step in self.steps] or [0]))
+
+
+@dataclass(frozen=True)
+class WatchedJob:
+    """The ranks of a job, with the training steps that all of them completed.
+
+    ``samples`` is the number per rank and step, 0 without a data loader. ``missing`` names ranks
+    that took no step on this node, ``notes`` lists anomalies. ``told_model`` and ``told_batch`` are
+    the arguments of `paceline.record` in the script.
+    """
+
+    ranks: tuple[WatchedProcess, ...]
+    kept: tuple[int, ...]
+    world: int
+    samples: int
+    missing: str = ""
+    notes: tuple[str, ...] = field(default=())
+    told_model: str = ""
+    told_batch: int = 0
+
+    def rank_steps(self) -> tuple[RankSteps, ...]:
+        """Wall and CPU seconds of the kept steps of each rank."""
+        return tuple(
+            RankSteps(
+                process.rank,
+                tuple(process.steps[index]["step_seconds"] for index in self.kept),
+                tuple(process.steps[index]["cpu_seconds"] for index in self.kept),
+                delay_seconds=self._delays(process),
+            )
+            for process in self.ranks
+        )
+
+    def _delays(self, process: WatchedProcess) -> tuple[float, ...]:
+        steps = [process.steps[index] for index in self.kept]
+        known = all("delay_seconds" in step for step in steps)
+        return tuple(step["delay_seconds"] for step in steps) if known else ()
+
+    def collection_seconds(self, skip: int) -> float:
+        """Mean seconds of garbage collection per step after ``skip``, on the slowest rank."""
+        longest = [
+            max(process.steps[index].get("collection_seconds", 0.0) for process in self.ranks)
+            for index in self._counted(skip)
+        ]
+        return statistics.fmean(longest) if longest else 0.0
+
+    @property
+    def synchronised_backwards(self) -> int:
+        """Number of backward passes of a usual step that send the same gradients, at least 1."""
+        counts = [same_exchanges(self.ranks[0].steps[index]) for index in self.kept]
+        return statistics.mode(counts) if counts else 1
+
+    def median_step(self, skip: int) -> Step | None:
+        """Step after ``skip`` whose slowest rank has the median duration."""
+        indices = self._counted(skip)
+        if not indices:
+            return None
+        slowest = [max(p.steps[i]["step_seconds"] for p in self.ranks) for i in indices]
+        return self._step(indices[slowest.index(statistics.median_low(slowest))])
+
+    def profile(self, skip: int) -> StepProfile | None:
+        """Means by rank and phase over steps after ``skip``, evenly selected if there are many."""
+        indices = self._counted(skip)
+        return profile_steps(map(self._step, indices[:: math.ceil(len(indices) / PROFILED_STEPS)]))
+
+    def _counted(self, skip: int) -> tuple[int, ...]:
+        return self.kept[skip:] or self.kept
+
+    def _step(self, index: int) -> Step:
+        spans = {process.rank: step_spans(process.steps[index]) for process in self.ranks}
+        return measured_step(spans, f"step {index}", dict.fromkeys(spans, 0.0))
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """Start of a process by the clock since boot and by the time of day (seconds).
+
+    The clock since boot is common to all processes of a machine and cannot be set; the time of day
+    is used between machines.
+    """
+
+    boot: str
+    moment: float
+    time: float
+
+    def saw(self, hello: Event, last: Event) -> bool:
+        """Whether a process whose last record is ``last`` was alive when this one began."""
+        if hello.get("boot") == self.boot:
+            return bool(last.get("moment", 0.0) >= self.moment)
+        return bool(last.get("time", 0.0) >= self.time)
+
+
+def read_processes(
+    directory: Path, concurrent_with: Lifetime | None = None
+) -> list[WatchedProcess]:
+    """Processes that took steps or failed; if given, only those ``concurrent_with`` another."""
+    found = []
+    for path in sorted(directory.glob("process-*.events.jsonl")):
+        events = read_events(path)
+        hello = only(events, "hello")
+        if hello is not None and (
+            concurrent_with is None or concurrent_with.saw(hello, events[-1])
+        ):
+            found.append(_process(hello, events))
+    return found
+
+
+def _process(hello: Event, events: list[Event]) -> WatchedProcess:
+    end, failure, told = only(events, "end"), only(events, "failure"), only(events, "told") or {}
+    steps = [step for e in events if e["event"] == "watched" for step in e["steps"]]
+    reason = ""
+    if failure is not None:
+        reason = f"{failure['kind']}: {failure['message']} at {failure['place']}"
+    return WatchedProcess(
+        rank=hello["rank"],
+        world=hello["world"],
+        local_world=hello.get("local_world", 0),
+        steps=tuple(steps),
+        ended=end is not None,
+        failure=reason,
+        forks=end.get("forks", 0) if end else 0,
+        versions=dict(hello["versions"]),
+        memory=dict(end.get("memory", {})) if end else {},
+        layers=layer_timings(events),
+        told_model=told.get("model", ""),
+        told_batch=told.get("batch", 0),
+        cores=tuple(hello.get("cores", ())),
+        loader_workers=max((e.get("loader_workers", 0) for e in events), default=0),
+        message_delay_seconds=_mean_message_delay(events),
+    )
+
+
+def _mean_message_delay(events: list[Event]) -> float:
+    """CPU contention of the communication thread in seconds per step; 0 if unknown."""
+    known = [event for event in events if "steps" in event and "message_delay_seconds" in event]
+    steps = sum(len(event["steps"]) for event in known)
+    return math.fsum(event["message_delay_seconds"] for event in known) / steps if steps else 0.0
+
+
+def watched_job(processes: Sequence[WatchedProcess], all_nodes: bool = False) -> WatchedJob | None:
+    """The job of these processes; None if none of them took a step.
+
+    Requires steps of every rank of this node, with ``all_nodes`` of every rank of the job.
+    """
+    stepped = [process for process in processes if process.steps]
+    if not stepped:
+        return None
+    notes: list[str] = []
+    by_rank: dict[int, WatchedProcess] = {}
+    for process in stepped:
+        known = by_rank.get(process.rank)
+        if known is None or len(process.steps) > len(known.steps):
+            by_rank[process.rank] = process
+    if len(by_rank) < len(stepped):
+        notes.append(
+            f"several processes have the same rank (processes: {len(stepped)}, ranks: "
+            f"{len(by_rank)}): the one with the most steps counts"
+        )
+    ranks = tuple(by_rank[rank] for rank in sorted(by_rank))
+    world = max(process.world for process in ranks)
+    here = world if all_nodes else max(process.local_world for process in ranks)
+    missing = ""
+    if len(ranks) < here:
+        absent = ", ".join(str(rank) for rank in range(world) if rank not in by_rank)
+        missing = f"rank {absent} took no step: found records of {len(ranks)} of {here} ranks"
+    elif len(ranks) < world:
+        notes.append(f"found records of only {len(ranks)} of {world} ranks")
+    if any(process.forks for process in ranks):
+        notes.append("the script forked: child processes that take steps are recorded separately")
+    kept, dropped = _training_steps(ranks)
+    if dropped:
+        plural = "s" * (dropped != 1)
+        notes.append(f"left out {dropped} step{plural} with more input than usual (evaluation?)")
+    samples = statistics.median_low([step["samples"] for p in ranks for step in p.steps])
+    first = ranks[0]
+    return WatchedJob(
+        ranks, kept, world, samples, missing, tuple(notes), first.told_model, first.told_batch
+    )
+
+
+def _training_steps(ranks: Sequence[WatchedProcess]) -> tuple[tuple[int, ...], int]:
+    """Indices of the training steps that every rank completed, and the number of other steps."""
+    count = min(len(process.steps) for process in ranks)
+    fetches = [step["fetches"] for process in ranks for step in process.steps]
+    most = EVALUATION_FACTOR * statistics.median(fetches) + 1
+    kept = tuple(
+        index
+        for index in range(count)
+        if all(process.steps[index]["fetches"] <= most for process in ranks)
+    )
+    return kept, count - len(kept)
+
+
+def outer_messages(messages: list[list[Any]]) -> list[list[Any]]:
+    """Messages without those inside a bucket, sent by a communication hook of the script."""
+    buckets = [message for message in messages if message[0] == "bucket"]
+    return [
+        message
+        for message in messages
+        if message[0] == "bucket"
+        or not any(b[1] == message[1] and b[2] <= message[2] <= b[3] for b in buckets)
+    ]
+
+
+def same_exchanges(step: dict[str, Any]) -> int:
+    """Number of backward passes of a step with equal bucket sizes, at least 1.
+
+    Passes of different networks (a generator, a discriminator) send different buckets.
+    """
+    sent = []
+    for name, start, end in step["segments"]:
+        if name == "backward":
+            buckets = [m for m in step["messages"] if m[0] == "bucket" and start <= m[2] <= end]
+            sent.append(tuple(sorted(message[1] for message in buckets)))
+    counted = Counter(sizes for sizes in sent if sizes)
+    return max(counted.values(), default=1)
+
+
+def step_spans(step: dict[str, Any]) -> list[Span]:
+    """A watched step as spans: recorded segments, forward in between, and time on the host.
+
+    The script does not compute while it waits for a message.
+    """
+    messages = [
+        Span(operation, Phase.COMMUNICATE, "network", start, max(start, end), f"bucket {n}", size)
+        for n, (operation, size, start, end) in enumerate(outer_messages(step["messages"]))
+    ]
+    compute: list[Span] = []
+    reached: float | None = None
+    segments = sorted(step["segments"], key=lambda segment: segment[1])
+    waits = merge([(start, end) for name, start, end in segments if name == "wait"])
+    for name, start, end in segments:
+        if name == "wait":
+            continue
+        if name == "backward":
+            begin = 0.0 if reached is None else reached
+            compute.append(Span("forward", Phase.FORWARD, "compute", begin, start))
+            sent = [m.start for m in messages if start <= m.start <= end]
+            compute.append(Span(name, Phase.BACKWARD, "compute", start, max(sent, default=end)))
+        else:
+            phase = Phase.INPUT if name == "input" else Phase.UPDATE
+            compute.append(Span(name, phase, "compute", start, end))
+        reached = end
+    kept = [
+        replace(span, start=start, end=end)
+        for span in outermost(span for span in compute if span.seconds > 0)
+        for start, end in subtract(span.start, span.end, waits)
+    ]
+    return [*kept, *host_gaps(kept, messages, 0.0, step["step_seconds"]), *messages]

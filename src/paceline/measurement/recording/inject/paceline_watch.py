@@ -1,0 +1,378 @@
+"""Records the steps of a training process from the inside, with the standard library only.
+
+`Recorder` collects what happens within a step and writes it as JSON lines; `start` makes it
+watch PyTorch as soon as the script imports it (see `paceline_watch_torch`). The events are
+described in ``protocol.md`` under "Watched processes". Runs on Python 3.8 and later, in the
+script's own interpreter, which need not have Paceline.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib.abc
+import importlib.machinery
+import json
+import math
+import os
+import platform
+import sys
+import time
+import traceback
+from typing import Any, Callable
+
+from paceline_watch_cores import delay_between, longest_delay, message_delays, run_delay
+
+FLUSH_SECONDS = 1.0
+LAST_WORDS_BYTES = 2000
+THREADS_END_SECONDS = 0.05
+"""Delay before the interpreter exits: Gloo's threads abort a process that exits while they release
+their last message (PyTorch 2.13: 4 of 100 processes; with 0.01 s or more none of 200)."""
+clock = time.perf_counter
+
+
+def since_boot() -> float:
+    """Seconds since boot: common to all processes of this machine, and cannot be set."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+
+_LOADED = since_boot()
+
+
+def process_began() -> float:
+    """Start of this process by `since_boot`; if unknown, the time of our import."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        return ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return _LOADED
+
+
+def boot_name() -> str:
+    """Identifier of the current boot of this machine."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return platform.node()
+
+
+active: Recorder | None = None
+"""Recorder of this process, if it is watched."""
+
+
+class Recorder:
+    """Steps of this process: start, end and segments of each.
+
+    A segment is (phase, start, end) in readings of `clock`; a message is [operation, bytes,
+    start, end], whose end is set on its arrival. With ``steps_by_hand`` the script marks the end
+    of steps itself (`paceline.record`).
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.steps_by_hand = False
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Reset the state in a forked child."""
+        self.pid = os.getpid()
+        name = f"process-{platform.node()}-{self.pid}-{process_began():.2f}.events.jsonl"
+        self.path = os.path.join(self.directory, name)
+        self.forks = 0
+        self.closed = self.said_hello = False
+        self.step_count = 0
+        self.begun: float | None = None
+        self.cpu_begun = 0.0
+        self.delay_begun: float | None = None
+        self.message_delays: dict[str, float] = {}
+        self.loader_workers = 0
+        self.in_engine = False
+        self.buffer: list[tuple[Any, ...]] = []
+        self.layers: Callable[[], list[dict[str, Any]]] | None = None
+        self.flushed = clock()
+        self._clear_step()
+
+    def _clear_step(self) -> None:
+        self.segments: list[tuple[str, float, float]] = []
+        self.messages: list[list[Any]] = []
+        self.fetches = self.samples = 0
+        self.collecting: float | None = None
+        self.collection_seconds = 0.0
+
+    def segment(self, phase: str, start: float, end: float) -> None:
+        """Record a segment of the step from ``start`` to ``end``."""
+        if self.begun is None:
+            self.begin(start)
+        self.segments.append((phase, start, end))
+
+    def message(self, operation: str, size: float, start: float) -> list[Any]:
+        """Record a sent message; the caller sets the last element on its arrival."""
+        if self.begun is None:
+            self.begin(start)
+        record = [operation, size, start, None]
+        self.messages.append(record)
+        return record
+
+    def fetched(self, start: float, end: float, samples: int) -> None:
+        """Record a batch from a data loader."""
+        self.segment("input", start, end)
+        self.fetches += 1
+        self.samples += samples
+
+    def collection(self, stage: str, _: Any) -> None:
+        """Record the begin or the end of a garbage collection."""
+        if stage == "start":
+            self.collecting = clock()
+        elif self.collecting is not None:
+            if self.begun is not None:
+                self.collection_seconds += clock() - max(self.begun, self.collecting)
+            self.collecting = None
+
+    def begin(self, moment: float) -> None:
+        """Begin a step at ``moment``."""
+        self.begun = moment
+        self.cpu_begun, self.delay_begun = time.process_time(), run_delay()
+
+    def end_step(self, moment: float, loss: Any = None) -> None:
+        """End the step at ``moment`` and begin the next one.
+
+        ``loss`` may be a tensor: it is read when steps are written, since reading blocks on a GPU.
+        """
+        loss = getattr(loss, "detach", lambda: loss)()
+        begun = moment if self.begun is None else self.begun
+        cpu, delay = time.process_time(), run_delay()
+        self.buffer.append(
+            (
+                begun,
+                moment,
+                cpu - self.cpu_begun,
+                delay_between(self.delay_begun, delay),
+                self.collection_seconds,
+                self.segments,
+                self.messages,
+                self.fetches,
+                self.samples,
+                loss,
+            )
+        )
+        self.step_count += 1
+        self.begun, self.cpu_begun, self.delay_begun = moment, cpu, delay
+        self._clear_step()
+        if moment - self.flushed > FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self, everything: bool = False) -> None:
+        """Write the steps so far; messages of the last one may still be in flight."""
+        ready = len(self.buffer) if everything else max(0, len(self.buffer) - 1)
+        written, self.buffer = self.buffer[:ready], self.buffer[ready:]
+        self.flushed = clock()
+        if written:
+            self.hello()
+            self.write(
+                "watched", steps=[step_as_json(step) for step in written], **self.since_last()
+            )
+
+    def since_last(self) -> dict[str, Any]:
+        """Facts about all steps since the last write."""
+        before, self.message_delays = self.message_delays, message_delays()
+        delay = longest_delay(before, self.message_delays)
+        told: dict[str, Any] = {"loader_workers": self.loader_workers}
+        return told if delay is None else {**told, "message_delay_seconds": delay}
+
+    def hello(self) -> None:
+        """Write the identity of this process, once."""
+        if not self.said_hello:
+            self.said_hello = True
+            rank, world = rank_and_world()
+            self.write(
+                "hello",
+                rank=rank,
+                world=world,
+                local_world=local_world(),
+                pid=self.pid,
+                boot=boot_name(),
+                versions=versions(),
+                cores=allowed_cores(),
+                arguments=sys.argv[:50],
+            )
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one event to the file of this process; a full disk must not end the training."""
+        written = {"event": event, "time": time.time(), "moment": since_boot(), **fields}
+        try:
+            with open(self.path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(written) + "\n")
+        except (OSError, TypeError, ValueError) as error:
+            print(f"paceline: an event was lost: {error!r}", file=sys.stderr)
+
+    def close(self) -> None:
+        """Write the remaining steps; called at the end of the process."""
+        if self.closed or os.getpid() != self.pid:
+            return
+        self.closed = True
+        self.flush(everything=True)
+        if self.step_count:
+            rank, _ = rank_and_world()
+            if self.layers is not None:
+                self.write("layers", rank=rank, layers=self.layers())
+            self.write("end", rank=rank, forks=self.forks, memory=peak_memory())
+        if "torch.distributed" in sys.modules:
+            time.sleep(THREADS_END_SECONDS)
+
+    def failed(self, kind: type, error: BaseException, trace: Any) -> None:
+        """Record the exception that ended the script."""
+        self.hello()
+        frames = traceback.extract_tb(trace)
+        place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+        message = str(error).strip()[:LAST_WORDS_BYTES]
+        self.write("failure", kind=kind.__name__, message=message, place=place)
+
+
+def step_as_json(step: tuple[Any, ...]) -> dict[str, Any]:
+    """One step as JSON values, with times in seconds from its beginning."""
+    begun, end, cpu, delay, collection, segments, messages, fetches, samples, loss = step
+    return {
+        "step_seconds": end - begun,
+        "cpu_seconds": cpu,
+        **({} if delay is None else {"delay_seconds": delay}),
+        "collection_seconds": collection,
+        "segments": [[phase, start - begun, stop - begun] for phase, start, stop in segments],
+        "messages": [
+            [operation, size, start - begun, (end if stop is None else stop) - begun]
+            for operation, size, start, stop in messages
+        ],
+        "fetches": fetches,
+        "samples": samples,
+        "loss": as_number(loss),
+    }
+
+
+def as_number(loss: Any) -> float | None:
+    """A loss as a finite number; None if it cannot be converted."""
+    try:
+        value = float(loss)
+    except Exception:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def rank_and_world() -> tuple[int, int]:
+    """Rank and world size from PyTorch's process group or the variables of the launcher."""
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_initialized():
+            return distributed.get_rank(), distributed.get_world_size()
+    except (AttributeError, RuntimeError, ValueError):
+        pass
+    for rank, world in (
+        ("RANK", "WORLD_SIZE"),
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+        ("SLURM_PROCID", "SLURM_NTASKS"),
+    ):
+        if os.environ.get(rank, "").isdigit() and os.environ.get(world, "").isdigit():
+            return int(os.environ[rank]), int(os.environ[world])
+    return 0, 1
+
+
+def local_world() -> int:
+    """Number of ranks on this node from the variables of the launcher; 0 if unknown."""
+    for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+def versions() -> dict[str, str]:
+    """Versions of the interpreter and of loaded frameworks."""
+    found = {"python": sys.version.split()[0]}
+    for name in ("torch", "tensorflow", "jax", "mxnet", "horovod", "deepspeed"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
+    return found
+
+
+def allowed_cores() -> list[int]:
+    """Cores that this process may run on; empty if unknown."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def peak_memory() -> dict[str, int]:
+    """Peak bytes of host memory, and of the current GPU if PyTorch used one."""
+    found = {}
+    try:
+        import resource
+
+        found["host_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    except ImportError:
+        pass
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is not None and cuda.is_initialized():
+        found["device_bytes"] = cuda.max_memory_allocated()
+    return found
+
+
+class PatchAfterImport(importlib.abc.MetaPathFinder):
+    """Calls a function on a module right after its import, before other code uses it."""
+
+    def __init__(self, patches: dict[str, Callable[[Any], None]]) -> None:
+        self.patches = dict(patches)
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        """Usual specification of the module, with the patch applied after its execution."""
+        patch = self.patches.pop(fullname, None)
+        if patch is None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def execute_and_patch(module: Any) -> None:
+            execute(module)
+            try:
+                patch(module)
+            except Exception as error:
+                print(f"paceline: cannot watch {fullname}: {error!r}", file=sys.stderr)
+
+        spec.loader.exec_module = execute_and_patch  # type: ignore[method-assign]
+        return spec
+
+
+def start(directory: str, with_layers: bool) -> Recorder:
+    """Watch this process and write its steps to a file in ``directory``."""
+    import paceline_watch_engines
+    import paceline_watch_layers
+    import paceline_watch_torch
+
+    global active
+    active = recorder = Recorder(directory)
+    patches = paceline_watch_torch.patches(recorder)
+    patches.update(paceline_watch_engines.patches(recorder))
+    if with_layers:
+        patches.update(paceline_watch_layers.patches(recorder))
+    sys.meta_path.insert(0, PatchAfterImport(patches))
+    atexit.register(recorder.close)
+    gc.callbacks.append(recorder.collection)
+    report_failures(recorder)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            after_in_parent=lambda: setattr(recorder, "forks", recorder.forks + 1),
+            after_in_child=recorder.after_fork,
+        )
+    return recorder
+
+
+def report_failures(recorder: Recorder) -> None:
+    """Record the exception that ends the script, then let Python print it as usual."""
+    previous = sys.excepthook
+
+    def excepthook(kind: Any, error: Any, trace: Any) -> None:
+        recorder.failed(kind, error, trace)
+        previous(kind, error, trace)
+
+    sys.excepthook = excepthook

@@ -1,1 +1,0 @@
-"""Watches training scripts that know nothing of Paceline, and records those that do."""

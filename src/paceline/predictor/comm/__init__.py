@@ -1,0 +1,1 @@
+"""Communication: collective algorithms, buckets, gradient and tensor-parallel exchange."""

@@ -1,0 +1,1 @@
+"""A plan as flags or configuration files of training programs."""

@@ -1,0 +1,161 @@
+"""Context parallelism, schedules, offload and adapters as settings of training programs."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.plan_choices import ContextForm, Offload, PipelineSchedule, Recompute
+from paceline.workload.adapters import adapter_rank
+from paceline.workload.blocks import blocks
+from paceline.workload.workload import Workload
+
+TORCH_SCHEDULES = {
+    PipelineSchedule.ZB_V: "ZBVZeroBubble",
+    PipelineSchedule.DUALPIPE: "DualPipeV",
+}
+"""Names of PyTorch's schedules, ``Schedule`` before them as classes."""
+_ROTATION = {ContextForm.RING: "alltoall", ContextForm.GATHER: "allgather"}
+"""PyTorch's names for the exchange of keys and values."""
+
+
+@dataclass
+class ProgramSettings:
+    """Settings of a program for a plan, and the unsupported parts of the plan.
+
+    ``flags`` are command-line options or lines of code, ``settings`` keys of a file.
+    """
+
+    flags: list[str] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+
+
+def megatron_flags(plan: Plan, workload: Workload) -> ProgramSettings:
+    """Flags of Megatron-LM."""
+    chosen = ProgramSettings()
+    forms = {
+        ContextForm.RING: "p2p",
+        ContextForm.GATHER: "allgather",
+        ContextForm.ULYSSES: "a2a",
+    }
+    if plan.context_form in forms:
+        chosen.flags.append(f"--cp-comm-type {forms[plan.context_form]}")
+    elif plan.context_form is not None:
+        chosen.missing.append("Megatron-LM always balances causal masks in ring attention")
+    if plan.tp_overlap:
+        chosen.flags.append("--tp-comm-overlap")
+    if Offload.OPTIMISER in plan.offload:
+        chosen.flags += ["--optimizer-cpu-offload", "--use-precision-aware-optimizer"]
+    if Offload.ACTIVATIONS in plan.offload:
+        # Megatron-LM wants fewer layers than there are.
+        count = len(blocks(workload.graph)) - 1
+        chosen.flags.append(f"--cpu-offloading-num-layers {count}")
+        if plan.pp > 1 or plan.recompute is not Recompute.NONE:
+            chosen.missing.append(
+                "Megatron-LM cannot offload activations with pipelines or recomputation"
+            )
+    if plan.recompute is Recompute.OPERATION:
+        chosen.missing.append(
+            "Megatron-LM recomputes modules (--recompute-modules), not operations"
+        )
+    if plan.pipeline.splits_backward:
+        chosen.missing.append(f"Megatron-LM has no schedule {plan.pipeline}")
+    return _without_adapters(chosen, workload, "Megatron-LM has no adapters; use Megatron Bridge")
+
+
+def torchtitan_flags(plan: Plan, workload: Workload) -> ProgramSettings:
+    """Settings of torchtitan."""
+    chosen = ProgramSettings()
+    if plan.context_form in _ROTATION:
+        chosen.settings["parallelism.context_parallel_rotate_method"] = _ROTATION[plan.context_form]
+    elif plan.context_form is not None:
+        chosen.missing.append(
+            f"torchtitan does not support {plan.context_form} context parallelism"
+        )
+    if plan.tp_overlap:
+        chosen.flags += ["--parallelism.enable_async_tensor_parallel", "--compile.enable"]
+    if Offload.OPTIMISER in plan.offload:
+        chosen.flags.append("--training.enable_cpu_offload")
+        chosen.missing.append(
+            "torchtitan offloads weights and gradients together with optimiser state"
+        )
+    if Offload.ACTIVATIONS in plan.offload:
+        chosen.missing.append("in the program: torch.autograd.graph.save_on_cpu around forward")
+    if plan.recompute is Recompute.OPERATION:
+        chosen.settings["activation_checkpoint.mode"] = "selective"
+        chosen.settings["activation_checkpoint.selective_ac_option"] = "op"
+    if plan.pipeline in TORCH_SCHEDULES:
+        chosen.settings["parallelism.pipeline_parallel_schedule"] = TORCH_SCHEDULES[plan.pipeline]
+    elif plan.pipeline is PipelineSchedule.ZERO_BUBBLE:
+        chosen.missing.append(
+            "torchtitan's zero-bubble schedules have two or more chunks per stage"
+        )
+    return _without_adapters(chosen, workload, "torchtitan does not support adapters")
+
+
+def deepspeed_flags(plan: Plan, workload: Workload) -> ProgramSettings:
+    """Settings of DeepSpeed; those of ``zero_optimization`` under that key."""
+    chosen = ProgramSettings()
+    if plan.cp > 1 and plan.context_form not in (None, ContextForm.ULYSSES):
+        chosen.missing.append(
+            f"DeepSpeed's context parallelism is Ulysses, not {plan.context_form}"
+        )
+    if plan.tp_overlap:
+        chosen.missing.append("DeepSpeed cannot overlap tensor-parallel communication with GEMMs")
+    if Offload.OPTIMISER in plan.offload:
+        chosen.settings["zero_optimization"] = {
+            "offload_optimizer": {"device": "cpu", "pin_memory": True}
+        }
+        if plan.zero == 0:
+            chosen.missing.append("DeepSpeed offloads only sharded state (zero 1 or higher)")
+    if Offload.ACTIVATIONS in plan.offload:
+        chosen.settings["activation_checkpointing"] = {"cpu_checkpointing": True}
+        chosen.missing.append("DeepSpeed offloads only the inputs of checkpointed blocks")
+    if plan.recompute is Recompute.OPERATION:
+        chosen.missing.append("DeepSpeed checkpoints whole calls, not single operations")
+    if plan.pipeline.splits_backward:
+        chosen.missing.append(f"DeepSpeed has no schedule {plan.pipeline}")
+    return _with_peft(chosen, workload)
+
+
+def fsdp_flags(plan: Plan, workload: Workload) -> ProgramSettings:
+    """Lines of code for PyTorch FSDP2."""
+    chosen = ProgramSettings()
+    if plan.context_form in _ROTATION:
+        chosen.flags.append(f'set_rotate_method("{_ROTATION[plan.context_form]}")')
+    elif plan.context_form is not None:
+        chosen.missing.append(f"PyTorch does not support {plan.context_form} context parallelism")
+    if plan.tp_overlap:
+        chosen.flags.append(
+            "torch._inductor.config._micro_pipeline_tp = True  # needs torch.compile"
+        )
+    if Offload.OPTIMISER in plan.offload:
+        chosen.missing.append(
+            "fully_shard(..., offload_policy=CPUOffloadPolicy()) moves weights and gradients too"
+        )
+    if Offload.ACTIVATIONS in plan.offload:
+        chosen.flags.append(
+            "with torch.autograd.graph.save_on_cpu(pin_memory=True): ...  # forward"
+        )
+    if plan.recompute is Recompute.OPERATION:
+        chosen.missing.append(
+            "in the program: checkpoint with create_selective_checkpoint_contexts around each block"
+        )
+    return _with_peft(chosen, workload)
+
+
+def _with_peft(chosen: ProgramSettings, workload: Workload) -> ProgramSettings:
+    rank = adapter_rank(workload.graph)
+    if rank is not None:
+        chosen.missing.append(
+            f'in the program: LoraConfig(r={rank}, target_modules="all-linear") of peft'
+        )
+    if workload.frozen_bytes is not None:
+        chosen.missing.append("in the program: BitsAndBytesConfig(load_in_4bit=True, ...)")
+    return chosen
+
+
+def _without_adapters(chosen: ProgramSettings, workload: Workload, why: str) -> ProgramSettings:
+    if adapter_rank(workload.graph) is not None:
+        chosen.missing.append(why)
+    return chosen

@@ -1,0 +1,255 @@
+"""Efficiency of operations relative to a device's peak rates, by kind and size.
+
+Constants and their origin are in ``data/constants/kernels.toml``; docs/explanation/constants.md
+describes the fit and its errors. Every curve is smooth, increases with size and stays below one,
+so a higher peak always gives a shorter time.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from paceline.constants import built_from_constants, numbers_of
+from paceline.hardware import Device
+from paceline.located_toml import TomlTable
+from paceline.naming import unknown_name
+from paceline.workload.cost import Number
+
+_POWER_LIMITED_SINCE = 2022
+_ROWS_OF_SCORES = 128
+_FLOP_PER_SCORE_AND_NUMBER = 4.0
+_TABLES = ("matrix", "vector", "processor", "products", "memory", "half_bytes", "devices")
+
+
+@dataclass(frozen=True)
+class UnitEfficiency:
+    """Efficiency of a GEMM (m x k)(k x n) on one kind of arithmetic unit.
+
+    A short burst reaches ``ceiling`` x fill(min(m, n)) x fill(k) x fill(waves) of the attainable
+    rate, where fill(x) = x / (x + half): half of the rate is lost if the smaller output dimension
+    is ``half_small``, if the inner dimension is ``half_depth``, and if the output makes
+    ``half_waves`` waves of ``tile`` x ``tile`` tiles on the device. GEMMs deeper than
+    ``split_depth`` are split along k into more tiles (split-K). Tiles re-read ``reread`` operands
+    per FLOP from memory.
+
+    The two GEMMs of attention reach ``attention_ceiling``, while vector units spend
+    ``score_work`` FLOP on the softmax of each score; together they take the norm of order
+    ``overlap`` of both times: the sum for 1, the longer one for large orders. Half of the rate is
+    lost if a token attends to ``half_seen`` others, and if blocks of rows make ``half_rounds``
+    waves on the device.
+
+    ``sustained`` is the fraction that hours of training keep of a burst (clock and power limits).
+    ``attainable`` is the fraction of peak of the best GEMM for devices without a measured rate,
+    ``attainable_since_2022`` that of newer devices, which are power-limited. ``plain_share`` is the
+    rate of vector units over the attainable rate if unknown.
+    """
+
+    ceiling: float
+    sustained: float
+    half_small: float
+    half_depth: float
+    half_waves: float
+    tile: float
+    split_depth: float
+    reread: float
+    attention_ceiling: float
+    score_work: float
+    overlap: float
+    half_seen: float
+    half_rounds: float
+    attainable: float
+    attainable_since_2022: float
+    plain_share: float
+
+    def attainable_of(self, device: Device) -> float:
+        """Fraction of peak that the best GEMM of an unmeasured device reaches."""
+        new = device.year is not None and device.year >= _POWER_LIMITED_SINCE
+        return self.attainable_since_2022 if new else self.attainable
+
+    def of_product(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
+        """Fraction of the attainable rate, without re-reads of operands."""
+        return (
+            self.sustained
+            * self.ceiling
+            * _fill(np.minimum(m, n), self.half_small)
+            * _fill(k, self.half_depth)
+            * _fill(self._waves(m, n, k, count, units), self.half_waves)
+        )
+
+    def of_attention(
+        self,
+        m: Number,
+        n: Number,
+        k: Number,
+        count: Number,
+        seen: Number,
+        units: float,
+        plain_share: float,
+    ) -> Number:
+        """Fraction of the attainable rate of the batched GEMMs of attention.
+
+        The smallest dimension is the head width, which attention kernels are tuned for, so depth
+        costs nothing. Each block of rows of the scores runs on one compute unit, over the share
+        ``seen`` of the columns that the mask leaves. ``plain_share`` is the rate of vector units
+        over the attainable rate.
+        """
+        # In both GEMMs of attention the smallest dimension is the head width; the median of the
+        # three is the (shorter) sequence.
+        width = np.minimum(np.minimum(m, n), k)
+        sequence = m + n + k - width - np.maximum(np.maximum(m, n), k)
+        rounds = count * sequence / (_ROWS_OF_SCORES * units)
+        softmax = self.score_work / (_FLOP_PER_SCORE_AND_NUMBER * width * plain_share)
+        # Softmax runs on vector units beside the GEMMs. On B200 both take equally long for heads
+        # of 128, on L40S the softmax is hidden: hence a norm between sum and maximum.
+        slowed = self.attention_ceiling**-self.overlap + softmax**self.overlap
+        reached: Number = slowed ** (-1.0 / self.overlap)
+        return (
+            self.sustained
+            * reached
+            * _fill(sequence * seen, self.half_seen)
+            * _fill(rounds, self.half_rounds)
+        )
+
+    def _waves(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
+        tiles = np.maximum(m / self.tile, 1.0) * np.maximum(n / self.tile, 1.0) * count
+        return tiles * np.maximum(k / self.split_depth, 1.0) / units
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """Constants of the layer cost model; override them with `with_constants`.
+
+    ``matrix`` is for tensor cores, ``vector`` for the vector units of an accelerator,
+    ``processor`` for a CPU. ``products`` are factors on GEMMs of some kinds of layer (``stem`` is
+    the first convolution) and on their gradients (KIND_weight_gradient, KIND_input_gradient);
+    those of vector units start with plain_. ``memory`` is the fraction of memory bandwidth that
+    large tensors reach by kind of layer, KIND_backward in backward if present. An operation that
+    moves ``half_bytes`` reaches half of it. ``launch_seconds`` is the cost of one kernel launch by
+    kind of device. ``devices`` are factors of single devices, NAME.products and NAME.memory.
+    """
+
+    matrix: UnitEfficiency
+    vector: UnitEfficiency
+    processor: UnitEfficiency
+    products: Mapping[str, float]
+    memory: Mapping[str, float]
+    half_bytes: Mapping[str, float]
+    launch_seconds: Mapping[str, float]
+    devices: Mapping[str, float] = field(default_factory=dict)
+
+    def unit(self, device: Device, arithmetic: str) -> UnitEfficiency:
+        """The constants for GEMMs in this arithmetic on this device."""
+        if device.is_processor:
+            return self.processor
+        return self.matrix if device.uses_matrix_unit(arithmetic) else self.vector
+
+    def attainable_flops(self, device: Device, arithmetic: str) -> float:
+        """FLOP/s of the best GEMM: measured on the device, else a fraction of peak.
+
+        A fraction measured in one format of a matrix unit is used for its other formats.
+        """
+        peak = device.peak(arithmetic)
+        own = self.devices.get(f"{device.name}.products", 1.0)
+        if arithmetic in device.attainable_flops:
+            return own * device.attainable_flops[arithmetic]
+        # Formats of one matrix unit share its power and bandwidth limits.
+        if device.uses_matrix_unit(arithmetic):
+            for known, rate in device.attainable_flops.items():
+                if device.uses_matrix_unit(known):
+                    return own * peak * rate / device.peak(known)
+        return own * peak * self.unit(device, arithmetic).attainable_of(device)
+
+    def plain_share(self, device: Device, arithmetic: str) -> float | None:
+        """Rate of the vector units over the attainable rate of ``arithmetic``, if known."""
+        plain = device.peak_flops.get("fp32")
+        if plain is None:
+            return None
+        return min(1.0, plain / self.attainable_flops(device, arithmetic))
+
+    def launch(self, device: Device) -> float:
+        """Seconds of one kernel launch."""
+        if device.launch_overhead_seconds is not None:
+            return device.launch_overhead_seconds
+        return self.launch_seconds[_side(device)]
+
+    def memory_ceiling(self, kind: str, backward: bool = False) -> float:
+        """Fraction of memory bandwidth that large tensors of a kind of layer reach."""
+        forward = self.memory.get(kind, self.memory["other"])
+        return self.memory.get(f"{kind}_backward", forward) if backward else forward
+
+    def memory_fill(self, size_bytes: Number, device: Device) -> Number:
+        """Factor on that fraction for an operation that moves ``size_bytes``."""
+        own = self.devices.get(f"{device.name}.memory", 1.0)
+        return own * _fill(size_bytes, self.half_bytes[_side(device)])
+
+    def product_factor(self, kind: str, unit: UnitEfficiency | None = None) -> float:
+        """Factor on the efficiency of GEMMs of a kind of layer on a unit."""
+        if unit is not None and unit is not self.matrix:
+            kind = f"plain_{kind}"
+        return self.products.get(kind, 1.0)
+
+    def constants(self) -> dict[str, float]:
+        """Every constant by dotted name (``matrix.ceiling``, ``memory.batch_norm``)."""
+        flat: dict[str, float] = {}
+        for part in dataclasses.fields(self):
+            value = getattr(self, part.name)
+            if isinstance(value, UnitEfficiency):
+                value = dataclasses.asdict(value)
+            if isinstance(value, Mapping):
+                flat |= {f"{part.name}.{key}": number for key, number in value.items()}
+        return flat
+
+    def with_constants(self, changes: Mapping[str, float]) -> "Efficiency":
+        """A copy with the named constants replaced."""
+        known = self.constants()
+        groups: dict[str, Any] = {}
+        for name, number in changes.items():
+            if name not in known and not name.startswith("devices."):
+                raise unknown_name(
+                    "efficiency constant", name, known, "'paceline constants kernels' lists them"
+                )
+            group, key = name.split(".", 1)
+            current = groups.get(group, getattr(self, group))
+            if isinstance(current, UnitEfficiency):
+                groups[group] = dataclasses.replace(current, **{key: number})
+            else:
+                groups[group] = {**current, key: number}
+        return dataclasses.replace(self, **groups)
+
+
+def _fill(size: Number, half: float) -> Number:
+    return size / (size + half)
+
+
+def _side(device: Device) -> str:
+    return "processor" if device.is_processor else "accelerator"
+
+
+@built_from_constants
+def load_efficiency() -> Efficiency:
+    """The shipped constants (see `paceline.constants`)."""
+    kernels = numbers_of("kernels")
+    kernels.check_keys(_TABLES, needed=_TABLES)
+    return Efficiency(
+        matrix=_unit_efficiency(kernels.table("matrix")),
+        vector=_unit_efficiency(kernels.table("vector")),
+        processor=_unit_efficiency(kernels.table("processor")),
+        products=kernels.table("products").quantities(float),
+        memory=kernels.table("memory").quantities(float),
+        half_bytes=kernels.table("half_bytes").quantities(float),
+        launch_seconds=numbers_of("overheads").table("launch_seconds").quantities(float),
+        devices={
+            f"{device}.{rate}": factor
+            for device, own in kernels.table("devices").tables().items()
+            for rate, factor in own.quantities(float).items()
+        },
+    )
+
+
+def _unit_efficiency(table: TomlTable) -> UnitEfficiency:
+    names = tuple(part.name for part in dataclasses.fields(UnitEfficiency))
+    table.check_keys(names, needed=names)
+    return UnitEfficiency(**table.quantities(float, may_be_zero=True))

@@ -1,0 +1,206 @@
+"""All GEMMs of a graph as arrays, for vectorised evaluation."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.hardware import Device
+from paceline.predictor.kernels.efficiency import Efficiency, UnitEfficiency
+from paceline.predictor.kernels.winograd import WINDOWS, TransformedProducts
+from paceline.workload.cost import Gemm, GraphProfile, LayerProfile, Number
+from paceline.workload.precision import Precision
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+FORWARD, BACKWARD = 0, 1
+
+# A convolution with at most so many filters per group runs as a direct kernel on plain units.
+_DEPTHWISE_FILTERS = 4
+_CONVOLUTIONS = ("conv", "stem")
+_BY_ELEMENT = ("causal_conv", "selective_scan")
+"""Kinds of layer whose GEMMs are so thin that kernels compute them element by element."""
+_CONVERTED = frozenset({"linear", "moe"})
+"""Kinds of layer with fp8 or fp4 operands, except the output layer."""
+
+
+class GemmArrays:
+    """Every GEMM of a graph for ``batch`` samples (a number or an array).
+
+    ``stage`` and ``layer`` are the pass and layer of each GEMM; ``m``, ``n``, ``k``, ``count``
+    have one row per GEMM and the axes of the batch.
+    """
+
+    def __init__(self, profile: GraphProfile, batch: Array) -> None:
+        entries = list(_entries(profile))
+        self.stage = np.array([stage for stage, _, _, _ in entries], dtype=np.intp)
+        self.layer = np.array([index for _, index, _, _ in entries], dtype=np.intp)
+        self._roles = [role for _, _, role, _ in entries]
+        self._kinds = [_product_kind(profile.layers[index]) for index in self.layer]
+        gemms = [gemm for _, _, _, gemm in entries]
+        self.m = _dimension(gemms, "m", batch)
+        self.n = _dimension(gemms, "n", batch)
+        self.k = _dimension(gemms, "k", batch)
+        self.count = _dimension(gemms, "count", batch)
+        self._executed = rows([gemm.executed for gemm in gemms], batch)
+        self._windows = [gemm.window for gemm in gemms]
+        linear = [i for i, layer in enumerate(profile.layers) if layer.kind == "linear"]
+        head = linear[-1] if linear else None
+        self._converted = np.array(
+            [profile.layers[i].kind in _CONVERTED and i != head for i in self.layer], dtype=bool
+        )
+
+    @property
+    def flops(self) -> Array:
+        """FLOP that kernels execute for each GEMM."""
+        return self._executed * 2.0 * self.m * self.n * self.k * self.count
+
+    def fraction_of_attainable(
+        self, device: Device, numbers: Precision, efficiency: Efficiency
+    ) -> Array:
+        """Fraction of the attainable rate in ``numbers.compute`` that each GEMM reaches."""
+        fraction = self._fraction(device, numbers.compute, numbers.operand_bytes, efficiency)
+        if not numbers.other_compute:
+            return fraction
+        other = self._fraction(device, numbers.other_compute, numbers.activation_bytes, efficiency)
+        other *= efficiency.attainable_flops(device, numbers.other_compute)
+        other /= efficiency.attainable_flops(device, numbers.compute)
+        return np.where(self._by_row(self._converted), fraction, other)
+
+    def transformed(
+        self, direct: Array, device: Device, numbers: Precision, efficiency: Efficiency
+    ) -> tuple[Array, Array] | None:
+        """Effective FLOP and bytes of each GEMM if convolutions use Winograd kernels.
+
+        Other GEMMs keep their ``direct`` FLOP. None without eligible convolutions or on matrix
+        units.
+        """
+        unit = efficiency.unit(device, numbers.compute)
+        if unit is not efficiency.vector or not any(own in WINDOWS for own in self._windows):
+            return None
+        smaller = TransformedProducts(
+            (self.m, self.n, self.k, self.count), self._roles, self._windows
+        )
+        sizes = (smaller.m, smaller.n, smaller.k, smaller.count)
+        reached = unit.of_product(*sizes, float(device.compute_units or 1))
+        reached = reached * self._factors(unit, efficiency)
+        moved = smaller.elements * numbers.operand_bytes
+        moved /= efficiency.memory_ceiling("conv") * efficiency.memory_fill(moved, device)
+        return (
+            np.where(smaller.applies, smaller.flops / reached, direct),
+            np.where(smaller.applies, moved, 0.0),
+        )
+
+    @property
+    def saved_flops(self) -> Array:
+        """FLOP of each GEMM that Winograd convolutions save."""
+        smaller = TransformedProducts(
+            (self.m, self.n, self.k, self.count), self._roles, self._windows
+        )
+        return np.where(smaller.applies, self.flops - smaller.flops, 0.0)
+
+    def converted_bytes(self, numbers: Precision) -> Array:
+        """Memory traffic of converting operands of each GEMM to the short format.
+
+        Inputs in forward and output gradients in backward are read once and written twice, plain
+        and transposed. Weights are converted once per step.
+        """
+        operand = np.where(
+            self._by_row(self._of_role("forward")),
+            self.n * self.k,
+            np.where(self._by_row(self._of_role("weight_gradient")), self.m * self.k, 0.0),
+        )
+        width = numbers.activation_bytes + 2.0 * numbers.operand_bytes
+        return np.asarray(operand * self.count * width * self._by_row(self._converted))
+
+    def _of_role(self, role: str) -> NDArray[np.bool_]:
+        return np.array([own == role for own in self._roles], dtype=bool)
+
+    def _by_row(self, values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return values.reshape(self._one_per_row)
+
+    @property
+    def _one_per_row(self) -> tuple[int, ...]:
+        """Shape of one value per GEMM that broadcasts against the batch."""
+        return (-1, *[1] * (self.m.ndim - 1))
+
+    def _factors(self, unit: UnitEfficiency, efficiency: Efficiency) -> Array:
+        """Fitted factors on the efficiency by kind of layer and pass."""
+        factors = [
+            efficiency.product_factor(kind, unit)
+            * efficiency.product_factor(f"{kind}_{role}", unit)
+            for kind, role in zip(self._kinds, self._roles, strict=True)
+        ]
+        return np.array(factors).reshape(self._one_per_row)
+
+    def _fraction(
+        self, device: Device, arithmetic: str, operand_bytes: float, efficiency: Efficiency
+    ) -> Array:
+        unit = efficiency.unit(device, arithmetic)
+        attainable = efficiency.attainable_flops(device, arithmetic)
+        plain_share = efficiency.plain_share(device, arithmetic)
+        reached = self._alone(
+            unit, float(device.compute_units or 1), plain_share or unit.plain_share
+        )
+        reached *= self._factors(unit, efficiency)
+        read_again = unit.reread * operand_bytes * attainable / device.known_memory_bandwidth
+        reached = np.where(
+            self._of_kinds("attention"), reached, reached / (1 + read_again * reached)
+        )
+        small = (np.minimum(self.m, self.k) <= _DEPTHWISE_FILTERS) & (self.count > 1)
+        by_element = (self._of_kinds(*_CONVOLUTIONS) & small) | self._of_kinds(*_BY_ELEMENT)
+        depthwise = efficiency.product_factor("depthwise") * (plain_share or 1.0)
+        return np.where(by_element, depthwise, reached)
+
+    def _alone(self, unit: UnitEfficiency, units: float, plain_share: float) -> Array:
+        """Efficiency by size."""
+        sizes = (self.m, self.n, self.k, self.count)
+        return np.where(
+            self._of_kinds("attention"),
+            unit.of_attention(*sizes, self._executed, units, plain_share),
+            unit.of_product(*sizes, units),
+        )
+
+    def _of_kinds(self, *kinds: str) -> NDArray[np.bool_]:
+        return self._by_row(np.array([kind in kinds for kind in self._kinds], dtype=bool))
+
+    def unfolded_elements(self) -> Array:
+        """K x P elements that im2col or col2im moves for each GEMM of a convolution."""
+        columns = self._by_row(self._of_role("input_gradient"))
+        unfolded = np.where(columns, self.m * self.n, self.n * self.k)
+        return np.asarray(unfolded * self.count * self._of_kinds(*_CONVOLUTIONS))
+
+
+def _entries(profile: GraphProfile) -> Iterator[tuple[int, int, str, Gemm]]:
+    for index, layer in enumerate(profile.layers):
+        for stage, role, gemms in _passes(layer):
+            for gemm in gemms:
+                yield stage, index, role, gemm
+
+
+def _passes(layer: LayerProfile) -> tuple[tuple[int, str, Sequence[Gemm]], ...]:
+    return (
+        (FORWARD, "forward", layer.forward_gemms),
+        (BACKWARD, "weight_gradient", layer.weight_gradient_gemms),
+        (BACKWARD, "input_gradient", layer.input_gradient_gemms),
+    )
+
+
+def _product_kind(layer: LayerProfile) -> str:
+    """Kind of a layer's GEMMs; the first convolution (stem) has few input channels."""
+    return "stem" if layer.kind == "conv" and not layer.input_gradient_gemms else layer.kind
+
+
+def _dimension(gemms: Sequence[Gemm], name: str, batch: Array) -> Array:
+    sizes = rows([getattr(gemm, name) for gemm in gemms], batch)
+    grows = rows([1.0 if gemm.grows == name else 0.0 for gemm in gemms], batch)
+    return np.asarray(sizes * (1.0 + grows * (batch - 1.0)))
+
+
+def rows(values: Sequence[Number], batch: Array) -> Array:
+    """``values`` as rows that broadcast against ``batch``; a value may be an array too."""
+    try:
+        plain = np.array(values, dtype=np.float64)
+    except ValueError:
+        return np.stack(np.broadcast_arrays(*values, batch)[:-1]).astype(np.float64)
+    return plain.reshape(-1, *[1] * batch.ndim) if plain.ndim == 1 else plain

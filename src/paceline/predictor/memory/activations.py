@@ -1,0 +1,212 @@
+"""Activations kept for backward, and recomputation."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from paceline.predictor.partition.sharding import ContextTensors, ShardedLayer, Sharding
+from paceline.predictor.partition.tensor_parallel import Role
+from paceline.predictor.plan.plan_choices import ContextForm, Recompute
+from paceline.workload.blocks import part_of
+from paceline.workload.cost import Affine, Number, total
+from paceline.workload.graph import Graph
+from paceline.workload.ops import Attention, CrossEntropy, Linear, MixtureOfExperts, Op
+
+_WIDE_BYTES = 4
+_ATTENTIONS = ("attention", "relative_attention", "additive_attention")
+
+
+@dataclass(frozen=True)
+class KeptActivations:
+    """Bytes kept from forward to backward, and whether forward is recomputed, by layer."""
+
+    sizes: tuple[Affine, ...]
+    again: tuple[bool, ...]
+
+
+def kept_activations(
+    sharding: Sharding,
+    layers: Sequence[ShardedLayer],
+    recompute: Recompute,
+    tp: Number = 1,
+    sequence_parallel: bool = False,
+    positions: Sequence[int] | None = None,
+    every: int = 1,
+    copies_keys_values: bool = False,
+) -> KeptActivations:
+    """Kept activations of one device and micro-batch, for all layers or some positions.
+
+    ``selective`` keeps the inputs of attention instead of its scores, which fused attention never
+    writes (Korthikanti et al. 2022). ``full`` keeps only the input of each numbered block, or of
+    one in ``every``, divided by tokens with sequence parallelism. ``op`` keeps the input of each
+    block and the results of fused attention, experts and every second linear layer (torchtitan's
+    selective op). With ``copies_keys_values`` attention without grouped queries keeps keys and
+    values twice.
+    """
+    sizes = [layer.profile.activation_bytes for layer in layers]
+    again = [False] * len(layers)
+    nodes = sharding.graph.nodes
+    indices = range(len(nodes)) if positions is None else positions
+    if copies_keys_values:
+        for index, position in enumerate(indices):
+            sizes[index] += _copied_keys_values(nodes[position].op, layers[index])
+    if recompute is Recompute.SELECTIVE:
+        for index, position in enumerate(indices):
+            op = nodes[position].op
+            # Fused attention writes no scores, so there is nothing to save.
+            if op.kind in _ATTENTIONS and not getattr(op, "fused", False):
+                again[index] = True
+                inputs = _input_bytes(sharding, position)
+                sizes[index] = _smaller(sizes[index], Affine(0, inputs / tp))
+    if recompute is Recompute.FULL:
+        share = tp if sequence_parallel else 1
+        # torchtitan's layer frequency: every n-th block, starting with the n-th.
+        chosen = numbered_parts(sharding.graph)[every - 1 :: every]
+        for index, position in enumerate(indices):
+            if part_of(nodes[position].name) in chosen:
+                again[index] = True
+                sizes[index] = Affine(0, _entering_bytes(sharding, position) / share)
+    if recompute is Recompute.OPERATION:
+        share = tp if sequence_parallel else 1
+        for index, position in enumerate(indices):
+            if part_of(nodes[position].name):
+                own = _kept_result(sharding, position, tp, sequence_parallel)
+                again[index] = own is None
+                entering = Affine(0, _entering_bytes(sharding, position) / share)
+                if nodes[position].op.kind != "moe":
+                    sizes[index] = entering if own is None else entering + own
+    return KeptActivations(tuple(sizes), tuple(again))
+
+
+def _copied_keys_values(op: Op, layer: ShardedLayer) -> Affine:
+    """Copies of keys and values if queries are a view of the fused QKV projection."""
+    ungrouped = isinstance(op, Attention) and op.fused and op.kv_heads == op.heads
+    return layer.context.keys_values if ungrouped and layer.context else Affine()
+
+
+def _kept_result(
+    sharding: Sharding, position: int, tp: Number, sequence_parallel: bool
+) -> Affine | None:
+    """Kept result of a layer under ``op`` recomputation; None if it is recomputed."""
+    node = sharding.graph.nodes[position]
+    size = sharding.output_bytes(node.name).per_sample
+    if isinstance(node.op, Linear):
+        # torchtitan's selective op saves every second matmul: the first, the third, ...
+        if _linears_before(sharding.graph)[position] % 2:
+            return None
+        role = sharding.role(position, sequence_parallel)
+        return Affine(0, size / tp if sequence_parallel or role is Role.OUTPUTS else size)
+    if isinstance(node.op, Attention) and node.op.fused:
+        return Affine(0, size / tp)
+    return Affine() if isinstance(node.op, MixtureOfExperts) else None
+
+
+@lru_cache(maxsize=64)
+def _linears_before(graph: Graph) -> tuple[int, ...]:
+    """Number of earlier linear layers in the same block, by node."""
+    seen: Counter[str] = Counter()
+    before = []
+    for node in graph.nodes:
+        part = part_of(node.name)
+        before.append(seen[part])
+        seen[part] += isinstance(node.op, Linear)
+    return tuple(before)
+
+
+@lru_cache(maxsize=64)
+def numbered_parts(graph: Graph) -> tuple[str, ...]:
+    """Names of the numbered blocks, in the order of the network."""
+    return tuple(dict.fromkeys(part for node in graph.nodes if (part := part_of(node.name))))
+
+
+def whole_bytes(layer: ShardedLayer, tp: Number) -> Affine:
+    """Gathered tensors that one layer reduce-scatters among ``tp`` devices, plus one share.
+
+    Both are temporary, but their memory is free only when the device catches up with the host.
+    """
+    # Only nanotron-like frameworks hold them (``whole_tensors_wait``,
+    # docs/explanation/predictor.md).
+    scattered = (each.size for each in layer.tensor_forward if each.operation == "reduce_scatter")
+    return total(Affine(0, (1 + 1 / tp) * size.per_sample) for size in scattered)
+
+
+def working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
+    """Activations of the largest block: temporary memory of full recomputation."""
+    totals: dict[str, Affine] = {}
+    for node, layer in zip(sharding.graph.nodes, layers, strict=True):
+        part = part_of(node.name)
+        totals[part] = totals.get(part, Affine()) + layer.profile.activation_bytes
+    totals.pop("", None)
+    if not totals:
+        return Affine()
+    return max(totals.values(), key=lambda size: _magnitude(size.per_sample))
+
+
+def loss_working_bytes(
+    layers: Sequence[ShardedLayer], sharding: Sharding, in_place: bool = False
+) -> Affine:
+    """Temporary memory of the loss besides its kept log-probabilities.
+
+    The scores, their gradient in fp32, and that gradient in the compute precision if shorter.
+    Losses that work ``in_place`` hold the scores in both precisions, and gradients overwrite them.
+    """
+    width = sharding.precision.activation_bytes
+    is_short = width < _WIDE_BYTES
+    if in_place:
+        held = width + (_WIDE_BYTES if is_short else 0)
+    else:
+        held = width + _WIDE_BYTES + (width if is_short else 0)
+    return total(
+        Affine(0, held / _WIDE_BYTES * layers[index].profile.activation_bytes.per_sample)
+        for index in _losses(sharding.graph)
+    )
+
+
+def context_bytes(tensors: ContextTensors, form: ContextForm, cp: int, width: int) -> Affine:
+    """Temporary memory of attention with ``cp`` context-parallel devices.
+
+    A ring holds keys and values in use and in flight, gathering holds all of them and their
+    gradients, and both hold the fp32 sum of results; Ulysses holds all four tensors once more.
+    """
+    passed, result = tensors.keys_values.per_sample, tensors.result.per_sample
+    summed = _WIDE_BYTES / width * result
+    match form:
+        case ContextForm.GATHER:
+            return Affine(0, 2 * cp * passed + summed)
+        case ContextForm.ULYSSES:
+            return Affine(0, tensors.queries.per_sample + passed + result)
+        case ContextForm.RING | ContextForm.RING_IN_ORDER:
+            return Affine(0, 2 * passed + summed)
+
+
+@lru_cache(maxsize=64)
+def _losses(graph: Graph) -> tuple[int, ...]:
+    """Positions of the losses."""
+    return tuple(i for i, node in enumerate(graph.nodes) if isinstance(node.op, CrossEntropy))
+
+
+def _input_bytes(sharding: Sharding, index: int) -> Number:
+    names = sharding.graph.nodes[index].inputs
+    return sum((sharding.output_bytes(name).per_sample for name in names), 0)
+
+
+def _entering_bytes(sharding: Sharding, index: int) -> Number:
+    """Bytes of tensors that enter a block at this node and at no earlier one."""
+    nodes = sharding.graph.nodes
+    first, part = index, part_of(nodes[index].name)
+    while first > 0 and part_of(nodes[first - 1].name) == part:
+        first -= 1
+    inside = {node.name for node in nodes[first:index]}
+    seen = {name for node in nodes[first:index] for name in node.inputs} | inside
+    entering = set(nodes[index].inputs) - seen
+    return sum((sharding.output_bytes(name).per_sample for name in entering), 0)
+
+
+def _smaller(a: Affine, b: Affine) -> Affine:
+    return b if _magnitude(b.per_sample) < _magnitude(a.per_sample) else a
+
+
+def _magnitude(number: Number) -> float:
+    """A scalar to compare sizes by; arrays of degrees scale all sizes equally."""
+    return float(number.max()) if hasattr(number, "max") else float(number)

@@ -1,0 +1,1 @@
+"""Plans: degrees of parallelism, schedules, recomputation, gradient synchronisation."""

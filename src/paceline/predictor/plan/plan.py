@@ -1,0 +1,174 @@
+"""Plan: degrees of parallelism and policies of a job."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from paceline.errors import InputError
+from paceline.predictor.comm.compression import NO_COMPRESSION, Compression
+from paceline.predictor.plan.plan_choices import (
+    ContextForm,
+    Offload,
+    OptimiserState,
+    PipelineSchedule,
+    Recompute,
+)
+from paceline.predictor.plan.sync_policy import Synchronisation
+from paceline.predictor.plan.validate_plan import check_consistent
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Degrees of parallelism and policies. The degrees multiply to the number of devices.
+
+    ``dp`` replicas, each of ``tp`` x ``pp`` x ``cp`` devices: tensor (or filter), pipeline and
+    context parallel. Experts are divided among ``ep`` of the ``dp`` x ``cp`` devices. ``zero`` is
+    the ZeRO stage (1 optimiser state, 2 gradients too, 3 weights too). ``shard_group`` is the size
+    of a shard group, and groups hold copies of each other (HSDP); None for one group of all ``dp``
+    x ``cp``. ``optimiser_state`` is the precision of momenta. Full recomputation applies to one
+    block in ``recompute_every``. ``context_form`` None is the default of the framework.
+    ``expert_imbalance`` is the load of the busiest expert-parallel device over the mean; None is a
+    prior that widens the interval. ``offload`` moves state to the host. ``tp_overlap`` splits GEMMs
+    to overlap tensor-parallel communication with them.
+
+    A step has ``micro_batches`` micro-batches of ``micro_batch`` samples; a missing value follows
+    from the batch. Each pipeline stage holds ``interleave`` chunks; ``stage_layers`` gives the
+    number of blocks of each chunk when they are uneven. Without ``fused_attention`` attention
+    writes its scores to memory, which selective recomputation avoids. ``synchronisation`` None is
+    the default of the framework.
+    """
+
+    dp: int = 1
+    tp: int = 1
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    zero: int = 0
+    micro_batch: int | None = None
+    micro_batches: int | None = None
+    interleave: int = 1
+    pipeline: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
+    stage_layers: tuple[int, ...] = ()
+    recompute: Recompute = Recompute.NONE
+    sequence_parallel: bool = False
+    fused_attention: bool = True
+    synchronisation: Synchronisation | None = None
+    compression: Compression = NO_COMPRESSION
+    framework: str | None = None
+    shard_group: int | None = None
+    optimiser_state: OptimiserState = OptimiserState.FP32
+    recompute_every: int = 1
+    context_form: ContextForm | None = None
+    expert_imbalance: float | None = None
+    offload: tuple[Offload, ...] = ()
+    tp_overlap: bool = False
+
+    def __post_init__(self) -> None:
+        check_consistent(self)
+
+    @property
+    def devices(self) -> int:
+        """Devices the plan runs on."""
+        return self.dp * self.tp * self.pp * self.cp
+
+    @property
+    def chunks(self) -> int:
+        """Pipeline chunks of the network."""
+        return self.pp * self.interleave
+
+    @property
+    def holders(self) -> int:
+        """Devices that train the same weights, whole or sharded, and sum their gradients."""
+        return self.dp * self.cp
+
+    @property
+    def shard_degree(self) -> int:
+        """Devices of a shard group."""
+        return self.shard_group or self.holders
+
+    @property
+    def shard_copies(self) -> int:
+        """Shard groups, each with a copy of the sharded state."""
+        return self.holders // self.shard_degree
+
+    def on_one_device(self) -> "Plan":
+        """The plan of one device that trains one replica's batch with the same memory options."""
+        return Plan(
+            micro_batch=self.micro_batch,
+            micro_batches=self.micro_batches,
+            recompute=self.recompute,
+            recompute_every=self.recompute_every,
+            fused_attention=self.fused_attention,
+            optimiser_state=self.optimiser_state,
+            offload=self.offload,
+        )
+
+    def undivided(self) -> "Plan":
+        """The plan without degrees that divide layers: all but ``dp`` and ``pp`` are 1."""
+        return replace(
+            self,
+            tp=1,
+            ep=1,
+            cp=1,
+            sequence_parallel=False,
+            shard_group=None,
+            context_form=None,
+            expert_imbalance=None,
+            tp_overlap=False,
+        )
+
+    @property
+    def format_recompute(self) -> str:
+        """The value of ``--recompute``: ``full``, ``every:2``."""
+        return f"every:{self.recompute_every}" if self.recompute_every > 1 else str(self.recompute)
+
+    @property
+    def label(self) -> str:
+        """The degrees above 1, as in ``dp 8 x tp 8 x pp 4``."""
+        degrees = (("dp", self.dp), ("tp", self.tp), ("pp", self.pp), ("cp", self.cp))
+        parts = [f"{name} {size}" for name, size in degrees if size > 1] or ["dp 1"]
+        further = [f"ep {self.ep}"] if self.ep > 1 else []
+        further += [f"shard {self.shard_degree}"] if self.shard_copies > 1 else []
+        return " x ".join(parts + further)
+
+    def check_devices(self, devices: int) -> None:
+        """Reject a number of devices that differs from the product of the degrees."""
+        if self.devices != devices:
+            product = f"dp {self.dp} x tp {self.tp} x pp {self.pp} x cp {self.cp}"
+            model = self.tp * self.pp * self.cp
+            if devices % model == 0:
+                hint = f"use --dp {devices // model}, or omit --dp"
+            else:
+                hint = f"use a multiple of tp x pp x cp = {model} devices"
+            raise InputError(f"{product} = {self.devices}, but there are {devices} devices", hint)
+
+    def batches(self, batch: int) -> tuple[int, int]:
+        """Micro-batch and number of micro-batches for ``batch`` samples per replica."""
+        size, count = self.micro_batch, self.micro_batches
+        if size is None and count is None:
+            return batch, 1
+        if size is None:
+            assert count is not None
+            size = max(1, batch // count)
+        if count is None:
+            count = max(1, batch // size)
+        if size * count != batch:
+            raise InputError(
+                f"batch per replica {batch} is not {count} micro-batches of {size}",
+                "make micro-batch x micro-batches equal to the batch per replica",
+            )
+        return size, count
+
+
+def plan_for(devices: int, *, dp: int | None = None, **fields: Any) -> Plan:
+    """The plan with ``fields`` on ``devices``; ``dp`` defaults to the remaining devices."""
+    draft = Plan(**{**fields, "ep": 1, "shard_group": None, "expert_imbalance": None})
+    model = draft.tp * draft.pp * draft.cp
+    if dp is None and devices % model:
+        raise InputError(
+            f"{devices} devices are not a multiple of tp {draft.tp} x pp {draft.pp} x "
+            f"cp {draft.cp} = {model}",
+            "use degrees that divide the number of devices",
+        )
+    plan = Plan(dp=devices // model if dp is None else dp, **fields)
+    plan.check_devices(devices)
+    return plan

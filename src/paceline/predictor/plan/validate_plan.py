@@ -1,0 +1,118 @@
+"""Consistency checks of a plan."""
+
+from typing import TYPE_CHECKING
+
+from paceline.errors import InputError
+from paceline.predictor.plan.plan_choices import Offload, PipelineSchedule, Recompute
+
+if TYPE_CHECKING:
+    from paceline.predictor.plan.plan import Plan
+
+
+def check_consistent(plan: "Plan") -> None:
+    """Reject inconsistent degrees and policies, independent of the network."""
+    counts = ("dp", "tp", "pp", "cp", "ep", "interleave", "micro_batch", "micro_batches")
+    for name in (*counts, "recompute_every"):
+        value = getattr(plan, name)
+        if value is not None and value < 1:
+            raise InputError(f"{name} must be at least 1 (got {value})", "give a positive integer")
+    if plan.zero not in (0, 1, 2, 3):
+        raise InputError(
+            f"zero must be 0, 1, 2 or 3 (got {plan.zero})",
+            "0 shards nothing, 1 optimiser state, 2 gradients too, 3 weights too",
+        )
+    if (plan.dp * plan.cp) % plan.ep:
+        raise InputError(
+            f"ep {plan.ep} does not divide dp x cp = {plan.dp * plan.cp}",
+            "use an expert-parallel degree that divides dp x cp",
+        )
+    _check_shard_group(plan)
+    _check_choices(plan)
+    if plan.recompute_every > 1 and plan.recompute is not Recompute.FULL:
+        raise InputError(
+            f"recompute_every {plan.recompute_every} needs full recomputation",
+            "use --recompute every:2, or recompute=full with recompute_every",
+        )
+    _check_pipeline(plan)
+
+
+def _check_pipeline(plan: "Plan") -> None:
+    if plan.interleave > 1 and plan.pp == 1:
+        raise InputError(f"interleave {plan.interleave} needs a pipeline", "add --pp 2 or more")
+    if plan.interleave > 1 and plan.pipeline is PipelineSchedule.GPIPE:
+        raise InputError(
+            "gpipe supports one chunk per stage only", "use --pipeline 1f1b, or omit --interleave"
+        )
+    if plan.stage_layers and len(plan.stage_layers) != plan.chunks:
+        raise InputError(
+            f"{len(plan.stage_layers)} stage sizes for {plan.chunks} chunks "
+            f"(pp {plan.pp} x interleave {plan.interleave})",
+            "give one number of blocks per chunk",
+        )
+    if plan.pipeline.splits_backward:
+        _check_split_backward(plan)
+
+
+def _check_split_backward(plan: "Plan") -> None:
+    if plan.pp == 1:
+        raise InputError(
+            f"{plan.pipeline} needs a pipeline, but pp is 1",
+            "add --pp 2, or omit --pipeline",
+        )
+    chunks = plan.pipeline.chunks_of_stage
+    if plan.interleave != chunks:
+        raise InputError(
+            f"{plan.pipeline} needs {chunks} chunk{'s' * (chunks > 1)} per stage "
+            f"(got interleave {plan.interleave})",
+            f"use --interleave {chunks}",
+        )
+    if plan.zero >= 2:
+        raise InputError(
+            f"{plan.pipeline} with zero {plan.zero} is not supported",
+            "use --zero 1, or --pipeline 1f1b",
+        )
+
+
+def _check_shard_group(plan: "Plan") -> None:
+    size = plan.shard_group
+    if size is None:
+        return
+    if size < 2 or plan.holders % size or size % plan.cp:
+        raise InputError(
+            f"shard_group {size} does not fit dp x cp = {plan.holders} with cp {plan.cp}",
+            f"use a divisor of {plan.holders} above 1 that is a multiple of cp {plan.cp}",
+        )
+    if plan.ep > 1 and plan.shard_copies > 1:
+        raise InputError(
+            f"shard_group {size} with ep {plan.ep} is not supported",
+            "omit --shard-group or --ep",
+        )
+
+
+def _check_choices(plan: "Plan") -> None:
+    if plan.context_form is not None and plan.cp == 1:
+        raise InputError(
+            f"--cp-form {plan.context_form} needs context parallelism, but cp is 1",
+            "add --cp 2, or omit --cp-form",
+        )
+    if plan.expert_imbalance is not None:
+        if plan.ep == 1:
+            raise InputError(
+                "expert_imbalance needs expert parallelism, but ep is 1",
+                "add --ep 2, or omit --expert-imbalance",
+            )
+        if not 1.0 <= plan.expert_imbalance <= plan.ep:
+            raise InputError(
+                f"expert_imbalance must be from 1 to {plan.ep} (got {plan.expert_imbalance:g})",
+                f"give 1 (balanced) to {plan.ep} (all load on one device)",
+            )
+    if Offload.ACTIVATIONS in plan.offload and plan.pp > 1:
+        raise InputError(
+            "--offload activations does not support pipelines",
+            "omit --pp, or use --offload optimiser",
+        )
+    if plan.tp_overlap and not (plan.tp > 1 and plan.sequence_parallel):
+        raise InputError(
+            "--tp-overlap needs tensor and sequence parallelism",
+            "add --tp 2 --sequence-parallel, or omit --tp-overlap",
+        )

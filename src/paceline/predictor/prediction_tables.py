@@ -1,0 +1,166 @@
+"""Predictions and what-ifs as tables and as JSON."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from paceline.predictor.prediction import Prediction
+from paceline.render.numbers import Ranged
+from paceline.render.safe_text import NO_ROOM
+from paceline.render.table import Column, Table
+
+if TYPE_CHECKING:
+    from paceline.predictor.whatif import WhatIf
+
+
+def prediction_parts(predictions: Sequence[Prediction]) -> list[str | Table]:
+    """One prediction as text; several as a table with their notes."""
+    if len(predictions) == 1:
+        return [str(predictions[0])]
+    return [prediction_table(predictions), *notes_of(predictions)]
+
+
+def notes_of(predictions: Sequence[Prediction]) -> list[str]:
+    """The distinct notes of all predictions."""
+    notes = dict.fromkeys(note for p in predictions for note in p.notes)
+    return [f"note: {note}" for note in notes]
+
+
+def prediction_table(predictions: Sequence[Prediction]) -> Table:
+    """One row per topology; models, clusters and links have a column if they differ.
+
+    If a plan does not fit, a column after the topology shows it.
+    """
+    tokens = any(p.tokens_per_second is not None for p in predictions)
+    priced = any(p.price_per_million_samples is not None for p in predictions)
+    differing = differing_columns(predictions)
+    table = Table.of(
+        predictions,
+        *differing,
+        (Column("nodes x GPUs"), lambda p: f"{p.cluster.nodes}x{p.cluster.devices_per_node}"),
+        *(((Column("fits"), _fits),) if any(p.fits is False for p in predictions) else ()),
+        (Column("plan"), _plan_text(predictions)),
+        (
+            Column("throughput", "samples/s"),
+            lambda p: Ranged(p.samples_per_second, *p.samples_per_second_interval),
+        ),
+        *(((Column("tokens/s"), lambda p: p.tokens_per_second),) if tokens else ()),
+        (Column("MFU", "%", scale=100.0, decimals=1), lambda p: p.utilisation),
+        (Column("efficiency", "%", scale=100.0, decimals=0), lambda p: p.efficiency),
+        (Column("step", "ms", scale=1e3), lambda p: p.step_seconds),
+        (Column("compute", "ms", scale=1e3), lambda p: p.compute_seconds),
+        (Column("exposed comm.", "ms", scale=1e3), lambda p: p.exposed_communication_seconds),
+        (Column("memory", "GB", scale=1e-9, decimals=1), lambda p: float(p.memory.total_bytes)),
+        *(
+            ((Column("price / 1M samples", decimals=2), lambda p: p.price_per_million_samples),)
+            if priced
+            else ()
+        ),
+        (Column("bound by"), lambda p: NO_ROOM if p.fits is False else p.bound_by),
+        title=_title(predictions),
+        keys=len(differing) + 1,
+    )
+    return with_interval_note(
+        table, "Efficiency is relative to devices that only compute their share of the arithmetic."
+    )
+
+
+def with_interval_note(table: Table, *further: str) -> Table:
+    """The table with a note that explains the printed intervals, then ``further`` sentences.
+
+    A column prints ± if all its intervals are symmetric and brackets otherwise, so the note
+    follows from the printed text.
+    """
+    texts = "".join(text for index in range(len(table.columns)) for text in table.texts_of(index))
+    signs = [sign for sign, mark in (("±", "±"), ("[ ]", "[")) if mark in texts]
+    notes = [f"{signs[0]} is the 90 % interval."] if len(signs) == 1 else []
+    notes = ["± and [ ] are 90 % intervals."] if len(signs) == 2 else notes
+    return replace(table, note=" ".join([*notes, *further]))
+
+
+def _plan_text(predictions: Sequence[Prediction]) -> Callable[[Prediction], str]:
+    """Degrees of a plan, plus framework, sharding and recomputation if they differ."""
+    further: tuple[Callable[[Prediction], str], ...] = (
+        lambda p: p.framework,
+        lambda p: f"zero {p.plan.zero}",
+        lambda p: f"recompute {p.plan.format_recompute}",
+    )
+    shown = [of for of in further if len({of(p) for p in predictions}) > 1]
+    return lambda p: ", ".join([p.plan.label, *(of(p) for of in shown)])
+
+
+def differing_columns(
+    predictions: Sequence[Prediction],
+) -> list[tuple[Column, Callable[[Prediction], Any]]]:
+    """Columns of model, cluster and link, for those that differ between predictions."""
+    shown: tuple[tuple[str, Callable[[Prediction], str]], ...] = (
+        ("model", lambda p: p.workload.graph.name),
+        ("cluster", lambda p: p.cluster.name),
+        ("link", link_of),
+    )
+    return [(Column(name), of) for name, of in shown if len({of(p) for p in predictions}) > 1]
+
+
+def _title(predictions: Sequence[Prediction]) -> str:
+    """The properties that all predictions share."""
+    first = predictions[0]
+    parts = []
+    if len({p.workload.graph.name for p in predictions}) == 1:
+        parts.append(first.workload.graph.name)
+    if len({p.workload.batch for p in predictions}) == 1:
+        parts.append(f"batch {first.workload.batch} per replica")
+    if len({p.workload.precision for p in predictions}) == 1:
+        parts.append(first.workload.precision)
+    if len({p.cluster.name for p in predictions}) == 1:
+        parts = [*parts[:-1], f"{parts[-1] if parts else ''} on {first.cluster.name}".strip()]
+    if len({p.framework for p in predictions}) == 1:
+        parts.append(first.framework)
+    return ", ".join(parts)
+
+
+def _fits(prediction: Prediction) -> str:
+    return {True: "yes", False: NO_ROOM, None: "unknown"}[prediction.fits]
+
+
+def link_of(prediction: Prediction) -> str:
+    """Name of the network between nodes; empty if there is none."""
+    link = prediction.cluster.inter
+    return "" if link is None else link.name
+
+
+def whatif_table(found: "Sequence[WhatIf]", kind: str) -> Table:
+    """Changes of one kind, the largest gain first."""
+    title = {
+        "resource": "Faster resources (free: upper bound of any improvement)",
+        "optimisation": "Other plans",
+    }[kind]
+    fits = {True: "yes", False: NO_ROOM, None: "unknown"}
+    return Table.of(
+        (item for item in found if item.kind == kind),
+        (Column("change"), lambda item: item.change),
+        (Column("fits"), lambda item: fits[item.fits]),
+        (Column("step", "ms", scale=1e3), lambda item: item.step_seconds),
+        (Column("saved", "ms", scale=1e3, signed=True), lambda item: item.saved_seconds),
+        (Column("speed-up", decimals=2), lambda item: item.speed_up),
+        title=title,
+    )
+
+
+def whatif_json(base: Prediction, changes: "Sequence[WhatIf]") -> dict[str, Any]:
+    """A prediction and its what-if changes as JSON."""
+    from paceline.predictor.prediction_json import prediction_json
+
+    return {
+        "base": prediction_json(base),
+        "changes": [
+            {
+                "kind": item.kind,
+                "change": item.change,
+                "step_seconds": item.step_seconds,
+                "saved_seconds": item.saved_seconds,
+                "speed_up": item.speed_up,
+                "fits": item.fits,
+            }
+            for item in changes
+        ],
+    }

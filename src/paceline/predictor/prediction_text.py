@@ -1,0 +1,239 @@
+"""A prediction as text for the terminal and a notebook, and its bottleneck in one line."""
+
+import math
+import textwrap
+from html import escape
+from typing import TYPE_CHECKING
+
+from paceline.predictor.partition.rank_layout import layout_of
+from paceline.predictor.schedule.fsdp_step import COPIES_SUM
+from paceline.predictor.schedule.task_schedule import HSDP_REPLICATE_LINK, NETWORK, REPLICA_LINK
+from paceline.step import Phase
+from paceline.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from paceline.hardware import Cluster
+    from paceline.predictor.prediction import Prediction
+
+_NEAR_IDEAL = 0.9
+_LEAST_SHARE = 1e-4
+_WIDTH = 100
+RECOMPUTATION = "recomputation"
+"""The loss that is arithmetic, so it is as certain as the network's own arithmetic."""
+
+
+def bound_by(prediction: "Prediction") -> str:
+    """The largest loss against the ideal; "arithmetic" if nothing is lost."""
+    losses = losses_seconds(prediction)
+    name, seconds = max(losses.items(), key=lambda item: item[1], default=("", 0.0))
+    if prediction.efficiency >= _NEAR_IDEAL or seconds <= 0:
+        return "arithmetic"
+    if name == "network":
+        return f"network: {_traffic(prediction)}"
+    return name
+
+
+def losses_seconds(prediction: "Prediction") -> dict[str, float]:
+    """Seconds per step of the slowest rank beyond its share of the arithmetic, by cause."""
+    exposed = prediction.breakdown.exposed
+    within = _exposed_on(prediction, REPLICA_LINK)
+    communication = exposed.get(Phase.COMMUNICATE, 0.0)
+    computing = prediction.compute_seconds
+    idle = exposed.get(Phase.WAIT, 0.0)
+    feeding = exposed.get(Phase.INPUT, 0.0) + exposed.get(Phase.COPY, 0.0)
+    own = prediction.ideal_seconds - prediction.ideal_input_seconds
+    known = own + prediction.sharing_seconds + prediction.waiting_seconds
+    unequal = min(prediction.division_seconds, max(0.0, computing - known))
+    left = max(0.0, computing - known - unequal)
+    again = min(prediction.recomputing_seconds, left)
+    pipelined = prediction.plan.pp > 1
+    return {
+        "network": max(0.0, communication - within),
+        "links within a replica": within,
+        "pipeline bubble" if pipelined else "idle": idle,
+        "input": max(0.0, feeding - prediction.ideal_input_seconds),
+        "memory and cache contention": prediction.sharing_seconds,
+        "waiting for the slowest": prediction.waiting_seconds,
+        **({_unequal_work(prediction): unequal} if prediction.division_seconds else {}),
+        **({RECOMPUTATION: again} if again else {}),
+        "memory traffic, overheads": left - again,
+    }
+
+
+def _unequal_work(prediction: "Prediction") -> str:
+    experts = ["unequal experts"] if prediction.plan.ep > 1 else []
+    return ", ".join([*experts, *["attention in parts"] * (prediction.plan.cp > 1)])
+
+
+def as_text(prediction: "Prediction") -> str:
+    """Lines for a terminal; the first line warns if the plan does not fit."""
+    lines = [*no_room_lines(prediction), *_wrapped(headline(prediction), "  ")]
+    for name, text in _facts(prediction):
+        lines += _wrapped(f"  {name:<11} {text}", " " * 14)
+    return "\n".join(lines)
+
+
+def as_html(prediction: "Prediction") -> str:
+    """A small table for a notebook."""
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{escape(name)}</th>"
+        f"<td style='text-align:left'>{escape(text)}</td></tr>"
+        for name, text in _facts(prediction)
+    )
+    no_room = "".join(
+        f"<strong style='color:#b00020'>{line}</strong><br>" for line in no_room_lines(prediction)
+    )
+    return f"<table><caption>{no_room}{escape(headline(prediction))}</caption>{rows}</table>"
+
+
+def no_room_lines(prediction: "Prediction") -> list[str]:
+    """A warning if the plan does not fit in memory; empty otherwise or if unknown."""
+    available = prediction.device_memory_bytes
+    if prediction.fits is not False or available is None:
+        return []
+    needed = float(prediction.memory.total_bytes)
+    tight = ", too little for the process and its libraries" if needed <= available else ""
+    return [
+        f"does NOT fit: a device needs {format_bytes(needed)} and has "
+        f"{format_bytes(available)}{tight}"
+    ]
+
+
+def headline(prediction: "Prediction") -> str:
+    """Model, batch, cluster, plan and framework of a prediction."""
+    workload, cluster, plan = prediction.workload, prediction.cluster, prediction.plan
+    sequence = f" x {workload.sequence} tokens" if workload.sequence is not None else ""
+    size, count = plan.batches(workload.batch)
+    parts = f" in {count} micro-batches of {size}" if count > 1 else ""
+    return (
+        f"{workload.graph.name}, batch {workload.batch}{sequence}{parts}, {workload.precision} on "
+        f"{cluster.name} {cluster.nodes}x{cluster.devices_per_node}, {plan.label}, "
+        f"{prediction.framework}"
+    )
+
+
+def _wrapped(line: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        line, _WIDTH, subsequent_indent=indent, drop_whitespace=True, break_long_words=False
+    )
+
+
+def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
+    low, high = prediction.step_interval_seconds
+    slow, fast = map(rate_text, prediction.samples_per_second_interval)
+    interval = f"[{format_seconds(low)}, {format_seconds(high)}]"
+    facts = [
+        ("step", f"{format_seconds(prediction.step_seconds)} {interval} (90 % interval)"),
+        (
+            "throughput",
+            f"{rate_text(prediction.samples_per_second)} samples/s [{slow}, {fast}]"
+            f"{_tokens(prediction)}, efficiency {prediction.efficiency:.0%}",
+        ),
+        ("per device", f"{device_rate_text(prediction)}, {utilisation_text(prediction)}"),
+        *_links(prediction.cluster),
+        ("time", _phases(prediction)),
+        ("memory", _memory(prediction)),
+        ("bound by", prediction.bound_by),
+    ]
+    price = prediction.price_per_million_samples
+    if price is not None and prediction.fits is not False:
+        facts.append(("price", f"{price:,.2f} per million samples"))
+    return facts + [("note", note) for note in prediction.notes]
+
+
+def rate_text(value: float) -> str:
+    """A rate with three significant digits: ``17,900``, ``8.83``."""
+    if not 0 < value < math.inf:
+        return f"{value:,.1f}"
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.{max(0, 2 - math.floor(math.log10(rounded)))}f}"
+
+
+def _tokens(prediction: "Prediction") -> str:
+    rate = prediction.tokens_per_second
+    return "" if rate is None else f", {rate_text(rate)} tokens/s"
+
+
+def device_rate_text(prediction: "Prediction") -> str:
+    """Model FLOP/s per device."""
+    rate = prediction.training_flops / prediction.step_seconds / prediction.devices
+    return f"{rate_text(rate / 1e12)} TFLOP/s"
+
+
+def utilisation_text(prediction: "Prediction") -> str:
+    """Model FLOP utilisation."""
+    utilisation = prediction.utilisation
+    if utilisation is None:
+        return "MFU unknown"
+    share = prediction.executed_share
+    executed = f" (Winograd convolutions: {share:.0%} of the FLOPs are executed)"
+    return f"MFU {utilisation:.0%}{executed if share < 1 else ''}"
+
+
+def _links(cluster: "Cluster") -> list[tuple[str, str]]:
+    """The links in use between devices and between nodes."""
+    links = []
+    if cluster.devices_per_node > 1 and cluster.intra is not None:
+        links.append(f"{cluster.intra.name} in a node")
+    if cluster.nodes > 1 and cluster.inter is not None:
+        nics = cluster.nics_per_node
+        links.append(f"{nics} NIC{'s' if nics > 1 else ''} of {cluster.inter.name} per node")
+    return [("links", ", ".join(links))] if links else []
+
+
+def _phases(prediction: "Prediction") -> str:
+    parts = prediction.breakdown
+    phases = [
+        f"{phase} {format_seconds(seconds)}"
+        for phase, seconds in parts.exposed.items()
+        if seconds >= _LEAST_SHARE * prediction.step_seconds
+    ]
+    hidden = parts.hidden_communication_seconds
+    return ", ".join(phases) + (f" ({format_seconds(hidden)} hidden)" if hidden > 0 else "")
+
+
+def _memory(prediction: "Prediction") -> str:
+    memory = prediction.memory
+    parts = ", ".join(f"{name} {format_bytes(float(v))}" for name, v in memory.parts().items())
+    available = prediction.device_memory_bytes
+    total = format_bytes(float(memory.total_bytes))
+    if available is None:
+        return f"{total} ({parts}); device memory unknown"
+    verdict = "fits" if prediction.fits else "does NOT fit"
+    return f"{total} of {format_bytes(available)}, {verdict} ({parts})"
+
+
+def _traffic(prediction: "Prediction") -> str:
+    """Bytes and seconds of the messages among replicas, by link."""
+    sums: dict[str, list[float]] = {}
+    for task, _ in (*prediction.step.on(NETWORK), *prediction.step.on(HSDP_REPLICATE_LINK)):
+        own = sums.setdefault(_links_taken(prediction, task.name), [0.0, 0.0])
+        own[0] += task.size_bytes
+        own[1] += task.seconds
+    return ", ".join(
+        f"{format_bytes(size)} over {links} takes {format_seconds(seconds)}"
+        for links, (size, seconds) in sums.items()
+    )
+
+
+def _links_taken(prediction: "Prediction", message: str) -> str:
+    """Names of the links that a message uses.
+
+    Shard groups inside a node exchange weights there; only sums among copies leave it. Below
+    stage 3 a reduce-scatter includes these sums.
+    """
+    cluster, plan = prediction.cluster, prediction.plan
+    layout = layout_of(plan, cluster.devices_per_node)
+    groups = [layout.shard_copies if message.startswith(COPIES_SUM) else layout.shard_group]
+    if plan.zero < 3 and message.startswith("reduce-scatter"):
+        groups.append(layout.shard_copies)
+    links = [cluster.inter if own.nodes > 1 else cluster.intra for own in groups if own.ranks > 1]
+    return " and ".join(dict.fromkeys(link.name for link in links if link is not None))
+
+
+def _exposed_on(prediction: "Prediction", lane: str) -> float:
+    """Time of a lane whose messages are always exposed, on the slowest rank."""
+    ranks: dict[int, float] = {}
+    for task, _ in prediction.step.on(lane):
+        ranks[task.rank] = ranks.get(task.rank, 0.0) + task.seconds
+    return max(ranks.values(), default=0.0)

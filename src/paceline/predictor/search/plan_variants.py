@@ -1,0 +1,162 @@
+"""Plan variants outside the vectorised search: cp, ep, shard groups, uneven stages."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import product
+from math import inf
+
+from paceline.errors import PacelineError
+from paceline.predictor.memory.fit_probability import room_bytes
+from paceline.predictor.memory.peak_memory import plan_memory
+from paceline.predictor.partition.tensor_parallel import is_transformer
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS, Recompute
+from paceline.predictor.predict import prepare
+from paceline.predictor.search.plan_search import PlanSearch
+from paceline.predictor.step_model import StepModel
+from paceline.workload.blocks import blocks
+from paceline.workload.ops import MixtureOfExperts
+
+_DEGREES = (2, 4, 8, 16)
+_STAGES = (1, 2, 4, 8, 16, 32)
+_EXPERT_DEGREES = (8, 16, 32, 64)
+_LEAST_TOKENS = 4096
+"""Fewest tokens per context-parallel device."""
+_MOST_STAGES = 64
+_SOME_BLOCKS = (4, 3, 2)
+"""Values of ``recompute_every`` that are tried."""
+_TIGHT = 4
+"""Plans that do not fit for which partial recomputation is tried."""
+
+
+@dataclass(frozen=True)
+class PlanVariation:
+    """A plan with its seconds per step and the bytes of its fullest device."""
+
+    plan: Plan
+    seconds: float
+    memory_bytes: float
+
+
+def variations(search: PlanSearch, plans: Sequence[Plan]) -> list[PlanVariation]:
+    """Possible variations of ``plans``, and uneven pipelines, fastest first."""
+    tried = [*_shared_out(search, plans), *_in_groups(search, plans), *_uneven(search)]
+    found = list(_possible(search, tried))
+    found += _possible(search, _expert_layouts(search), only_fitting=True)
+    found += _possible(search, _some_again(search, [*_possible(search, plans), *found]))
+    return sorted(found, key=lambda own: own.seconds)
+
+
+def _possible(
+    search: PlanSearch, plans: Iterable[Plan], *, only_fitting: bool = False
+) -> Iterator[PlanVariation]:
+    """The distinct valid plans (that fit), with tensor parallelism inside a node."""
+    room = room_bytes(search.cluster.device.known_memory_bytes) if only_fitting else inf
+    for plan in dict.fromkeys(plans):
+        if plan.tp <= search.cluster.devices_per_node:
+            with suppress(PacelineError):
+                prepared = _prepared(search, plan)
+                memory = _memory_bytes(prepared)
+                if memory <= room:
+                    yield PlanVariation(plan, prepared.seconds(), memory)
+
+
+def _some_again(search: PlanSearch, found: Iterable[PlanVariation]) -> Iterator[Plan]:
+    """The fastest plans without recomputation that do not fit, with partial recomputation."""
+    room = room_bytes(search.cluster.device.known_memory_bytes)
+    tight: dict[tuple[int, ...], Plan] = {}
+    for own in sorted(found, key=lambda own: own.seconds):
+        plan = own.plan
+        if own.memory_bytes > room and plan.recompute is Recompute.NONE and plan.zero <= 1:
+            tight.setdefault((plan.tp, plan.pp, plan.cp, plan.ep), plan)
+    for plan in list(tight.values())[:_TIGHT]:
+        for every in _SOME_BLOCKS:
+            yield replace(plan, recompute=Recompute.FULL, recompute_every=every)
+
+
+def _shared_out(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
+    """Variations with context or expert parallelism."""
+    sequence = search.workload.sequence or 0
+    experts = _experts(search)
+    for plan in plans:
+        for degree in _DEGREES:
+            if sequence >= _LEAST_TOKENS * degree and plan.dp % degree == 0:
+                shared = replace(plan, cp=degree, dp=plan.dp // degree)
+                for zero in sorted({plan.zero, 1}):
+                    for recompute in SEARCHED_RECOMPUTATIONS:
+                        yield replace(shared, zero=zero, recompute=recompute, micro_batch=1)
+            if degree <= experts and plan.holders % degree == 0 and experts % degree == 0:
+                for micro_batch in sorted({plan.micro_batch or 1, 1}):
+                    yield replace(plan, ep=degree, zero=1, micro_batch=micro_batch)
+
+
+def _in_groups(search: PlanSearch, plans: Sequence[Plan]) -> Iterator[Plan]:
+    """Variations with shard groups of one node (HSDP)."""
+    for plan in plans:
+        size = search.cluster.devices_per_node // plan.tp
+        if plan.zero >= 2 and 1 < size < plan.holders and plan.holders % size == 0:
+            yield replace(plan, shard_group=size)
+
+
+def _experts(search: PlanSearch) -> int:
+    """Largest number of experts of a layer; 1 without experts."""
+    operations = (node.op for node in search.workload.graph.nodes)
+    return max((op.experts for op in operations if isinstance(op, MixtureOfExperts)), default=1)
+
+
+def _expert_layouts(search: PlanSearch) -> Iterator[Plan]:
+    """Pipelines with many expert-parallel devices, with tp 1 or tp of a node."""
+    experts, devices = _experts(search), search.cluster.devices
+    if search.nodes and len(search.nodes) > 1:
+        return
+    for tp, pp, ep in product((1, search.cluster.devices_per_node), _STAGES, _EXPERT_DEGREES):
+        dp = devices // (tp * pp)
+        if experts % ep or devices % (tp * pp) or dp % ep or search.global_batch % dp:
+            continue
+        layout = replace(search.like, tp=tp, pp=pp, dp=dp, ep=ep, zero=1, micro_batch=1)
+        for recompute in (Recompute.NONE, Recompute.FULL):
+            yield replace(layout, recompute=recompute, sequence_parallel=tp > 1)
+
+
+def _uneven(search: PlanSearch) -> Iterator[Plan]:
+    """Pipelines with different numbers of blocks per stage."""
+    graph, devices, node = (
+        search.workload.graph,
+        search.cluster.devices,
+        (search.cluster.devices_per_node),
+    )
+    count = len(blocks(graph))
+    if not is_transformer(graph) or (search.nodes and len(search.nodes) > 1):
+        return
+    for tp in sorted({node, max(1, node // 2)}):
+        for pp in (*_DEGREES, 32, 64):
+            if count % pp == 0 or pp > min(count, _MOST_STAGES) or devices % (tp * pp):
+                continue
+            dp = devices // (tp * pp)
+            if search.global_batch % dp:
+                continue
+            plan = replace(
+                search.like, tp=tp, pp=pp, dp=dp, micro_batch=1, sequence_parallel=tp > 1
+            )
+            rounds = search.global_batch // dp % pp == 0 and search.space.interleaves
+            for interleave in (1, 2, 4) if rounds else (1,):
+                for recompute in SEARCHED_RECOMPUTATIONS:
+                    yield replace(
+                        plan,
+                        interleave=interleave,
+                        recompute=recompute,
+                        zero=1 if dp > 1 else 0,
+                    )
+
+
+def _prepared(search: PlanSearch, plan: Plan) -> StepModel:
+    """The step model of a plan for the job of a search."""
+    workload = search.workload.with_batch(search.global_batch // plan.dp)
+    cluster = search.cluster.with_devices(plan.devices)
+    return prepare(workload, cluster, plan, efficiency=search.efficiency, program=search.program)
+
+
+def _memory_bytes(prepared: StepModel) -> float:
+    memory = plan_memory(prepared.replica, prepared.chunks, prepared.synchronisation)
+    return float(memory.total_bytes)

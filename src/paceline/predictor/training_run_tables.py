@@ -1,0 +1,198 @@
+"""Training runs as tables and JSON."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from paceline.predictor.prediction_tables import differing_columns, link_of, with_interval_note
+from paceline.predictor.training_run import DAY, HOUR, RangedValue, TrainingRun
+from paceline.render.numbers import Ranged
+from paceline.render.safe_text import NO_ROOM
+from paceline.render.table import Cell, Column, Table
+from paceline.units import format_bandwidth, format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:
+    from paceline.predictor.prediction import Prediction
+    from paceline.predictor.search.budget import Limits
+    from paceline.predictor.target_efficiency import BandwidthNeeded
+
+_MWH = 3.6e9
+"""Joules."""
+_LONG = 3 * DAY
+"""Duration in seconds above which times are shown in days."""
+
+
+def training_parts(runs: Sequence[TrainingRun]) -> list[str | Table]:
+    """One row per topology, and the assumptions."""
+    notes = dict.fromkeys(
+        f"note: {note}{f' ({_job_text(run.prediction)})' if len(runs) > 1 else ''}"
+        for run in runs
+        for note in run.notes
+    )
+    return ["", training_table(runs), *notes]
+
+
+def training_table(runs: Sequence[TrainingRun]) -> Table:
+    """Time, device-hours, price and energy with intervals; empty for plans that do not fit."""
+    first, predictions = runs[0], [run.prediction for run in runs]
+    one_model = len({own.workload.graph.name for own in predictions}) == 1
+    one_length = len({run.steps for run in runs}) == 1
+    sizes = dict.fromkeys(format_bytes(run.checkpoint_bytes) for run in runs)
+    differing = differing_columns(predictions)
+    long = max(run.seconds.value for run in runs) > _LONG
+    time = Column("time", "days", scale=1 / DAY) if long else Column("time", "h", scale=1 / HOUR)
+    amount = f"{format_count(first.samples)} samples"
+    if first.tokens is not None:
+        amount = f"{format_count(first.tokens)} tokens"
+    table = Table.of(
+        runs,
+        *((column, lambda run, of=of: of(run.prediction)) for column, of in differing),
+        (Column("nodes x GPUs"), lambda run: _topology(run)),
+        *(() if one_length else ((Column("steps", decimals=0), lambda run: run.steps),)),
+        (time, lambda run: _ranged(run.seconds) if _runs(run) else NO_ROOM),
+        (Column("device-hours"), _if_it_runs(lambda run: _ranged(run.device_hours))),
+        (Column("price"), _if_it_runs(lambda run: _ranged(run.price))),
+        (
+            Column("energy", "MWh", scale=1 / _MWH),
+            _if_it_runs(lambda run: _ranged(run.energy_joules)),
+        ),
+        (
+            Column("goodput", "%", scale=100.0, decimals=1),
+            _if_it_runs(lambda run: run.goodput.value),
+        ),
+        (Column("failures", decimals=1), _if_it_runs(lambda run: run.failures)),
+        (Column("checkpoint every"), _if_it_runs(lambda run: _every(run))),
+        title=(f"{predictions[0].workload.graph.name}: " if one_model else "")
+        + amount
+        + (f", {first.steps:,} steps" if one_length else ""),
+        keys=len(differing) + 1,
+    )
+    return with_interval_note(
+        table,
+        f"Goodput is the share of productive time with failures, restarts and checkpoints of "
+        f"{' or '.join(sizes)} at the optimal interval (Daly 2006) unless given.",
+    )
+
+
+def training_json(run: TrainingRun) -> dict[str, Any]:
+    """The same as JSON in SI units; times and prices of a plan that does not fit are null."""
+    possible = _runs(run)
+    return {
+        "model": run.prediction.workload.graph.name,
+        "link": link_of(run.prediction),
+        "place": _topology(run),
+        "fits": run.prediction.fits,
+        "samples": run.samples,
+        "tokens": run.tokens,
+        "steps": run.steps,
+        "seconds": _json(run.seconds if possible else None),
+        "device_hours": _json(run.device_hours if possible else None),
+        "price": _json(run.price if possible else None),
+        "energy_joules": _json(run.energy_joules if possible else None),
+        "goodput": _json(run.goodput),
+        "failures": run.failures if possible else None,
+        "checkpoint_bytes": run.checkpoint_bytes,
+        "checkpoint_every_seconds": run.checkpoint_every_seconds,
+        "notes": list(run.notes),
+    }
+
+
+def describe_limits(first: TrainingRun, limits: "Limits") -> str:
+    """The recommended topology, and whether the whole interval meets the limits."""
+    plan = first.prediction.plan
+    how = (
+        "with its whole 90 % interval"
+        if limits.are_met(first, surely=True)
+        else "by its estimate, but not by the upper end of its 90 % interval"
+    )
+    return (
+        f"{_topology(first)} ({plan.label}, zero {plan.zero}, recompute {plan.recompute}) meets "
+        f"the limits {how}."
+    )
+
+
+def describe_bandwidth(
+    target: float, needed: "Sequence[tuple[Prediction, Sequence[BandwidthNeeded]]]"
+) -> list[str]:
+    """One line per link and job with the bandwidth needed for a target efficiency."""
+    recomputes = any(own.recomputes for _, links in needed for own in links)
+    counted = " (recomputation counts as work)" if recomputes else ""
+    lines = [f"For an efficiency of {target:.0%}{counted}:"]
+    for prediction, links in needed:
+        network = f" ({link})" if (link := link_of(prediction)) else ""
+        before = f"{_job_text(prediction)}{network}: " if len(needed) > 1 else ""
+        lines += [f"  {before}{_bandwidth_text(own)}" for own in links]
+        if not links:
+            lines.append(f"  {before}a single device uses no link")
+    return lines
+
+
+def _bandwidth_text(own: "BandwidthNeeded") -> str:
+    now = f"{own.link} {own.scope} ({format_bandwidth(own.now)}, {own.now_efficiency:.0%} now)"
+    if own.needed is None:
+        return f"{now}: no bandwidth is sufficient; an infinite one gives {own.reached:.0%}"
+    if own.needed <= own.now:
+        return f"{now}: {format_bandwidth(own.needed)} is sufficient"
+    times = own.needed / own.now
+    return f"{now}: {format_bandwidth(own.needed)}, {times:.3g} times as much"
+
+
+def bandwidth_json(
+    target: float, needed: "Sequence[tuple[Prediction, Sequence[BandwidthNeeded]]]"
+) -> dict[str, Any]:
+    """The same as JSON."""
+    return {
+        "target_efficiency": target,
+        "links": [
+            {
+                "model": prediction.workload.graph.name,
+                "cluster": prediction.cluster.name,
+                "nodes": prediction.cluster.nodes,
+                "devices_per_node": prediction.cluster.devices_per_node,
+                "link": own.link,
+                "scope": own.scope,
+                "bytes_per_second": own.now,
+                "efficiency": own.now_efficiency,
+                "needed_bytes_per_second": own.needed,
+                "efficiency_reached": own.reached,
+            }
+            for prediction, links in needed
+            for own in links
+        ],
+    }
+
+
+def _runs(run: TrainingRun) -> bool:
+    """Whether the plan fits, so that the run is possible."""
+    return run.prediction.fits is not False
+
+
+def _if_it_runs(shown: Callable[[TrainingRun], Cell]) -> Callable[[TrainingRun], Cell]:
+    return lambda run: shown(run) if _runs(run) else None
+
+
+def _job_text(prediction: "Prediction") -> str:
+    cluster = prediction.cluster
+    topology = f"{cluster.nodes}x{cluster.devices_per_node}"
+    return f"{prediction.workload.graph.name} on {cluster.name} {topology}"
+
+
+def _topology(run: TrainingRun) -> str:
+    cluster = run.prediction.cluster
+    return f"{cluster.nodes}x{cluster.devices_per_node}"
+
+
+def _every(run: TrainingRun) -> str:
+    every = run.checkpoint_every_seconds
+    if every is None:
+        return "never"
+    return format_seconds(every) if every < HOUR else f"{every / HOUR:.1f} h"
+
+
+def _ranged(found: RangedValue | None) -> Ranged | None:
+    return None if found is None else Ranged(found.value, found.low, found.high)
+
+
+def _json(found: RangedValue | None) -> dict[str, float] | None:
+    if found is None:
+        return None
+    return {"value": found.value, "low_90": found.low, "high_90": found.high}

@@ -1,0 +1,1 @@
+"""Corrections fitted to published measurements, and the interval of a prediction."""

@@ -1,0 +1,173 @@
+"""The 90 % interval of predictions: one rule for all of them."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from paceline.constants import number
+from paceline.predictor.plan.plan_choices import ContextForm
+from paceline.predictor.step_model import StepModel
+from paceline.predictor.uncertainty.correction_model import (
+    COLD,
+    KNOWN_WORK,
+    ErrorRule,
+    FittedCorrections,
+)
+from paceline.predictor.uncertainty.quantities import (
+    BANDWIDTH,
+    COMPUTING,
+    OVERHEAD,
+    SCALING,
+    SMALL_MOVE,
+    UNHIDDEN,
+    VARIATION,
+)
+from paceline.predictor.uncertainty.step_corrections import StepCorrections
+
+_COMPUTING_SHARE = 0.9
+"""Approximate share of computing in a step that waits for the slowest worker."""
+NORMAL_QUANTILE = 1.645
+"""Standard errors on each side of a 90 % interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputInterval:
+    """Factors on a predicted throughput that bound the measured one with 90 % probability.
+
+    ``relative_error`` is the standard error of the logarithm whose interval is as wide.
+    """
+
+    low: float
+    high: float
+    relative_error: float
+
+    @classmethod
+    def symmetric(cls, relative_error: float) -> "ThroughputInterval":
+        """Interval of symmetric errors on the log scale."""
+        spread = math.exp(NORMAL_QUANTILE * relative_error)
+        return cls(1.0 / spread, spread, relative_error)
+
+    @classmethod
+    def ruled(cls, rule: ErrorRule, variance: float) -> "ThroughputInterval":
+        """Interval of a rule of residual errors plus the ``variance`` of the quantities."""
+        deviation = math.sqrt(rule.noise**2 + variance)
+        return cls(math.exp(rule.low * deviation), math.exp(rule.high * deviation), deviation)
+
+
+def launch_error(variation: float, launches: int) -> float:
+    """Relative error of one more launch predicted from the mean of ``launches``.
+
+    ``variation`` is their coefficient of variation; for a single launch a prior is used.
+    """
+    known = variation if launches > 1 else 0.0
+    least = number("spread.launches.smallest_variation")
+    # Prediction interval of a new launch: its own variance plus that of the mean.
+    return max(least, known) * math.sqrt(1.0 + 1.0 / launches)
+
+
+def combination_error(*, here: bool) -> float:
+    """Standard error of combining measured layers, contention and all-reduce into a step.
+
+    ``here``: all parts are measured on this machine; else over a network of the catalogue.
+    """
+    return number("spread.model_error.here" if here else "spread.model_error.elsewhere")
+
+
+def interval(prepared: StepModel) -> ThroughputInterval:
+    """The 90 % interval of a step model.
+
+    With launches on this machine: their variation and the error of combining them. Otherwise from
+    the fitted corrections: the variances of all quantities propagate to the step (delta method)
+    and add to the residual noise.
+    """
+    evidence = prepared.evidence
+    colocated = prepared.colocated
+    launches = evidence.alone_error if colocated is None else colocated.relative_error
+    # Launches on this machine need no fitted correction: their own variation is known.
+    if launches is not None:
+        measured = prepared.exchange is None or prepared.plan.holders in evidence.all_reduce
+        together = math.hypot(launches, combination_error(here=measured), division_error(prepared))
+        return ThroughputInterval.symmetric(together)
+    # CPUs are not among the published measurements (data/constants/spread.toml).
+    if prepared.fitted is None:
+        unfitted = math.hypot(number("spread.model_error.untaught"), division_error(prepared))
+        return ThroughputInterval.symmetric(unfitted)
+    rule = prepared.fitted.rule(KNOWN_WORK if evidence.knows_work else COLD)
+    variance = correction_variance(prepared, prepared.fitted) + division_error(prepared) ** 2
+    return ThroughputInterval.ruled(rule, variance)
+
+
+def division_error(prepared: StepModel) -> float:
+    """Standard error of the step from the priors of context and expert parallelism.
+
+    Each prior is weighted by the share of the step that it multiplies.
+    """
+    plan, replica = prepared.plan, prepared.replica
+    parts = replica.parts
+    error = 0.0
+    if plan.ep > 1 and plan.expert_imbalance is None:
+        share = _share(prepared, [part.is_expert for part in parts])
+        error = share * number("parallelism.experts.spread")
+    if plan.cp > 1 and replica.context_form is not ContextForm.ULYSSES:
+        share = _share(prepared, [part.context is not None for part in parts])
+        error = math.hypot(error, share * number("parallelism.context.spread"))
+    return error
+
+
+def _share(prepared: StepModel, chosen: Sequence[bool]) -> float:
+    """Share of some layers in a step, including their messages."""
+    each = sum(
+        layer.whole_forward_seconds + layer.whole_backward_seconds
+        for layer, counts in zip(prepared.layers, chosen, strict=True)
+        if counts
+    )
+    replica = prepared.replica
+    return min(1.0, float(each) * replica.micro_batches / replica.plan.pp / prepared.seconds())
+
+
+def correction_variance(prepared: StepModel, fitted: FittedCorrections) -> float:
+    """Variance of the log step from the variances of the quantities (delta method).
+
+    Each quantity is moved a little and the change is scaled to its standard deviation, as in the
+    calibration of intervals on held-out rows. Pipelines take long to schedule, so only their
+    computing is considered. Quantities that only add seconds (overhead, jitter) need no schedule.
+    """
+    known = prepared.evidence.knows_work
+    variance = 0.0 if known else fitted.variance(COMPUTING.name)
+    if prepared.plan.pp > 1 or prepared.plan.devices == 1:
+        return variance
+    scaling = scaling_variance(
+        fitted,
+        prepared.applied,
+        lambda corrections: prepared.with_corrections(corrections).seconds(),
+        lambda corrections: prepared.with_corrections(corrections).slowest_factor,
+    )
+    return variance + float(scaling)
+
+
+def scaling_variance(
+    fitted: FittedCorrections,
+    applied: StepCorrections,
+    seconds_of: Callable[[StepCorrections], Any],
+    slowest_of: Callable[[StepCorrections], Any],
+) -> Any:
+    """Variance of the log step from messages, jitter and overheads, of one or many steps.
+
+    ``seconds_of`` gives steps under other corrections, ``slowest_of`` the computing time of the
+    slowest device over the mean.
+    """
+    moved = {each.name: fitted.moved(each.name, SMALL_MOVE) for each in SCALING}
+    now = seconds_of(applied)
+    costlier = moved[OVERHEAD.name].overhead_seconds - applied.overhead_seconds
+    # Jitter scales only the computing part of a step, hence _COMPUTING_SHARE below.
+    slower = slowest_of(moved[VARIATION.name]) / slowest_of(applied) - 1.0
+    growth = {
+        OVERHEAD.name: np.log1p(costlier / now),
+        VARIATION.name: np.log1p(slower * _COMPUTING_SHARE),
+        **{each.name: np.log(seconds_of(moved[each.name]) / now) for each in (UNHIDDEN, BANDWIDTH)},
+    }
+    # Quantities are fitted as independent, so their contributions add.
+    return sum((slope / SMALL_MOVE) ** 2 * fitted.variance(name) for name, slope in growth.items())

@@ -1,0 +1,1 @@
+"""Published studies: their figures, and the same experiments predicted and measured here."""

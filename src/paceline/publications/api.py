@@ -1,0 +1,98 @@
+"""`reproduce`: compare predictions with published studies.
+
+The smallest point of each figure is the measured baseline; the others are predicted.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paceline.naming import look_up
+from paceline.predictor.api import prepared_job
+from paceline.predictor.evidence import Baseline, Evidence
+from paceline.predictor.predict import prediction_of
+from paceline.predictor.prediction import Prediction
+from paceline.predictor.step_model import StepModel
+from paceline.publications.publication import (
+    PredictedCurves,
+    PublishedFigure,
+    PublishedStudy,
+    ReproducedPoint,
+    Reproduction,
+    published_studies,
+)
+from paceline.publications.reproduction_result import PredictedLine
+from paceline.spec.job_options import parse_job_options
+from paceline.topology import Place
+
+
+def reproduce(names: str | Sequence[str] = ()) -> list[Reproduction]:
+    """Predict the results of published studies, each curve from its smallest point.
+
+    ``names`` are names or letters of studies [all]. Published values, and predicted values with
+    90 % intervals, are in the unit of the figure: samples per second, seconds or minutes per
+    epoch, or speed-up.
+    """
+    return [reproduced(study) for study in chosen_studies(names)]
+
+
+def chosen_studies(names: str | Sequence[str] = ()) -> list[PublishedStudy]:
+    """Studies by name or letter, by letter [all]."""
+    studies = published_studies()
+    known = {study.name: study for study in studies} | {study.letter: study for study in studies}
+    asked = [names] if isinstance(names, str) else list(names)
+    hint = f"use one of {', '.join(f'{study.letter} ({study.name})' for study in studies)}"
+    chosen = [look_up("published study", name, known, hint) for name in asked] or studies
+    return [study for study in studies if study in chosen]
+
+
+def predicted_lines(curves: PredictedCurves) -> list[PredictedLine]:
+    """Each line of predicted curves; of speed-ups the interval is that of scaling alone."""
+    found = []
+    for label, differing in curves.lines.items():
+        job, evidence = {**curves.job, **differing}, None
+        if curves.quantity == "speed-up":
+            base = _prepared(job, curves.places[0])
+            evidence = Evidence(baseline=Baseline(base, base.seconds()))
+        points = [(at, prediction_of(_prepared(job, at, evidence))) for at in curves.places]
+        found.append(PredictedLine(label, points))
+    return found
+
+
+def reproduced(study: PublishedStudy) -> Reproduction:
+    """Every value of a study that can be predicted."""
+    points = [point for figure in study.figures for point in _points(figure)]
+    return Reproduction(study, tuple(points))
+
+
+def _points(figure: PublishedFigure) -> list[ReproducedPoint]:
+    """Every further value of a figure, predicted from its smallest one."""
+    base = _prepared(figure.job, figure.base_place)
+    published = figure.samples_per_second(figure.base_value)
+    samples = prediction_of(base).samples_per_step
+    seconds = base.seconds() if published is None else samples / published
+    evidence = Evidence(baseline=Baseline(base, seconds))
+    found = []
+    for place, value in zip(figure.places, figure.values, strict=True):
+        prediction = prediction_of(_prepared(figure.job, place, evidence))
+        found.append(_point(figure, place, value, prediction, samples / seconds))
+    return found
+
+
+def _prepared(job: Mapping[str, Any], place: Place, evidence: Evidence | None = None) -> StepModel:
+    nodes, processes = place
+    words = {**job, "nodes": nodes, "processes": processes}
+    model, cluster = words.pop("model", None), words.pop("cluster", None)
+    return prepared_job(model, cluster, None, parse_job_options(words), evidence)
+
+
+def _point(
+    figure: PublishedFigure, place: Place, value: float, prediction: Prediction, base: float
+) -> ReproducedPoint:
+    times = prediction.samples_per_second / base
+
+    def in_unit(factor: float) -> float:
+        return figure.rate(figure.rate(figure.base_value) * times * factor)
+
+    bounds = prediction.interval.low, prediction.interval.high
+    low, high = sorted(map(in_unit, bounds))
+    return ReproducedPoint(figure, place, value, in_unit(1.0), low, high)

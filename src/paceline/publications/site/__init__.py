@@ -1,0 +1,5 @@
+"""The site about published studies: an index and a page for each."""
+
+from paceline.publications.site.site import site_pages
+
+__all__ = ["site_pages"]

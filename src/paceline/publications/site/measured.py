@@ -1,0 +1,154 @@
+"""Measurements of a study on this machine: one section for each part."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from paceline.analysis.accuracy import AccuracyLoss
+from paceline.analysis.resource_tables import resource_tables
+from paceline.explanation.explain import Explanation
+from paceline.publications.reproduction_result import MeasuredResult
+from paceline.publications.site.phases import describe_phases, phases_table
+from paceline.publications.site.ways import describe_crossover, ways_section
+from paceline.render.figures import figure
+from paceline.render.figures.heatmap import heatmap_info
+from paceline.render.page import Figure, Section
+from paceline.report.study_analysis import StudyAnalysis
+from paceline.report.study_sections.accuracy_section import accuracy_section
+from paceline.report.study_sections.explanation_section import explanations_section, timed_step
+from paceline.report.study_sections.factors_section import factors_section
+from paceline.report.study_sections.opening import design_section
+from paceline.report.study_sections.results_section import (
+    plain_groups,
+    ranking_section,
+    results_section,
+    scaling_section,
+)
+from paceline.report.study_sections.verdict import verdict
+
+_PATH = re.compile(r"(?<![\w.:/])/(?:[^\s'\"/]+/)+(?=[^\s'\"/])")
+FIGURES_OF_A_MODEL = 2
+"""For several networks, only the waterfall and phases of each are drawn."""
+
+
+def measured_section(result: MeasuredResult) -> Section:
+    """The results of one part, or the reason why it did not run."""
+    title = f"Measured: {result.part.what}"
+    if result.analysis is None:
+        reason = placeless(result.reason) or "it did not run; use `paceline reproduce --run`"
+        return Section(
+            title, text=f"Not measured on this machine: {reason}.", points=missing_points(result)
+        )
+    parts = list(_parts(result, result.analysis))
+    return Section(
+        title,
+        text="\n\n".join(text for part in parts if (text := part.text)),
+        tables=[table for part in parts for table in part.tables],
+        figures=[drawn for part in parts for drawn in part.figures],
+        notes=list(dict.fromkeys(placeless(note) for part in parts for note in part.notes)),
+        warnings=list(dict.fromkeys(words for part in parts for words in part.warnings)),
+        points=missing_points(result),
+    )
+
+
+def placeless(words: str) -> str:
+    """An error message with file names but without the directories of this machine."""
+    return _PATH.sub("", words)
+
+
+def missing_points(result: MeasuredResult) -> list[str]:
+    """Missing frameworks and the commands that install them."""
+    return [
+        f"{name} is not installed and was skipped: {command}"
+        for name, command in result.missing.items()
+    ]
+
+
+def answer(result: MeasuredResult) -> str:
+    """The result of a part in one sentence."""
+    if result.analysis is None:
+        return f"Not measured: {placeless(result.reason)}." if result.reason else "Not measured."
+    if result.ways:
+        return describe_crossover(result.ways)
+    if result.part.ways:
+        return "No batch ran under both plans."
+    if result.part.by == "model":
+        return " ".join(map(describe_phases, _timed(result))) or "No phases were timed."
+    accuracy = result.analysis.accuracy
+    if accuracy is not None and accuracy.losses:
+        return _describe_accuracy(accuracy.losses[0])
+    return verdict(result.analysis)[0]
+
+
+def _describe_accuracy(found: AccuracyLoss) -> str:
+    low, high = (100 * bound for bound in found.interval)
+    return (
+        f"{found.words} against {found.base}: {found.verdict}; accuracy differs by "
+        f"[{low:+.1f}, {high:+.1f}] points, and the margin is {100 * found.margin:g}."
+    )
+
+
+def _parts(result: MeasuredResult, analysis: StudyAnalysis) -> Iterator[Section]:
+    by_model = result.part.by == "model"
+    yield design_section(analysis)
+    yield results_section(analysis)
+    if result.part.ways:
+        if result.ways:
+            yield ways_section(result.ways)
+        return
+    for section in (
+        ranking_section(analysis),
+        None if by_model else scaling_section(analysis),
+        accuracy_section(analysis.accuracy) if analysis.accuracy else None,
+        factors_section(analysis.effects) if analysis.effects and not by_model else None,
+    ):
+        if section is not None:
+            yield section
+    if timed := _timed(result):
+        yield Section("Phases", tables=[phases_table(timed)])
+    for one in result.explained:
+        yield from _explained(one, by_model)
+    resources = resource_tables(plain_groups(analysis), None)
+    if resources:
+        yield Section("Resources", tables=resources)
+
+
+def _timed(result: MeasuredResult) -> list[Explanation]:
+    """Explanations whose phases were timed."""
+    return [
+        explanation
+        for one in result.explained
+        for explanation in one.explanations
+        if explanation.profile is not None
+    ]
+
+
+def _explained(analysis: StudyAnalysis, by_model: bool) -> Iterator[Section]:
+    """Where the time goes; for several networks in small figures that name each."""
+    section = explanations_section(analysis)
+    if section is None:
+        return
+    if not by_model:
+        yield replace(section, figures=[*section.figures, *_heat_maps(analysis)])
+        return
+    model = analysis.launches[0].model
+    yield replace(
+        section,
+        text=f"{model}: {section.text}",
+        tables=[replace(table, title=f"{model}: {table.title}") for table in section.tables],
+        figures=[
+            replace(drawn, title=f"{model}: {drawn.title}", half=True)
+            for drawn in section.figures[:FIGURES_OF_A_MODEL]
+        ],
+    )
+
+
+def _heat_maps(analysis: StudyAnalysis) -> Sequence[Figure]:
+    """Phases over time and ranks, where a launch of several ranks kept a step."""
+    for explanation in analysis.explanations:
+        first = explanation.measured.first
+        step = timed_step(analysis.launches, first) if first.world_size > 1 else None
+        if step is not None and step.seconds > 0:
+            caption = "Dominant phase of each time slice and rank in one instrumented step."
+            return [figure("Phases by time and rank", heatmap_info(step), caption)]
+    return []

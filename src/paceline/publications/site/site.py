@@ -1,0 +1,254 @@
+"""Pages of the site: one for each study, and the index with every number that can be compared."""
+
+from collections.abc import Sequence
+
+from paceline import __version__
+from paceline.publications.reproduction_result import MeasuredResult, ReproductionResult
+from paceline.publications.reproduction_tables import points_table
+from paceline.publications.site.measured import answer, measured_section, missing_points, placeless
+from paceline.publications.site.predicted import (
+    describe_bottleneck,
+    predicted_section,
+    sweeps_section,
+)
+from paceline.publications.site.published import (
+    agreement_figure,
+    difference_points,
+    published_section,
+)
+from paceline.publications.site.ways import crossovers, ways_table
+from paceline.render.page import Fact, Page, PageLink, Section
+from paceline.render.table import Column, Table
+from paceline.report.study_sections.closing import threats_section
+from paceline.report.study_sections.opening import describe_load
+from paceline.store import Launch
+
+INDEX = "index.html"
+
+
+def site_pages(results: Sequence[ReproductionResult]) -> dict[str, Page]:
+    """Every page of the site by its file."""
+    links = [PageLink("All studies", INDEX)]
+    links += [PageLink(_title(one), _file(one)) for one in results]
+    return {
+        INDEX: index_page(results, links),
+        **{_file(one): study_page(one, links) for one in results},
+    }
+
+
+def study_page(results: ReproductionResult, links: Sequence[PageLink] = ()) -> Page:
+    """A study: question, design, measured, predicted, published, differences, limits."""
+    found = results.reproduction
+    study = found.study
+    sections = [
+        Section("Question", text=f"{study.question}\n\n{study.paper}.", points=_answers(results)),
+        _design_section(results),
+        *map(measured_section, results.measured),
+        predicted_section(results),
+        sweeps_section(results),
+        published_section(found),
+        Section("Differences and reasons", points=difference_points(found))
+        if found.points
+        else None,
+        Section("Not reproducible on this machine", points=_left_out(results)),
+        _threats_section(results),
+    ]
+    return Page(
+        title=f"{study.letter}. {study.question}",
+        subtitle=study.paper,
+        verdict=_answers(results)[:2],
+        facts=_facts(results),
+        sections=[section for section in sections if section is not None],
+        provenance=_provenance([results]),
+        links=links,
+    )
+
+
+def index_page(results: Sequence[ReproductionResult], links: Sequence[PageLink] = ()) -> Page:
+    """All studies, and one table of all comparable values."""
+    reproductions = [one.reproduction for one in results]
+    measured = [(one, part) for one in results for part in one.measured]
+    sections = [
+        Section(
+            "The studies",
+            text="Each study has a page with its question, measurements on this machine, "
+            "predictions for its own machines, published results and differences.",
+            tables=[_studies_table(results)],
+        ),
+        Section(
+            "All comparable values",
+            tables=[points_table(reproductions)],
+            figures=[agreement_figure(reproductions)],
+        )
+        if any(one.points for one in reproductions)
+        else None,
+        _validated_section([part for _, part in measured]),
+        Section(
+            "Measured on this machine", tables=[measured_table(measured)], points=answers(measured)
+        ),
+        Section(
+            "Not reproducible on this machine",
+            points=list(dict.fromkeys(words for one in results for words in _left_out(one))),
+        ),
+    ]
+    return Page(
+        title="Published studies of distributed training, reproduced with Paceline",
+        subtitle="Measured on this machine where possible, predicted for the original machines, "
+        "and compared with the published results",
+        verdict=_summary(results),
+        sections=[section for section in sections if section is not None],
+        provenance=_provenance(results),
+        links=links,
+    )
+
+
+def _file(results: ReproductionResult) -> str:
+    return f"{results.reproduction.study.name}.html"
+
+
+def _title(results: ReproductionResult) -> str:
+    study = results.reproduction.study
+    return f"{study.letter}. {study.paper.partition('(')[0].strip()}"
+
+
+def _answers(results: ReproductionResult) -> list[str]:
+    """The results of a study, the comparison with published values first."""
+    found, told = results.reproduction, []
+    if found.mean_error is not None:
+        covered = sum(point.covered for point in found.points)
+        told.append(
+            f"{len(found.points)} published values are predicted with a mean error of "
+            f"{found.mean_error:.0%}; {covered} are inside their 90 % intervals."
+        )
+    told += [f"{part.part.what}: {answer(part)}" for part in results.measured]
+    return told + describe_bottleneck(results)
+
+
+def answers(parts: Sequence[tuple[ReproductionResult, MeasuredResult]]) -> list[str]:
+    """The result of each part, with the letter of its study."""
+    return [
+        f"{one.reproduction.study.letter}. {part.part.what}: {answer(part)}" for one, part in parts
+    ]
+
+
+def _design_section(results: ReproductionResult) -> Section:
+    return Section(
+        "Design",
+        text="Study files of the package, run by `paceline reproduce --run`; each launch restarts "
+        "all processes, and intervals are over launches.",
+        tables=[measured_table([(results, part) for part in results.measured])],
+    )
+
+
+def measured_table(parts: Sequence[tuple[ReproductionResult, MeasuredResult]]) -> Table:
+    """A row for each part: number of launches and load before them."""
+    return Table.of(
+        parts,
+        (Column("study"), lambda row: row[0].reproduction.study.letter),
+        (Column("part"), lambda row: row[1].part.what),
+        (Column("study"), lambda row: row[1].study),
+        (Column("launches", decimals=0), lambda row: len(_launches(row[1]))),
+        (Column("load before"), lambda row: describe_load(_launches(row[1]))),
+    )
+
+
+def _studies_table(results: Sequence[ReproductionResult]) -> Table:
+    return Table.of(
+        results,
+        (Column("study"), lambda one: one.reproduction.study.letter),
+        (Column("paper"), lambda one: one.reproduction.study.paper),
+        (Column("question"), lambda one: one.reproduction.study.question),
+        (Column("local launches", decimals=0), lambda one: len(_all_launches([one]))),
+        (Column("published values", decimals=0), lambda one: len(one.reproduction.points)),
+        (
+            Column("mean error", "%", scale=100.0, decimals=0),
+            lambda one: one.reproduction.mean_error,
+        ),
+        (
+            Column("covered", decimals=0),
+            lambda one: sum(point.covered for point in one.reproduction.points),
+        ),
+    )
+
+
+def _validated_section(parts: Sequence[MeasuredResult]) -> Section | None:
+    """Predictions and measurements of this machine."""
+    told = [part.ways for part in parts if part.ways]
+    if not told:
+        return None
+    rows = [(ways[0].where or "processes of this machine", *crossovers(ways)) for ways in told]
+    table = Table.of(
+        rows,
+        (Column("where"), lambda row: row[0]),
+        (Column("measured", "samples", decimals=0), lambda row: row[1]),
+        (Column("predicted", "samples", decimals=0), lambda row: row[2]),
+        title="Crossover batch of data parallelism",
+        note="Interpolated between two measured batches; empty without a crossover.",
+    )
+    return Section("Predicted and measured on this machine", tables=[table, *map(ways_table, told)])
+
+
+def _left_out(results: ReproductionResult) -> list[str]:
+    told = list(results.reproduction.study.left_out)
+    for part in results.measured:
+        if part.reason:
+            told.append(f"{part.part.what}: {placeless(part.reason)}.")
+        told += missing_points(part)
+    return told
+
+
+def _threats_section(results: ReproductionResult) -> Section | None:
+    sections = [threats_section(one.analysis) for one in results.measured if one.analysis]
+    points = list(dict.fromkeys(words for section in sections for words in section.points))
+    return Section("Threats to validity", points=points) if points else None
+
+
+def _facts(results: ReproductionResult) -> list[Fact]:
+    found = results.reproduction
+    facts = [Fact("local launches", str(len(_all_launches([results]))))]
+    if found.mean_error is not None:
+        covered = sum(point.covered for point in found.points)
+        facts += [
+            Fact("published values", str(len(found.points))),
+            Fact("mean error", f"{found.mean_error:.0%}"),
+            Fact("inside the 90 % interval", f"{covered} of {len(found.points)}"),
+        ]
+    return facts
+
+
+def _summary(results: Sequence[ReproductionResult]) -> list[str]:
+    points = [point for one in results for point in one.reproduction.points]
+    launches = _all_launches(results)
+    told = []
+    if points:
+        error = sum(abs(point.error) for point in points) / len(points)
+        covered = sum(point.covered for point in points)
+        told.append(
+            f"{len(points)} published values are predicted with a mean error of {error:.0%}; "
+            f"{covered} are inside their 90 % intervals."
+        )
+    load = describe_load(launches)
+    idle = f" (load average {load} before them)" if load else ""
+    return [*told, f"{len(launches)} launches ran on this machine{idle}."]
+
+
+def _launches(part: MeasuredResult) -> Sequence[Launch]:
+    return () if part.analysis is None else part.analysis.launches
+
+
+def _all_launches(results: Sequence[ReproductionResult]) -> list[Launch]:
+    return [launch for one in results for part in one.measured for launch in _launches(part)]
+
+
+def _provenance(results: Sequence[ReproductionResult]) -> list[Fact]:
+    launches = _all_launches(results)
+    facts = [Fact("Paceline", __version__)]
+    if launches:
+        environment = launches[0].environment
+        facts += [
+            Fact("machine", f"{environment.get('cpu_model')}, {environment.get('cores')} cores"),
+            Fact("launches", str(len(launches))),
+            Fact("begun", min(launch.created_at for launch in launches)),
+            Fact("load average before launches", describe_load(launches) or "unknown"),
+        ]
+    return facts

@@ -1,0 +1,19 @@
+"""Output: figures, self-contained pages, and tables for the terminal."""
+
+from paceline.render.files import write_text
+from paceline.render.numbers import Ranged
+from paceline.render.page import Fact, Figure, Page, Section, render
+from paceline.render.table import Align, Column, Table
+
+__all__ = [
+    "Align",
+    "Column",
+    "Fact",
+    "Figure",
+    "Page",
+    "Ranged",
+    "Section",
+    "Table",
+    "render",
+    "write_text",
+]

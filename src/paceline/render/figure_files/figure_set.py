@@ -1,0 +1,47 @@
+"""All figures of a page as files for a paper, with a LaTeX file that includes them by caption."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from paceline.naming import file_name
+from paceline.render.figure_files.figure_files import WRITERS, write_drawing
+from paceline.render.figure_files.svg_renderer import require_renderer
+from paceline.render.files import write_text
+from paceline.render.markup import latex_text
+from paceline.render.page import Figure, Page
+
+INCLUDED = ".pdf"
+"""The format that LaTeX includes."""
+
+
+def write_figures(page: Page, directory: Path) -> list[Path]:
+    """Write each figure of ``page`` in every format, and ``figures.tex``; return the paths.
+
+    They need the extra ``figures``: ``figures.tex`` includes PDF files.
+    """
+    require_renderer()
+    written: list[Path] = []
+    entries: list[str] = []
+    for number, (section, figure) in enumerate(_figures(page), start=1):
+        name = f"{number:02d}-{file_name(figure.title).lower()}"
+        caption = f"{figure.title}. {figure.caption}".strip()
+        for suffix in WRITERS:
+            written.append(write_drawing(directory / f"{name}{suffix}", figure.svg, caption))
+        entries.append(_entry(name, caption, section))
+    head = f"% {' '.join(page.title.split())}: figures with their captions, for \\input.\n"
+    return [*written, write_text(directory / "figures.tex", head + "\n".join(entries))]
+
+
+def _figures(page: Page) -> Iterator[tuple[str, Figure]]:
+    for section in page.sections:
+        for figure in section.figures:
+            yield section.title, figure
+
+
+def _entry(name: str, caption: str, section: str) -> str:
+    return (
+        f"% {' '.join(section.split())}\n"
+        "\\begin{figure}\n\\centering\n"
+        f"\\includegraphics[width=\\linewidth]{{{name}{INCLUDED}}}\n"
+        f"\\caption{{{latex_text(caption)}}}\n\\label{{fig:{name}}}\n\\end{{figure}}\n"
+    )

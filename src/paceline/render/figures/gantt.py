@@ -1,0 +1,162 @@
+"""F5: a step as it unfolds, one lane per rank and resource."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from paceline.render.svg.axis import length_axis
+from paceline.render.svg.element import document, group
+from paceline.render.svg.legend import LegendEntry, Symbol, legend
+from paceline.render.svg.marks import bar
+from paceline.render.svg.rows import rows
+from paceline.render.svg.scale import Scale
+from paceline.render.svg.series import in_phase_order, phase_colour
+from paceline.render.svg.ticks import finite
+from paceline.step import Step
+from paceline.step.critical_path import critical_path
+from paceline.units import format_seconds, seconds_unit
+
+_BAR = 20.0
+_MOST_BARS = 600
+_WORTH_A_TIP = 3.0
+_MOST_LANES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class GanttBar:
+    """A task: its name, phase, start and duration in seconds."""
+
+    name: str
+    phase: str
+    start_seconds: float
+    seconds: float
+    is_critical: bool = False
+
+    @property
+    def end_seconds(self) -> float:
+        """When it ends."""
+        return self.start_seconds + self.seconds
+
+
+@dataclass(frozen=True)
+class GanttLane:
+    """What one resource of one rank does."""
+
+    label: str
+    bars: tuple[GanttBar, ...]
+
+
+@dataclass(frozen=True)
+class GanttInfo:
+    """Lanes top to bottom; ``left_out`` says how many more there were."""
+
+    lanes: tuple[GanttLane, ...]
+    title: str = "time in the step"
+    left_out: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """When the last bar ends."""
+        ends = finite(bar.end_seconds for lane in self.lanes for bar in lane.bars)
+        return max(ends, default=0.0)
+
+
+def gantt_info(step: Step, ranks: Sequence[int] | None = None) -> GanttInfo:
+    """The lanes of a measured or predicted step, of all ranks or of those named."""
+    critical = set(critical_path(step))
+    lanes: dict[tuple[int, str], list[GanttBar]] = {}
+    for index, (task, start) in enumerate(zip(step.tasks, step.starts, strict=True)):
+        if ranks is None or task.rank in ranks:
+            lanes.setdefault((task.rank, task.resource), []).append(
+                GanttBar(task.name, str(task.phase), start, task.seconds, index in critical)
+            )
+    order = {resource: place for place, resource in enumerate(step.resources)}
+    ordered = sorted(lanes, key=lambda lane: (lane[0], order[lane[1]]))
+    one_rank = len({rank for rank, _ in ordered}) == 1
+    drawn = tuple(
+        GanttLane(
+            resource if one_rank else f"rank {rank} · {resource}", tuple(lanes[rank, resource])
+        )
+        for rank, resource in ordered[:_MOST_LANES]
+    )
+    return GanttInfo(drawn, left_out=max(0, len(ordered) - _MOST_LANES))
+
+
+def draw(info: GanttInfo, width: float) -> str:
+    """The figure as SVG; its height follows from the number of lanes."""
+    factor, unit = seconds_unit(info.seconds)
+    more = f", {info.left_out} more lanes not drawn" if info.left_out else ""
+    axis = length_axis(f"{info.title} ({unit}){more}", [info.seconds * factor])
+    phases = in_phase_order(bar.phase for lane in info.lanes for bar in lane.bars)
+    entries = [LegendEntry(phase, phase_colour(phase)) for phase in phases]
+    if any(bar.is_critical for lane in info.lanes for bar in lane.bars):
+        entries.append(LegendEntry("on the critical path", "neutral", Symbol.OUTLINE))
+    key, key_height = legend(entries, 0, width, 0)
+    labels = [lane.label for lane in info.lanes]
+    layout = rows(labels, width, top=key_height + 8, bar_height=_BAR, gap=8)
+    scale = layout.scale(axis)
+    pixel_seconds = (axis.high - axis.low) / (layout.right - layout.left) / factor
+    parts = [
+        _lane(blocks, layout.bar_top(number), scale, factor)
+        for number, blocks in enumerate(_lane_blocks(info, pixel_seconds))
+    ]
+    tasks = sum(len(lane.bars) for lane in info.lanes)
+    description = f"{tasks} tasks on {len(info.lanes)} lanes over {format_seconds(info.seconds)}."
+    return document(
+        width, layout.height, "Timeline of a step", description, key, layout.backdrop(axis), *parts
+    )
+
+
+def _lane_blocks(info: GanttInfo, pixel_seconds: float) -> list[list[GanttBar]]:
+    """The bars of each lane, merged until the drawing stays small."""
+    while True:
+        blocks = [_merged(lane.bars, pixel_seconds) for lane in info.lanes]
+        if sum(map(len, blocks)) <= _MOST_BARS or pixel_seconds <= 0:
+            return blocks
+        pixel_seconds *= 1.5
+
+
+def _lane(blocks: Sequence[GanttBar], top: float, scale: Scale, factor: float) -> str:
+    alike: dict[str, list[str]] = {}
+    for block in blocks:
+        left, right = scale(block.start_seconds * factor), scale(block.end_seconds * factor)
+        begin, duration = format_seconds(block.start_seconds), format_seconds(block.seconds)
+        tip = f"{block.name}\n{duration} from {begin}" if right - left >= _WORTH_A_TIP else ""
+        edge = "critical" if block.is_critical else "outlined"
+        alike.setdefault(f"{phase_colour(block.phase)} {edge}", []).append(
+            bar(left, top, max(right - left, 0.5), _BAR, tip=tip)
+        )
+    return "".join(group(*bars, class_=class_) for class_, bars in alike.items())
+
+
+def _merged(bars: Iterable[GanttBar], pixel_seconds: float) -> list[GanttBar]:
+    """``bars`` in order of time, with those too thin to tell apart drawn as one.
+
+    Thin bars of one phase that follow each other are joined; so are bars of several phases as
+    long as they share one pixel, which then shows the phase that fills most of it.
+    """
+    runs: list[list[GanttBar]] = []
+    drawable = (b for b in bars if len(finite([b.start_seconds, b.seconds])) == 2 and b.seconds > 0)
+    end = span = 0.0
+    for block in sorted(drawable, key=lambda bar: bar.start_seconds):
+        follows = bool(runs) and block.start_seconds - end < pixel_seconds
+        thin = min(block.seconds, span / len(runs[-1]) if runs else 0.0) < 2 * pixel_seconds
+        if follows and (span < pixel_seconds or (thin and block.phase == runs[-1][-1].phase)):
+            runs[-1].append(block)
+        else:
+            runs.append([block])
+            end = block.start_seconds
+        end = max(end, block.end_seconds)
+        span = end - runs[-1][0].start_seconds
+    return [_joined(run) for run in runs]
+
+
+def _joined(run: Sequence[GanttBar]) -> GanttBar:
+    if len(run) == 1:
+        return run[0]
+    seconds: dict[str, float] = {}
+    for block in run:
+        seconds[block.phase] = seconds.get(block.phase, 0.0) + block.seconds
+    phase = max(seconds, key=seconds.__getitem__)
+    start, end = run[0].start_seconds, max(block.end_seconds for block in run)
+    critical = any(block.is_critical for block in run)
+    return GanttBar(f"{len(run)} tasks: {', '.join(seconds)}", phase, start, end - start, critical)

@@ -1,0 +1,104 @@
+"""F3: how large the gradients of the layers are, and the messages they travel in."""
+
+from dataclasses import dataclass
+
+from paceline.render.figures.labels import short_bytes
+from paceline.render.svg.axis import Axis, log_axis
+from paceline.render.svg.element import document, element, group, text
+from paceline.render.svg.legend import LegendEntry, legend
+from paceline.render.svg.marks import bar
+from paceline.render.svg.metrics import text_width
+from paceline.render.svg.panel import horizontal_grid
+from paceline.render.svg.scale import BandScale, Scale
+from paceline.render.svg.ticks import finite
+from paceline.units import format_bytes
+
+_STRIP = 34.0
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSize:
+    """A layer with the bytes of its gradient."""
+
+    name: str
+    gradient_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSize:
+    """A message that carries the layers ``first`` to ``last`` (indices, inclusive)."""
+
+    size_bytes: float
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class LayersInfo:
+    """Layers in the order in which their gradients are ready, and the messages if known."""
+
+    layers: tuple[LayerSize, ...]
+    messages: tuple[MessageSize, ...] = ()
+    order: str = "layers, in the order of the backward pass"
+
+    @property
+    def sizes(self) -> list[float]:
+        """Sizes that can be drawn."""
+        known = [layer.gradient_bytes for layer in self.layers]
+        return [size for size in finite(known) if size > 0]
+
+
+def draw(info: LayersInfo, width: float, height: float) -> str:
+    """The figure as SVG."""
+    axis = log_axis("gradient of a layer", info.sizes, label=short_bytes, most_ticks=6)
+    entries = [LegendEntry("layer", "c1")]
+    entries += [LegendEntry("message and its layers", "c2")] if info.messages else []
+    key, key_height = legend(entries, 0, width, 0)
+    left, right, bottom = axis.label_width + 12, width - 12, height - 26
+    top = key_height + 30 + (_STRIP if info.messages else 0)
+    places = BandScale(len(info.layers), left, right, 0.15)
+    y = axis.scale(bottom, top)
+    below = text(info.order, right, bottom + 18, class_="axis-title", anchor="end")
+    parts = [
+        key,
+        text(axis.title, 0, key_height + 14, class_="axis-title"),
+        horizontal_grid(axis, y, left, right),
+        _layers(info, places, y, axis, bottom),
+        _messages(info, places, top - _STRIP + 4),
+        element("line", x1=left, y1=bottom, x2=right, y2=bottom, class_="base"),
+        below,
+    ]
+    total = format_bytes(sum(info.sizes))
+    description = f"{len(info.layers)} layers, {total}, in {len(info.messages)} messages."
+    return document(width, height, "Sizes of layers and messages", description, *parts)
+
+
+def _layers(info: LayersInfo, places: BandScale, y: Scale, axis: Axis, bottom: float) -> str:
+    bars = [
+        bar(
+            places.edge(index),
+            y(layer.gradient_bytes),
+            max(places.width, 0.5),
+            bottom - y(layer.gradient_bytes),
+            tip=f"{layer.name}\n{format_bytes(layer.gradient_bytes)}",
+        )
+        for index, layer in enumerate(info.layers)
+        if finite([layer.gradient_bytes]) and layer.gradient_bytes > axis.low
+    ]
+    return group(*bars, class_="c1")
+
+
+def _messages(info: LayersInfo, places: BandScale, top: float) -> str:
+    parts: list[str] = []
+    count = len(info.layers)
+    for message in info.messages:
+        if not (0 <= message.first <= message.last < count and finite([message.size_bytes])):
+            continue
+        left = places.edge(message.first)
+        right = max(places.edge(message.last) + places.width, left + 1)
+        size = format_bytes(message.size_bytes)
+        tip = f"message of {size}\n{message.last - message.first + 1} layers"
+        parts.append(bar(left, top + 14, right - left, 8, tip=tip))
+        if text_width(size, 11) <= right - left:
+            parts.append(text(size, left, top + 9, class_="small"))
+    return group(*parts, class_="c2 outlined")

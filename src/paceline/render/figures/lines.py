@@ -1,0 +1,106 @@
+"""F7: curves over one axis, with the points where one overtakes another."""
+
+from dataclasses import dataclass
+
+from paceline.render.numbers import Ranged, ranged_text, short_number
+from paceline.render.safe_text import printable
+from paceline.render.svg.axis import Axis, linear_axis, log_axis
+from paceline.render.svg.element import document, element, group, line, text
+from paceline.render.svg.legend import LegendEntry, Symbol
+from paceline.render.svg.marks import band, marker, polyline
+from paceline.render.svg.metrics import text_width
+from paceline.render.svg.panel import Panel, xy_panel
+from paceline.render.svg.series import series_colour
+from paceline.render.svg.ticks import finite
+
+_MOST_MARKERS = 24
+
+
+@dataclass(frozen=True)
+class LineSeries:
+    """A curve through points; intervals are drawn as a band."""
+
+    label: str
+    points: tuple[tuple[float, Ranged], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Crossover:
+    """Where one curve overtakes another; ``label`` says what holds beyond it."""
+
+    x: float
+    y: float
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class LinesInfo:
+    """Curves over one axis; titles carry the units."""
+
+    x_title: str
+    y_title: str
+    series: tuple[LineSeries, ...]
+    crossovers: tuple[Crossover, ...] = ()
+    unit: str = ""
+    log_x: bool = False
+    log_y: bool = False
+
+
+def draw(info: LinesInfo, width: float, height: float) -> str:
+    """The figure as SVG."""
+    xs = [x for series in info.series for x, _ in series.points]
+    ys = [v for s in info.series for _, y in s.points for v in (y.value, y.low, y.high)]
+    crossings = [c for c in info.crossovers if len(finite([c.x, c.y])) == 2]
+    ticks = 7 if width > 560 else 5
+    x_axis = _axis(info.x_title, [*xs, *(c.x for c in crossings)], info.log_x, ticks)
+    y_axis = _axis(info.y_title, finite([*ys, *(c.y for c in crossings)]), info.log_y, 6)
+    entries = [
+        LegendEntry(series.label, series_colour(number), Symbol.LINE_AND_POINT, number)
+        for number, series in enumerate(info.series)
+    ]
+    panel = xy_panel(width, height, x_axis, y_axis, entries)
+    curves = [_curve(panel, info, number) for number in range(len(info.series))]
+    marks = [_crossover(panel, crossing) for crossing in crossings]
+    said = "; ".join(f"crossover at {short_number(c.x)}: {c.label}" for c in crossings)
+    labels = ", ".join(series.label for series in info.series)
+    description = f"{info.y_title} against {info.x_title}: {labels}. {said}"
+    return document(width, height, info.y_title, description, panel.markup, *curves, *marks)
+
+
+def _axis(title: str, values: list[float], logarithmic: bool, ticks: int) -> Axis:
+    if logarithmic:
+        return log_axis(title, values, most_ticks=ticks)
+    drawable = finite(values)
+    from_zero = bool(drawable) and 0 <= min(drawable) <= 0.5 * max(drawable)
+    return linear_axis(title, values, from_zero=from_zero, most_ticks=ticks)
+
+
+def _curve(panel: Panel, info: LinesInfo, number: int) -> str:
+    series = info.series[number]
+    points = sorted(
+        ((x, y) for x, y in series.points if len(finite([x, y.value])) == 2),
+        key=lambda point: point[0],
+    )
+    places = [(panel.x(x), panel.y(y.value)) for x, y in points]
+    bounds = [(panel.x(x), y.bounds) for x, y in points]
+    lower = [(x, panel.y(b[0])) for x, b in bounds if b is not None]
+    upper = [(x, panel.y(b[1])) for x, b in bounds if b is not None]
+    parts = [band(upper, lower), polyline(places)]
+    if len(points) <= _MOST_MARKERS:
+        for (x, y), (px, py) in zip(points, places, strict=True):
+            tip = f"{series.label}\n{short_number(x)}: {ranged_text(y, info.unit)}"
+            parts.append(marker(px, py, number, tip))
+    return group(*parts, class_=series_colour(number))
+
+
+def _crossover(panel: Panel, crossing: Crossover) -> str:
+    x, y = panel.x(crossing.x), panel.y(crossing.y)
+    label = printable(crossing.label) or short_number(crossing.x)
+    fits_right = x + 10 + text_width(label) <= panel.right
+    anchor, place = ("start", x + 8) if fits_right else ("end", x - 8)
+    return group(
+        line(x, panel.top, x, panel.bottom, class_="connector"),
+        element("circle", cx=x, cy=y, r=6, class_="ring", tip=label),
+        text(label, place, panel.top + 12, class_="label", anchor=anchor),
+        class_="crossover",
+    )

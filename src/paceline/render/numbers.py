@@ -1,0 +1,115 @@
+"""Numbers as they are printed: one precision for a column, so that digits line up."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from paceline.render.safe_text import MISSING
+from paceline.units import format_count
+
+if TYPE_CHECKING:
+    from paceline.stats.estimate import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Ranged:
+    """A number to be shown with the interval it lies in; bounds not known are None or NaN."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, estimate: "Estimate") -> "Ranged":
+        """What `paceline.stats.estimate` estimated from launches."""
+        return cls(estimate.mean, estimate.low, estimate.high)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Both bounds, or None where one is not known."""
+        if self.low is None or self.high is None or math.isnan(self.low + self.high):
+            return None
+        return self.low, self.high
+
+    def scaled(self, factor: float) -> "Ranged":
+        """The same number in another unit."""
+        low = None if self.low is None else self.low * factor
+        high = None if self.high is None else self.high * factor
+        return Ranged(self.value * factor, low, high)
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the interval if the value is in its middle, as in ``value ± half_width``."""
+        if self.bounds is None:
+            return None
+        low, high = self.bounds
+        below, above = self.value - low, high - self.value
+        if min(below, above) < 0 or abs(above - below) > 0.05 * (above + below):
+            return None
+        return (above + below) / 2
+
+
+def common_decimals(values: Iterable[float], significant: int = 3) -> int:
+    """Decimals that give the typical one of ``values`` about ``significant`` digits."""
+    sizes = sorted(abs(value) for value in values if math.isfinite(value) and value != 0)
+    if not sizes:
+        return 0
+    typical = sizes[(len(sizes) - 1) // 2]
+    decimals = significant - 1 - math.floor(math.log10(typical) + 1e-9)
+    return min(max(decimals, 0), 9)
+
+
+def format_number(value: float | None, decimals: int, *, signed: bool = False) -> str:
+    """``1,540.2``; unknown is a dash, infinite is ∞, and zero never has a sign."""
+    if value is None or math.isnan(value):
+        return MISSING
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if abs(value) >= 1e15:
+        return f"{value:.2e}"
+    text = f"{value:{'+' if signed else ''},.{decimals}f}"
+    return text.lstrip("+-") if not text.strip("+-0.,") else text
+
+
+def short_number(value: float | None) -> str:
+    """``value`` with about three significant digits; millions and more with a prefix."""
+    if value is None:
+        return MISSING
+    if 1e6 <= abs(value) < 1e18:
+        return format_count(value)
+    return format_number(value, common_decimals([value]))
+
+
+def percent(share: float) -> str:
+    """``94 %`` of a share of 0.94."""
+    return f"{format_number(share * 100, 0)} %"
+
+
+def interval_text(number: Ranged, decimals: int, *, symmetric: bool) -> str:
+    """``± 4.1``, or ``[178, 202]`` where not ``symmetric``; nothing if the bounds are unknown."""
+    if number.bounds is None:
+        return ""
+    if symmetric:
+        return f"± {format_number(number.half_width, decimals)}"
+    low, high = (format_number(bound, decimals) for bound in number.bounds)
+    return f"[{low}, {high}]"
+
+
+def ranged_text(number: Ranged, unit: str = "") -> str:
+    """``187.6 ± 4.1 img/s``, or ``190 [178, 202] img/s`` where the interval is lopsided."""
+    decimals = interval_decimals([number])
+    interval = interval_text(number, decimals, symmetric=number.half_width is not None)
+    parts = (format_number(number.value, decimals), interval, unit)
+    return " ".join(part for part in parts if part)
+
+
+def interval_decimals(numbers: Iterable[Ranged]) -> int:
+    """Decimals that mean something: two digits of the intervals, else three of the values."""
+    numbers = list(numbers)
+    values = [number.value for number in numbers]
+    widths = [e.bounds[1] - e.bounds[0] for e in numbers if e.bounds is not None]
+    if any(width > 0 for width in widths):
+        by_interval = common_decimals([width / 2 for width in widths], significant=2)
+        return min(by_interval, common_decimals(values, significant=5))
+    return common_decimals(values)

@@ -1,0 +1,163 @@
+"""Tables as values: what the page and the terminal both print."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias, TypeVar
+
+from paceline.errors import InputError
+from paceline.render.numbers import Ranged, format_number, interval_decimals, interval_text
+from paceline.render.safe_text import MISSING, pad, printable
+
+Cell: TypeAlias = str | float | Ranged | None
+"""Text, a number, a number with its interval, or nothing known."""
+
+T = TypeVar("T")
+
+FIGURE_SPACE = "\u2007"
+"""A space as wide as a digit: pads numbers where the font is proportional."""
+
+
+class Align(StrEnum):
+    """The edge at which the cells of a column line up."""
+
+    LEFT = "left"
+    RIGHT = "right"
+
+
+@dataclass(frozen=True)
+class Column:
+    """Heading of a column and how its numbers are printed.
+
+    Cells hold SI numbers; ``scale`` turns them into ``unit`` (``scale=1e3, unit="ms"``).
+    Without ``decimals`` the column gets one precision that suits its values; without
+    ``align`` numbers stand right and text left.
+    """
+
+    title: str
+    unit: str = ""
+    scale: float = 1.0
+    decimals: int | None = None
+    signed: bool = False
+    align: Align | None = None
+
+    @property
+    def heading(self) -> str:
+        """Title with its unit, on one line."""
+        return printable(f"{self.title} ({self.unit})" if self.unit else self.title)
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """Columns and rows of cells; ``note`` explains notation such as ±.
+
+    The first ``keys`` columns name a row: each part of a table that is too wide starts with them.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+    note: str = ""
+    keys: int = 1
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows, start=1):
+            if len(row) != len(self.columns):
+                raise InputError(
+                    f"row {number} of table '{self.title}' has {len(row)} cells "
+                    f"for {len(self.columns)} columns",
+                    "give every row one cell per column; use None for unknown values",
+                )
+
+    @classmethod
+    def of(
+        cls,
+        items: Iterable[T],
+        *columns: tuple[Column, Callable[[T], Cell]],
+        title: str = "",
+        note: str = "",
+        keys: int = 1,
+    ) -> "Table":
+        """A row for each item; every column comes with what it shows of one."""
+        rows = tuple(tuple(shown(item) for _, shown in columns) for item in items)
+        return cls(tuple(column for column, _ in columns), rows, title, note, keys)
+
+    def __str__(self) -> str:
+        from paceline.render.terminal import table_lines
+
+        return "\n".join(table_lines(self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from paceline.render.page import table_html
+
+        return table_html(self)
+
+    def cells_of(self, index: int) -> list[Cell]:
+        """The cells of one column, top to bottom."""
+        return [row[index] for row in self.rows]
+
+    def align_of(self, index: int) -> Align:
+        """Edge at which a column lines up."""
+        column = self.columns[index]
+        if column.align is not None:
+            return column.align
+        known = [cell for cell in self.cells_of(index) if cell is not None]
+        is_text = any(isinstance(cell, str) for cell in known) or not known
+        return Align.LEFT if is_text else Align.RIGHT
+
+    def texts_of(self, index: int) -> list[str]:
+        """One column as text: numbers of one precision, ± and brackets one below the other.
+
+        Padding inside a cell is FIGURE_SPACE, which printers with a fixed width replace.
+        """
+        return _column_texts(self.columns[index], self.cells_of(index))
+
+
+def sort_key(cell: Cell) -> float | str | None:
+    """What a reader expects a column to be sorted by."""
+    return cell.value if isinstance(cell, Ranged) else cell
+
+
+def _column_texts(column: Column, cells: list[Cell]) -> list[str]:
+    numbers = [_number(cell, column.scale) for cell in cells]
+    decimals = column.decimals if column.decimals is not None else _decimals(column, cells)
+    values = [
+        MISSING if number is None else format_number(number.value, decimals, signed=column.signed)
+        for number in numbers
+    ]
+    intervals = _interval_texts(numbers, decimals)
+    if any(intervals):
+        width = max(map(len, values))
+        padded = (pad(value, width, right=True, fill=FIGURE_SPACE) for value in values)
+        values = [f"{value} {interval}" for value, interval in zip(padded, intervals, strict=True)]
+    return [
+        printable(cell) if isinstance(cell, str) else value
+        for cell, value in zip(cells, values, strict=True)
+    ]
+
+
+def _number(cell: Cell, scale: float) -> Ranged | None:
+    if cell is None or isinstance(cell, str):
+        return None
+    return (cell if isinstance(cell, Ranged) else Ranged(float(cell))).scaled(scale)
+
+
+def _decimals(column: Column, cells: list[Cell]) -> int:
+    numbers = [cell for cell in cells if cell is not None and not isinstance(cell, str)]
+    if column.scale == 1.0 and all(isinstance(number, int) for number in numbers):
+        return 0
+    return interval_decimals(n for cell in numbers if (n := _number(cell, column.scale)))
+
+
+def _interval_texts(numbers: list[Ranged | None], decimals: int) -> list[str]:
+    """The intervals of a column, all of one form and one width."""
+    known = [number for number in numbers if number is not None]
+    symmetric = all(number.half_width is not None for number in known if number.bounds)
+    texts = [
+        "" if number is None else interval_text(number, decimals, symmetric=symmetric)
+        for number in numbers
+    ]
+    width = max(map(len, texts), default=0)
+    return [pad(text, width, right=symmetric, fill=FIGURE_SPACE) for text in texts]

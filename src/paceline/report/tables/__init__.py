@@ -1,1 +1,0 @@
-"""Tables about one subject each, as page, terminal and notebook print them."""

@@ -1,0 +1,1 @@
+"""Models, clusters, plans and training runs as users describe them, resolved to values."""

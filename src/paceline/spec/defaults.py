@@ -1,0 +1,228 @@
+"""Defaults of a job: precision, batch and plan.
+
+Plans are tried from the simplest to the one with the least memory; the first that fits is used.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from paceline.errors import InputError
+from paceline.hardware import Cluster, Device
+from paceline.predictor.framework_profiles import framework as find_framework
+from paceline.predictor.memory.fit_probability import room_bytes
+from paceline.predictor.memory.peak_memory import plan_memory
+from paceline.predictor.partition.tensor_parallel import common_size, is_transformer
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.validate_for_model import check_recomputation
+from paceline.predictor.predict import replica_of
+from paceline.predictor.step_model import StepModel
+from paceline.spec.job_options import JobOptions, Model, workload_of
+from paceline.spec.plan_options import plan_of
+from paceline.spec.resolve_model import batch_of, graph_of, is_large
+from paceline.workload.blocks import blocks
+from paceline.workload.graph import RECORDED_BATCH, Graph
+from paceline.workload.precision import precision
+from paceline.workload.workload import Workload
+
+DDP, FSDP, MEGATRON = "torch-ddp", "torch-fsdp", "megatron-lm"
+_TITLES = {DDP: "DDP", FSDP: "FSDP", MEGATRON: "Megatron-LM"}
+_DEGREES = ("tp", "pp", "cp", "ep")
+_PLAN_OPTIONS = (
+    *("framework", "dp", *_DEGREES, "zero", "shard_group", "interleave", "stage_layers"),
+    *("pipeline", "offload", "overlap", "bucket", "compression"),
+)
+"""Options of a plan: if one is given, no other plan is chosen."""
+_LARGEST_TP = 8
+"""Devices per node of common clusters: larger tp would communicate between nodes."""
+
+
+@dataclass(frozen=True)
+class CompleteJob:
+    """A job with all defaults filled in, and a note that lists them ("" for none)."""
+
+    model: Model | None
+    words: JobOptions
+    note: str = ""
+
+
+def default_precision(graph: Graph, device: Device) -> str:
+    """The dtype of config.json if the device supports it, else bf16 if supported, else fp32."""
+    if graph.dtype and precision(graph.dtype).compute in device.peak_flops:
+        return precision(graph.dtype).name
+    return "bf16" if "bf16" in device.peak_flops else "fp32"
+
+
+def complete_job(
+    model: Model | None, cluster: Cluster, options: JobOptions, plan: Plan | None = None
+) -> CompleteJob:
+    """The job with defaults for options that ``options`` and ``plan`` do not set."""
+    if model is None or options.get("trace") is not None:
+        return CompleteJob(model, options)
+    known: Graph | Workload
+    if isinstance(model, Workload):
+        graph, known, usual = model.graph, model, {}
+    else:
+        known = graph = graph_of(model, options.get("inputs", ()), options.get("seq"))
+        usual = {"precision": default_precision(graph, cluster.device)}
+    if plan is not None:
+        usual |= _batch(graph, {**options, "micro_batch": plan.micro_batch})
+        job = cast(JobOptions, {**usual, **options})
+        return CompleteJob(known, job, _note(job, {**options, "framework": ""}, cluster))
+    tried: list[tuple[float, JobOptions]] = []
+    room = cluster.device.memory_bytes
+    for rung in _rungs(graph, cluster, options, has_batch=isinstance(model, Workload)):
+        job = cast(JobOptions, {**usual, **rung, **options})
+        try:
+            needed = _memory_bytes(known, cluster, job)
+        except InputError:
+            if not tried:
+                raise
+            continue
+        tried.append((needed, job))
+        if room is None or needed <= room_bytes(room):
+            break
+    else:
+        leanest = min(tried, key=lambda one: one[0])[1]
+        found = "" if len(tried) == 1 else "no plan fits, showing the one with the least memory: "
+        return CompleteJob(known, leanest, _note(leanest, options, cluster, found))
+    return CompleteJob(known, job, _note(job, options, cluster))
+
+
+def complete_workload(model: Model, cluster: Cluster, options: JobOptions) -> Workload:
+    """The workload of one replica, for functions that compare plans."""
+    if isinstance(model, Workload):
+        return model
+    graph = graph_of(model, options.get("inputs", ()), options.get("seq"))
+    job: JobOptions = {"precision": default_precision(graph, cluster.device), **options}
+    return workload_of(graph, 1, job)
+
+
+def _rungs(
+    graph: Graph, cluster: Cluster, given: JobOptions, *, has_batch: bool
+) -> Iterator[dict[str, Any]]:
+    """Options of plans, from the simplest to the one with the least memory."""
+    spreads = list(_spreads(graph, cluster, given))
+    rungs = [(spreads[0], False), *((spread, True) for spread in spreads)]
+    before = None
+    for spread, least in rungs:
+        replica = math.prod(spread.get(name, given.get(name, 1)) for name in ("tp", "pp", "cp"))
+        batch = {} if has_batch else _batch(graph, given, replica, least=least)
+        if (rung := {**spread, **batch}) != before:
+            yield rung
+        before = rung
+
+
+def _spreads(graph: Graph, cluster: Cluster, given: JobOptions) -> Iterator[dict[str, Any]]:
+    """Plans to try: framework, degrees, sharding and recomputation."""
+    transformer, again = is_transformer(graph), {"recompute": "full"}
+    divisible = transformer or is_large(graph)
+    divided = any(cast(Mapping[str, int], given).get(name, 1) > 1 for name in _DEGREES)
+    named = given.get("framework")
+    if any(name in given for name in _PLAN_OPTIONS):
+        usual = {} if named else {"framework": _framework_of(given, transformer, divided)}
+        yield usual
+        if divisible:
+            is_megatron = "megatron" in find_framework(named or usual["framework"]).name
+            sharded = {"zero": 1} if is_megatron and cluster.devices > 1 else {}
+            if sharded:
+                yield {**usual, **sharded}
+            yield {**usual, **sharded, **again}
+            if is_megatron and not divided:
+                yield from _megatron(graph, cluster)
+        return
+    yield {"framework": DDP}
+    if not divisible:
+        return
+    if cluster.devices == 1:
+        yield {"framework": DDP, **again}
+        return
+    yield {"framework": FSDP, "zero": 3}
+    yield {"framework": FSDP, "zero": 3, **again}
+    for spread in _megatron(graph, cluster):
+        yield {"framework": MEGATRON, **spread}
+
+
+def _framework_of(given: JobOptions, transformer: bool, divided: bool) -> str:
+    """The default framework of a plan: FSDP for ZeRO-3, Megatron-LM for divided transformers."""
+    if given.get("zero") == 3 and given.get("tp", 1) == given.get("pp", 1) == 1:
+        return FSDP
+    return MEGATRON if transformer and divided else DDP
+
+
+def _megatron(graph: Graph, cluster: Cluster) -> Iterator[dict[str, Any]]:
+    """Tensor parallelism inside a node, then 1, 2, 4, ... pipeline stages."""
+    tp = math.gcd(common_size(graph), cluster.devices_per_node, _LARGEST_TP)
+    if tp == 1 or not is_transformer(graph):
+        return
+    spread = {"tp": tp, "zero": 1, "sequence_parallel": True}
+    pp = 1
+    while pp <= min(cluster.devices // tp, len(blocks(graph))):
+        if cluster.devices % (tp * pp) == 0:
+            for recompute in ("none", "full"):
+                yield {**spread, "pp": pp, "recompute": recompute}
+        pp *= 2
+
+
+def _batch(
+    graph: Graph, given: Mapping[str, Any], replica: int = 1, *, least: bool = False
+) -> dict[str, Any]:
+    """Batch of a replica of ``replica`` devices: 1 per device for a large model.
+
+    A small model has `batch_of` samples, or 1 per device if ``least``.
+    """
+    micro_batch, large = given.get("micro_batch"), is_large(graph)
+    if given.get("global_batch") is not None:
+        return {"micro_batch": 1} if large and given.get("micro_batches") is None else {}
+    stated = any(given.get(name) for name in ("batch", "inputs", "micro_batches"))
+    if stated or RECORDED_BATCH in graph.dimensions:
+        return {}
+    if not large and not least:
+        return {"batch": batch_of(None, (), graph)}
+    batch = {"batch": replica * (micro_batch or 1)}
+    return batch if replica == 1 else {**batch, "micro_batch": micro_batch or 1}
+
+
+def _memory_bytes(model: Graph | Workload, cluster: Cluster, job: JobOptions) -> float:
+    """Memory of the fullest device."""
+    plan = plan_of(None, cluster.devices, job)
+    workload = workload_of(model, plan.dp, job)
+    check_recomputation(plan, workload.graph)
+    step = StepModel(replica_of(workload, cluster, plan))
+    return float(plan_memory(step.replica, step.chunks, step.synchronisation).total_bytes)
+
+
+def _note(job: JobOptions, given: JobOptions, cluster: Cluster, before: str = "") -> str:
+    """The note of chosen defaults and the options that override them."""
+    texts = {
+        "framework": _spread_text(job, cluster),
+        **dict.fromkeys(("tp", "pp", "zero"), ""),
+        "batch": f"batch {job.get('batch')} per {_replica_text(job)}",
+        "micro_batch": f"micro-batch {job.get('micro_batch')}",
+        "precision": job.get("precision", ""),
+        "recompute": f"{job.get('recompute')} recomputation",
+    }
+    names = [name for name in texts if name in job and name not in given]
+    names = [name for name in names if cast(Mapping[str, Any], job)[name] != "none"]
+    if cluster.devices == 1:
+        names = [name for name in names if name != "framework"]
+    spread = [texts["framework"]] if {"framework", "tp", "zero"} & set(names) else []
+    chosen = spread + [texts[name] for name in names if texts[name] and name != "framework"]
+    if not chosen:
+        return ""
+    override = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+    return f"chosen: {before}{', '.join(chosen)}; override with {override}"
+
+
+def _replica_text(job: JobOptions) -> str:
+    degrees = cast(Mapping[str, int], job)
+    return "replica" if any(degrees.get(name, 1) > 1 for name in ("tp", "pp", "cp")) else "device"
+
+
+def _spread_text(job: JobOptions, cluster: Cluster) -> str:
+    plan = plan_of(None, cluster.devices, job)
+    name = job.get("framework") or DDP
+    sharded = f", ZeRO-{plan.zero}" if plan.zero and name != FSDP else ""
+    degrees = f"{plan.label} on" if plan.dp != plan.devices else "over"
+    return f"{_TITLES.get(name, name)} {degrees} {cluster.devices} devices{sharded}"

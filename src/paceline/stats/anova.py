@@ -1,0 +1,124 @@
+"""Analysis of variance with interactions, for any levels and unequal numbers of launches.
+
+Sums of squares are of type II: a term is added to the model of all terms that do not contain it.
+In balanced designs types I, II and III agree.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from paceline.errors import InputError
+from paceline.stats.distributions import f_upper_tail
+from paceline.stats.residuals import ResidualChecks, check_residuals
+
+Matrix = npt.NDArray[np.float64]
+Term = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VarianceRow:
+    """One term: sum of squares, degrees of freedom, F ratio and p-value.
+
+    ``share`` is its fraction of the total sum of squares. F ratio and p-value are NaN if the error
+    has no degrees of freedom.
+    """
+
+    term: Term
+    squares: float
+    degrees: int
+    share: float
+    f_ratio: float
+    p_value: float
+
+    @property
+    def name(self) -> str:
+        """``batch x threads``."""
+        return " x ".join(self.term)
+
+
+@dataclass(frozen=True)
+class AnalysisOfVariance:
+    """Rows of the terms, sum of squares and degrees of freedom of the error, residual checks."""
+
+    rows: tuple[VarianceRow, ...]
+    error_squares: float
+    error_degrees: int
+    total_squares: float
+    checks: ResidualChecks
+
+    @property
+    def error_share(self) -> float:
+        """Fraction of the variation that no term explains."""
+        return self.error_squares / self.total_squares if self.total_squares > 0.0 else 0.0
+
+
+def analyse_variance(
+    factors: Mapping[str, Sequence[object]],
+    responses: Sequence[float],
+    order: Sequence[float] | None = None,
+    interactions: int = 2,
+) -> AnalysisOfVariance:
+    """Analyse the variance of ``responses``; ``factors`` has the level of each for every response.
+
+    Terms include interactions of up to ``interactions`` factors. ``order`` is the time of each
+    response, for the trend check; by default the responses are in order of time.
+    """
+    varied = {name: list(levels) for name, levels in factors.items() if len(set(levels)) > 1}
+    if not varied:
+        raise InputError("no factor has two or more levels", "give a factor at least two levels")
+    values = np.asarray(responses, dtype=float)
+    contrasts = {name: _contrasts(levels) for name, levels in varied.items()}
+    terms = [
+        term
+        for size in range(1, min(interactions, len(varied)) + 1)
+        for term in combinations(varied, size)
+    ]
+    columns = {term: _columns(term, contrasts) for term in terms}
+    whole = _design(columns, terms, len(values))
+    error, rank, residuals = _fit(whole, values)
+    degrees = len(values) - rank
+    total = float(np.sum((values - values.mean()) ** 2))
+    mean_error = error / degrees if degrees else math.nan
+    rows = []
+    for term in terms:
+        without = [other for other in terms if not set(term) <= set(other)]
+        before, rank_before, _ = _fit(_design(columns, without, len(values)), values)
+        after, rank_after, _ = _fit(_design(columns, [*without, term], len(values)), values)
+        squares, own = max(0.0, before - after), rank_after - rank_before
+        ratio = squares / own / mean_error if own and mean_error > 0.0 else math.nan
+        p_value = f_upper_tail(ratio, own, degrees) if not math.isnan(ratio) else math.nan
+        share = squares / total if total > 0.0 else 0.0
+        rows.append(VarianceRow(term, squares, own, share, ratio, p_value))
+    checks = check_residuals(residuals.tolist(), (values - residuals).tolist(), order)
+    return AnalysisOfVariance(tuple(rows), error, degrees, total, checks)
+
+
+def _contrasts(levels: Sequence[object]) -> Matrix:
+    """Sum-to-zero coding: a column per level except the last, which is -1 in all columns."""
+    names = list(dict.fromkeys(levels))
+    codes = np.vstack([np.eye(len(names) - 1), -np.ones(len(names) - 1)])
+    return np.asarray(codes[[names.index(level) for level in levels]], dtype=float)
+
+
+def _columns(term: Term, contrasts: Mapping[str, Matrix]) -> Matrix:
+    product = contrasts[term[0]]
+    for name in term[1:]:
+        other = contrasts[name]
+        product = (product[:, :, None] * other[:, None, :]).reshape(len(product), -1)
+    return product
+
+
+def _design(columns: Mapping[Term, Matrix], terms: Sequence[Term], count: int) -> Matrix:
+    return np.hstack([np.ones((count, 1)), *(columns[term] for term in terms)])
+
+
+def _fit(design: Matrix, values: Matrix) -> tuple[float, int, Matrix]:
+    """Residual sum of squares, rank and residuals of a least squares fit."""
+    coefficients, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
+    residuals = values - design @ coefficients
+    return float(residuals @ residuals), int(rank), residuals

@@ -1,0 +1,317 @@
+"""Summary of many steps of a job: means by rank and phase, stragglers, messages."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from paceline.step.breakdown import Breakdown, breakdowns
+from paceline.step.pauses import Pauses, paused_steps, pauses_of
+from paceline.step.task import Phase, Step
+
+MOST_MESSAGES = 2000
+"""Messages of a step that are looked at one by one."""
+_NOT_COMPUTING = (Phase.COMMUNICATE, Phase.WAIT)
+
+
+@dataclass(frozen=True)
+class RankProfile:
+    """Mean seconds by phase of one rank; each instant belongs to one phase.
+
+    ``last_share`` is the part of the steps in which it computed longest of all ranks: collectives
+    make ranks end together, so the straggler is the one that waits least. ``deviation_seconds``
+    is the standard deviation of its computing from step to step.
+    """
+
+    rank: int
+    phases: Mapping[Phase, float]
+    last_share: float
+    deviation_seconds: float = 0.0
+
+    def seconds(self, *phases: Phase) -> float:
+        """Seconds of these phases together."""
+        return math.fsum(self.phases.get(phase, 0.0) for phase in phases)
+
+    @property
+    def computing_seconds(self) -> float:
+        """Everything but messages that nothing hides and waiting."""
+        return math.fsum(s for phase, s in self.phases.items() if phase not in _NOT_COMPUTING)
+
+
+@dataclass(frozen=True)
+class MessageProfile:
+    """One message of a step: its bytes, when its last rank handed it over, and what it took.
+
+    ``ready_seconds`` counts from the beginning of the step. ``seconds`` counts from when every
+    rank was there and the message before had ended: what the network takes, without waiting.
+    """
+
+    size_bytes: float
+    ready_seconds: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StepProfile:
+    """Means over ``steps`` steps, seconds.
+
+    ``step_seconds`` is the step of its slowest rank, ``slowest_seconds`` the longest computing of
+    any rank, ``exposed_seconds`` what that rank spends on messages alone: it comes last, so this
+    is communication and no waiting. What is left of the step is ``idle_seconds``.
+    ``backward_end_seconds`` is when it has computed its last gradient, from the step's beginning.
+    Steps that stop for work of the host are not among them: ``pauses`` has what they add.
+    ``roles`` are the ranks to call the slowest and the usual one; None: by their computing.
+    """
+
+    steps: int
+    step_seconds: float
+    slowest_seconds: float
+    exposed_seconds: float
+    hidden_seconds: float
+    backward_end_seconds: float
+    ranks: tuple[RankProfile, ...]
+    messages: tuple[MessageProfile, ...] = ()
+    pauses: Pauses | None = None
+    roles: tuple[int, int] | None = None
+
+    @property
+    def pause_seconds(self) -> float:
+        """What pauses add to the mean step."""
+        return 0.0 if self.pauses is None else self.pauses.seconds
+
+    @property
+    def straggling_noise_seconds(self) -> float:
+        """Twice the standard error over steps of the straggler's excess time."""
+        deviation = math.hypot(self.slowest.deviation_seconds, self.usual.deviation_seconds)
+        return 2.0 * deviation / math.sqrt(self.steps)
+
+    @property
+    def idle_seconds(self) -> float:
+        """Idle time of the rank that computes longest."""
+        return self.step_seconds - self.slowest_seconds - self.exposed_seconds
+
+    @property
+    def slowest(self) -> RankProfile:
+        """The rank that computes longest in the mean step: the straggler, if there is one."""
+        if self.roles is not None:
+            return next(rank for rank in self.ranks if rank.rank == self.roles[0])
+        return max(self.ranks, key=lambda rank: rank.computing_seconds)
+
+    @property
+    def usual(self) -> RankProfile:
+        """The median of the ranks without the slowest; the only rank if there is one."""
+        if self.roles is not None:
+            return next(rank for rank in self.ranks if rank.rank == self.roles[1])
+        others = [rank for rank in self.ranks if rank is not self.slowest]
+        ordered = sorted(others, key=lambda rank: rank.computing_seconds)
+        return ordered[len(ordered) // 2] if ordered else self.slowest
+
+    @property
+    def straggling_seconds(self) -> float:
+        """Excess computation of the slowest rank over the typical one in the mean step."""
+        return self.slowest.computing_seconds - self.usual.computing_seconds
+
+    @property
+    def jitter_seconds(self) -> float:
+        """Jitter: the loss because the slowest rank changes from step to step."""
+        return max(0.0, self.slowest_seconds - self.slowest.computing_seconds)
+
+    @property
+    def message_bytes(self) -> float:
+        """Bytes that a rank sends in a step."""
+        return math.fsum(message.size_bytes for message in self.messages)
+
+    def to_json(self) -> dict[str, Any]:
+        """The profile as JSON values."""
+        return {
+            **{name: value for name, value in vars(self).items() if isinstance(value, float | int)},
+            "ranks": [
+                {**asdict(rank), "phases": {str(p): s for p, s in rank.phases.items()}}
+                for rank in self.ranks
+            ],
+            "messages": [asdict(message) for message in self.messages],
+            "pauses": None if self.pauses is None else asdict(self.pauses),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "StepProfile":
+        """The profile that `to_json` wrote."""
+        ranks = tuple(
+            RankProfile(
+                int(rank["rank"]),
+                {Phase(phase): float(value) for phase, value in rank["phases"].items()},
+                float(rank["last_share"]),
+                float(rank.get("deviation_seconds", 0.0)),
+            )
+            for rank in document["ranks"]
+        )
+        messages = tuple(MessageProfile(**message) for message in document["messages"])
+        paused = document.get("pauses")
+        pauses = None if paused is None else Pauses(**paused)
+        return cls(**{**document, "ranks": ranks, "messages": messages, "pauses": pauses})
+
+
+def profile_steps(steps: Iterable[Step]) -> StepProfile | None:
+    """Means over steps that have the same ranks; None where there is no step."""
+    every: list[dict[int, Breakdown]] = []
+    messages: list[list[MessageProfile]] = []
+    backward: list[dict[int, float]] = []
+    for step in steps:
+        ranks = step.ranks
+        if ranks and step.seconds > 0 and (not every or ranks == sorted(every[0])):
+            every.append(breakdowns(step))
+            messages.append(_messages(step))
+            backward.append(_backward_ends(step))
+    if not every:
+        return None
+    paused = paused_steps(every)
+    kept = [place for place in range(len(every)) if place not in set(paused)]
+    pauses = pauses_of(every, paused)
+    seen, messages, backward = (
+        [every[place] for place in kept],
+        [messages[place] for place in kept],
+        [backward[place] for place in kept],
+    )
+    computing = [{rank: _computing(parts) for rank, parts in step.items()} for step in seen]
+    last = [max(one, key=lambda rank: one[rank]) for one in computing]
+    critical = [step[rank] for step, rank in zip(seen, last, strict=True)]
+    return StepProfile(
+        steps=len(seen),
+        step_seconds=statistics.fmean(parts.step_seconds for parts in critical),
+        slowest_seconds=statistics.fmean(_computing(parts) for parts in critical),
+        exposed_seconds=statistics.fmean(p.exposed_communication_seconds for p in critical),
+        hidden_seconds=statistics.fmean(p.hidden_communication_seconds for p in critical),
+        backward_end_seconds=statistics.fmean(
+            ends.get(rank, 0.0) for ends, rank in zip(backward, last, strict=True)
+        ),
+        ranks=tuple(
+            RankProfile(
+                rank,
+                _mean_phases([step[rank] for step in seen]),
+                last.count(rank) / len(last),
+                statistics.pstdev(one[rank] for one in computing),
+            )
+            for rank in sorted(seen[0])
+        ),
+        messages=_mean_messages(messages),
+        pauses=pauses,
+    )
+
+
+def combined(profiles: Sequence[StepProfile]) -> StepProfile | None:
+    """The mean of profiles of one configuration, each counted once; None where there is none."""
+    first = profiles[0] if profiles else None
+    if first is None or len(profiles) == 1:
+        return first
+    same = [one for one in profiles if len(one.ranks) == len(first.ranks)]
+
+    def mean(name: str) -> float:
+        return statistics.fmean(getattr(one, name) for one in same)
+
+    phases = dict.fromkeys(phase for one in same for rank in one.ranks for phase in rank.phases)
+    return StepProfile(
+        steps=sum(one.steps for one in same),
+        step_seconds=mean("step_seconds"),
+        slowest_seconds=mean("slowest_seconds"),
+        exposed_seconds=mean("exposed_seconds"),
+        hidden_seconds=mean("hidden_seconds"),
+        backward_end_seconds=mean("backward_end_seconds"),
+        ranks=tuple(
+            RankProfile(
+                ranks[0].rank,
+                {
+                    phase: statistics.fmean(rank.seconds(phase) for rank in ranks)
+                    for phase in phases
+                },
+                statistics.fmean(rank.last_share for rank in ranks),
+                _pooled_deviation(ranks),
+            )
+            for ranks in zip(*(one.ranks for one in same), strict=True)
+        ),
+        messages=_mean_messages([list(one.messages) for one in same]),
+        pauses=_mean_pauses([one.pauses for one in same]),
+    )
+
+
+def _pooled_deviation(ranks: Sequence[RankProfile]) -> float:
+    """From step to step within launches, and from launch to launch."""
+    within = statistics.fmean(rank.deviation_seconds**2 for rank in ranks)
+    return math.sqrt(within + statistics.pvariance(rank.computing_seconds for rank in ranks))
+
+
+def _mean_pauses(launches: Sequence[Pauses | None]) -> Pauses | None:
+    """Pauses of the launch in which they were longest, their length the mean over launches."""
+    longest = max((one for one in launches if one), key=lambda one: one.seconds, default=None)
+    if longest is None:
+        return None
+    mean = math.fsum(one.seconds for one in launches if one) / len(launches)
+    return replace(longest, each_seconds=mean * longest.steps / longest.count)
+
+
+def _computing(parts: Breakdown) -> float:
+    return math.fsum(s for phase, s in parts.exposed.items() if phase not in _NOT_COMPUTING)
+
+
+def _backward_ends(step: Step) -> dict[int, float]:
+    ends: dict[int, float] = {}
+    for task, end in zip(step.tasks, step.ends, strict=True):
+        if task.phase is Phase.BACKWARD:
+            ends[task.rank] = max(ends.get(task.rank, 0.0), end)
+    return ends
+
+
+def _mean_phases(parts: Sequence[Breakdown]) -> dict[Phase, float]:
+    phases = dict.fromkeys(phase for one in parts for phase in one.exposed)
+    return {
+        phase: math.fsum(one.exposed.get(phase, 0.0) for one in parts) / len(parts)
+        for phase in phases
+    }
+
+
+def _messages(step: Step) -> list[MessageProfile]:
+    """Messages of one step, matched by their order on each rank; none where ranks differ.
+
+    Also none for messages of different groups, or above the limit of messages.
+
+    A collective ends on all ranks together, so the rank for which it was shortest came last.
+    """
+    by_rank: dict[int, list[tuple[float, float, float]]] = {rank: [] for rank in step.ranks}
+    for task, start in zip(step.tasks, step.starts, strict=True):
+        if task.phase is Phase.COMMUNICATE:
+            by_rank[task.rank].append((start, start + task.seconds, task.size_bytes))
+    lanes = [sorted(own) for own in by_rank.values()]
+    groups: dict[int, set[str]] = {rank: set() for rank in by_rank}
+    for task in step.tasks:
+        groups[task.rank].add(task.group)
+    if any(own != groups[min(groups)] for own in groups.values()):
+        return []
+    if len({len(own) for own in lanes}) != 1 or len(lanes[0]) > MOST_MESSAGES:
+        return []
+    found = []
+    ended = [0.0] * len(lanes)
+    for matched in zip(*lanes, strict=True):
+        taken = [
+            max(0.0, end - max(start, before))
+            for (start, end, _), before in zip(matched, ended, strict=True)
+        ]
+        latest = min(range(len(matched)), key=lambda place: taken[place])
+        start, _, size = matched[latest]
+        found.append(MessageProfile(size, start, taken[latest]))
+        ended = [max(before, end) for (_, end, _), before in zip(matched, ended, strict=True)]
+    return found
+
+
+def _mean_messages(steps: Sequence[list[MessageProfile]]) -> tuple[MessageProfile, ...]:
+    """Medians of the messages over the steps that have the usual number of them."""
+    count = Counter(map(len, steps)).most_common(1)[0][0]
+    usual = [messages for messages in steps if len(messages) == count]
+    return tuple(
+        MessageProfile(
+            statistics.median(message.size_bytes for message in same),
+            statistics.median(message.ready_seconds for message in same),
+            statistics.median(message.seconds for message in same),
+        )
+        for same in zip(*usual, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""Predictions scored on published measurements, with hold-outs and null models."""

@@ -1,0 +1,104 @@
+"""Rows that each mode applies to, and their baselines."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from paceline.validation.published_row import Configuration, PublishedRow
+
+
+class Mode(StrEnum):
+    """What the model predicts."""
+
+    BASELINE = "baseline"
+    """Throughput of a row, given the measured baseline of its group."""
+    COLD = "cold"
+    """Throughput of a row from workload, hardware, plan and framework only."""
+    LAYOUT = "layout"
+    """The fastest layout of one job on one machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A row to predict and its baseline, or the reason for skipping it."""
+
+    measurement: PublishedRow
+    baseline: PublishedRow | None = None
+    left_out: str = ""
+
+
+def cases(
+    measurements: Sequence[PublishedRow],
+    mode: Mode,
+    elsewhere: Mapping[str, PublishedRow] | None = None,
+) -> list[Question]:
+    """One case per row, in row order.
+
+    A baseline that is not among ``measurements`` is looked up by its id ``elsewhere``, and used
+    if it has the same source and model.
+    """
+    if mode is Mode.BASELINE:
+        by_id = {row.configuration.id: row for row in measurements}
+        return [_with_baseline(row, by_id, elsewhere or {}) for row in measurements]
+    if mode is Mode.LAYOUT:
+        comparable = {
+            row.configuration.id for rows in layout_groups(measurements).values() for row in rows
+        }
+        return [
+            Question(row)
+            if row.configuration.id in comparable
+            else Question(row, left_out="no other layout of the same job to compare with")
+            for row in measurements
+        ]
+    return [Question(row) for row in measurements]
+
+
+def layout_groups(
+    measurements: Sequence[PublishedRow],
+) -> dict[tuple[str, int, float], list[PublishedRow]]:
+    """Rows of the same job on the same devices with different layouts.
+
+    Keyed by group, devices and global batch; only jobs with at least two layouts.
+    """
+    groups: dict[tuple[str, int, float], list[PublishedRow]] = defaultdict(list)
+    for row in measurements:
+        what = row.configuration
+        if row.failed:
+            continue
+        groups[what.group, what.devices, what.global_batch].append(row)
+    return {
+        key: rows
+        for key, rows in groups.items()
+        if len({row.configuration.layout for row in rows}) > 1
+    }
+
+
+def _with_baseline(
+    row: PublishedRow, by_id: Mapping[str, PublishedRow], elsewhere: Mapping[str, PublishedRow]
+) -> Question:
+    what = row.configuration
+    if row.failed:
+        return Question(row, left_out="it did not run")
+    if not what.baseline_id:
+        return Question(row, left_out="its group has no baseline row")
+    if what.baseline_id == what.id:
+        return Question(row, left_out="it is the baseline of its group")
+    baseline = by_id.get(what.baseline_id)
+    if baseline is None:
+        found = elsewhere.get(what.baseline_id)
+        if found is not None and _same_origin(found.configuration, what):
+            baseline = found
+    if baseline is None:
+        return Question(
+            row, left_out=f"its baseline '{what.baseline_id}' is not among the usable rows"
+        )
+    if baseline.configuration.devices >= what.devices:
+        return Question(row, left_out="its baseline does not have fewer devices")
+    if baseline.configuration.throughput_unit != what.throughput_unit:
+        return Question(row, left_out="its baseline is in another unit")
+    return Question(row, baseline)
+
+
+def _same_origin(first: Configuration, second: Configuration) -> bool:
+    return (first.family, first.model) == (second.family, second.model)

@@ -1,0 +1,128 @@
+"""The model under test: `predict` with corrections fitted without held-out rows."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from paceline.errors import PacelineError
+from paceline.predictor.evidence import NO_EVIDENCE
+from paceline.predictor.memory.fit_probability import fits_probability
+from paceline.predictor.predict import prediction_of, prepared_on
+from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
+from paceline.validation.forecast import Forecast, Skipped
+from paceline.validation.hold_out import (
+    HoldOut,
+    efficiency_without,
+    is_reference,
+    level_of,
+    model_without,
+)
+from paceline.validation.published_job import PublishedJob, job_of
+from paceline.validation.published_row import Configuration, PublishedRow
+from paceline.validation.row_step_model import baseline_evidence, row_replica
+
+
+class PacelineModel:
+    """Predicts rows with `paceline.predictor.predict`, with or without their baseline.
+
+    ``hold_out`` selects the rows that corrections are fitted without; None uses the shipped ones.
+    """
+
+    name = "Paceline"
+
+    def __init__(self, hold_out: HoldOut | None) -> None:
+        self._hold_out = hold_out
+        self._answers: dict[tuple[object, ...], Forecast | Skipped] = {}
+
+    def predict(
+        self, configuration: Configuration, baseline: PublishedRow | None
+    ) -> Forecast | Skipped:
+        """Throughput with its interval and memory, or a reason; equal rows are cached."""
+        known = baseline and (baseline.configuration.unnamed, baseline.throughput)
+        key = (configuration.unnamed, is_reference(configuration), known)
+        if key not in self._answers:
+            self._answers[key] = _answered(self._forecast, configuration, baseline)
+        return self._answers[key]
+
+    def _forecast(self, configuration: Configuration, baseline: PublishedRow | None) -> Forecast:
+        job, replica = job_of(configuration), row_replica(configuration)
+        unseen = self._holds_out(configuration)
+        if unseen is not None and baseline is None:
+            replica = replace(replica, efficiency=efficiency_without(*unseen))
+        prediction = prediction_of(
+            prepared_on(
+                replica,
+                evidence=NO_EVIDENCE
+                if baseline is None
+                else baseline_evidence(baseline, configuration),
+                program=job.program,
+                model=None if unseen is None else model_without(*unseen),
+            )
+        )
+        throughput = _throughput(job, prediction.step_seconds)
+        memory = None if job.cold_obstacle else float(prediction.memory.total_bytes)
+        return Forecast(
+            throughput,
+            throughput * prediction.interval.low,
+            throughput * prediction.interval.high,
+            (*job.assumptions, *(note for note in prediction.notes if "domain" in note)),
+            memory,
+            None if memory is None else fits_probability(prediction),
+        )
+
+    def _holds_out(self, configuration: Configuration) -> tuple[HoldOut, str] | None:
+        """The held-out level of a row; None for shipped corrections and constants."""
+        if self._hold_out is None:
+            return None
+        if self._hold_out is HoldOut.GROUP and not is_reference(configuration):
+            return None
+        return self._hold_out, level_of(configuration, self._hold_out)
+
+
+class PhysicsAlone:
+    """Predicts rows from schedule and data sheets, without corrections fitted to rows."""
+
+    name = "physics alone"
+
+    def __init__(self) -> None:
+        self._answers: dict[tuple[object, ...], Forecast | Skipped] = {}
+
+    def predict(
+        self, configuration: Configuration, baseline: PublishedRow | None
+    ) -> Forecast | Skipped:
+        """Throughput without an interval, or a reason; equal rows are cached."""
+        known = baseline and (baseline.configuration.unnamed, baseline.throughput)
+        key = (configuration.unnamed, known)
+        if key not in self._answers:
+            self._answers[key] = _answered(self._forecast, configuration, baseline)
+        return self._answers[key]
+
+    def _forecast(self, configuration: Configuration, baseline: PublishedRow | None) -> Forecast:
+        known = NO_EVIDENCE if baseline is None else baseline_evidence(baseline, configuration)
+        replica = row_replica(configuration)
+        prepared = prepared_on(replica, evidence=known, corrections=NO_CORRECTIONS)
+        return Forecast(_throughput(job_of(configuration), prepared.seconds()))
+
+
+def _answered(
+    forecast: Callable[[Configuration, PublishedRow | None], Forecast],
+    configuration: Configuration,
+    baseline: PublishedRow | None,
+) -> Forecast | Skipped:
+    """A forecast, or the reason why there is none."""
+    try:
+        obstacle = job_of(configuration).cold_obstacle
+        if baseline is None and obstacle:
+            return Skipped(obstacle)
+        answer = forecast(configuration, baseline)
+    except PacelineError as problem:
+        return Skipped(problem.message)
+    except (ArithmeticError, ValueError) as problem:
+        return Skipped(f"its numbers are inconsistent: {problem}")
+    if not 0.0 < answer.throughput < math.inf:
+        return Skipped(f"its numbers give a throughput of {answer.throughput:g}")
+    return answer
+
+
+def _throughput(job: PublishedJob, seconds: float) -> float:
+    return job.samples * job.units_per_sample / seconds

@@ -1,0 +1,343 @@
+"""A published configuration in the terms of the predictor: workload, cluster, plan, program.
+
+Missing fields of a row are filled in here only: each assumption is a function with its reason and
+the amount by which it widens the interval.
+"""
+
+import re
+import tomllib
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import resources
+
+from paceline.errors import PacelineError, UnknownNameError
+from paceline.hardware import Cluster, Device, Link, catalogue
+from paceline.hardware.usual_links import with_default_links
+from paceline.predictor.framework_profiles import FrameworkProfile, framework
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.plan_choices import Recompute
+from paceline.predictor.plan.sync_policy import Exchange, Policy, Synchronisation
+from paceline.predictor.plan.validate_for_model import check_experts
+from paceline.predictor.uncertainty.covariates import Program, Tuning
+from paceline.validation.forecast import Skipped
+from paceline.validation.published_row import Configuration
+from paceline.validation.published_workload import black_box, graph_of, tokens_per_sample
+from paceline.workload.graph import Graph
+from paceline.workload.precision import precision
+from paceline.workload.workload import Workload
+
+USUAL_FRAMEWORK = "torch-ddp"
+_ASSUMED_PARAMETERS = 25e6
+_MOST_PASSES = 200_000
+_FUSED_ATTENTION_SINCE = 2022
+_FUSED_FRAMEWORKS = frozenset({"torch-fsdp", "nanotron"})
+_POLICIES = {
+    "none": Policy.ONE_MESSAGE,
+    "per_tensor": Policy.PER_TENSOR,
+    "bucketed": Policy.MERGED,
+}
+_NOMINAL_RATES = {"fp32": 1e14, "tf32": 1e14, "fp16": 1e14, "bf16": 1e14, "fp8": 1e14}
+_NOMINAL_BANDWIDTH = 1e12
+
+
+@dataclass(frozen=True)
+class PublishedJob:
+    """What ran: a workload on a cluster under a plan, by a program.
+
+    ``cold_obstacle`` says why its time cannot be predicted from nothing (a black box, a device
+    that the catalogue lacks); empty if it can. ``units_per_sample`` is what throughput counts
+    per sample of the workload (tokens of a sequence), ``samples`` the samples of a step of the
+    whole job. ``assumptions`` say what the row does not.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    plan: Plan
+    program: Program
+    units_per_sample: float
+    samples: float
+    cold_obstacle: str
+    assumptions: tuple[str, ...]
+
+
+def job_of(configuration: Configuration) -> PublishedJob:
+    """The job of a row; assumptions about unknown fields are listed in it."""
+    return _job(configuration.unnamed)
+
+
+@lru_cache(maxsize=16384)
+def _job(configuration: Configuration) -> PublishedJob:
+    assumptions: list[str] = []
+    graph = graph_of(configuration)
+    device, unknown_device = _device(configuration, assumptions)
+    obstacle = unknown_device
+    if isinstance(graph, Skipped):
+        obstacle = graph.reason
+    elif graph.name.startswith("gpt_h") and "_h" not in configuration.model:
+        assumptions.append(f"model '{configuration.model}' treated as {graph.name}")
+    profile = _framework(configuration, assumptions)
+    cluster = _cluster(configuration, device, assumptions)
+    units = tokens_per_sample(configuration, graph)
+    samples = configuration.global_batch
+    if configuration.batch_unit == "tokens":
+        samples /= _length(configuration, graph)
+    if configuration.throughput_unit == "tokens" and units == 1.0:
+        obstacle = obstacle or "throughput in tokens with an unknown sequence length"
+    plan = _plan(configuration, samples, profile, cluster.device, assumptions)
+    if isinstance(graph, Graph):
+        plan = replace(plan, ep=_expert_degree(configuration, plan, graph, assumptions))
+    if plan.pp * (plan.micro_batches or 1) > _MOST_PASSES:
+        obstacle = "its pipeline has too many micro-batches"
+    workload = Workload(
+        graph if isinstance(graph, Graph) else black_box(_parameters(configuration, assumptions)),
+        max(1, round(samples / plan.dp)),
+        configuration.sequence if isinstance(graph, Graph) else None,
+        _precision(configuration, cluster.device),
+        optimiser_of(configuration),
+    )
+    return PublishedJob(
+        workload,
+        cluster,
+        plan if isinstance(graph, Graph) else _data_parallel_part(plan),
+        program_of(configuration),
+        units,
+        samples,
+        obstacle,
+        tuple(assumptions),
+    )
+
+
+def program_of(configuration: Configuration) -> Program:
+    """Which program a row is of, by the names that its source gives."""
+    method = configuration.method
+    compiler = "xla" if "XLA on" in method else "plain" if "XLA off" in method else ""
+    return Program(
+        tuning=_tuning(configuration),
+        source=configuration.family,
+        task=configuration.task,
+        system=method if method.startswith("system:") else "",
+        compiler=compiler,
+    )
+
+
+def optimiser_of(configuration: Configuration) -> str:
+    """Momentum SGD for images, Adam for text: no source states the optimizer."""
+    return "sgd_momentum" if configuration.batch_unit == "images" else "adam"
+
+
+def _tuning(configuration: Configuration) -> Tuning | None:
+    """The value of the row, else that of its source."""
+    if configuration.tuning:
+        return Tuning(configuration.tuning)
+    known = _tuning_of_sources().get(configuration.family)
+    return Tuning(known) if known else None
+
+
+@lru_cache(maxsize=1)
+def _tuning_of_sources() -> dict[str, str]:
+    file = resources.files("paceline") / "data" / "reference" / "sources.toml"
+    listed = tomllib.loads(file.read_text(encoding="utf-8"))["source"]
+    return {entry["family"]: entry["tuning"] for entry in listed if "tuning" in entry}
+
+
+def _device(configuration: Configuration, assumptions: list[str]) -> tuple[Device, str]:
+    """The device of the catalogue, and why layers cannot be timed on it; one to stand in then."""
+    try:
+        device = catalogue.device(configuration.device)
+        device.peak(precision(_precision(configuration, device)).compute)
+        _ = device.known_memory_bandwidth
+    except PacelineError as problem:
+        assumptions.append(f"rates of device '{configuration.device}' are not known")
+        return Device(
+            configuration.device,
+            "",
+            "gpu",
+            _NOMINAL_RATES,
+            memory_bandwidth=_NOMINAL_BANDWIDTH,
+            compute_units=100,
+        ), problem.message
+    return device, ""
+
+
+def _precision(configuration: Configuration, device: Device) -> str:
+    """The precision of the row; "mixed" uses the 16-bit format of the device."""
+    if configuration.precision == "mixed" and "fp16" not in device.peak_flops:
+        return "amp_bf16"
+    return configuration.precision
+
+
+def _framework(configuration: Configuration, assumptions: list[str]) -> FrameworkProfile:
+    """The profile of the method where it has one (WFBP, BSP, ...), else of the framework."""
+    for name in (configuration.method, configuration.framework):
+        profile = _known_framework(name)
+        if profile is not None:
+            return profile
+    assumptions.append(f"framework '{configuration.framework}' treated as {USUAL_FRAMEWORK}")
+    return framework(USUAL_FRAMEWORK)
+
+
+@lru_cache(maxsize=512)
+def _known_framework(name: str) -> FrameworkProfile | None:
+    try:
+        return framework(name) if name else None
+    except UnknownNameError:
+        return None
+
+
+def _cluster(configuration: Configuration, device: Device, assumptions: list[str]) -> Cluster:
+    """The machine, its links as usual where they are not stated."""
+    found = with_default_links(
+        device,
+        configuration.nodes,
+        configuration.devices_per_node,
+        _link(configuration.intra_link),
+        _link(configuration.inter_link),
+        configuration.nics_per_node,
+    )
+    for name in (configuration.intra_link, configuration.inter_link):
+        if name and _link(name) is None:
+            assumptions.append(f"link '{name}' is not in the catalogue")
+    if found.notes:
+        assumptions.append(found.notes)
+    return replace(found, name="published", notes="")
+
+
+def _link(name: str) -> Link | None:
+    try:
+        link = catalogue.link(name) if name else None
+    except PacelineError:
+        return None
+    return None if link is None or link.bandwidth is None else link
+
+
+def _plan(
+    configuration: Configuration,
+    samples: float,
+    profile: FrameworkProfile,
+    device: Device,
+    assumptions: list[str],
+) -> Plan:
+    tp, pp, cp = configuration.tp or 1, configuration.pp or 1, configuration.cp or 1
+    dp = configuration.dp or max(1, configuration.devices // (tp * pp * cp))
+    if dp * tp * pp * cp != configuration.devices:
+        assumptions.append("its degrees do not multiply to its devices: treated as data parallel")
+        dp, tp, pp, cp = configuration.devices, 1, 1, 1
+    batch = max(1, round(samples / dp))
+    count = _micro_batches(configuration, batch, pp, assumptions)
+    return Plan(
+        dp=dp,
+        tp=tp,
+        pp=pp,
+        cp=cp,
+        zero=configuration.zero or 0,
+        micro_batches=count if batch % count == 0 else None,
+        interleave=_interleave(configuration, pp, count, profile, assumptions),
+        recompute=_recompute(configuration),
+        sequence_parallel=tp > 1 and _has_sequence_parallelism(configuration, profile),
+        fused_attention=has_fused_attention(profile, device),
+        synchronisation=_synchronisation(configuration, profile),
+        framework=profile.name,
+    )
+
+
+def _micro_batches(
+    configuration: Configuration, batch: int, pp: int, assumptions: list[str]
+) -> int:
+    """Micro-batches per step: as the row states, else of one sample in a pipeline."""
+    if configuration.micro_batches is not None or pp == 1:
+        return configuration.micro_batches or 1
+    if configuration.micro_batch is not None:
+        return max(1, round(batch / configuration.micro_batch))
+    assumptions.append("micro-batch not stated: one sample, as 'paceline predict' assumes")
+    return batch
+
+
+def _expert_degree(
+    configuration: Configuration, plan: Plan, graph: Graph, assumptions: list[str]
+) -> int:
+    """Expert-parallel degree, if the network has experts and the row states it."""
+    stated = configuration.ep or 1
+    try:
+        shared_out = replace(plan, ep=stated)
+        check_experts(shared_out, graph)
+    except PacelineError as problem:
+        assumptions.append(f"ep {stated} left out: {problem.message}")
+        return 1
+    return shared_out.ep
+
+
+def _data_parallel_part(plan: Plan) -> Plan:
+    """The plan of a black box: only its replicas are known to exchange anything."""
+    return replace(plan, dp=plan.devices, tp=1, pp=1, cp=1, zero=0, recompute=Recompute.NONE)
+
+
+def has_fused_attention(profile: FrameworkProfile, device: Device) -> bool:
+    """Whether attention keeps its scores on the chip.
+
+    Such kernels became usual in 2022: devices since then, and frameworks that appeared with
+    them, are taken to use them.
+    """
+    recent = device.year is not None and device.year >= _FUSED_ATTENTION_SINCE
+    return recent or profile.name in _FUSED_FRAMEWORKS
+
+
+def _interleave(
+    configuration: Configuration,
+    pp: int,
+    count: int,
+    profile: FrameworkProfile,
+    assumptions: list[str],
+) -> int:
+    """Chunks per stage: of the row, else of the framework's recipes."""
+    if pp == 1:
+        return 1
+    layers = configuration.layers or 0
+    if configuration.interleave or not profile.interleaves or layers % pp or layers < pp:
+        return configuration.interleave or 1
+    if count % pp:
+        return 1
+    assumptions.append("interleaving not stated: a block per chunk, as recipes have it")
+    return layers // pp
+
+
+def _has_sequence_parallelism(configuration: Configuration, profile: FrameworkProfile) -> bool:
+    """Whether tensor-parallel devices share out tokens between products, by row or framework."""
+    stated = re.split(r"[;,+ ]+", configuration.method.lower())
+    return profile.sequence_parallel or "sp" in stated
+
+
+def _recompute(configuration: Configuration) -> Recompute:
+    try:
+        return Recompute(configuration.recompute)
+    except ValueError:
+        return Recompute.NONE
+
+
+def _synchronisation(configuration: Configuration, profile: FrameworkProfile) -> Synchronisation:
+    """The profile's, with the policy and the exchange that the row states."""
+    own = profile.synchronisation
+    policy = _POLICIES.get(configuration.overlap, own.policy)
+    if configuration.sync != "ps":
+        return replace(own, policy=policy)
+    servers = configuration.extra_server_nodes or None
+    return replace(
+        own,
+        policy=policy,
+        exchange=Exchange.PARAMETER_SERVER,
+        servers=servers if configuration.nodes > 1 else None,
+        servers_on_workers=servers is None or configuration.nodes == 1,
+    )
+
+
+def _parameters(configuration: Configuration, assumptions: list[str]) -> float:
+    if configuration.n_params is not None:
+        return configuration.n_params
+    assumptions.append(f"number of parameters not known: {_ASSUMED_PARAMETERS:.0f} assumed")
+    return _ASSUMED_PARAMETERS
+
+
+def _length(configuration: Configuration, graph: Graph | Skipped) -> float:
+    length = configuration.sequence
+    if length is None and isinstance(graph, Graph):
+        length = graph.sequence
+    return float(length or 1)

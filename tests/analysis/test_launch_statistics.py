@@ -1,0 +1,94 @@
+import math
+
+import pytest
+from builders import a_launch
+
+from paceline.analysis.launch_statistics import doubts, mean_step_seconds, step_seconds, throughput
+from paceline.errors import InputError
+from paceline.stats.estimate import estimate
+from paceline.stats.series import lag_one_autocorrelation
+from paceline.store import Outcome, RankSteps, Status
+from paceline.store.export import launch_rows
+
+
+def finished(*ranks, cpu=None, **changes):
+    """A launch whose ranks had these step times; one warm-up step."""
+    records = tuple(
+        RankSteps(number, tuple(steps), tuple(cpu or steps)) for number, steps in enumerate(ranks)
+    )
+    outcome = Outcome(Status.FINISHED, "", ranks=records)
+    return a_launch(world_size=len(ranks), outcome=outcome, **changes)
+
+
+def test_a_step_lasts_as_long_as_its_slowest_rank_and_warm_up_does_not_count():
+    launch = finished([9.0, 1.0, 2.0], [9.0, 3.0, 1.0])
+    assert step_seconds(launch) == [3.0, 2.0]
+    assert throughput(launch) == pytest.approx(128 / 2.5)
+
+
+def test_the_interval_comes_from_launches():
+    result = estimate([100.0, 104.0, 96.0])
+    assert result.mean == 100
+    assert result.half_width == pytest.approx(4.303 * 4 / math.sqrt(3), rel=1e-2)
+
+
+def test_one_launch_has_no_interval():
+    assert math.isnan(estimate([100.0]).low)
+
+
+@pytest.mark.parametrize("job", [{"command": ["python", "train.py"]}, {"recorded": True}])
+def test_ranks_of_a_script_that_are_late_in_turns_take_the_time_that_passed(job):
+    """Each rank needs 8 s for four steps, so the job does; the slowest of each add up to 12 s."""
+    ranks = ([9.0, 1.0, 3.0, 1.0, 3.0], [9.0, 3.0, 1.0, 3.0, 1.0])
+    launch = finished(*ranks, job=job)
+    assert mean_step_seconds(launch) == pytest.approx(2.0)
+    assert throughput(launch) == pytest.approx(128 / 2.0)
+    (row,) = launch_rows([launch])
+    assert row["counted_seconds"] == pytest.approx(8.0)
+    assert row["throughput_samples_per_second"] == pytest.approx(128 / 2.0)
+    assert mean_step_seconds(finished(*ranks)) == pytest.approx(3.0)
+
+
+def test_a_failed_launch_has_no_throughput():
+    with pytest.raises(InputError):
+        throughput(a_launch(outcome=Outcome(Status.FAILED, "", "rank 0 ended with code 1")))
+
+
+def test_too_few_launches_are_doubted():
+    assert [doubt.cause for doubt in doubts([finished([1.0, 1.0])])] == ["too few launches"]
+
+
+def test_waiting_for_the_processor_is_doubted():
+    launches = [finished([1.0, 1.0, 1.0], cpu=[0.5, 0.5, 0.5], synchronised=False)] * 3
+    (doubt,) = doubts(launches)
+    assert doubt.cause == "CPU contention"
+    assert "2.00 times" in doubt.message
+
+
+def test_a_drift_within_launches_is_doubted():
+    launches = [finished([1.0, *(1 + step / 10 for step in range(10))])] * 3
+    assert [doubt.cause for doubt in doubts(launches)] == ["autocorrelation"]
+
+
+def test_autocorrelation_of_alternating_values_is_negative():
+    assert lag_one_autocorrelation([1, 2] * 5) < -0.8
+    assert lag_one_autocorrelation([1, 1, 1, 1]) == 0
+
+
+def test_a_warm_up_that_is_counted_is_doubted():
+    launches = [finished([2.0] * 6 + [1.0] * 14)] * 3
+    (doubt,) = [one for one in doubts(launches) if one.cause == "warm-up"]
+    assert doubt.remedy == "set --warmup-steps 6"
+
+
+def test_a_level_that_changes_late_is_doubted():
+    launches = [finished([1.0] * 15 + [2.0] * 5)] * 3
+    assert "unstable" in [doubt.cause for doubt in doubts(launches)]
+
+
+def test_intervals_that_contradict_each_other_are_doubted():
+    launches = [finished([1.0, 1.0 + number / 1000]) for number in range(9)]
+    assert doubts(launches) == []
+    (doubt,) = doubts([*launches, finished([1.0, 8.0])])
+    assert doubt.cause == "intervals disagree"
+    assert "use Student's t" in doubt.remedy

@@ -1,0 +1,117 @@
+import math
+
+import numpy as np
+import pytest
+from builders import a_launch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ttest_ind
+
+from paceline.analysis.configurations import grouped
+from paceline.analysis.ranking import rank
+from paceline.errors import InputError
+from paceline.stats.distributions import SIGNIFICANCE
+from paceline.stats.pairs import holm, log_differences
+from paceline.store import Outcome, RankSteps, Status
+
+
+def pair_chances(groups):
+    return [one.p_value for one in log_differences(groups)]
+
+
+VALUES = st.lists(st.floats(1.0, 100.0), min_size=2, max_size=8)
+
+
+def a_group(framework, *seconds):
+    launches = [
+        a_launch(
+            f"{framework}{number}",
+            framework=framework,
+            world_size=1,
+            outcome=Outcome(Status.FINISHED, "", ranks=(RankSteps(0, (9.0, value)),)),
+        )
+        for number, value in enumerate(seconds)
+    ]
+    return framework, grouped(launches)[0]
+
+
+@given(VALUES, VALUES)
+def test_two_groups_are_told_no_sooner_than_by_students_test(first, second):
+    """It is that test of the logarithms where both vary alike, and more careful where not."""
+    logs = [np.log(group) for group in (first, second)]
+    if min(np.std(each) for each in logs) > 1e-3:
+        (chance,) = pair_chances([first, second])
+        assert chance >= ttest_ind(*logs).pvalue * (1 - 1e-6)
+        (alike,) = pair_chances([first, [2 * value for value in first]])
+        expected = ttest_ind(logs[0], logs[0] + np.log(2)).pvalue
+        assert alike == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+@given(st.lists(st.floats(0.0, 1.0), max_size=10))
+def test_correction_never_makes_a_chance_smaller_and_keeps_the_order(chances):
+    corrected = holm(chances)
+    assert all(p <= c <= 1.0 for p, c in zip(chances, corrected, strict=True))
+    order = sorted(range(len(chances)), key=lambda index: chances[index])
+    assert [corrected[i] for i in order] == sorted(corrected)
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, math.nan, 0.03]) == pytest.approx(
+        [0.03, 0.06, math.nan, 0.06], nan_ok=True
+    )
+
+
+def test_faster_ones_come_first_and_equals_share_a_place():
+    ranking = rank(
+        [
+            a_group("slow", 2.00, 2.01, 1.99, 2.02),
+            a_group("quick", 1.00, 1.01, 0.99, 1.02),
+            a_group("alike", 1.01, 1.02, 0.98, 1.02),
+        ]
+    )
+    assert ranking.names == ("quick", "alike", "slow")
+    assert [ranking.place(name) for name in ranking.names] == [1, 1, 3]
+    assert ranking.tied_with("alike") == ["quick"]
+    assert ranking.tied_with("slow") == []
+
+
+def test_one_launch_tells_nothing():
+    ranking = rank([a_group("a", 1.0), a_group("b", 9.0)])
+    assert math.isnan(ranking.pairs[0].p_value)
+    assert not ranking.pairs[0].different
+
+
+@pytest.mark.parametrize("noise", [(0.05,) * 8, (0.03,) * 4 + (0.15,) * 4, (0.03,) * 7 + (0.2,)])
+def test_the_same_against_itself_is_seldom_different(noise):
+    """An A/A comparison: about one in twenty rankings may call equals different."""
+    random = np.random.default_rng(3)
+    false = 0
+    for _ in range(200):
+        groups = [np.exp(random.normal(0.0, spread, 3)) for spread in noise]
+        false += min(holm(pair_chances(groups))) < SIGNIFICANCE
+    assert false <= 20
+
+
+def test_three_launches_of_eight_tell_what_is_twice_as_fast():
+    random = np.random.default_rng(3)
+    groups = [np.exp(random.normal(0.0, 0.08, 3)) for _ in range(7)]
+    chances = holm(pair_chances([2 * np.exp(random.normal(0.0, 0.08, 3)), *groups]))
+    assert max(chances[:7]) < SIGNIFICANCE
+    assert min(chances[7:]) > SIGNIFICANCE
+
+
+def test_two_of_one_name_are_refused():
+    with pytest.raises(InputError, match="the same name"):
+        rank([a_group("a", 1.0), a_group("a", 2.0)])
+
+
+def test_of_many_that_are_tied_the_table_names_the_first():
+    from paceline.analysis.ranking_tables import ranking_table
+
+    equal = [a_group(f"f{number}", 1.0, 1.1, 0.9) for number in range(7)]
+    told = [row[-1] for row in ranking_table(1, rank(equal)).rows]
+    assert set(told) == {"all 6 others"}
+    slower = [a_group("slow", 9.0, 9.1, 9.2), a_group("slower", 90.0, 91.0, 92.0)]
+    told = [row[-1] for row in ranking_table(1, rank(equal + slower)).rows]
+    assert told[0].endswith("and 3 more")
+    assert told[-1] == "none"

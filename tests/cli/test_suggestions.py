@@ -1,0 +1,127 @@
+"""Slips of the command line are answered with what was probably meant."""
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from commandline import run
+from paceline.cli.main import cli
+from paceline.cli.suggestions import explain_usage_error
+from paceline.errors import InputError, PacelineError
+from paceline.frameworks import framework_registry as registry
+from paceline.spec.job_options import cluster_of
+
+
+def answer(line):
+    """Message and hint of a line that is refused."""
+    with pytest.raises((click.ClickException, PacelineError)) as caught:
+        run(f"paceline {line}")
+    error = caught.value
+    if isinstance(error, PacelineError):
+        return error.message, error.hint
+    return explain_usage_error(error)
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("measure resnet20", "--model resnet20"),
+        ("predict resnet50 --cluster dgx-1", "--model resnet50"),
+        ("advise llama-3-70b --global-batch 64", "--model llama-3-70b"),
+        ("whatif resnet50", "--model resnet50"),
+        ("compare resnet20 --frameworks torch-ddp", "--model resnet20"),
+        ("predict mine.onnx", "--model mine.onnx"),
+        ("predict model=resnet50", "--model resnet50"),
+        ("advise resnt50", "--model resnet50"),
+        ("predict --model resnet50 dgx-1", "--cluster dgx-1"),
+        ("predict --model resnet50 my.toml", "--cluster my.toml"),
+        ("predict --model resnet50 --cluster dgx-1 2x8", "-j 2x8"),
+        ("predict --model resnet50 --cluster dgx-1 fp16", "--precision fp16"),
+        ("predict --model resnet50 --cluster dgx-1 torch-fsdp", "--framework torch-fsdp"),
+        ("predict --model resnet50 --cluster dgx-1 100gbit", "--link 100gbit"),
+    ],
+)
+def test_a_word_that_stands_alone_is_the_value_of_an_option(line, meant):
+    message, hint = answer(line)
+    assert "unexpected extra argument" in message
+    assert f"did you mean {meant}?" in hint
+
+
+def test_a_word_that_nobody_knows_has_the_usual_hint():
+    assert "--help" in answer("list nothing-of-this-name")[1]
+    assert "without a space" in answer("advise --model llama3_8b --deadline 30 days")[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("predict --gpus 8", "-j NODESxGPUS"),
+        ("predict --batch-size 8", "--batch"),
+        ("predict --tensor-parallel 8", "--tp"),
+        ("predict --optimizer adam", "--optimiser"),
+        ("predict --bf16", "--precision bf16"),
+        ("predict --seq-len 8192", "--seq"),
+    ],
+)
+def test_what_other_programs_call_an_option_is_translated(line, ours):
+    assert answer(line)[1].startswith(f"use {ours}")
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [("64k", "64000 or 65536"), ("1e9", "1000000000"), ("1.5k", "1500 or 1536")],
+)
+def test_a_whole_number_is_written_out(number, written):
+    message, hint = answer(f"predict --model resnet50 --batch {number}")
+    assert f"'{number}' is not an integer" in message
+    assert hint == f"write {written}"
+
+
+def test_what_is_no_number_at_all_is_said_to_need_digits():
+    for number in ("many", "1.2.3", "0.5", "1e400", "1e99"):
+        assert answer(f"predict --model resnet50 --batch {number}")[1].endswith("digits only")
+
+
+def warned(line):
+    return CliRunner().invoke(cli, line.split(), catch_exceptions=False).stderr
+
+
+def test_of_two_values_of_an_option_it_is_said_which_counts():
+    said = warned("predict --model resnet50 --cluster dgx-1 --cluster dgx-2")
+    assert said == "warning: --cluster given twice: using dgx-2, not dgx-1\n"
+    assert "using vgg16" in warned("predict --model=resnet50 --model vgg16 --cluster dgx-1")
+
+
+def test_options_that_may_be_repeated_and_equal_values_are_nothing_to_speak_of():
+    assert not warned("predict --model resnet50 --model resnet50 --cluster dgx-1")
+    axes = "--axis link=1gbit,2gbit --axis nodes=2,4"
+    assert "twice" not in warned(f"sweep --model alexnet --cluster hkbu-v100-pcie -j 2x1 {axes}")
+
+
+def test_what_is_missing_is_told_in_the_words_of_its_help_or_by_example():
+    assert answer("sweep --model alexnet")[1].startswith("give --axis: Axis batch, flops")
+    assert answer("inspect")[1] == "example: paceline inspect resnet50 --batch 32"
+
+
+def test_a_file_in_place_of_a_command_is_told_what_can_be_done_with_it():
+    _, hint = answer("study mine.toml")
+    assert "study check mine.toml'" in hint
+    assert "study run mine.toml'" in hint
+    assert "delete" in answer("studies delet")[1]
+
+
+def test_models_that_are_nearly_named_are_suggested():
+    assert "Did you mean resnet" in answer("models resnt")[0]
+
+
+def test_a_framework_by_its_usual_name_is_told_ours():
+    with pytest.raises(PacelineError) as caught:
+        registry.framework("pytorch")
+    assert caught.value.hint == "use torch-ddp"
+
+
+def test_ethernet_is_named_as_people_write_it():
+    found = cluster_of("dgx-1", {"link": "10GbE", "nodes": 2})
+    assert found.inter.name == "eth_10g"
+    with pytest.raises(InputError, match="'10' has no unit"):
+        cluster_of("dgx-1", {"link": "10", "nodes": 2})

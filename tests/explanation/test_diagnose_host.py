@@ -1,0 +1,264 @@
+"""Findings about the host: CPU contention, input, accumulation, garbage collection."""
+
+from dataclasses import replace
+
+import pytest
+
+from paceline.explanation.explain import explain
+from paceline.explanation.finding import Cause
+from paceline.step import profile_steps
+from seen_steps import seen_launch, seen_step
+
+MESSAGES = tuple((share, 2e6) for share in (0.25, 0.5, 0.75, 1.0))
+QUICK = {"start": 2e-4, "per_byte": 5e-10}
+
+
+def alone(delay=0.0, **rank):
+    return seen_launch(1, seen_step(rank), cpu=0.09, delays=[delay])
+
+
+def together(*ranks, delays, facts=None, how=QUICK, **changes):
+    step = seen_step(*ranks, messages=MESSAGES, **how)
+    return seen_launch(2, step, cpu=0.09, delays=delays, facts=facts, **changes)
+
+
+def parts(*launches):
+    explanation = explain(launches)
+    assert explanation.waterfall.total_seconds == pytest.approx(explanation.measured.step.mean)
+    return {item.label: item.seconds for item in explanation.waterfall.items}
+
+
+def test_a_rank_that_had_no_core_is_not_called_a_straggler():
+    """Both do the same work; rank 0 waits 30 ms longer for a core than rank 1."""
+    run = together({"forward": 0.07}, {"forward": 0.04}, delays=[0.04, 0.01])
+    found = explain([alone(), run]).findings
+    assert found[0].cause is Cause.CORES
+    assert Cause.STRAGGLER not in {one.cause for one in found}
+    assert found[0].seconds == pytest.approx(0.04, rel=0.05)
+    assert "10.0 ms (rank 0: 40.0 ms)" in found[0].why
+
+
+def test_a_rank_that_has_more_to_do_is_a_straggler_though_both_waited():
+    run = together({"forward": 0.08}, {"forward": 0.04}, delays=[0.01, 0.01])
+    found = explain([alone(), run]).findings[0]
+    assert found.cause is Cause.STRAGGLER
+    assert found.seconds == pytest.approx(0.04, rel=0.05)
+
+
+def test_sleeping_is_not_waiting_for_a_core():
+    """Two ranks sleep 30 ms in forward on one core: CPU time alone would call that a wait."""
+    slow = {"forward": 0.06}
+    found = explain([alone(), together(slow, slow, delays=[0.0, 0.0], cores=[0])]).findings
+    assert Cause.CORES not in {one.cause for one in found}
+
+
+def test_an_ideal_step_does_not_wait_for_a_core():
+    crowded = {"forward": 0.05}
+    both = together(crowded, crowded, delays=[0.02, 0.02])
+    seen = parts(alone(delay=0.02, **crowded), both)
+    assert seen["ideal step"] == pytest.approx(0.091)
+    assert seen["CPU contention"] == pytest.approx(0.02, rel=0.05)
+
+
+def test_a_lone_run_needs_no_reference_to_tell_waiting_for_a_core():
+    slow = {"forward": 0.06}
+    found = explain([together(slow, slow, delays=[0.03, 0.03])]).findings[0]
+    assert (found.cause, found.seconds) == (Cause.CORES, pytest.approx(0.03, rel=0.05))
+
+
+def test_messages_whose_thread_has_no_core_are_no_large_gradient():
+    """Messages take 60 ms after backward, of which their thread had no core for 55."""
+    facts = {"message_delay_seconds": [0.055, 0.05]}
+    how = {"start": 0.0, "per_byte": 7.5e-9, "after_backward": True}
+    plain = together({}, {}, delays=[0.0, 0.0], how=how)
+    assert Cause.CORES not in {one.cause for one in explain([alone(), plain]).findings}
+    run = together({}, {}, delays=[0.0, 0.0], how=how, facts=facts)
+    found = explain([alone(), run]).findings[0]
+    assert found.cause is Cause.CORES
+    assert found.seconds == pytest.approx(0.055, rel=0.1)
+    assert "their communication threads for 55.0 ms" in found.why
+
+
+def test_too_many_loader_workers_are_told_with_a_number_that_fits():
+    slow = {"forward": 0.05, "backward": 0.1}
+    facts = {"loader_workers": [8, 8]}
+    run = together(slow, slow, delays=[0.05, 0.05], facts=facts, cores=range(4))
+    found = explain([alone(), run]).findings[0]
+    assert found.cause is Cause.CORES
+    assert "2 processes with 8 data-loader workers each share 4 cores" in found.verdict
+    assert "num_workers=1 " in found.remedy
+
+
+def input_finding(workers, cores):
+    run = seen_launch(
+        1, seen_step({"input": 0.091}), cores=range(cores), facts={"loader_workers": [workers]}
+    )
+    found = explain([run]).findings[0]
+    assert found.cause is Cause.INPUT
+    return found
+
+
+def test_input_with_workers_already_asks_for_more_where_cores_are_left():
+    found = input_finding(workers=2, cores=16)
+    assert "(2 data-loader workers)" in found.why
+    assert "num_workers=4 in the data loader instead of 2" in found.remedy
+    assert found.saved_seconds == pytest.approx(0.091)
+
+
+def test_input_with_workers_on_all_cores_is_to_cost_less():
+    found = input_finding(workers=8, cores=2)
+    assert "num_workers" not in found.remedy
+    assert "halve the cost" in found.remedy
+    assert found.saved_seconds == pytest.approx(0.091)
+
+
+def test_input_without_workers_asks_for_the_first():
+    assert "num_workers=1 in the data loader" in input_finding(workers=0, cores=2).remedy
+
+
+def test_workers_are_advised_only_where_a_core_is_free():
+    """Decoding keeps the core of each rank busy: workers would take turns with training."""
+    step = seen_step({"input": 0.06}, {"input": 0.06})
+    on_two = seen_launch(2, step, cpu=0.15, cores=range(2))
+    on_four = seen_launch(2, step, cpu=0.15, cores=range(4))
+    assert "num_workers=1" in explain([on_four]).findings[0].remedy
+    assert "no core is free" in explain([on_two]).findings[0].remedy
+    others = seen_launch(2, step, cpu=0.15, cores=range(4), facts={"other_busy_cores": 2.0})
+    assert not [one for one in explain([others]).findings if "num_workers" in one.remedy]
+
+
+def test_synchronising_in_every_micro_batch_is_told_with_no_sync():
+    how = {"start": 0.0, "per_byte": 2e-8, "after_backward": True}
+    plain = together({}, {}, delays=[0.0, 0.0], how=how)
+    accumulated = together({}, {}, delays=[0.0, 0.0], how=how, facts={"synchronised_backwards": 4})
+    exposed = 4 * 2e6 * 2e-8
+    assert Cause.ACCUMULATION not in {one.cause for one in explain([alone(), plain]).findings}
+    found = explain([alone(), accumulated]).findings
+    assert found[0].cause is Cause.ACCUMULATION
+    assert found[0].saved_seconds == pytest.approx(0.75 * exposed, rel=0.05)
+    assert "no_sync()" in found[0].remedy
+    others = [one.seconds for one in found[1:] if one.cause is not Cause.PROCESSES]
+    assert sum(others) <= 0.26 * exposed, "what no_sync saves is not saved again"
+
+
+def test_garbage_collection_is_told_with_its_length():
+    run = together({}, {}, delays=[0.0, 0.0], facts={"collection_seconds": 0.012})
+    found = explain([alone(), run]).findings[0]
+    assert (found.cause, found.seconds) == (Cause.COLLECTION, 0.012)
+    assert "gc.freeze()" in found.remedy
+
+
+def test_launches_of_older_versions_are_explained_without_delays():
+    run = together({"forward": 0.07}, {"forward": 0.04}, delays=[0.04, 0.01])
+    ranks = tuple(replace(one, delay_seconds=()) for one in run.outcome.ranks)
+    old = replace(run, outcome=replace(run.outcome, ranks=ranks))
+    assert explain([alone(), old]).findings[0].cause is Cause.STRAGGLER
+
+
+def test_loader_workers_are_told_beside_other_programs():
+    slow = {"forward": 0.05, "backward": 0.1}
+    facts = {"loader_workers": [8, 8], "other_busy_cores": 1.5}
+    run = together(slow, slow, delays=[0.05, 0.05], facts=facts, cores=range(4))
+    found = explain([alone(), run]).findings[0]
+    assert "other programs used 1.5 cores, and 2 processes with 8" in found.verdict
+    assert "num_workers=1" in found.remedy
+
+
+def test_no_ideal_is_negative_however_long_a_rank_had_no_core():
+    """The host and the input of a step had no core either, and have their own items."""
+    slow = {"input": 0.02, "forward": 0.06, "backward": 0.1}
+    seen = parts(alone(delay=0.18, **slow), together(slow, slow, delays=[0.18, 0.18]))
+    assert 0.0 < seen["ideal step"] < 0.1
+
+
+def in_turns(delays):
+    """Two ranks, each 40 ms late in every second step; these are their delays."""
+    late, plain = {"forward": 0.07}, {}
+    odd, even = (
+        seen_step(*ranks, messages=MESSAGES, **QUICK) for ranks in ((late, plain), (plain, late))
+    )
+    run = seen_launch(2, odd, cpu=0.09, facts={"profile": profile_steps([odd, even] * 3).to_json()})
+    ranks = tuple(
+        replace(one, delay_seconds=(9.0, *own * 3))
+        for one, own in zip(run.outcome.ranks, delays, strict=True)
+    )
+    return replace(run, outcome=replace(run.outcome, ranks=ranks))
+
+
+def test_ranks_that_have_no_core_in_turns_are_not_called_uneven():
+    waited = parts(alone(), in_turns([(0.04, 0.0), (0.0, 0.04)]))
+    assert waited["CPU contention"] == pytest.approx(0.04, rel=0.05)
+    assert waited.get("jitter", 0.0) == pytest.approx(0.0, abs=1e-9)
+    worked = parts(alone(), in_turns([(0.0, 0.0), (0.0, 0.0)]))
+    assert worked["jitter"] == pytest.approx(0.02, rel=0.05)
+    assert "CPU contention" not in worked
+
+
+def test_one_core_is_blamed_for_the_turns_of_its_ranks_and_other_programs_for_the_rest():
+    """91 ms of work on each of two ranks, which had no core for 150 ms."""
+    slow = {"forward": 0.08, "backward": 0.16}
+    run = together(slow, slow, delays=[0.15] * 2, cores=[0], facts={"other_busy_cores": 1.0})
+    findings = explain([alone(), run]).findings
+    found = {one.verdict.partition(": ")[2]: one.seconds for one in findings}
+    assert found["2 processes are pinned to 1 core"] == pytest.approx(0.093, rel=0.05)
+    assert found["other programs used 1.0 cores"] == pytest.approx(0.057, rel=0.05)
+    quiet = together(slow, slow, delays=[0.15] * 2, cores=[0], facts={"other_busy_cores": 0.0})
+    assert explain([alone(), quiet]).findings[0].seconds == pytest.approx(0.15, rel=0.01)
+
+
+def not_looked_into(launch):
+    """The same launch without its timeline: all that is left are times and delays of ranks."""
+    return replace(launch, outcome=replace(launch.outcome, timeline=None))
+
+
+def test_a_step_that_nobody_looked_into_tells_how_long_it_had_no_core():
+    slow = {"forward": 0.07}
+    one = not_looked_into(alone(delay=0.01))
+    run = not_looked_into(
+        together(slow, slow, delays=[0.05, 0.04], facts={"other_busy_cores": 1.5})
+    )
+    explanation = explain([one, run])
+    assert explanation.waterfall.ideal_seconds == pytest.approx(explanation.alone.step.mean - 0.01)
+    labels = {item.label: item.seconds for item in explanation.waterfall.items}
+    assert labels["CPU contention"] == pytest.approx(0.05)
+    assert explanation.findings[0].cause is Cause.CORES
+    assert "other programs used 1.5 cores" in explanation.findings[0].verdict
+
+
+def test_what_ranks_lose_beside_each_other_is_not_counted_twice():
+    slow = {"forward": 0.07}
+    beside = replace(seen_launch(3, seen_step(slow, slow)), synchronised=False)
+    run = seen_launch(2, seen_step(slow, slow), cpu=0.1, delays=[0.03, 0.03])
+    launches = [not_looked_into(one) for one in (alone(), beside, run)]
+    labels = {item.label: item.seconds for item in explain(launches).waterfall.items}
+    assert labels["CPU contention"] == pytest.approx(0.03)
+    assert labels["memory and cache contention"] == pytest.approx(0.01)
+
+
+def test_a_lone_run_that_nobody_looked_into_tells_its_delays():
+    found = explain([not_looked_into(together({}, {}, delays=[0.03, 0.02]))])
+    assert found.findings[0].cause is Cause.CORES
+    assert found.waterfall.ideal_seconds == pytest.approx(found.measured.step.mean - 0.03)
+
+
+def test_messages_that_take_a_core_from_their_own_rank_are_not_called_crowding():
+    """Nobody else ran: what backward is kept waiting for is the thread of the messages."""
+    busy = {"backward": 0.09}
+    own = {"other_busy_cores": 0.0, "message_delay_seconds": [0.02, 0.02]}
+    how = {"start": 0.012, "per_byte": 5e-10}
+    run = together(busy, busy, delays=[0.025, 0.025], facts=own, how=how, cores=range(2))
+    labels = parts(alone(), run)
+    assert labels["backward slowed by messages"] == pytest.approx(0.03)
+    assert "CPU contention" not in labels
+    crowd = together(busy, busy, delays=[0.025, 0.025], facts={"other_busy_cores": 1.0}, how=how)
+    assert parts(alone(), crowd)["CPU contention"] > 0.025
+
+
+def test_a_rank_with_a_core_of_its_own_that_nobody_wanted_waits_for_none():
+    slow = {"forward": 0.036}
+    facts = {"other_busy_cores": 0.0}
+    run = together(
+        slow, slow, delays=[0.005, 0.003], facts=facts, cores=range(2), job={"threads": 1}
+    )
+    explanation = explain([alone(), run])
+    assert Cause.CORES not in {one.cause for one in explanation.findings}

@@ -1,0 +1,147 @@
+"""Which progress bars are training: those that say so, and no other."""
+
+import pytest
+
+from paceline.errors import InputError
+from paceline.importers.import_launches import UserFacts, launch_of_log
+from paceline.importers.logs import read_log
+
+TOLD = UserFacts(batch_per_rank=8)
+
+
+def tqdm(name, done=400, total=400, clock="01:40", rate="4.00it/s"):
+    return f"{name}{100 * done // total}%|████| {done}/{total} [{clock}<00:00, {rate}]"
+
+
+def rich(name, done=400, total=400, clock="0:01:40", rate="4.00it/s"):
+    return f"{name} ━━━━━━━━━━━━━━━━ {done}/{total} {clock} • 0:00:00 {rate} v_num: 0.000"
+
+
+def read(folder, lines, program=None):
+    path = folder / "job.log"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return read_log(path, program)
+
+
+OTHERS = {
+    "unnamed": tqdm("", 100, 100, "00:00", "555.55it/s"),
+    "sanity": rich("Sanity Checking DataLoader 0"),
+    "validation": rich("Validation"),
+    "validation_of_an_epoch": tqdm("Epoch 3 [val]: "),
+    "validation_with_a_loss": tqdm("val: ", rate="4.00it/s, loss=1.25"),
+    "testing": rich("Testing"),
+    "testing_tqdm": tqdm("Testing DataLoader 0: "),
+    "prediction": tqdm("Predicting: "),
+    "loading": tqdm("Loading checkpoint shards: "),
+    "loading_training_data": tqdm("Loading train split: "),
+    "reading": tqdm("Reading camera 400/400: "),
+    "downloading": tqdm("Downloading data files: "),
+    "something_else": tqdm("frames: "),
+    "epochs": tqdm("Epoch: ", 4, 4, "10:00", "150.00s/it"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_bar_of_something_else_is_not_training(tmp_path, name):
+    log = read(tmp_path, [OTHERS[name]])
+    assert not log.steps
+    with pytest.raises(InputError, match="neither step times nor a throughput"):
+        launch_of_log(log, tmp_path / "job.log", "study", TOLD)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_beside_other_bars_training_is_found(tmp_path, name):
+    training = [tqdm("Epoch 0: ", n, 40, f"00:{n:02d}", "1.00it/s") for n in (10, 40)]
+    log = read(tmp_path, [OTHERS[name], *training, OTHERS[name]])
+    assert log.step_seconds == pytest.approx(1.0)
+
+
+def test_a_bar_that_does_not_say_what_it_is_raises_a_question(tmp_path):
+    lines = [tqdm("frames: ")]
+    (question,) = read(tmp_path, lines).warnings
+    assert "no progress bar could be identified as training" in question
+    assert "'frames' (400 steps)" in question
+    answered = read(tmp_path, lines, "training-bar")
+    assert answered.step_seconds == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    "other", [OTHERS["testing"], tqdm("files: "), tqdm("", 30, 30, "01:00", "2.00s/it")]
+)
+def test_the_answer_holds_for_one_bar_only(tmp_path, other):
+    lines = [tqdm("frames: "), other]
+    log = read(tmp_path, lines, "training-bar")
+    is_other = "Testing" in other or "files" in other
+    assert bool(log.steps) == is_other, "an unnamed bar may be the one that is meant"
+
+
+def mxnet(step):
+    return f"Epoch[0] Batch [{step}]\tSpeed: 100.00 samples/sec\taccuracy=0.5"
+
+
+class TestTasksOfSrun:
+    """`srun -l` numbers tasks: with one task per node, two of them are sixteen ranks."""
+
+    LINES = [
+        f"{task}: iter {n}: loss 3.2, time {400 + 100 * task}.00ms, mfu 30.00%"
+        for n in range(4)
+        for task in (0, 1)
+    ]
+
+    def test_they_are_no_ranks(self, tmp_path):
+        log = read(tmp_path, self.LINES)
+        assert log.ranks is None
+        assert log.step_seconds == pytest.approx(0.5), "the slower task of each step"
+        assert {one.rank for one in log.steps} == {None}
+        assert len(log.steps) == 4
+
+    def test_how_many_ranks_there_are_is_asked(self, tmp_path):
+        log = read(tmp_path, self.LINES)
+        with pytest.raises(InputError, match="output of 2 srun tasks") as refusal:
+            launch_of_log(log, tmp_path / "job.log", "study", TOLD)
+        assert "-j NODESxPROCESSES" in refusal.value.hint
+        told = UserFacts(batch_per_rank=8, ranks=16, nodes=2)
+        launch = launch_of_log(log, tmp_path / "job.log", "study", told)
+        assert (launch.world_size, len(launch.outcome.ranks)) == (16, 1)
+
+    def test_rates_of_workers_add_up(self, tmp_path):
+        lines = [f"{task}: {mxnet(step)}" for step in (20, 40, 60) for task in (0, 1)]
+        log = read(tmp_path, lines)
+        assert log.throughput.per_second == pytest.approx(200.0)
+
+
+class TestPrintedRounding:
+    """Hugging Face's Trainer rounds rates to three decimals: 0.004588 steps/s are 0.005."""
+
+    BANNER = (
+        "***** Running training *****",
+        "  Total train batch size (w. parallel, distributed & accumulation) = 64",
+        "  Total optimization steps = 33",
+    )
+    END = (
+        "{'train_runtime': 7192.6, 'train_samples_per_second': 0.294, "
+        "'train_steps_per_second': 0.005, 'train_loss': 1.2, 'epoch': 3.0}"
+    )
+
+    def test_it_is_no_contradiction(self, tmp_path):
+        log = read(tmp_path, [*self.BANNER, self.END])
+        assert not log.contradictions
+        assert log.step_seconds == pytest.approx(7192.6 / 33)
+
+    def test_more_than_rounding_is_one(self, tmp_path):
+        log = read(tmp_path, [*self.BANNER, self.END.replace("0.005", "0.006")])
+        assert log.contradictions
+
+    def test_a_rate_of_one_digit_is_no_measurement(self, tmp_path):
+        log = read(tmp_path, [self.END])
+        assert not log.steps
+        assert log.global_batch is None
+
+    def test_seconds_of_one_digit_agree_with_the_rate_beside_them(self, tmp_path):
+        lines = [
+            f"step {n:4d}/19560 | loss 9.5 (+nanz)| norm 3.2 (+nanz)| lr 8.57e-07 | 3 ms | "
+            "54.2% bf16 MFU | 302000 tok/s"
+            for n in (1, 2, 3)
+        ]
+        head = ["| sequence length T     | 64 |", "| total batch size      | 1024 |"]
+        assert not read(tmp_path, [*head, *lines]).contradictions

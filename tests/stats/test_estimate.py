@@ -1,0 +1,95 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from paceline.errors import InputError
+from paceline.stats.bootstrap import bca_interval, second_interval
+from paceline.stats.estimate import estimate
+from paceline.stats.normality import normality_chance
+from paceline.stats.stopping import LOOKS, StoppingRule
+
+SECONDS = st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=12)
+
+
+@given(SECONDS)
+def test_no_interval_reaches_zero_and_each_holds_its_mean(values):
+    result = estimate(values)
+    assert 0.0 < result.low <= result.mean * (1 + 1e-12)
+    assert result.high >= result.mean * (1 - 1e-12)
+    rate = result.rate_of(64.0)
+    assert 0.0 < rate.low <= rate.mean * (1 + 1e-12) <= rate.high * (1 + 2e-12)
+
+
+def test_one_launch_refuses_an_interval():
+    assert math.isnan(estimate([2.0]).low)
+    assert math.isnan(estimate([2.0]).rate_of(10.0).high)
+    assert estimate([2.0]).rate_of(10.0).mean == 5.0
+    with pytest.raises(InputError, match="no launch of this kind"):
+        estimate([])
+
+
+def test_seconds_are_averaged_and_then_inverted():
+    """Two launches, one of 1 s and one of 3 s a step: 2 samples take 4 s, not 1.5 s."""
+    assert estimate([1.0, 3.0]).rate_of(1.0).mean == 0.5
+
+
+def test_the_interval_is_students_on_logarithms():
+    values = [1.0, 1.1, 0.95, 1.3]
+    logs = np.log(values)
+    half = stats.t.ppf(0.975, 3) * logs.std(ddof=1) / 2
+    result = estimate(values)
+    assert result.high == pytest.approx(np.mean(values) * math.exp(half), rel=1e-10)
+    assert estimate([-1.0, 1.0]).low < 0, "what is no duration has the interval of its values"
+
+
+def test_a_number_of_launches_that_the_interval_decided_widens_it():
+    values = [1.0, 1.1, 0.95, 1.3, 1.0]
+    assert estimate(values, sequential=True).half_width > estimate(values).half_width
+
+
+def test_the_bootstrap_is_that_of_scipy():
+    values = np.random.default_rng(2).lognormal(0, 0.4, 25)
+    low, high = bca_interval(values.tolist())
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=20000, method="BCa", rng=np.random.default_rng(1)
+    ).confidence_interval
+    assert low == pytest.approx(theirs.low, rel=0.02)
+    assert high == pytest.approx(theirs.high, rel=0.02)
+    assert bca_interval([2.0, 2.0]) == (2.0, 2.0)
+
+
+def test_normality_is_looked_at_from_eight_launches_on():
+    assert math.isnan(normality_chance([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
+    assert math.isnan(normality_chance([1.0] * 10))
+    straight = stats.norm.ppf((np.arange(1, 21) - 0.375) / 20.25)
+    assert normality_chance(straight.tolist()) > 0.99
+    assert normality_chance([1.0] * 19 + [9.0]) < 1e-4
+
+
+def test_intervals_that_differ_say_which_to_take_and_why():
+    assert second_interval([1.0, 1.1, 1.2]) is None
+    alike = second_interval([1.0, 1.02, 0.99, 1.01, 1.03, 0.98, 1.0, 1.01])
+    assert alike.normality == "plausible"
+    odd = [1.0 + 0.001 * n for n in range(24)]
+    few, many = second_interval([*odd[:9], 8.0]), second_interval([*odd, 8.0])
+    assert few.normality == "doubtful"
+    assert "use Student's t" in few.words
+    assert "use the bootstrap interval" in many.words
+
+
+def test_a_stopping_rule_looks_at_few_numbers_and_ends_at_its_cap():
+    rule = StoppingRule(0.02, most=10)
+    assert rule.looks == (5, 8, 10)
+    assert rule.wanted([]) == LOOKS[0]
+    assert rule.wanted([1.0, 1.001, 0.999, 1.0, 1.001]) == 5, "narrow enough"
+    assert rule.wanted([1.0, 1.3, 0.8, 1.1, 0.9]) == 8
+    assert rule.wanted([1.0, 1.3, 0.8, 1.1, 0.9] * 2) == 10
+    assert rule.wanted([1.0, 1.0, 1.0, 1.0]) == 5, "no look before its time"
+    assert rule.wanted([], failed=10) == 10, "what always fails ends too"
+    for wrong in ({"relative_half_width": 0.0}, {"relative_half_width": 0.1, "most": 2}):
+        with pytest.raises(InputError):
+            StoppingRule(**wrong)

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from fitting.memory_spread import fitted, mean_error, ratios
+from paceline.constants import number
+from paceline.validation.memory_scores import measured_peaks, memory_error, memory_score
+from paceline.validation.reference_data import layout_table
+
+
+def layouts(*ids):
+    wanted = {f"nanotron-{number:04}" for number in ids}
+    return [row for row in layout_table().measurements if row.configuration.id in wanted]
+
+
+def test_a_plan_whose_stages_cannot_be_filled_is_said_not_to_run():
+    # 16 layers on 16 stages, cut by cost: none is left for the last stage.
+    (row,) = layouts(727)
+    assert row.failed and row.configuration.pp == 16
+    score = memory_score([*layouts(1), row])
+    assert (score.ran_said_to, score.failed_said_not_to) == (1.0, 1.0)
+
+
+def test_peaks_without_tensor_parallelism_are_met():
+    # Replicas on 8 and 16 devices, state whole and shared out, one sample and two.
+    error = memory_error(layouts(1, 2, 3))
+    assert abs(error.value) < 0.05
+
+
+@pytest.mark.slow
+def test_memory_of_all_layouts_that_were_tried():
+    score = memory_score(layout_table().measurements)
+    assert score.peaks > 580
+    assert score.mean_error <= 0.06
+    assert abs(score.bias) <= 0.02
+    assert score.ran_said_to >= 0.97
+    assert score.failed_said_not_to >= 0.85
+
+
+@pytest.mark.slow
+def test_what_is_shipped_of_memory_is_what_its_fit_gives():
+    for name, value in fitted(measured_peaks(layout_table().measurements)).items():
+        assert number(name) == pytest.approx(value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["llama_h2048_l16", "llama_h4096_l32"])
+def test_peaks_of_one_model_are_met_by_what_was_fitted_to_the_other(model):
+    peaks = measured_peaks(layout_table().measurements)
+    values = fitted([peak for peak in peaks if peak.model != model])
+    found = ratios([peak for peak in peaks if peak.model == model], values)
+    assert mean_error(found) <= 0.07
+    assert abs(float(np.mean(np.log(found)))) <= 0.02

@@ -1,0 +1,1 @@
+"""Fits the constants and corrections of the predictor to published measurements."""
