@@ -1,14 +1,13 @@
 """Test tiers: which tests run.
 
 ``--quick`` runs pure tests only: no subprocess, no framework, no command line; one that starts a
-process in this tier fails. Without it, all tests run but slow ones, of which one in five is
-chosen by the commit, so that a commit always runs the same tests. ``--frameworks`` (as in CI) adds
-the tests of frameworks that Paceline installs; ``paceline frameworks install`` makes their
-environments in the background while other tests run. ``--builds`` adds one framework that needs a
-compiler. ``--all`` runs every test.
+process in this tier fails. Without it, all tests run but those marked ``slow``. ``--frameworks``
+(as in CI) adds the tests of frameworks that Paceline installs; ``paceline frameworks install``
+creates their environments in the background while other tests run. ``--all`` runs every test,
+including frameworks that need a compiler. Nothing is chosen at random: a commit always runs the
+same tests with the same examples.
 """
 
-import hashlib
 import os
 import signal
 import subprocess
@@ -23,7 +22,6 @@ from installation import Installation
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-PARTS = 5
 QUICK = {
     *("analysis", "calibration", "constants", "explanation", "hardware", "importers", "predictor"),
     *("render", "spec", "stats", "step", "tools", "validation", "workload"),
@@ -33,20 +31,8 @@ NOT_QUICK = ("slow", "thorough", "framework", "torch", "process")
 QUICK_FILES = {"test_located_toml.py", "test_names.py", "test_naming.py", "test_units.py"}
 
 
-def seed_of_commit():
-    """A number that the checked-out commit determines; 0 outside a repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-    try:
-        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return 0
-    return int(found[:8], 16)
-
-
-SEED = int(os.environ.get("PACELINE_TEST_SEED") or seed_of_commit())
-"""Chooses slow tests and damaged inputs; the commit determines it unless the variable is set."""
-
-settings.register_profile("paceline", deadline=None)  # machines are shared: no timing in tests
+# Machines are shared, so no deadline; the same examples in every run, so a failure can be repeated.
+settings.register_profile("paceline", deadline=None, derandomize=True, database=None)
 settings.load_profile("paceline")
 
 INSTALLATION = pytest.StashKey[Installation]()
@@ -54,20 +40,14 @@ INSTALLATION = pytest.StashKey[Installation]()
 
 def pytest_addoption(parser):
     parser.addoption("--quick", action="store_true", help="run pure tests only")
-    parser.addoption("--all", action="store_true", help="run every test, not only the seed's part")
+    parser.addoption("--all", action="store_true", help="run every test, slow ones too")
     parser.addoption("--frameworks", action="store_true", help="install and test frameworks too")
-    parser.addoption("--builds", action="store_true", help="also build one, chosen by the seed")
 
 
 def pytest_report_header(config):
     if config.getoption("--quick"):
         return "tier: quick"
-    if config.getoption("--all"):
-        return "slow tests: all"
-    return (
-        f"slow tests: part {SEED % PARTS + 1} of {PARTS}, by seed {SEED} "
-        f"(PACELINE_TEST_SEED={SEED} repeats this choice, --all runs every one)"
-    )
+    return "tier: all" if config.getoption("--all") else "tier: all but slow tests"
 
 
 @pytest.hookimpl(trylast=True)
@@ -84,7 +64,7 @@ def pytest_collection_modifyitems(config, items):
         id(item)
         for item in items
         if (frameworks or not item.get_closest_marker("framework"))
-        and (everything or is_chosen(item, config.getoption("--builds")))
+        and (everything or not is_slow(item))
     }
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in wanted])
     items[:] = sorted((item for item in items if id(item) in wanted), key=place_in_order)
@@ -92,26 +72,16 @@ def pytest_collection_modifyitems(config, items):
 
 def is_quick(item):
     """Whether a test belongs to the quick tier, by its directory and marks."""
-    if any(
-        item.get_closest_marker(mark)
-        for mark in ("slow", "framework", "torch", "process", "thorough")
-    ):
+    if any(item.get_closest_marker(mark) for mark in NOT_QUICK):
         return False
     inside = item.path.relative_to(Path(__file__).parent).parts
     return inside[0] in QUICK or inside[0] in QUICK_FILES
 
 
-def is_chosen(item, builds_one):
-    """Whether the seed chooses a test: quick ones, a part of the slow ones, those of one build."""
-    slow, framework = item.get_closest_marker("slow"), item.get_closest_marker("framework")
-    if framework and framework.kwargs.get("builds"):
-        builds = framework.kwargs["builds"]
-        if not builds_one or framework.args[0] != builds[SEED % len(builds)]:
-            return False
-    if slow is None:
-        return True
-    own = int(hashlib.sha256(item.nodeid.encode()).hexdigest(), 16)
-    return own % PARTS == SEED % PARTS
+def is_slow(item):
+    """Whether a test runs only with ``--all``: slow ones, and those that compile a framework."""
+    framework = item.get_closest_marker("framework")
+    return bool(item.get_closest_marker("slow") or (framework and framework.kwargs.get("builds")))
 
 
 def place_in_order(item):
@@ -143,8 +113,7 @@ def installed(request, monkeypatch):
     """Waits until the environment of the test's framework is there, and uses it."""
     installation = request.config.stash[INSTALLATION]
     mark = request.node.get_closest_marker("framework")
-    limited = "builds" in mark.kwargs and not request.config.getoption("--all")
-    installation.wait_for(mark.args[0], limited)
+    installation.wait_for(mark.args[0])
     monkeypatch.setenv("PACELINE_ENVIRONMENTS", str(installation.directory))
 
 

@@ -10,12 +10,9 @@ import pytest
 
 from paceline.frameworks.framework_registry import environments, frameworks
 
-BUILD_UNTIL_SECONDS = 28 * 60.0
-"""A build that is not done this long after the start is left, for the run to end in 35 min."""
-
 
 def builds():
-    """Frameworks whose environment a compiler makes; the seed chooses one of them."""
+    """Frameworks whose environment needs a compiler."""
     places = {name: environments().get(one.environment) for name, one in frameworks().items()}
     return [name for name, place in places.items() if place is not None and place.tools]
 
@@ -27,7 +24,6 @@ class Installation:
         self.names = list(names)
         self.directory = directory
         self.log = directory / "installation.log"
-        self._begun = time.monotonic()
         self._done = directory / "installed-now"
         self._done.write_text("")
         steps = "; ".join(
@@ -45,11 +41,9 @@ class Installation:
                 start_new_session=True,
             )
 
-    def wait_for(self, name, limited):
-        """Return when the framework is installed; where it is limited, a long build is left."""
+    def wait_for(self, name):
+        """Return when the framework is installed."""
         while (code := self._exit_codes().get(name)) is None:
-            if limited and time.monotonic() - self._begun > BUILD_UNTIL_SECONDS:
-                pytest.skip(f"no time left to build {name}: it is chosen again by another seed")
             if self._process.poll() is not None and name not in self._exit_codes():
                 pytest.fail(f"the installation ended before {name}: {self._tail()}")
             time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""The seed chooses which slow tests run: every one has its turn, and a seed can be repeated."""
+"""Which tests each tier runs."""
 
 import os
 import re
@@ -34,15 +34,15 @@ def test_build(name): pass
 
 @pytest.fixture
 def chosen(tmp_path):
-    """A function from options and a seed to the names of the tests that would run."""
+    """A function from options to the names of the tests that would run."""
     for name in ("conftest.py", "installation.py"):
         shutil.copy(HERE / name, tmp_path)
     (tmp_path / "test_all.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  slow\n  framework\n")
 
-    def collect(*options, seed=""):
+    def collect(*options):
         command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-        environment = {**os.environ, "PACELINE_TEST_SEED": str(seed), "PYTHONPATH": str(tmp_path)}
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
         said = subprocess.run(
             [*command, *options], cwd=tmp_path, env=environment, capture_output=True, text=True
         )
@@ -51,18 +51,7 @@ def chosen(tmp_path):
     return collect
 
 
-def test_five_seeds_run_every_slow_test_once_and_one_build_each(chosen):
-    runs = [chosen("--frameworks", "--builds", seed=seed) for seed in range(5)]
-    slow = [{name for name in run if "slow" in name} for run in runs]
-    assert all(slow)
-    assert sum(map(len, slow)) == len(set.union(*slow)) == 40
-    for seed, run in enumerate(runs):
-        build = "test_build[second]" if seed % 2 else "test_build[first]"
-        assert run - slow[seed] == {"test_quick", "test_framework", build}
-
-
-def test_frameworks_run_only_where_they_are_asked_for(chosen):
-    quick = {name for name in chosen() if "slow" not in name}
-    assert quick == {"test_quick"}
-    assert "test_build[first]" not in chosen("--frameworks", seed=0)
+def test_slow_tests_and_builds_run_with_all_only(chosen):
+    assert chosen() == {"test_quick"}
+    assert chosen("--frameworks") == {"test_quick", "test_framework"}
     assert len(chosen("--all")) == 44

@@ -346,11 +346,11 @@ def test_the_samples_themselves_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_a_damaged_input_is_one_line(kind, size, attack_seed, tmp_path):
+def test_a_damaged_input_is_one_line(kind, size, tmp_path):
     attack, whole = READERS[kind]
     before = peak_megabytes()
     for number in range(size(whole // 50, whole)):
-        rng = random.Random(attack_seed * 10_000 + number)
+        rng = random.Random(number)
         try:
             with limited():
                 attack(rng, tmp_path)
@@ -358,11 +358,9 @@ def test_a_damaged_input_is_one_line(kind, size, attack_seed, tmp_path):
             assert error.message
             assert "\n" not in error.message.strip()[:400]
         except Exception as error:
-            seed = attack_seed * 10_000 + number
-            raise AssertionError(f"input {seed} of {kind}: {error!r}") from error
+            raise AssertionError(f"input {number} of {kind}: {error!r}") from error
     assert peak_megabytes() - before < MEGABYTES
 
 
-def test_logs_and_traces(size, attack_seed, tmp_path):
-    begin = 100_000 + attack_seed
-    fuzz_logs_and_traces(range(begin, begin + size(60, 3000)), tmp_path)
+def test_logs_and_traces(size, tmp_path):
+    fuzz_logs_and_traces(range(100_000, 100_000 + size(60, 3000)), tmp_path)

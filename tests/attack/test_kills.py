@@ -81,9 +81,9 @@ def finished(store: Path) -> set[str]:
         return {one.id for one in opened.launches() if one.status is Status.FINISHED}
 
 
-def test_a_study_that_is_killed_loses_and_doubles_nothing(size, attack_seed, tmp_path):
+def test_a_study_that_is_killed_loses_and_doubles_nothing(size, tmp_path):
     """Each study is killed and resumed until it is done: every position finished exactly once."""
-    rng, kills, studies = random.Random(attack_seed), 0, 0
+    rng, kills, studies = random.Random(0), 0, 0
     while kills < size(6, 100):
         folder = tmp_path / f"study-{studies}"
         folder.mkdir()
@@ -107,9 +107,9 @@ def test_a_study_that_is_killed_loses_and_doubles_nothing(size, attack_seed, tmp
 
 
 @pytest.mark.parametrize("kind", ["run", "record"])
-def test_a_script_that_is_killed_leaves_nothing_running(kind, size, attack_seed, tmp_path):
+def test_a_script_that_is_killed_leaves_nothing_running(kind, size, tmp_path):
     """Also its child in a session of its own; the store stays whole and readable."""
-    rng = random.Random(attack_seed + 1)
+    rng = random.Random(1)
     store, kills, known = tmp_path / "store.db", 0, set()
     wanted = size(4, 50) if kind == "run" else size(3, 40)
     while kills < wanted:
@@ -131,9 +131,9 @@ def test_a_script_that_is_killed_leaves_nothing_running(kind, size, attack_seed,
 
 @pytest.mark.slow
 @pytest.mark.torch
-def test_a_comparison_that_is_killed_leaves_nothing_running(size, attack_seed, tmp_path):
+def test_a_comparison_that_is_killed_leaves_nothing_running(size, tmp_path):
     pytest.importorskip("torch")
-    rng, store = random.Random(attack_seed + 2), tmp_path / "store.db"
+    rng, store = random.Random(2), tmp_path / "store.db"
     words = ["compare", "--frameworks", "torch-ddp", "--model", "fcn5", "--batch", "2"]
     words += ["--steps", "2", "--launches", "2", "--store", str(store)]
     for number in range(size(2, 10)):

@@ -1,8 +1,7 @@
 """Every framework against its contract, in the environment that Paceline installs for it.
 
 With ``--frameworks`` each environment that needs no compiler is installed and its first framework
-tested; other frameworks of the same environment are slow tests. Of those that are built, the seed
-chooses one.
+tested; other frameworks of the same environment are slow tests, as are those that are compiled.
 """
 
 import os
@@ -42,7 +41,7 @@ def exact(name, monkeypatch):
 
 
 def marks_of(name, always=False):
-    """When a framework is tested: in each run, in the seed's part, or as the seed's build."""
+    """When a framework is tested: in each run, or with ``--all`` only."""
     if name in BUILDS:
         return [pytest.mark.framework(name, builds=BUILDS)]
     first = next(one for one, place in INSTALLED.items() if place == INSTALLED[name])

@@ -215,7 +215,7 @@ def test_an_installation_that_is_ended_takes_pip_and_the_compiler_with_it(plain,
     _, said = ours.communicate(timeout=20)
     assert ours.returncode != 0
     if number == signal.SIGTERM:
-        assert "ended by SIGTERM (log: " in said
+        assert "interrupted by SIGTERM (log: " in said
     for pid in map(int, started.read_text().split()):
         with contextlib.suppress(psutil.NoSuchProcess):
             assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
