@@ -172,7 +172,7 @@ def test_watching_does_not_change_what_is_computed(tmp_path: Path):
     launch = run_script(tmp_path, "ddp_accumulation.py", 2)
     output = tmp_path / "launches" / launch.id / "output.log"
     watched = {line for line in output.read_text().splitlines() if line.startswith("checksum")}
-    # The exit code is not checked: PyTorch 2.13 with Gloo aborts 1 process in 25 after its last line.
+    # No check of the exit code: PyTorch 2.13 with Gloo aborts 1 process in 25 after its last line.
     plain = subprocess.run(
         [*TORCHRUN, "2", str(SCRIPTS / "ddp_accumulation.py")], capture_output=True, text=True
     )
