@@ -71,8 +71,8 @@ def test_a_loss_is_no_equivalence_and_is_told():
 def test_seeds_that_agree_to_the_last_sample_still_have_an_error():
     exact = paired_difference([0.95, 0.97], [0.95, 0.97], resolution=0.001)
     assert exact.error > 0.0
-    assert exact.within_chance(0.01) < 0.05
-    assert exact.within_chance(0.0005) > 0.05
+    assert exact.tost_p_value(0.01) < 0.05
+    assert exact.tost_p_value(0.0005) > 0.05
 
 
 def test_the_time_to_a_target_has_no_mean_where_a_launch_did_not_get_there():

@@ -6,9 +6,9 @@ from builders import a_launch
 from paceline.analysis.launch_statistics import doubts, mean_step_seconds, step_seconds, throughput
 from paceline.errors import InputError
 from paceline.stats.estimate import estimate
-from paceline.stats.series import lag_one_autocorrelation
+from paceline.stats.step_statistics import autocorrelation
 from paceline.store import Outcome, RankSteps, Status
-from paceline.store.export import launch_rows
+from paceline.store.tidy_tables import launch_rows
 
 
 def finished(*ranks, cpu=None, **changes):
@@ -71,8 +71,8 @@ def test_a_drift_within_launches_is_doubted():
 
 
 def test_autocorrelation_of_alternating_values_is_negative():
-    assert lag_one_autocorrelation([1, 2] * 5) < -0.8
-    assert lag_one_autocorrelation([1, 1, 1, 1]) == 0
+    assert autocorrelation([1, 2] * 5, 1) < -0.8
+    assert autocorrelation([1, 1, 1, 1], 1) == 0
 
 
 def test_a_warm_up_that_is_counted_is_doubted():

@@ -16,7 +16,7 @@ from builders import a_launch, an_outcome
 from paceline.step import Phase, Task
 from paceline.step.schedule import schedule
 from paceline.store import LayerTiming, Outcome, Status, Store
-from paceline.store.export import to_csv
+from paceline.store.tidy_tables import to_csv
 from paceline.study import Study
 from render.test_page import Document
 

@@ -408,13 +408,13 @@ class TestWrongDiagnoses:
 
     def test_clocks_of_hosts_are_not_aligned(self):
         """Rank 1's clock is an hour ahead; its messages end when those of rank 0 do."""
-        from paceline.step.clocks import on_one_clock
+        from paceline.step.clocks import align_clocks
 
         step = seen_step({}, {"forward": 0.04}, messages=MESSAGES, **QUICK)
         starts = [
             start + 3600.0 * task.rank for task, start in zip(step.tasks, step.starts, strict=True)
         ]
-        aligned = on_one_clock(Step(step.tasks, tuple(starts), Origin.MEASURED))
+        aligned = align_clocks(Step(step.tasks, tuple(starts), Origin.MEASURED))
         assert aligned.starts == pytest.approx(step.starts, abs=1e-6)
 
     def test_unsampled_is_not_zero(self):

@@ -15,7 +15,7 @@ from paceline.importers.logs import ParsedLog, read_log, readers
 from paceline.importers.traces import ParsedTrace, read_layer_trace, read_trace
 from paceline.render.figures.heatmap import heatmap_info
 from paceline.step import breakdown
-from paceline.step.chrome_trace import chrome_trace
+from paceline.step.serialise import chrome_trace
 
 TOLD = UserFacts(model="x", batch_per_rank=8, ranks=2)
 

@@ -15,7 +15,7 @@ from paceline.predictor.predict import predict, prepare
 from paceline.predictor.prediction_json import prediction_json
 from paceline.predictor.schedule.step_costs import LayerTime
 from paceline.predictor.whatif import what_if
-from paceline.step.chrome_trace import chrome_trace
+from paceline.step.serialise import chrome_trace
 from paceline.workload.workload import Workload
 
 HKBU = catalogue.cluster("hkbu-v100-pcie")

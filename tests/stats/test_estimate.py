@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from paceline.errors import InputError
-from paceline.stats.bootstrap import bca_interval, second_interval
+from paceline.stats.bootstrap import bca_interval, bootstrap_interval
 from paceline.stats.estimate import estimate
-from paceline.stats.normality import normality_chance
+from paceline.stats.normality import normality_p_value
 from paceline.stats.stopping import LOOKS, StoppingRule
 
 SECONDS = st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=12)
@@ -63,22 +63,22 @@ def test_the_bootstrap_is_that_of_scipy():
 
 
 def test_normality_is_looked_at_from_eight_launches_on():
-    assert math.isnan(normality_chance([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
-    assert math.isnan(normality_chance([1.0] * 10))
+    assert math.isnan(normality_p_value([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
+    assert math.isnan(normality_p_value([1.0] * 10))
     straight = stats.norm.ppf((np.arange(1, 21) - 0.375) / 20.25)
-    assert normality_chance(straight.tolist()) > 0.99
-    assert normality_chance([1.0] * 19 + [9.0]) < 1e-4
+    assert normality_p_value(straight.tolist()) > 0.99
+    assert normality_p_value([1.0] * 19 + [9.0]) < 1e-4
 
 
 def test_intervals_that_differ_say_which_to_take_and_why():
-    assert second_interval([1.0, 1.1, 1.2]) is None
-    alike = second_interval([1.0, 1.02, 0.99, 1.01, 1.03, 0.98, 1.0, 1.01])
-    assert alike.normality == "plausible"
+    assert bootstrap_interval([1.0, 1.1, 1.2]) is None
+    similar = bootstrap_interval([1.0, 1.02, 0.99, 1.01, 1.03, 0.98, 1.0, 1.01])
+    assert similar.normality == "plausible"
     odd = [1.0 + 0.001 * n for n in range(24)]
-    few, many = second_interval([*odd[:9], 8.0]), second_interval([*odd, 8.0])
+    few, many = bootstrap_interval([*odd[:9], 8.0]), bootstrap_interval([*odd, 8.0])
     assert few.normality == "doubtful"
-    assert "use Student's t" in few.words
-    assert "use the bootstrap interval" in many.words
+    assert "use Student's t" in few.recommendation
+    assert "use the bootstrap interval" in many.recommendation
 
 
 def test_a_stopping_rule_looks_at_few_numbers_and_ends_at_its_cap():

@@ -6,7 +6,7 @@ import pytest
 from paceline.errors import InputError
 from paceline.stats.hierarchy import best_repetition, variance_components
 from paceline.stats.laws import LAWS, fit_law
-from paceline.stats.series import effective_sample_size, step_spread
+from paceline.stats.step_statistics import effective_sample_size, step_spread
 
 
 def nested(random, launches, launch, rank, step, unequal=False):

@@ -6,9 +6,8 @@ import pytest
 from paceline.stats.bootstrap import bca_interval
 from paceline.stats.distributions import SIGNIFICANCE
 from paceline.stats.estimate import estimate
-from paceline.stats.normality import normality_chance
-from paceline.stats.pairs import holm, log_differences, welch
-from paceline.stats.rank_tests import mann_whitney
+from paceline.stats.normality import normality_p_value
+from paceline.stats.pairs import holm, log_differences, mann_whitney, welch
 from paceline.stats.stopping import StoppingRule
 from paceline.stats.warmup import Steadiness, steady_state
 
@@ -106,7 +105,7 @@ def test_what_differs_by_the_margin_is_called_the_same_one_time_in_twenty():
     same = sum(
         welch(
             1.05 * np.exp(random.normal(0, 0.02, 6)), np.exp(random.normal(0, 0.02, 6))
-        ).equivalence_chance(0.05)
+        ).equivalence_p_value(0.05)
         < SIGNIFICANCE
         for _ in range(ROUNDS)
     )
@@ -116,9 +115,9 @@ def test_what_differs_by_the_margin_is_called_the_same_one_time_in_twenty():
 @pytest.mark.parametrize("count", [8, 15, 40])
 def test_normal_values_are_called_normal_and_others_are_found(count):
     random = np.random.default_rng(count)
-    false = sum(normality_chance(random.normal(size=count)) < SIGNIFICANCE for _ in range(ROUNDS))
+    false = sum(normality_p_value(random.normal(size=count)) < SIGNIFICANCE for _ in range(ROUNDS))
     assert 0.03 <= false / ROUNDS <= 0.07
-    found = sum(normality_chance(random.exponential(size=count)) < 0.05 for _ in range(300))
+    found = sum(normality_p_value(random.exponential(size=count)) < 0.05 for _ in range(300))
     assert found / 300 > (0.25 if count == 8 else 0.6)
 
 

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from paceline.stats.anova import check_residuals, spearman_p_value
 from paceline.stats.distributions import f_upper_tail
-from paceline.stats.pairs import mean_difference, smallest_visible, welch
-from paceline.stats.rank_tests import mann_whitney
-from paceline.stats.residuals import check_residuals, spearman_chance
+from paceline.stats.pairs import mann_whitney, mean_difference, smallest_detectable, welch
 
 
 @given(st.floats(0.001, 100.0), st.integers(1, 40), st.integers(1, 200))
@@ -43,33 +42,33 @@ def test_ties_are_corrected_for():
 def test_single_launches_tell_nothing():
     alone = welch([1.0], [2.0, 3.0])
     assert math.isnan(alone.p_value)
-    assert math.isnan(alone.equivalence_chance(0.05))
+    assert math.isnan(alone.equivalence_p_value(0.05))
     assert math.isnan(alone.ratio_interval()[0])
 
 
 def test_equal_launches_are_the_same_and_others_are_not():
     assert welch([1.0, 1.0], [1.0, 1.0]).p_value == 1.0
-    assert welch([1.0, 1.0], [1.0, 1.0]).equivalence_chance(0.01) == 0.0
+    assert welch([1.0, 1.0], [1.0, 1.0]).equivalence_p_value(0.01) == 0.0
     assert welch([1.0, 1.0], [2.0, 2.0]).p_value == 0.0
     wide = welch([1.0, 2.0, 0.5], [1.1, 0.4, 2.0])
     assert wide.p_value > 0.05, "no difference is found"
-    assert wide.equivalence_chance(0.05) > 0.05, "and none the less nothing is the same"
+    assert wide.equivalence_p_value(0.05) > 0.05, "and none the less nothing is the same"
 
 
 def test_no_loss_of_accuracy_is_a_statement_of_its_own():
     """Accuracies of runs with the same seeds; 0.01 less or more would matter."""
     fast, exact = [0.971, 0.969, 0.970, 0.972, 0.968], [0.970, 0.971, 0.969, 0.970, 0.971]
-    assert mean_difference(fast, exact).within_chance(0.01) < 0.05
-    assert mean_difference(fast, [0.96, 0.99, 0.95, 0.98, 0.97]).within_chance(0.01) > 0.05
+    assert mean_difference(fast, exact).tost_p_value(0.01) < 0.05
+    assert mean_difference(fast, [0.96, 0.99, 0.95, 0.98, 0.97]).tost_p_value(0.01) > 0.05
     both_sides = [
         stats.ttest_ind(fast, np.add(exact, shift), equal_var=False, alternative=side).pvalue
         for shift, side in ((-0.01, "greater"), (0.01, "less"))
     ]
-    assert mean_difference(fast, exact).within_chance(0.01) == pytest.approx(max(both_sides))
+    assert mean_difference(fast, exact).tost_p_value(0.01) == pytest.approx(max(both_sides))
 
 
 def test_the_smallest_change_that_would_be_seen_is_seen_eight_times_in_ten():
-    change = smallest_visible(6, 6, 0.03)
+    change = smallest_detectable(6, 6, 0.03)
     random = np.random.default_rng(5)
     seen = sum(
         welch(
@@ -79,7 +78,7 @@ def test_the_smallest_change_that_would_be_seen_is_seen_eight_times_in_ten():
         for _ in range(2000)
     )
     assert 0.76 <= seen / 2000 <= 0.84
-    assert math.isnan(smallest_visible(1, 1, 0.1))
+    assert math.isnan(smallest_detectable(1, 1, 0.1))
 
 
 def test_residuals_tell_of_drift_and_of_uneven_spread():
@@ -87,13 +86,13 @@ def test_residuals_tell_of_drift_and_of_uneven_spread():
     levels = np.repeat([1.0, 4.0, 16.0, 64.0], 15)
     noise = random.normal(size=60)
     even = check_residuals(noise.tolist(), levels.tolist())
-    assert even.words == []
+    assert even.warnings == []
     growing = check_residuals((noise * levels).tolist(), levels.tolist())
     assert growing.transformation == "logarithm"
     shuffled = random.permutation(60)
     drifting = check_residuals((noise + shuffled / 10).tolist(), levels.tolist(), shuffled.tolist())
-    assert any("drift with time" in line for line in drifting.words)
-    assert spearman_chance([1, 2, 3, 4, 5, 7], [2, 1, 4, 3, 6, 5]) == pytest.approx(
+    assert any("drift with time" in line for line in drifting.warnings)
+    assert spearman_p_value([1, 2, 3, 4, 5, 7], [2, 1, 4, 3, 6, 5]) == pytest.approx(
         stats.spearmanr([1, 2, 3, 4, 5, 7], [2, 1, 4, 3, 6, 5]).pvalue
     )
     assert math.isnan(check_residuals([0.0] * 6, [1.0] * 6).trend_p)

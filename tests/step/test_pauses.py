@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.step import Origin, Phase, Step, StepProfile, Task, combined, profile_steps
+from paceline.step import Origin, Phase, Step, StepProfile, Task, mean_profile, profile_steps
 
 
 def step(*host):
@@ -50,7 +50,7 @@ def test_pauses_survive_json_and_are_the_mean_of_launches():
     paused = profile_steps([step(0.5 if number % 10 == 9 else 0.0) for number in range(40)])
     quiet = profile_steps([step(0.0) for _ in range(40)])
     assert StepProfile.from_json(paused.to_json()) == paused
-    both = combined([paused, quiet])
+    both = mean_profile([paused, quiet])
     assert both.pause_seconds == pytest.approx(paused.pause_seconds / 2)
 
 

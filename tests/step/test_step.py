@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from paceline.errors import InputError
 from paceline.step import Phase, Task, breakdown
-from paceline.step.chrome_trace import chrome_trace
 from paceline.step.critical_path import critical_path
 from paceline.step.schedule import schedule
-from paceline.step.serialise import step_from_json, step_to_json
+from paceline.step.serialise import chrome_trace, step_from_json, step_to_json
 
 
 def overlapped_step():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.step import Phase, StepProfile, combined, profile_steps
+from paceline.step import Phase, StepProfile, mean_profile, profile_steps
 from seen_steps import seen_step
 
 MESSAGES = ((0.5, 1e6), (1.0, 3e6))
@@ -56,10 +56,10 @@ def test_a_profile_survives_json_and_is_the_mean_of_its_launches():
         for forward in (0.04, 0.06)
     )
     assert StepProfile.from_json(one.to_json()) == one
-    both = combined([one, two])
+    both = mean_profile([one, two])
     assert both.steps == 2
     assert both.slowest.seconds(Phase.FORWARD) == pytest.approx(0.05)
-    assert combined([]) is None
+    assert mean_profile([]) is None
 
 
 def test_no_step_has_no_profile():

@@ -9,7 +9,7 @@ from builders import a_launch, an_outcome, keep
 
 from commandline import run
 from paceline.store import Outcome, RankSteps, Status, Store
-from paceline.store.export import FACTOR, TABLES, tidy_rows
+from paceline.store.tidy_tables import FACTOR, TABLES, tidy_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "tables.md"
 

@@ -168,7 +168,7 @@ def _losses(
             [own[seed] for seed in common], [theirs[seed] for seed in common], 1.0 / samples
         )
         found.append((base, group, len(common), difference))
-    corrected = holm([difference.within_chance(margin) for *_, difference in found])
+    corrected = holm([difference.tost_p_value(margin) for *_, difference in found])
     return tuple(
         AccuracyLoss(base.words, group.words, pairs, difference, p_value, margin)
         for (base, group, pairs, difference), p_value in zip(found, corrected, strict=True)

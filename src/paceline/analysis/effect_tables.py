@@ -41,7 +41,7 @@ def two_level_table(effects: StudyEffects) -> Table:
 def variance_table(effects: StudyEffects) -> Table:
     """Analysis of variance of the logarithm of seconds per sample."""
     found = effects.variance
-    wrong = "; ".join(found.checks.words)
+    wrong = "; ".join(found.checks.warnings)
     return Table.of(
         found.rows,
         (Column("term"), lambda row: row.name),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paceline.errors import InputError
 from paceline.stats.normality import ENOUGH
-from paceline.stats.series import lag_one_autocorrelation
+from paceline.stats.step_statistics import autocorrelation
 from paceline.store import Launch, Status
 
 FEW_LAUNCHES = 3
@@ -105,7 +105,7 @@ def doubts(launches: Sequence[Launch]) -> list[Doubt]:
             )
         )
     found += _distribution_warnings(finished) + _warm_up_warnings(finished)
-    correlations = [lag_one_autocorrelation(step_seconds(launch)) for launch in finished]
+    correlations = [autocorrelation(step_seconds(launch), 1) for launch in finished]
     if correlations and statistics.median(correlations) > AUTOCORRELATED:
         found.append(
             Doubt(
@@ -120,13 +120,13 @@ def doubts(launches: Sequence[Launch]) -> list[Doubt]:
 def _distribution_warnings(finished: Sequence[Launch]) -> list[Doubt]:
     if len(finished) < ENOUGH:
         return []
-    from paceline.stats.bootstrap import second_interval
+    from paceline.stats.bootstrap import bootstrap_interval
 
-    other = second_interval([mean_step_seconds(launch) for launch in finished])
-    if other is None or not other.words:
+    other = bootstrap_interval([mean_step_seconds(launch) for launch in finished])
+    if other is None or not other.recommendation:
         return []
     message = f"the bootstrap interval is [{other.low:.4g}, {other.high:.4g}] s per step"
-    return [Doubt("intervals disagree", message, other.words)]
+    return [Doubt("intervals disagree", message, other.recommendation)]
 
 
 def _warm_up_warnings(finished: Sequence[Launch]) -> list[Doubt]:

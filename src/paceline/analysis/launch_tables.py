@@ -9,7 +9,7 @@ from paceline.render.numbers import Ranged
 from paceline.render.table import Cell, Column, Table
 from paceline.stats.normality import ENOUGH
 from paceline.store import Launch, Status
-from paceline.store.export import launch_keys
+from paceline.store.tidy_tables import launch_keys
 
 Shown = Callable[[Launch], Cell]
 """Value of a column for a launch."""

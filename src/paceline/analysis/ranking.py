@@ -83,7 +83,7 @@ def rank(named: Sequence[tuple[str, LaunchGroup]]) -> Ranking:
             *one.ratio_interval(),
             one.p_value,
             own,
-            one.equivalence_chance(MARGIN),
+            one.equivalence_p_value(MARGIN),
         )
         for (a, b), one, own in zip(pairs, differences, corrected, strict=True)
     )

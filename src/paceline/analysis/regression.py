@@ -9,9 +9,8 @@ from paceline.analysis.configurations import JobKey, LaunchGroup, configuration,
 from paceline.analysis.launch_statistics import mean_step_seconds
 from paceline.errors import InputError
 from paceline.stats.distributions import SIGNIFICANCE
-from paceline.stats.normality import describe_log_normality
-from paceline.stats.pairs import LogDifference, holm, welch
-from paceline.stats.rank_tests import mann_whitney
+from paceline.stats.normality import check_log_normality
+from paceline.stats.pairs import LogDifference, holm, mann_whitney, welch
 from paceline.store import Launch
 
 FEWEST_SESSIONS = 3
@@ -134,7 +133,7 @@ def _test(
             found.difference, math.hypot(found.error, (2 * between) ** 0.5), degrees
         )
         return found, found.p_value, WITH_SESSIONS
-    if "doubtful" in (describe_log_normality(first), describe_log_normality(second)):
+    if "doubtful" in (check_log_normality(first), check_log_normality(second)):
         return found, mann_whitney(first, second), "Mann-Whitney"
     return found, found.p_value, "Welch"
 
@@ -157,7 +156,7 @@ def _change(
         *found.ratio_interval(),
         p_value,
         corrected,
-        found.equivalence_chance(threshold),
+        found.equivalence_p_value(threshold),
         found.detectable if with_sessions else math.nan,
         threshold,
         name,

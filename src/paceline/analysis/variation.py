@@ -14,7 +14,7 @@ from paceline.stats.hierarchy import (
     variance_components,
 )
 from paceline.stats.laws import LAWS, FittedLaw, fit_law
-from paceline.stats.series import effective_sample_size
+from paceline.stats.step_statistics import effective_sample_size
 
 
 @dataclass(frozen=True)

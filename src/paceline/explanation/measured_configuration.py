@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from paceline.analysis.configurations import LaunchGroup, grouped, job_key
 from paceline.constants import number
-from paceline.step import Phase, RankProfile, StepProfile, combined, profile_steps
+from paceline.step import Phase, RankProfile, StepProfile, mean_profile, profile_steps
 from paceline.store import Launch, Status
 
 
@@ -48,7 +48,7 @@ class MeasuredConfiguration:
     @property
     def profile(self) -> StepProfile | None:
         """The mean of the profiles; None if no launch was instrumented."""
-        return combined(self.profiles)
+        return mean_profile(self.profiles)
 
     @property
     def input_seconds(self) -> float:

@@ -8,7 +8,7 @@ from paceline.errors import InputError
 from paceline.explanation.trace_remedies import RemedyAnalysis, analyse_remedies
 from paceline.importers.traces import ParsedTrace, read_trace
 from paceline.step import Step, StepProfile, profile_steps
-from paceline.step.clocks import on_one_clock
+from paceline.step.clocks import align_clocks
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ def analyse_trace(paths: Sequence[Path], program: str | None = None) -> TraceAna
     steps = trace.training_steps
     counted = steps[1:] if len(steps) > 1 and not trace.common_clock else steps
     profile, typical = profile_steps(counted), trace.typical_step
-    repairs = analyse_remedies(counted, trace.places, trace.common_clock)
+    repairs = analyse_remedies(counted, trace.coordinates, trace.common_clock)
     if profile is None or repairs is None or typical is None:
         raise InputError(
             f"{paths[0]} has no training step"
             + (f"; {trace.unread} entries could not be read" if trace.unread else ""),
             "record at least one whole training step",
         )
-    shown = typical if trace.common_clock else on_one_clock(typical)
+    shown = typical if trace.common_clock else align_clocks(typical)
     return TraceAnalysis(trace, profile, repairs, shown)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from paceline.step import Step
-from paceline.step.clocks import on_one_clock
-from paceline.step.replay import Chosen, Replay
+from paceline.step.clocks import align_clocks
+from paceline.step.replay import Replay, Selection
 
 MOST_OPERATIONS = 200_000
 """Limit of replayed operations; of longer traces, evenly spaced steps are replayed."""
@@ -60,13 +60,15 @@ class RemedyAnalysis:
 
 
 def analyse_remedies(
-    steps: Sequence[Step], places: Mapping[int, Mapping[str, str]], common_clock: bool
+    steps: Sequence[Step], coordinates: Mapping[int, Mapping[str, str]], common_clock: bool
 ) -> RemedyAnalysis | None:
     """Replay steps of one or several ranks; None if there are no tasks."""
     chosen = _bounded([step for step in steps if step.tasks and step.seconds > 0])
     if not chosen:
         return None
-    replay = Replay(chosen if common_clock else [on_one_clock(step) for step in chosen], places)
+    replay = Replay(
+        chosen if common_clock else [align_clocks(step) for step in chosen], coordinates
+    )
     replayed = replay.seconds()
     repairs = [
         Remedy(group, what, seconds, replayed / seconds if seconds > 0 else 1.0)
@@ -99,17 +101,17 @@ def _repaired(replay: Replay) -> Iterator[tuple[str, str, float]]:
         return
     for rank in ranks[:MOST_ALIKE]:
         yield "rank", f"rank {rank}", replay.seconds(_of({rank}))
-    for column in dict.fromkeys(name for place in replay.places.values() for name in place):
-        for value in _few(place.get(column, "") for place in replay.places.values()):
-            own = {rank for rank, place in replay.places.items() if place.get(column) == value}
-            yield column, f"{column} {value}", replay.seconds(_of(own))
+    for axis in dict.fromkeys(name for own in replay.coordinates.values() for name in own):
+        for value in _few(own.get(axis, "") for own in replay.coordinates.values()):
+            own = {rank for rank, at in replay.coordinates.items() if at.get(axis) == value}
+            yield axis, f"{axis} {value}", replay.seconds(_of(own))
 
 
-def _called(name: str) -> Chosen:
+def _called(name: str) -> Selection:
     return lambda operation: operation.name == name
 
 
-def _of(ranks: Set[int]) -> Chosen:
+def _of(ranks: Set[int]) -> Selection:
     return lambda operation: not ranks.isdisjoint(operation.ranks)
 
 

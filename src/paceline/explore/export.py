@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from paceline.explore.study_view import study_document, study_html
 from paceline.render.files import write_bytes, write_text
-from paceline.store.export import tidy_rows, to_csv
+from paceline.store.tidy_tables import tidy_rows, to_csv
 
 if TYPE_CHECKING:
     from paceline.study import Study

@@ -16,7 +16,7 @@ from paceline.explore.page import own_template
 from paceline.render.figures import draw, gantt_info
 from paceline.render.page import hashed, package_text
 from paceline.step.breakdown import breakdowns
-from paceline.step.chrome_trace import chrome_trace
+from paceline.step.serialise import chrome_trace
 from paceline.store import Launch, Status
 
 MOST_STEPS = 200

@@ -193,7 +193,7 @@ class Launcher(ABC):
         for host in settings.hosts:
             if not _HOST.fullmatch(host):  # it becomes an argument of a command
                 raise InputError(
-                    f"invalid host name '{host}'", "separate names by commas: --hosts gpu1,gpu2"
+                    f"invalid host name '{host}'", "give comma-separated names: --hosts gpu1,gpu2"
                 )
         chosen = copy(self)
         chosen.settings = settings

@@ -5,6 +5,7 @@ In balanced designs types I, II and III agree.
 """
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from paceline.errors import InputError
-from paceline.stats.distributions import f_upper_tail
-from paceline.stats.residuals import ResidualChecks, check_residuals
+from paceline.stats.distributions import SIGNIFICANCE, f_upper_tail
+from paceline.stats.normality import normality_p_value
 
 Matrix = npt.NDArray[np.float64]
 Term = tuple[str, ...]
@@ -37,7 +38,6 @@ class VarianceRow:
 
     @property
     def name(self) -> str:
-        """``batch x threads``."""
         return " x ".join(self.term)
 
 
@@ -49,7 +49,7 @@ class AnalysisOfVariance:
     error_squares: float
     error_degrees: int
     total_squares: float
-    checks: ResidualChecks
+    checks: "ResidualChecks"
 
     @property
     def error_share(self) -> float:
@@ -122,3 +122,78 @@ def _fit(design: Matrix, values: Matrix) -> tuple[float, int, Matrix]:
     coefficients, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
     residuals = values - design @ coefficients
     return float(residuals @ residuals), int(rank), residuals
+
+
+POWERS = {1.0: "none", 0.5: "square root", 0.0: "logarithm", -1.0: "reciprocal"}
+"""Box-Cox transformations by power; the nearest is suggested."""
+
+
+@dataclass(frozen=True)
+class ResidualChecks:
+    """p-values of normality, no trend with time, and equal variance; NaN with too few residuals.
+
+    ``transformation`` stabilises the variance; "none" if it is equal.
+    """
+
+    normality_p: float
+    trend_p: float
+    spread_p: float
+    transformation: str
+
+    @property
+    def warnings(self) -> list[str]:
+        """Violated assumptions, each with a remedy."""
+        found = []
+        if self.normality_p < SIGNIFICANCE:
+            found.append("residuals are not normal: use the shares of variation, not the p-values")
+        if self.trend_p < SIGNIFICANCE:
+            found.append("residuals drift with time: check load and temperature, then rerun")
+        if self.transformation != "none":
+            found.append(
+                f"spread grows with the level: transform the response ({self.transformation})"
+            )
+        return found
+
+
+def check_residuals(
+    residuals: Sequence[float], fitted: Sequence[float], order: Sequence[float] | None = None
+) -> ResidualChecks:
+    """Check the residuals of ``fitted`` values; ``order`` is the time of each."""
+    moments = order if order is not None else range(len(residuals))
+    sizes = [abs(residual) for residual in residuals]
+    scale = max((abs(value) for value in fitted), default=0.0)
+    if max(sizes, default=0.0) <= 1e-12 * scale:  # a saturated model: only rounding is left
+        return ResidualChecks(math.nan, math.nan, math.nan, "none")
+    spread = spearman_p_value(sizes, fitted)
+    wider = spread < SIGNIFICANCE and min(fitted) > 0.0
+    return ResidualChecks(
+        normality_p_value(residuals),
+        spearman_p_value(residuals, list(moments)),
+        spread,
+        _transformation(sizes, fitted) if wider else "none",
+    )
+
+
+def spearman_p_value(first: Sequence[float], second: Sequence[float]) -> float:
+    """Two-sided p-value of Spearman's rank correlation; NaN with fewer than five values."""
+    count = len(first)
+    if count < 5 or len(set(first)) < 2 or len(set(second)) < 2:
+        return math.nan
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(first, second).pvalue)
+
+
+def _transformation(sizes: Sequence[float], fitted: Sequence[float]) -> str:
+    """Box-Cox transformation that makes the variance equal.
+
+    Its power is 1 - b, where b is the slope of log |residual| over log level: a standard deviation
+    proportional to y^b is constant for the integral of y^-b, y^(1 - b).
+    """
+    floor = 1e-9 * max(sizes)
+    levels = [math.log(value) for value in fitted]
+    if len(set(levels)) < 2:
+        return "none"
+    widths = [math.log(max(size, floor)) for size in sizes]
+    slope = statistics.linear_regression(levels, widths).slope
+    return POWERS[min(POWERS, key=lambda power: abs(1.0 - slope - power))]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.stats.estimate import CONFIDENCE, Estimate, estimate
-from paceline.stats.normality import ENOUGH, describe_log_normality
+from paceline.stats.normality import ENOUGH, check_log_normality
 
 RESAMPLES = 2000
 BOOTSTRAP_SUFFICES = 20
@@ -17,32 +17,32 @@ DIFFERS = 1 / 3
 
 
 @dataclass(frozen=True)
-class SecondInterval:
+class BootstrapInterval:
     """Bootstrap interval of a mean, compared with Student's t.
 
-    ``normality`` is that of the logarithms: unchecked, plausible or doubtful. ``words`` recommends
-    one of the intervals with a reason; it is empty if they agree.
+    ``normality`` is that of the logarithms: unchecked, plausible or doubtful. ``recommendation``
+    names one of the intervals with a reason; it is empty if they agree.
     """
 
     low: float
     high: float
     normality: str
-    words: str
+    recommendation: str
 
 
-def second_interval(values: Sequence[float]) -> SecondInterval | None:
+def bootstrap_interval(values: Sequence[float]) -> BootstrapInterval | None:
     """Bias-corrected and accelerated (BCa) bootstrap interval; None with fewer than 8 launches."""
     if len(values) < ENOUGH:
         return None
     first = estimate(values)
     low, high = bca_interval(values)
-    normality = describe_log_normality(values) if min(values) > 0 else "unchecked"
+    normality = check_log_normality(values) if min(values) > 0 else "unchecked"
     off = max(abs(low - first.low), abs(high - first.high))
-    words = "" if off <= DIFFERS * first.half_width else _recommendation(first, normality)
-    return SecondInterval(low, high, normality, words)
+    recommendation = "" if off <= DIFFERS * first.half_width else _recommend(first, normality)
+    return BootstrapInterval(low, high, normality, recommendation)
 
 
-def _recommendation(first: Estimate, normality: str) -> str:
+def _recommend(first: Estimate, normality: str) -> str:
     if normality == "doubtful" and first.launches >= BOOTSTRAP_SUFFICES:
         return (
             "launches are not log-normal and there are enough of them: use the bootstrap interval"

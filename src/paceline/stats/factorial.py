@@ -32,12 +32,10 @@ class Effect:
 
     @property
     def name(self) -> str:
-        """``batch x threads``, or ``mean``."""
         return " x ".join(self.factors) or "mean"
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval excludes zero."""
         return self.low > 0.0 or self.high < 0.0
 
 

@@ -37,7 +37,8 @@ STRONG = {
         "strong",
         {"serial": _one, "parallel": lambda p: 1.0 / p},
     ),
-    # Universal scalability law (Gunther 1993)
+    # Universal scalability law, C(p) = p / (1 + a (p - 1) + b p (p - 1)) (Gunther, CMG 1993),
+    # as time: 1 / C(p)
     "USL": Law(
         "USL",
         "strong",

@@ -12,7 +12,7 @@ ENOUGH = 8
 _NORMAL = statistics.NormalDist()
 
 
-def normality_chance(values: Sequence[float]) -> float:
+def normality_p_value(values: Sequence[float]) -> float:
     """p-value of the Shapiro-Francia test.
 
     NaN with fewer than eight values or if all are equal. The statistic is the squared correlation
@@ -33,9 +33,9 @@ def normality_chance(values: Sequence[float]) -> float:
     return 1.0 - _NORMAL.cdf((math.log(1.0 - straightness) - expected) / spread)
 
 
-def describe_log_normality(values: Sequence[float]) -> str:
+def check_log_normality(values: Sequence[float]) -> str:
     """Normality of the logarithms: unchecked, plausible or doubtful."""
-    p_value = normality_chance([math.log(value) for value in values])
+    p_value = normality_p_value([math.log(value) for value in values])
     if math.isnan(p_value):
         return "unchecked"
     return "doubtful" if p_value < SIGNIFICANCE else "plausible"

@@ -1,8 +1,9 @@
 """End of warm-up: change points in the logarithms of step times, by optimal partitioning.
 
 The segmentation minimises squared deviations from segment means plus a penalty per change point
-(Jackson et al. 2005). Steps before the last level are warm-up. A launch without a steady level is
-unstable, and its mean has no meaning.
+(Jackson et al. 2005, "An algorithm for optimal partitioning of data on an interval"). Steps before
+the last level are warm-up. A launch without a steady level is unstable, and its mean has no
+meaning.
 """
 
 import math
@@ -14,7 +15,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from paceline.stats.series import autocorrelation
+from paceline.stats.step_statistics import autocorrelation
 
 FEWEST_STEPS = 8
 """Launches with fewer steps are not checked."""

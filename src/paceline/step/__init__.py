@@ -5,7 +5,7 @@ from paceline.step.step_profile import (
     MessageProfile,
     RankProfile,
     StepProfile,
-    combined,
+    mean_profile,
     profile_steps,
 )
 from paceline.step.task import Origin, Phase, Step, Task
@@ -20,6 +20,6 @@ __all__ = [
     "StepProfile",
     "Task",
     "breakdown",
-    "combined",
+    "mean_profile",
     "profile_steps",
 ]

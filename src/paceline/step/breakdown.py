@@ -11,10 +11,10 @@ Interval = tuple[float, float]
 class Breakdown:
     """Seconds of one rank's step by phase; the exposed parts sum to ``step_seconds``.
 
-    ``exposed`` gives each moment to exactly one phase: computing phases first (forward,
-    backward, update, copy, input, other), communication where nothing computes, and ``wait``
-    where nothing happens at all. ``busy`` is the time each phase's tasks occupy, overlapping
-    or not; ``hidden_communication_seconds`` is communication that ran under computation.
+    ``exposed`` assigns each instant to exactly one phase: computing phases first (forward,
+    backward, update, copy, input, other), then communication, and ``wait`` if no task runs.
+    ``busy`` is the time that the tasks of a phase occupy, overlapped or not;
+    ``hidden_communication_seconds`` is communication overlapped with computation.
     """
 
     step_seconds: float
@@ -28,7 +28,7 @@ class Breakdown:
 
     @property
     def hidden_communication_seconds(self) -> float:
-        """Communication that ran while something was computed."""
+        """Communication overlapped with computation."""
         return max(0.0, self.busy.get(Phase.COMMUNICATE, 0.0) - self.exposed_communication_seconds)
 
 
@@ -47,18 +47,17 @@ def breakdown(step: Step, rank: int | None = None) -> Breakdown:
     """Break one rank's step down by phase; by default the rank that ends last."""
     if rank is None:
         rank = slowest_rank(step)
-    return _broken_down(_intervals(step, {rank})[rank], step.seconds)
+    return _breakdown(_intervals(step, {rank})[rank], step.seconds)
 
 
 def breakdowns(step: Step) -> dict[int, Breakdown]:
-    """The breakdown of every rank."""
     ranks, total = step.ranks, step.seconds
     found = _intervals(step, set(ranks))
-    return {rank: _broken_down(found[rank], total) for rank in ranks}
+    return {rank: _breakdown(found[rank], total) for rank in ranks}
 
 
 def _intervals(step: Step, ranks: set[int]) -> dict[int, dict[Phase, list[Interval]]]:
-    """When each of the ranks is in which phase, tasks as they come."""
+    """Intervals of the tasks by rank and phase, in the order of tasks."""
     found: dict[int, dict[Phase, list[Interval]]] = {rank: {} for rank in ranks}
     for task, start in zip(step.tasks, step.starts, strict=True):
         if task.rank in found and task.seconds > 0:
@@ -67,7 +66,7 @@ def _intervals(step: Step, ranks: set[int]) -> dict[int, dict[Phase, list[Interv
     return found
 
 
-def _broken_down(intervals: dict[Phase, list[Interval]], total: float) -> Breakdown:
+def _breakdown(intervals: dict[Phase, list[Interval]], total: float) -> Breakdown:
     exposed: dict[Phase, float] = {}
     busy: dict[Phase, float] = {}
     covered: list[Interval] = []
@@ -102,7 +101,6 @@ def length(disjoint: list[Interval]) -> float:
 
 
 def slowest_rank(step: Step) -> int:
-    """The rank whose last task ends last."""
     ends: dict[int, float] = {}
     for task, end in zip(step.tasks, step.ends, strict=True):
         ends[task.rank] = max(ends.get(task.rank, 0.0), end)

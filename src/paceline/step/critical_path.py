@@ -1,13 +1,13 @@
-"""The chain of tasks that decides how long a step takes."""
+"""The critical path: the chain of tasks that determines the length of a step."""
 
 from paceline.step.task import Step
 
 
 def critical_path(step: Step) -> list[int]:
-    """Indices of the tasks that decide the step's end, first to last.
+    """Indices of the tasks on the critical path, first to last.
 
-    Walks back from the task that ends last: at each task the predecessor that ended latest
-    at or before its start, whether a dependency or the task before it on the same lane.
+    Walks back from the task that ends last. The predecessor of a task is the one that ended last
+    among its dependencies and the task before it on the same lane.
     """
     if not step.tasks:
         return []

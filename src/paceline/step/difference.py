@@ -17,15 +17,15 @@ class PhaseChange:
 
     @property
     def seconds(self) -> float:
-        """What the phase adds to the step."""
+        """Change of the step due to this phase."""
         return self.after_seconds - self.before_seconds
 
 
 @dataclass(frozen=True)
 class TaskChange:
-    """A task in both steps, seconds; tasks of a phase that match none count together.
+    """A task in both steps, seconds; unmatched tasks of a phase are summed.
 
-    ``before_tasks`` and ``after_tasks`` say how many tasks that is; 0 where the step has none.
+    ``before_tasks`` and ``after_tasks`` are the numbers of summed tasks.
     """
 
     phase: Phase
@@ -37,7 +37,6 @@ class TaskChange:
 
     @property
     def seconds(self) -> float:
-        """How much longer it takes."""
         return self.after_seconds - self.before_seconds
 
 
@@ -54,8 +53,8 @@ class StepDifference:
 def step_difference(before: Step, after: Step) -> StepDifference:
     """Align the slowest ranks of two steps task by task: by phase, name and order.
 
-    Where one step has a phase as layers and the other as a whole, the phase is compared as a
-    whole: nothing is guessed from names that do not match.
+    If one step has a phase by layer and the other as one task, the sums of the phase are compared:
+    tasks are never matched by similar names.
     """
     exposed = [breakdown(step).exposed for step in (before, after)]
     phases = [phase for phase in Phase if phase in exposed[0] or phase in exposed[1]]
@@ -72,7 +71,7 @@ _Key = tuple[Phase, str, int]
 
 
 def _keyed(step: Step) -> dict[_Key, Task]:
-    """Tasks of the slowest rank by phase, name and how many of that name came before."""
+    """Tasks of the slowest rank by phase, name and occurrence."""
     rank = slowest_rank(step)
     found: dict[_Key, Task] = {}
     order = sorted(range(len(step.tasks)), key=lambda index: step.starts[index])
@@ -80,9 +79,9 @@ def _keyed(step: Step) -> dict[_Key, Task]:
     for index in order:
         task = step.tasks[index]
         if task.rank == rank:
-            place = count.get((task.phase, task.name), 0)
-            count[task.phase, task.name] = place + 1
-            found[task.phase, task.name, place] = task
+            occurrence = count.get((task.phase, task.name), 0)
+            count[task.phase, task.name] = occurrence + 1
+            found[task.phase, task.name, occurrence] = task
     return found
 
 
@@ -90,9 +89,12 @@ def _changes(before: dict[_Key, Task], after: dict[_Key, Task]) -> list[TaskChan
     common = before.keys() & after.keys()
     changes = [
         TaskChange(
-            phase, name, before[phase, name, place].seconds, after[phase, name, place].seconds
+            phase,
+            name,
+            before[phase, name, occurrence].seconds,
+            after[phase, name, occurrence].seconds,
         )
-        for phase, name, place in common
+        for phase, name, occurrence in common
     ]
     left = [[task for key, task in tasks.items() if key not in common] for tasks in (before, after)]
     for phase in Phase:
@@ -100,14 +102,19 @@ def _changes(before: dict[_Key, Task], after: dict[_Key, Task]) -> list[TaskChan
         if lone or new:
             changes.append(
                 TaskChange(
-                    phase, _together(phase, lone, new), _sum(lone), _sum(new), len(lone), len(new)
+                    phase,
+                    _unmatched_label(phase, lone, new),
+                    _sum(lone),
+                    _sum(new),
+                    len(lone),
+                    len(new),
                 )
             )
     return changes
 
 
-def _together(phase: Phase, before: Sequence[Task], after: Sequence[Task]) -> str:
-    """A name for tasks that match none: their own where there is one only."""
+def _unmatched_label(phase: Phase, before: Sequence[Task], after: Sequence[Task]) -> str:
+    """Label of unmatched tasks: their name if it is the only one."""
     names = {task.name for task in (*before, *after)}
     return names.pop() if len(names) == 1 else f"all other {phase}"
 

@@ -1,4 +1,4 @@
-"""Messages of a step by process group, such as data or tensor parallel."""
+"""Communication of a step by process group, such as data or tensor parallel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from paceline.step.task import Phase, Step, Task
 
 @dataclass(frozen=True)
 class GroupExchange:
-    """Messages of one group in a step, each figure the mean over the ranks that have any.
+    """Messages of one group in a step: means over the ranks of the group.
 
-    ``busy_seconds`` is the time with a message under way, ``exposed_seconds`` the part of it in
-    which the rank computes nothing.
+    ``busy_seconds`` is the time with a message in flight, ``exposed_seconds`` the part of it
+    that does not overlap with computation.
     """
 
     group: str
@@ -23,13 +23,13 @@ class GroupExchange:
 
 
 def group_name(group: str) -> str:
-    """What a program calls a group, without its members: ``mesh_tp`` of ``mesh_tp 0,1``."""
+    """Name of a group without its members: ``mesh_tp`` for ``mesh_tp 0,1``."""
     name, _, members = group.rpartition(" ")
     return name if name and members.replace(",", "").isdigit() else group
 
 
 def exchanges_by_group(step: Step) -> tuple[GroupExchange, ...]:
-    """What each named group exchanges, what is exposed most first; empty where none is named."""
+    """Communication of each named group, the most exposed first; empty if no group is named."""
     computing: dict[int, list[Interval]] = {}
     messages: dict[str, dict[int, list[tuple[Task, float]]]] = {}
     for task, start in zip(step.tasks, step.starts, strict=True):
@@ -43,7 +43,7 @@ def exchanges_by_group(step: Step) -> tuple[GroupExchange, ...]:
         _mean(group, [_of_rank(own, computed.get(rank, [])) for rank, own in ranks.items()])
         for group, ranks in messages.items()
     ]
-    return tuple(sorted(found, key=lambda one: -one.exposed_seconds))
+    return tuple(sorted(found, key=lambda exchange: -exchange.exposed_seconds))
 
 
 def _of_rank(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 class TracedLayer:
     """Times of one layer, seconds, and the bytes of its gradient.
 
-    ``communication_seconds`` is the time its gradient exchange took, by number of workers;
+    ``communication_seconds`` is the time of its gradient exchange by number of workers;
     the key 0 stands for an unknown number. Empty without communication.
     """
 
@@ -24,8 +24,8 @@ class TracedLayer:
 class LayerTrace:
     """Layers from the input on, with the costs of the step outside of layers, seconds.
 
-    A trace can be replayed: its compute times stay, its communication is computed anew for
-    another number of workers or another network.
+    A replay keeps the compute times of the trace and predicts its communication for another
+    number of workers or another network.
     """
 
     layers: tuple[TracedLayer, ...]
@@ -37,12 +37,10 @@ class LayerTrace:
 
     @property
     def forward_seconds(self) -> float:
-        """Forward time of all layers."""
         return math.fsum(layer.forward_seconds for layer in self.layers)
 
     @property
     def backward_seconds(self) -> float:
-        """Backward time of all layers."""
         return math.fsum(layer.backward_seconds for layer in self.layers)
 
     @property

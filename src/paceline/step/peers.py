@@ -1,7 +1,7 @@
-"""Which tasks of several ranks are one operation: collectives, and pairs of send and receive.
+"""Matches the tasks of several ranks that are one operation: collectives, send and receive.
 
-Known by their ends: whoever comes first waits, and all leave together. So the spread of their ends
-is far below that of their starts, whatever the operation is called.
+In a collective, early ranks wait for the last and all end together. So the spread of ends is far
+below the spread of starts, whatever the name of the operation.
 """
 
 import statistics
@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from paceline.step.task import Phase, Step
 
 TOGETHER = 0.3
-"""Spread of ends over spread of starts below which ranks leave together."""
+"""Largest spread of ends over spread of starts of a collective."""
 _CLOSE_SHARE = 0.05
 _LATE_SHARE = 0.005
 _SEND, _RECEIVE = "send", "recv"
 
-Place = Mapping[str, str]
-"""Where a rank stands: ``stage``, ``dp_rank`` and the like, by name."""
+Coordinates = Mapping[str, str]
+"""Position of a rank in the process grid by axis, such as ``stage`` and ``dp_rank``."""
 Members = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class _Occurrence:
-    """One task of a step: its index, its rank, when it began and ended (seconds)."""
+    """One task of a step: its index, rank, start and end (seconds)."""
 
     task: int
     rank: int
@@ -31,12 +31,14 @@ class _Occurrence:
     end: float
 
 
-def peer_groups(steps: Sequence[Step], places: Mapping[int, Place]) -> list[list[Members]]:
-    """For each step, the tasks that are one operation of several ranks (indices of tasks).
+def peer_groups(
+    steps: Sequence[Step], coordinates: Mapping[int, Coordinates]
+) -> list[list[Members]]:
+    """For each step, the tasks (indices) that are one operation of several ranks.
 
-    Tasks are matched by name, group and their order on each rank. Ranks that share a place (the
-    same stage, say) are tried as a group after all ranks together; the largest group that leaves
-    together is taken.
+    Tasks are matched by name, group and their order on each rank. First all ranks are tried as one
+    group, then the ranks with equal coordinates on an axis (such as the same stage); the largest
+    group whose tasks end together is used.
     """
     by_name = [_occurrences(step) for step in steps]
     names = dict.fromkeys(name for own in by_name for name in own)
@@ -51,7 +53,7 @@ def peer_groups(steps: Sequence[Step], places: Mapping[int, Place]) -> list[list
         elif _RECEIVE in name:
             continue
         else:
-            groups = _collectives(own, places, phase is Phase.COMMUNICATE, length)
+            groups = _collectives(own, coordinates, phase is Phase.COMMUNICATE, length)
         for step, members in zip(found, groups, strict=True):
             step.extend(members)
     return found
@@ -73,39 +75,39 @@ def _occurrences(step: Step) -> dict[tuple[Phase, str, str], dict[int, list[_Occ
 
 def _collectives(
     steps: Sequence[Mapping[int, list[_Occurrence]]],
-    places: Mapping[int, Place],
+    coordinates: Mapping[int, Coordinates],
     communicates: bool,
     step_seconds: float,
 ) -> list[list[Members]]:
-    columns = dict.fromkeys(name for place in places.values() for name in place)
-    for column in ("", *columns):
-        matched = [_matched(step, places, column) for step in steps]
+    axes = dict.fromkeys(axis for own in coordinates.values() for axis in own)
+    for axis in ("", *axes):
+        matched = [_matched(step, coordinates, axis) for step in steps]
         groups = [group for step in matched for group in step]
-        if groups and _leave_together(groups, communicates, step_seconds):
+        if groups and _end_together(groups, communicates, step_seconds):
             return [[tuple(one.task for one in group) for group in step] for step in matched]
     return [[] for _ in steps]
 
 
 def _matched(
-    ranks: Mapping[int, list[_Occurrence]], places: Mapping[int, Place], column: str
+    ranks: Mapping[int, list[_Occurrence]], coordinates: Mapping[int, Coordinates], axis: str
 ) -> list[tuple[_Occurrence, ...]]:
-    """The k-th tasks of the ranks that share a place; those of ranks that took part as often."""
-    by_place: dict[str, list[list[_Occurrence]]] = {}
+    """The k-th tasks of ranks with equal coordinates on an axis, if all have equally many tasks."""
+    by_coordinate: dict[str, list[list[_Occurrence]]] = {}
     for rank, own in ranks.items():
-        place = places.get(rank, {}).get(column, "") if column else ""
-        by_place.setdefault(place, []).append(own)
+        coordinate = coordinates.get(rank, {}).get(axis, "") if axis else ""
+        by_coordinate.setdefault(coordinate, []).append(own)
     return [
         together
-        for lists in by_place.values()
+        for lists in by_coordinate.values()
         if len(lists) > 1 and len({len(own) for own in lists}) == 1
         for together in zip(*lists, strict=True)
     ]
 
 
-def _leave_together(
+def _end_together(
     groups: Iterable[tuple[_Occurrence, ...]], communicates: bool, step_seconds: float
 ) -> bool:
-    """Whether ends lie much closer than starts; of named messages, or close by themselves."""
+    """Whether ends are much closer than starts; for communication, also if ends are just close."""
     starts, ends, lengths = [], [], []
     for group in groups:
         starts.append(_spread(one.start for one in group))
@@ -123,7 +125,7 @@ def _pairs(
     sends: Sequence[Mapping[int, list[_Occurrence]]],
     receives: Sequence[Mapping[int, list[_Occurrence]]],
 ) -> list[list[Members]]:
-    """Each rank's sends with the receives of the rank whose ends lie nearest to theirs."""
+    """Match the sends of each rank with the receives of the rank with the nearest ends."""
     found: list[list[Members]] = []
     for own, others in zip(sends, receives, strict=True):
         taken: list[Members] = []

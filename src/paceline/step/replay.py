@@ -1,8 +1,9 @@
 """Replay of steps with other durations: the gain from fixing an operation, rank or stage.
 
-Dependencies are read off the clock: a task follows the one before it on its lane, whatever ended in
-the gap before it began, and its share of the task that ran while it began. Operations of several
-ranks begin when the last rank is there. What is left out is the host's own delay between tasks.
+Dependencies are inferred from times: a task depends on the task before it on its lane, on tasks of
+other lanes that ended in the gap before it started, and, for communication, on the elapsed fraction
+of a task that was running at its start. Operations of several ranks start when the last rank
+arrives. Host delays between tasks are not modelled.
 """
 
 import statistics
@@ -10,20 +11,20 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from paceline.step.peers import Place, peer_groups
+from paceline.step.peers import Coordinates, peer_groups
 from paceline.step.task import Phase, Step
 
 _SAME_MOMENT = 1e-4
-"""Part of a step that two equal moments may seem apart."""
+"""Times within this fraction of a step are treated as equal."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One task, or one of several ranks together, on its way through a replay.
+    """One task, or one operation of several ranks, in a replay.
 
-    ``seconds`` counts from when every rank was there. ``key`` says what it is compared with: the
-    same operation of other ranks and steps. ``after`` are operations that have to end before,
-    ``under`` pairs of an operation that has to have come so far (a share of it) before.
+    ``seconds`` counts from the arrival of the last rank. ``key`` identifies the same operation of
+    other ranks and steps. ``after`` are operations that must end first; ``under`` are pairs of an
+    operation and the fraction of it that must have elapsed.
     """
 
     phase: Phase
@@ -35,19 +36,21 @@ class Operation:
     under: tuple[tuple[int, float], ...]
 
 
-Chosen = Callable[[Operation], bool]
+Selection = Callable[[Operation], bool]
 
 
 class Replay:
-    """Steps as operations that wait for each other, to be played with other durations.
+    """Steps as operations with dependencies, to be replayed with other durations.
 
-    ``places`` says where each rank stands (``stage``, ``dp_rank``).
+    ``coordinates`` are the positions of ranks in the process grid (``stage``, ``dp_rank``).
     """
 
-    def __init__(self, steps: Sequence[Step], places: Mapping[int, Place] | None = None) -> None:
-        self.places = places or {}
+    def __init__(
+        self, steps: Sequence[Step], coordinates: Mapping[int, Coordinates] | None = None
+    ) -> None:
+        self.coordinates = coordinates or {}
         self.measured_seconds = statistics.fmean(_length(step) for step in steps)
-        groups = peer_groups(steps, self.places)
+        groups = peer_groups(steps, self.coordinates)
         self.steps = [_operations(*pair) for pair in zip(steps, groups, strict=True)]
         by_key: dict[tuple[Phase, str, int], list[float]] = {}
         for step in self.steps:
@@ -60,22 +63,22 @@ class Replay:
             for key, values in by_key.items()
         }
 
-    def seconds(self, repaired: Chosen = lambda operation: False) -> float:
-        """The mean step when the operations that are ``repaired`` take what is usual for them.
+    def seconds(self, fixed: Selection = lambda operation: False) -> float:
+        """Mean step if the ``fixed`` operations take their usual time.
 
-        Usual is the mean of the same operation over ranks and steps; of messages, which now and
-        then take very long, the median.
+        The usual time is the mean of the same operation over ranks and steps; for communication,
+        whose times have a long tail, the median.
         """
-        return statistics.fmean(self._play(step, repaired) for step in self.steps)
+        return statistics.fmean(self._play(step, fixed) for step in self.steps)
 
-    def _play(self, step: Sequence[Operation], repaired: Chosen) -> float:
+    def _play(self, step: Sequence[Operation], fixed: Selection) -> float:
         begins, ends = [0.0] * len(step), [0.0] * len(step)
         for index, one in enumerate(step):
             begin = max((ends[before] for before in one.after), default=0.0)
             for other, share in one.under:
                 begin = max(begin, begins[other] + share * (ends[other] - begins[other]))
             begins[index] = begin
-            ends[index] = begin + (self._usual[one.key] if repaired(one) else one.seconds)
+            ends[index] = begin + (self._usual[one.key] if fixed(one) else one.seconds)
         return max(ends, default=0.0)
 
 
@@ -84,16 +87,16 @@ def _length(step: Step) -> float:
 
 
 def _operations(step: Step, groups: Sequence[tuple[int, ...]]) -> list[Operation]:
-    """The operations of a step in the order in which their last rank begins."""
+    """Operations of a step in the order in which their last rank starts."""
     members = [*groups, *((t,) for t in _alone(step, groups))]
     ends = step.ends
     begin = [max(step.starts[task] for task in own) for own in members]
     order = sorted(range(len(members)), key=lambda g: (begin[g], max(ends[t] for t in members[g])))
-    number = {task: place for place, g in enumerate(order) for task in members[g]}
+    number = {task: position for position, g in enumerate(order) for task in members[g]}
     after, under = _dependencies(step, ends)
     keys = _keys(step)
     found = []
-    for place, g in enumerate(order):
+    for position, g in enumerate(order):
         own = members[g]
         first = step.tasks[own[0]]
         found.append(
@@ -103,12 +106,12 @@ def _operations(step: Step, groups: Sequence[tuple[int, ...]]) -> list[Operation
                 tuple(step.tasks[task].rank for task in own),
                 max(0.0, max(ends[task] for task in own) - begin[g]),
                 keys[own[0]],
-                tuple({number[p] for task in own for p in after[task] if number[p] < place}),
+                tuple({number[p] for task in own for p in after[task] if number[p] < position}),
                 tuple(
                     (number[p], share)
                     for task in own
                     for p, share in under[task]
-                    if number[p] < place
+                    if number[p] < position
                 ),
             )
         )
@@ -121,7 +124,7 @@ def _alone(step: Step, groups: Sequence[tuple[int, ...]]) -> list[int]:
 
 
 def _keys(step: Step) -> list[tuple[Phase, str, int]]:
-    """Phase, name, and how many of that name the rank had before."""
+    """Phase, name and occurrence on its rank of each task."""
     order = sorted(range(len(step.tasks)), key=lambda index: step.starts[index])
     count: dict[tuple[int, Phase, str], int] = {}
     keys = {}
@@ -136,7 +139,7 @@ def _keys(step: Step) -> list[tuple[Phase, str, int]]:
 def _dependencies(
     step: Step, ends: Sequence[float]
 ) -> tuple[list[list[int]], list[list[tuple[int, float]]]]:
-    """What each task waited for on its own rank."""
+    """Tasks of the same rank on which each task depends, and elapsed fractions of running ones."""
     after: list[list[int]] = [[] for _ in step.tasks]
     under: list[list[tuple[int, float]]] = [[] for _ in step.tasks]
     near = _SAME_MOMENT * step.seconds

@@ -21,7 +21,7 @@ class Timetable:
         self._free: dict[tuple[int, str], float] = {}
 
     def add(self, task: Task) -> int:
-        """Place a task; its index, which later tasks wait for."""
+        """Place a task and return its index."""
         lane = (task.rank, task.resource)
         start = self.start_on(lane, task.after)
         end = start + task.seconds
@@ -32,11 +32,11 @@ class Timetable:
         return len(self.tasks) - 1
 
     def occupy(self, lane: tuple[int, str], until: float) -> None:
-        """Let a lane be busy with what is not listed, seconds from the beginning of the step."""
+        """Keep a lane busy with work that is not a task, until this time of the step (seconds)."""
         self._free[lane] = until
 
     def start_on(self, lane: tuple[int, str], after: tuple[int, ...]) -> float:
-        """When a further task of a lane could start behind the tasks ``after``, seconds."""
+        """Earliest start of a further task of a lane after the tasks ``after``, seconds."""
         start = self._free.get(lane, 0.0)
         ends = self._ends
         for task in after:
@@ -45,20 +45,18 @@ class Timetable:
         return start
 
     def free_at(self, lane: str, rank: int = 0) -> float:
-        """When a rank's lane has finished everything placed so far, seconds."""
+        """End of the last task on a rank's lane, seconds."""
         return self._free.get((rank, lane), 0.0)
 
     def end_of(self, task: int) -> float:
-        """When a placed task ends, seconds."""
         return self._ends[task]
 
     def build(self, label: str = "") -> Step:
-        """The step of everything placed so far."""
         return Step(tuple(self.tasks), tuple(self._starts), Origin.PREDICTED, label)
 
 
 def schedule(tasks: Sequence[Task], label: str = "") -> Step:
-    """Place ``tasks`` as a `Timetable` does; predecessors must come earlier in the list."""
+    """Place ``tasks`` with a `Timetable`; predecessors must come earlier in the list."""
     table = Timetable()
     for index, task in enumerate(tasks):
         for predecessor in task.after:

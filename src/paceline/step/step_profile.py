@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from paceline.step.breakdown import Breakdown, breakdowns
-from paceline.step.pauses import Pauses, paused_steps, pauses_of
+from paceline.step.pauses import Pauses, paused_steps, summarise_pauses
 from paceline.step.task import Phase, Step
 
 MOST_MESSAGES = 2000
-"""Messages of a step that are looked at one by one."""
+"""Steps with more messages are profiled without them."""
 _NOT_COMPUTING = (Phase.COMMUNICATE, Phase.WAIT)
 
 
@@ -20,9 +20,9 @@ _NOT_COMPUTING = (Phase.COMMUNICATE, Phase.WAIT)
 class RankProfile:
     """Mean seconds by phase of one rank; each instant belongs to one phase.
 
-    ``last_share`` is the part of the steps in which it computed longest of all ranks: collectives
-    make ranks end together, so the straggler is the one that waits least. ``deviation_seconds``
-    is the standard deviation of its computing from step to step.
+    ``last_share`` is the fraction of steps in which it computed longest of all ranks: collectives
+    end together on all ranks, so the straggler is the rank that waits least.
+    ``deviation_seconds`` is the standard deviation of its computing time over steps.
     """
 
     rank: int
@@ -31,21 +31,21 @@ class RankProfile:
     deviation_seconds: float = 0.0
 
     def seconds(self, *phases: Phase) -> float:
-        """Seconds of these phases together."""
+        """Sum over these phases."""
         return math.fsum(self.phases.get(phase, 0.0) for phase in phases)
 
     @property
     def computing_seconds(self) -> float:
-        """Everything but messages that nothing hides and waiting."""
+        """Time without exposed communication and waiting."""
         return math.fsum(s for phase, s in self.phases.items() if phase not in _NOT_COMPUTING)
 
 
 @dataclass(frozen=True)
 class MessageProfile:
-    """One message of a step: its bytes, when its last rank handed it over, and what it took.
+    """One message of a step: its bytes, the time it is ready on all ranks, and its duration.
 
-    ``ready_seconds`` counts from the beginning of the step. ``seconds`` counts from when every
-    rank was there and the message before had ended: what the network takes, without waiting.
+    ``ready_seconds`` counts from the start of the step. ``seconds`` counts from when every rank is
+    ready and the previous message has ended: network time without waiting.
     """
 
     size_bytes: float
@@ -57,12 +57,12 @@ class MessageProfile:
 class StepProfile:
     """Means over ``steps`` steps, seconds.
 
-    ``step_seconds`` is the step of its slowest rank, ``slowest_seconds`` the longest computing of
-    any rank, ``exposed_seconds`` what that rank spends on messages alone: it comes last, so this
-    is communication and no waiting. What is left of the step is ``idle_seconds``.
-    ``backward_end_seconds`` is when it has computed its last gradient, from the step's beginning.
-    Steps that stop for work of the host are not among them: ``pauses`` has what they add.
-    ``roles`` are the ranks to call the slowest and the usual one; None: by their computing.
+    ``step_seconds`` is the step of its slowest rank, ``slowest_seconds`` the longest computing time
+    of any rank, ``exposed_seconds`` the exposed communication of that rank: it arrives last, so
+    this contains no waiting. The remainder of the step is ``idle_seconds``.
+    ``backward_end_seconds`` is the end of its last gradient, from the start of the step.
+    Steps that pause for work of the host are excluded; ``pauses`` is their extra time.
+    ``roles`` fixes the slowest and the usual rank; None selects them by computing time.
     """
 
     steps: int
@@ -78,7 +78,6 @@ class StepProfile:
 
     @property
     def pause_seconds(self) -> float:
-        """What pauses add to the mean step."""
         return 0.0 if self.pauses is None else self.pauses.seconds
 
     @property
@@ -101,7 +100,7 @@ class StepProfile:
 
     @property
     def usual(self) -> RankProfile:
-        """The median of the ranks without the slowest; the only rank if there is one."""
+        """The median rank without the slowest; the only rank if there is one."""
         if self.roles is not None:
             return next(rank for rank in self.ranks if rank.rank == self.roles[1])
         others = [rank for rank in self.ranks if rank is not self.slowest]
@@ -124,7 +123,6 @@ class StepProfile:
         return math.fsum(message.size_bytes for message in self.messages)
 
     def to_json(self) -> dict[str, Any]:
-        """The profile as JSON values."""
         return {
             **{name: value for name, value in vars(self).items() if isinstance(value, float | int)},
             "ranks": [
@@ -137,7 +135,6 @@ class StepProfile:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "StepProfile":
-        """The profile that `to_json` wrote."""
         ranks = tuple(
             RankProfile(
                 int(rank["rank"]),
@@ -154,7 +151,7 @@ class StepProfile:
 
 
 def profile_steps(steps: Iterable[Step]) -> StepProfile | None:
-    """Means over steps that have the same ranks; None where there is no step."""
+    """Means over steps with the same ranks; None without steps."""
     every: list[dict[int, Breakdown]] = []
     messages: list[list[MessageProfile]] = []
     backward: list[dict[int, float]] = []
@@ -167,12 +164,12 @@ def profile_steps(steps: Iterable[Step]) -> StepProfile | None:
     if not every:
         return None
     paused = paused_steps(every)
-    kept = [place for place in range(len(every)) if place not in set(paused)]
-    pauses = pauses_of(every, paused)
+    kept = [index for index in range(len(every)) if index not in set(paused)]
+    pauses = summarise_pauses(every, paused)
     seen, messages, backward = (
-        [every[place] for place in kept],
-        [messages[place] for place in kept],
-        [backward[place] for place in kept],
+        [every[index] for index in kept],
+        [messages[index] for index in kept],
+        [backward[index] for index in kept],
     )
     computing = [{rank: _computing(parts) for rank, parts in step.items()} for step in seen]
     last = [max(one, key=lambda rank: one[rank]) for one in computing]
@@ -200,8 +197,8 @@ def profile_steps(steps: Iterable[Step]) -> StepProfile | None:
     )
 
 
-def combined(profiles: Sequence[StepProfile]) -> StepProfile | None:
-    """The mean of profiles of one configuration, each counted once; None where there is none."""
+def mean_profile(profiles: Sequence[StepProfile]) -> StepProfile | None:
+    """Mean of profiles of one configuration, with equal weights; None without profiles."""
     first = profiles[0] if profiles else None
     if first is None or len(profiles) == 1:
         return first
@@ -236,13 +233,13 @@ def combined(profiles: Sequence[StepProfile]) -> StepProfile | None:
 
 
 def _pooled_deviation(ranks: Sequence[RankProfile]) -> float:
-    """From step to step within launches, and from launch to launch."""
+    """Standard deviation over steps within launches and over launches."""
     within = statistics.fmean(rank.deviation_seconds**2 for rank in ranks)
     return math.sqrt(within + statistics.pvariance(rank.computing_seconds for rank in ranks))
 
 
 def _mean_pauses(launches: Sequence[Pauses | None]) -> Pauses | None:
-    """Pauses of the launch in which they were longest, their length the mean over launches."""
+    """Pauses of the launch with the longest, with their mean length over launches."""
     longest = max((one for one in launches if one), key=lambda one: one.seconds, default=None)
     if longest is None:
         return None
@@ -271,11 +268,10 @@ def _mean_phases(parts: Sequence[Breakdown]) -> dict[Phase, float]:
 
 
 def _messages(step: Step) -> list[MessageProfile]:
-    """Messages of one step, matched by their order on each rank; none where ranks differ.
+    """Messages of one step, matched by their order on each rank.
 
-    Also none for messages of different groups, or above the limit of messages.
-
-    A collective ends on all ranks together, so the rank for which it was shortest came last.
+    Empty if ranks differ in the number or groups of messages, or have too many. A collective ends
+    on all ranks together, so the rank for which it was shortest arrived last.
     """
     by_rank: dict[int, list[tuple[float, float, float]]] = {rank: [] for rank in step.ranks}
     for task, start in zip(step.tasks, step.starts, strict=True):
@@ -296,7 +292,7 @@ def _messages(step: Step) -> list[MessageProfile]:
             max(0.0, end - max(start, before))
             for (start, end, _), before in zip(matched, ended, strict=True)
         ]
-        latest = min(range(len(matched)), key=lambda place: taken[place])
+        latest = min(range(len(matched)), key=lambda rank: taken[rank])
         start, _, size = matched[latest]
         found.append(MessageProfile(size, start, taken[latest]))
         ended = [max(before, end) for (_, end, _), before in zip(matched, ended, strict=True)]
@@ -304,7 +300,7 @@ def _messages(step: Step) -> list[MessageProfile]:
 
 
 def _mean_messages(steps: Sequence[list[MessageProfile]]) -> tuple[MessageProfile, ...]:
-    """Medians of the messages over the steps that have the usual number of them."""
+    """Medians of the messages over the steps with the most common number of them."""
     count = Counter(map(len, steps)).most_common(1)[0][0]
     usual = [messages for messages in steps if len(messages) == count]
     return tuple(

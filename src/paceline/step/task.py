@@ -1,4 +1,4 @@
-"""Task and Step: what every measurement and every prediction is turned into."""
+"""Task and Step: the common form of measurements and predictions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """What a task does for training; the vocabulary of every breakdown."""
+    """Phase of training that a task belongs to."""
 
     INPUT = "input"
     COPY = "copy"
@@ -19,7 +19,7 @@ class Phase(StrEnum):
 
 
 class Origin(StrEnum):
-    """Whether the times of a step were observed or computed."""
+    """Whether the times of a step were measured or predicted."""
 
     MEASURED = "measured"
     PREDICTED = "predicted"
@@ -29,11 +29,11 @@ class Origin(StrEnum):
 class Task:
     """One piece of work on one resource of one rank.
 
-    ``seconds`` is its duration, ``after`` the indices of earlier tasks it waits for,
+    ``seconds`` is its duration, ``after`` the indices of the earlier tasks that it depends on,
     ``resource`` the lane it occupies (``compute``, ``network``, ``input``, ...). Tasks of one
-    lane run in the order in which they are listed. ``size_bytes`` and ``flops`` are what it
-    moves and computes, for rates; ``layer`` names the layer or bucket it belongs to, ``group`` the
-    ranks that exchange a message (``mesh_tp 0,1``) where they are not all.
+    lane run in the order of the list. ``size_bytes`` and ``flops`` are its traffic and work;
+    ``layer`` names its layer or bucket, ``group`` the ranks of a message (``mesh_tp 0,1``) if it
+    is not sent by all.
     """
 
     name: str
@@ -52,8 +52,8 @@ class Task:
 class Step:
     """Tasks with their start times (seconds from the beginning of the step).
 
-    A measured step carries the starts that were observed, a predicted one those the
-    scheduler placed; everything downstream (breakdown, Gantt, diff, export) sees no difference.
+    Starts are measured, or computed by the scheduler; breakdown, Gantt chart, difference and
+    export treat both the same way.
     """
 
     tasks: tuple[Task, ...]
@@ -68,7 +68,6 @@ class Step:
 
     @property
     def ends(self) -> list[float]:
-        """End of each task, seconds from the beginning of the step."""
         return [start + task.seconds for start, task in zip(self.starts, self.tasks, strict=True)]
 
     @property
@@ -78,7 +77,6 @@ class Step:
 
     @property
     def ranks(self) -> list[int]:
-        """Ranks that appear, in order."""
         return sorted({task.rank for task in self.tasks})
 
     @property

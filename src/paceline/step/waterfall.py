@@ -9,7 +9,7 @@ from paceline.errors import InputError
 
 
 class ItemKind(StrEnum):
-    """What an item stands for: where one starts, a cause that is understood, or the rest."""
+    """Kind of an item: the ideal step, a known cause, or the remainder."""
 
     IDEAL = "ideal"
     CAUSE = "cause"
@@ -20,8 +20,8 @@ class ItemKind(StrEnum):
 class WaterfallItem:
     """One bar of a waterfall.
 
-    ``seconds`` is the length of the ideal step, or what the cause adds to it; a cause that
-    makes the step shorter is negative. ``note`` is a short reason. ``half_width`` is half the
+    ``seconds`` is the length of the ideal step or the time that the cause adds; a cause that
+    shortens the step is negative. ``note`` is a short reason. ``half_width`` is half the
     95 % interval over launches (seconds), NaN with too few launches.
     """
 
@@ -34,7 +34,7 @@ class WaterfallItem:
 
 @dataclass(frozen=True)
 class Waterfall:
-    """Items whose seconds sum to the step that was measured (or predicted)."""
+    """Items whose seconds sum to the measured or predicted step."""
 
     items: tuple[WaterfallItem, ...]
 
@@ -52,8 +52,7 @@ class Waterfall:
     ) -> "Waterfall":
         """The waterfall from ``ideal`` to ``real_seconds``.
 
-        What ``causes`` leave over becomes the last item, ``rest_label``: nothing is spread
-        over the causes to make the sum fit.
+        The remainder is the last item, ``rest_label``: it is never distributed over the causes.
         """
         known = [ideal.seconds, *(cause.seconds for cause in causes)]
         _require_finite([real_seconds, *known])
@@ -62,17 +61,16 @@ class Waterfall:
 
     @property
     def total_seconds(self) -> float:
-        """Length of the step at the end of the waterfall."""
         return math.fsum(item.seconds for item in self.items)
 
     @property
     def ideal_seconds(self) -> float:
-        """Length of the step at its start."""
+        """Length of the ideal step."""
         return math.fsum(item.seconds for item in self.items if item.kind is ItemKind.IDEAL)
 
     @property
     def unexplained_seconds(self) -> float:
-        """What no cause accounts for; negative where the causes claim too much."""
+        """The remainder; negative if the causes add up to more than the step."""
         return math.fsum(item.seconds for item in self.items if item.kind is ItemKind.UNEXPLAINED)
 
     @property

@@ -98,7 +98,6 @@ class Store:
         return connection
 
     def close(self) -> None:
-        """Close the file; the object cannot be used afterwards."""
         self._connection.close()
         if self._owner is not None:
             self._owner[1].release()
@@ -151,7 +150,6 @@ class Store:
             self._connection.execute("COMMIT")
 
     def rows(self, query: str, values: Iterable[Any] = ()) -> list[Row]:
-        """Rows of a query."""
         with self._translated_errors():
             return self._connection.execute(query, tuple(values)).fetchall()
 

@@ -92,7 +92,6 @@ class Launch:
 
     @property
     def status(self) -> Status:
-        """Status of the launch."""
         return self.outcome.status
 
     @property

@@ -43,7 +43,6 @@ class LockedFile:
             os.close(handle)  # it was released, and so removed, between opening and locking
 
     def release(self) -> None:
-        """Remove the file and release its lock."""
         with suppress(OSError):
             self.path.unlink()
         os.close(self._handle)

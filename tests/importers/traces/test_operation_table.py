@@ -22,7 +22,7 @@ def test_steps_have_all_ranks_on_one_clock_and_know_where_they_stand():
     trace = read_trace([TABLE])
     assert (trace.program, len(trace.steps), trace.ranks) == ("operations", 3, 6)
     assert trace.common_clock
-    assert trace.places[5] == {"stage": "2", "dp_rank": "1"}
+    assert trace.coordinates[5] == {"stage": "2", "dp_rank": "1"}
     step = trace.steps[0]
     assert min(step.starts) == 0.0
     assert breakdown(step, 5).exposed[Phase.BACKWARD] == pytest.approx(4 * 0.4)

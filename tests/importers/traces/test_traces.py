@@ -9,9 +9,9 @@ from paceline.errors import InputError, UnknownNameError
 from paceline.explanation.trace_analysis import analyse_trace
 from paceline.importers.traces import ParsedTrace, read_trace, trace_format
 from paceline.step import Origin, Phase, Step, Task, breakdown
-from paceline.step.chrome_trace import chrome_trace
 from paceline.step.exchanges import exchanges_by_group
 from paceline.step.schedule import schedule
+from paceline.step.serialise import chrome_trace
 
 TRACES = Path(__file__).parents[2] / "fixtures" / "traces"
 

@@ -39,7 +39,7 @@ def command(
     """
     from paceline.render.files import written
     from paceline.store import Store, default_store_path
-    from paceline.store.export import FORMATS, tidy_rows
+    from paceline.store.tidy_tables import FORMATS, tidy_rows
     from paceline.units import plural
 
     if path.suffix not in FORMATS:

@@ -251,7 +251,7 @@ def _explain(prediction: "Prediction") -> None:
 def _write(prediction: "Prediction", trace_path: Path | None, timeline: Path | None) -> None:
     if trace_path is not None:
         from paceline.render.files import write_text
-        from paceline.step.chrome_trace import chrome_trace
+        from paceline.step.serialise import chrome_trace
 
         write_text(trace_path, chrome_trace(prediction.step))
     if timeline is not None:

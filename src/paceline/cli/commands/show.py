@@ -29,7 +29,7 @@ def command(launch_id: str, trace: Path | None, store_path: Path | None, as_json
     """Show everything recorded about one launch; a prefix of its id is enough."""
     from paceline.analysis.launch_tables import launch_record
     from paceline.render.files import write_text
-    from paceline.step.chrome_trace import chrome_trace
+    from paceline.step.serialise import chrome_trace
     from paceline.store import Store, default_store_path
 
     with Store(store_path or default_store_path(), create=False) as store:

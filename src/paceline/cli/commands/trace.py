@@ -59,8 +59,8 @@ def command(
     from paceline.render.figures.heatmap import heatmap_info
     from paceline.render.files import write_text
     from paceline.render.step_tables import difference_tables, ranks_table
-    from paceline.step.chrome_trace import chrome_trace
     from paceline.step.difference import step_difference
+    from paceline.step.serialise import chrome_trace
     from paceline.units import plural
 
     found = analyse_trace(files, program)

@@ -40,7 +40,7 @@ class _Reading:
     """State of one table: spans by step and rank, coordinates of ranks."""
 
     spans: dict[str, dict[int, list[Span]]] = field(default_factory=dict)
-    places: dict[int, dict[str, str]] = field(default_factory=dict)
+    coordinates: dict[int, dict[str, str]] = field(default_factory=dict)
     unread: int = 0
     kept: int = 0
 
@@ -76,10 +76,10 @@ def read_operations(path: Path) -> ParsedTrace:
     return ParsedTrace(
         "operations",
         tuple(steps),
-        len(reading.places) or None,
+        len(reading.coordinates) or None,
         reading.unread,
         tuple(warnings),
-        places=reading.places,
+        coordinates=reading.coordinates,
         common_clock=True,
     )
 
@@ -128,7 +128,7 @@ def _add(reading: _Reading, row: Sequence[str], columns: Sequence[tuple[str, flo
         for key, (cell, _) in cells.items()
         if key.startswith("coordinate ")
     }
-    reading.places.setdefault(int(rank), coordinates)
+    reading.coordinates.setdefault(int(rank), coordinates)
 
 
 def _lane(name: str, phase: Phase) -> str:

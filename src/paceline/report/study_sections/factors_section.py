@@ -15,7 +15,7 @@ from paceline.render.figures import BarSeries, BarsInfo, figure
 from paceline.render.numbers import Ranged
 from paceline.render.page import Figure, Section
 from paceline.render.table import Column, Table
-from paceline.stats.series import StepSpread, step_spread
+from paceline.stats.step_statistics import StepSpread, step_spread
 
 MOST_FIGURES = 3
 UNCONTROLLED = (
@@ -36,7 +36,7 @@ def factors_section(effects: StudyEffects) -> Section:
         text="Effect of each factor on the seconds per sample, and its share of the variation.",
         tables=effects_tables(effects),
         figures=[_interaction(effects, *pair) for pair in pairs[:MOST_FIGURES]],
-        warnings=effects.variance.checks.words,
+        warnings=effects.variance.checks.warnings,
         notes=[f"Not controlled: {', '.join(UNCONTROLLED)}."],
     )
 

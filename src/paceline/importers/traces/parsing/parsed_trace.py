@@ -14,7 +14,7 @@ class ParsedTrace:
     """Steps in order, each with the ranks of the files that were read.
 
     ``ranks`` is the number of ranks of the job, if the trace states it. ``unread`` counts damaged
-    and foreign events or lines. ``places`` holds coordinates of ranks (``stage``, ``dp_rank``).
+    and foreign events or lines. ``coordinates`` are those of ranks (``stage``, ``dp_rank``).
     With ``common_clock`` times of different ranks are comparable; otherwise each rank's step
     starts at zero.
     """
@@ -25,7 +25,7 @@ class ParsedTrace:
     unread: int = 0
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, str | float] = field(default_factory=dict)
-    places: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    coordinates: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     common_clock: bool = False
 
     @property

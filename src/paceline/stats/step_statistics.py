@@ -47,11 +47,6 @@ def quantile(ordered: Sequence[float], part: float) -> float:
     return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
 
-def lag_one_autocorrelation(values: Sequence[float]) -> float:
-    """Correlation of each value with the next; 0 with too few values."""
-    return autocorrelation(values, 1)
-
-
 def autocorrelation(values: Sequence[float], lag: int) -> float:
     """Correlation of each value with the one ``lag`` later; 0 with too few values."""
     count = len(values)
@@ -70,7 +65,8 @@ def effective_sample_size(values: Sequence[float]) -> float:
     """Number of independent values that would estimate the mean equally well.
 
     Between 1 and the number of values. Autocorrelations are summed in pairs while a pair is
-    positive (initial positive sequence, Geyer 1992), which cuts off the noise of long lags.
+    positive, which cuts off the noise of long lags: the initial positive sequence of Geyer,
+    "Practical Markov Chain Monte Carlo" (1992), except that his pairs begin at lag 0.
     """
     count = len(values)
     total, lag = 0.0, 1

@@ -154,7 +154,6 @@ def to_parquet(rows: Iterable[Row], file: IO[bytes]) -> int:
 
 
 def kind_of(column: str) -> type:
-    """Type of a column."""
     return str if column.startswith(FACTOR) else KINDS.get(column, float)
 
 
