@@ -10,7 +10,7 @@ import paceline
 from paceline import parallel_map as sharing_out
 from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.launch.ports import free_port
-from paceline.parallel_map import shared_out, workers_given
+from paceline.parallel_map import parallel_map, parse_workers
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def same(one, other):
 @pytest.mark.parametrize("workers", [1, "2"])
 def test_answers_have_the_order_of_the_parts(workers):
     told = []
-    assert shared_out(operator.neg, range(9), workers, told.append) == [-n for n in range(9)]
+    assert parallel_map(operator.neg, range(9), workers, told.append) == [-n for n in range(9)]
     assert sorted(told) == list(range(9))
 
 
@@ -70,14 +70,14 @@ def test_a_sweep_of_one_axis_stays_here(axes):
 
 def test_mistakes_of_a_part_come_back_from_a_cluster(dask_cluster):
     with pytest.raises(ZeroDivisionError):
-        shared_out((1).__truediv__, [1, 0], dask_cluster)
+        parallel_map((1).__truediv__, [1, 0], dask_cluster)
 
 
 def test_a_cluster_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setattr(sharing_out, "CONNECT_SECONDS", 1)
     address = f"tcp://127.0.0.1:{free_port()}"
     with pytest.raises(InputError, match=f"no Dask cluster answers at {address}") as caught:
-        shared_out(operator.neg, [1], address)
+        parallel_map(operator.neg, [1], address)
     assert "dask scheduler" in caught.value.hint
 
 
@@ -85,17 +85,17 @@ def test_a_cluster_with_another_paceline_is_refused(dask_cluster, monkeypatch):
     monkeypatch.setattr(paceline, "__version__", "0.0.1")
     monkeypatch.setattr(sharing_out, "_version", "0.0.2".strip)
     with pytest.raises(EnvironmentUnusableError, match=r"have Paceline 0\.0\.2, not 0\.0\.1"):
-        shared_out(operator.neg, [1], dask_cluster)
+        parallel_map(operator.neg, [1], dask_cluster)
 
 
 @pytest.mark.parametrize("workers", [0, -1, "0", 4 * (os.cpu_count() or 1) + 1])
 def test_impossible_numbers_of_workers_are_refused(workers):
     with pytest.raises(InputError, match="--workers must be between"):
-        workers_given(workers)
+        parse_workers(workers)
 
 
 @pytest.mark.parametrize("workers", ["many", "host:8786", "http://host", "1.5"])
 def test_what_is_neither_a_number_nor_an_address_is_refused(workers):
     with pytest.raises(InputError, match="--workers: expected an integer") as caught:
-        workers_given(workers)
+        parse_workers(workers)
     assert "tcp://host:8786" in caught.value.hint

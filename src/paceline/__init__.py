@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from paceline.predictor.plan.plan import Plan
     from paceline.predictor.prediction import Prediction
     from paceline.predictor.search.api import advise
-    from paceline.publications.api import reproduce
-    from paceline.publications.reproduce import run_studies
+    from paceline.publications.predict_studies import reproduce
+    from paceline.publications.run_studies import run_studies
     from paceline.store import Store
     from paceline.study import Study
     from paceline.study.api import calibrate, compare, explain, measure, utilisation, validate
@@ -61,8 +61,8 @@ _HOMES = {
         "validate",
     ),
     "paceline.predictor.api": ("bandwidth_for", "predict", "sweep", "whatif"),
-    "paceline.publications.api": ("reproduce",),
-    "paceline.publications.reproduce": ("run_studies",),
+    "paceline.publications.predict_studies": ("reproduce",),
+    "paceline.publications.run_studies": ("run_studies",),
     "paceline.hardware": ("Cluster",),
     "paceline.measurement.recording.record": ("record",),
     "paceline.predictor.plan.plan": ("Plan",),

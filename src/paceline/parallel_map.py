@@ -26,7 +26,7 @@ _DASK = ("tcp://", "tls://", "ws://", "wss://")
 _RAY = "ray://"
 
 
-def shared_out(
+def parallel_map(
     function: Callable[[Part], Answer],
     parts: Sequence[Part],
     workers: Workers,
@@ -38,13 +38,13 @@ def shared_out(
     are pickled: workers must be able to import it.
     """
     answers: dict[int, Answer] = {}
-    for number, answer in _answers(function, parts, workers_given(workers)):
+    for number, answer in _answers(function, parts, parse_workers(workers)):
         answers[number] = answer
         progress(number)
     return [answers[number] for number in range(len(parts))]
 
 
-def workers_given(value: Workers) -> Workers:
+def parse_workers(value: Workers) -> Workers:
     """The checked number of worker processes or address of a cluster."""
     if isinstance(value, str) and value.startswith((*_DASK, _RAY)):
         return value
@@ -147,7 +147,7 @@ def _by_ray(
             _check_version(ray.get(ray.remote(_version).remote()), address)
         except ray.exceptions.RayTaskError as error:
             raise _not_installed(address) from error
-        work, sent = ray.remote(_worked_on), ray.put(function)
+        work, sent = ray.remote(_call), ray.put(function)
         waiting = {work.remote(sent, part): number for number, part in enumerate(parts)}
         while waiting:
             (ready,), _ = ray.wait(list(waiting), num_returns=1)
@@ -156,7 +156,7 @@ def _by_ray(
         ray.shutdown()
 
 
-def _worked_on(function: Callable[[Part], Answer], part: Part) -> Answer:
+def _call(function: Callable[[Part], Answer], part: Part) -> Answer:
     return function(part)
 
 

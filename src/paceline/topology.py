@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from paceline.errors import InputError
 
-Place = tuple[int, int]
+Topology = tuple[int, int]
 """Nodes, and processes per node."""
 
 PREDICTED_NODES, PREDICTED_LINK = (4, 8, 16), "eth_10g"
@@ -16,12 +16,12 @@ MOST_PROCESSES = 10**7
 """Above any machine in existence; larger values are typing errors."""
 
 
-def parse_topologies(text: str) -> list[Place]:
+def parse_topologies(text: str) -> list[Topology]:
     """The topologies of ``1x1,1x2``."""
     return [parse_topology(part) for part in text.split(",")]
 
 
-def parse_topology(text: str | int) -> Place:
+def parse_topology(text: str | int) -> Topology:
     """One topology: ``2x4``, or a number of processes on one node."""
     nodes, _, processes = str(text).strip().lower().rpartition("x")
     try:
@@ -58,7 +58,7 @@ def format_topology(nodes: int, processes: int) -> str:
     return f"{nodes}x{processes}"
 
 
-def as_topologies(processes: int | str | Iterable[int | str]) -> tuple[Place, ...]:
+def as_topologies(processes: int | str | Iterable[int | str]) -> tuple[Topology, ...]:
     """Topologies of ``2``, ``"1x1,1x2"`` or ``[1, 2, "2x4"]``."""
     if isinstance(processes, str):
         return tuple(parse_topologies(processes))

@@ -93,7 +93,9 @@ def test_only_numbers_of_processes_are_compared():
     ]
     losses = study_accuracy(launches).losses
     assert len(losses) == 4
-    assert all(loss.base.split("rule ")[1] == loss.words.split("rule ")[1] for loss in losses)
+    assert all(
+        loss.base.split("rule ")[1] == loss.configuration.split("rule ")[1] for loss in losses
+    )
 
 
 def test_launches_without_epochs_have_no_accuracy():

@@ -3,7 +3,12 @@ import math
 import pytest
 from builders import a_launch
 
-from paceline.analysis.launch_statistics import doubts, mean_step_seconds, step_seconds, throughput
+from paceline.analysis.launch_statistics import (
+    launch_warnings,
+    mean_step_seconds,
+    step_seconds,
+    throughput,
+)
 from paceline.errors import InputError
 from paceline.stats.estimate import estimate
 from paceline.stats.step_statistics import autocorrelation
@@ -54,20 +59,22 @@ def test_a_failed_launch_has_no_throughput():
         throughput(a_launch(outcome=Outcome(Status.FAILED, "", "rank 0 ended with code 1")))
 
 
-def test_too_few_launches_are_doubted():
-    assert [doubt.cause for doubt in doubts([finished([1.0, 1.0])])] == ["too few launches"]
+def test_too_few_launches_cause_a_warning():
+    assert [warning.cause for warning in launch_warnings([finished([1.0, 1.0])])] == [
+        "too few launches"
+    ]
 
 
-def test_waiting_for_the_processor_is_doubted():
+def test_cpu_contention_causes_a_warning():
     launches = [finished([1.0, 1.0, 1.0], cpu=[0.5, 0.5, 0.5], synchronised=False)] * 3
-    (doubt,) = doubts(launches)
-    assert doubt.cause == "CPU contention"
-    assert "2.00 times" in doubt.message
+    (warning,) = launch_warnings(launches)
+    assert warning.cause == "CPU contention"
+    assert "2.00 times" in warning.message
 
 
-def test_a_drift_within_launches_is_doubted():
+def test_a_drift_within_launches_causes_a_warning():
     launches = [finished([1.0, *(1 + step / 10 for step in range(10))])] * 3
-    assert [doubt.cause for doubt in doubts(launches)] == ["autocorrelation"]
+    assert [warning.cause for warning in launch_warnings(launches)] == ["autocorrelation"]
 
 
 def test_autocorrelation_of_alternating_values_is_negative():
@@ -75,20 +82,20 @@ def test_autocorrelation_of_alternating_values_is_negative():
     assert autocorrelation([1, 1, 1, 1], 1) == 0
 
 
-def test_a_warm_up_that_is_counted_is_doubted():
+def test_a_warm_up_that_is_counted_causes_a_warning():
     launches = [finished([2.0] * 6 + [1.0] * 14)] * 3
-    (doubt,) = [one for one in doubts(launches) if one.cause == "warm-up"]
-    assert doubt.remedy == "set --warmup-steps 6"
+    (warning,) = [one for one in launch_warnings(launches) if one.cause == "warm-up"]
+    assert warning.remedy == "set --warmup-steps 6"
 
 
-def test_a_level_that_changes_late_is_doubted():
+def test_a_level_that_changes_late_causes_a_warning():
     launches = [finished([1.0] * 15 + [2.0] * 5)] * 3
-    assert "unstable" in [doubt.cause for doubt in doubts(launches)]
+    assert "unstable" in [warning.cause for warning in launch_warnings(launches)]
 
 
-def test_intervals_that_contradict_each_other_are_doubted():
+def test_intervals_that_contradict_each_other_cause_a_warning():
     launches = [finished([1.0, 1.0 + number / 1000]) for number in range(9)]
-    assert doubts(launches) == []
-    (doubt,) = doubts([*launches, finished([1.0, 8.0])])
-    assert doubt.cause == "intervals disagree"
-    assert "use Student's t" in doubt.remedy
+    assert launch_warnings(launches) == []
+    (warning,) = launch_warnings([*launches, finished([1.0, 8.0])])
+    assert warning.cause == "intervals disagree"
+    assert "use Student's t" in warning.remedy

@@ -61,7 +61,7 @@ def test_holm_by_hand():
     )
 
 
-def test_faster_ones_come_first_and_equals_share_a_place():
+def test_faster_ones_come_first_and_equals_share_a_rank():
     ranking = rank(
         [
             a_group("slow", 2.00, 2.01, 1.99, 2.02),
@@ -70,7 +70,7 @@ def test_faster_ones_come_first_and_equals_share_a_place():
         ]
     )
     assert ranking.names == ("quick", "alike", "slow")
-    assert [ranking.place(name) for name in ranking.names] == [1, 1, 3]
+    assert [ranking.rank_of(name) for name in ranking.names] == [1, 1, 3]
     assert ranking.tied_with("alike") == ["quick"]
     assert ranking.tied_with("slow") == []
 

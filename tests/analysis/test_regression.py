@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from builders import a_launch
 
-from paceline.analysis.regression import false_alarms, time_changes
+from paceline.analysis.regression import false_positive_rate, time_changes
 from paceline.analysis.regression_tables import campaign_warnings, changes_json, changes_table
 from paceline.errors import InputError
 from paceline.render.markup import latex_text, to_latex, to_markdown
@@ -57,7 +57,7 @@ def campaigns(random, count, between, within, launches=5):
 
 def test_one_campaign_each_has_a_warning_and_no_detectable_change():
     (change,) = time_changes(study("a", noisy(1.0, 5, 1)), study("b", noisy(1.0, 5, 2)))
-    assert math.isnan(change.smallest)
+    assert math.isnan(change.detectable)
     assert "detectable" not in str(changes_table([change])).lower()
     (warning,) = campaign_warnings([change])
     assert "cannot be distinguished from a different day" in warning
@@ -75,7 +75,7 @@ def test_the_detectable_change_is_detected_in_eight_of_ten_cases(earlier):
     assert np.mean([one.p_value < 0.05 for one in found]) <= 0.07
     assert campaign_warnings(found) == []
     assert "Detectable change: found with 80 % power" in str(changes_table(found[:1]))
-    stated = np.median([one.smallest for one in found])
+    stated = np.median([one.detectable for one in found])
     seen = [
         not one.low <= 1 / (1 + stated) <= one.high for one in found
     ]  # as if new were slower by what was stated
@@ -111,10 +111,10 @@ def test_studies_without_a_configuration_in_common_are_refused():
 
 
 def test_equal_launches_cry_wolf_seldom_and_drifting_ones_often():
-    assert false_alarms(noisy(1.0, 200, 3), 4) < 0.12
+    assert false_positive_rate(noisy(1.0, 200, 3), 4) < 0.12
     drift = [1.0 + 0.01 * number for number in range(40)]
-    assert false_alarms(drift, 4) > 0.9
-    assert math.isnan(false_alarms([1.0, 1.1], 3))
+    assert false_positive_rate(drift, 4) > 0.9
+    assert math.isnan(false_positive_rate([1.0, 1.1], 3))
 
 
 def test_a_table_is_markdown_and_latex():

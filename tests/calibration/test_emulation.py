@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from builders import study_launches
 
-from paceline.analysis.configurations import describe_emulation, grouped, ran_as_it_is
+from paceline.analysis.configurations import describe_emulation, grouped, ran_natively
 from paceline.calibration.emulation import (
     EmulatedDevice,
     emulated_device,
@@ -86,7 +86,7 @@ def test_emulated_launches_and_labs_are_no_evidence_of_this_machine():
     asleep = replace(launch, job={**launch.job, "emulated": DEVICE.for_job()})
     away = replace(launch, environment={**launch.environment, "lab": "1 Gbit/s"})
     assert len(grouped([launch, asleep, away])) == 3
-    assert [ran_as_it_is(one) for one in (launch, asleep, away)] == [True, False, False]
+    assert [ran_natively(one) for one in (launch, asleep, away)] == [True, False, False]
 
 
 @pytest.mark.parametrize("network", ["resnet20", "alexnet", "gpt2-small"])
@@ -159,4 +159,4 @@ def test_an_emulated_step_takes_no_less_than_its_device(framework, tmp_path):
     assert launch.outcome.facts["scheduler"] in ("real-time", "usual")
     assert launch.outcome.facts["late_seconds"] >= 0
     assert describe_emulation(launch) == "emulated slow one"
-    assert "emulated slow one" in grouped([launch])[0].words
+    assert "emulated slow one" in grouped([launch])[0].description

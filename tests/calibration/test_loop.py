@@ -11,7 +11,7 @@ from paceline.calibration.machine_fit import fit_machine
 from paceline.calibration.measured_job import measured_job
 from paceline.calibration.prediction_error import compare_processes
 from paceline.errors import InputError
-from paceline.explanation.explain import explain
+from paceline.explanation.explain_step import explain
 from paceline.hardware.link import Link
 from paceline.render.page import render
 from paceline.report.study_analysis import StudyAnalysis

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.explanation.explain import explain
+from paceline.explanation.explain_step import explain
 from paceline.explanation.finding import Cause
 from paceline.step import profile_steps
 from seen_steps import seen_launch, seen_step

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from builders import a_profile
 
-from paceline.explanation.explain import explain
+from paceline.explanation.explain_step import explain
 from paceline.explanation.finding import Cause
 from paceline.explanation.overheads import StepOverheads, over_launches
 from paceline.step import Origin, Phase, Step, Task, profile_steps

@@ -66,7 +66,7 @@ def test_a_replay_of_what_happened_takes_as_long_as_it_did():
 
 def test_the_slow_stage_is_the_cause_and_the_others_are_not():
     found = analyse_remedies([pipeline(slow_stage=2)] * 3, places(), common_clock=True)
-    worth = {one.what: one.speed_up for one in found.repairs}
+    worth = {one.what: one.speed_up for one in found.remedies}
     assert found.cause.what == "stage 2"
     assert worth["stage 2"] > 1.2
     assert worth["stage 0"] < 1.01
@@ -90,7 +90,7 @@ def test_a_straggler_of_data_parallel_ranks_is_found_though_clocks_differ():
     found = analyse_remedies([apart] * 2, {}, common_clock=False)
     assert found.measured_seconds == pytest.approx(step.seconds, rel=0.01)
     assert found.cause.what == "rank 3"
-    assert {one.what: one.speed_up for one in found.repairs}["rank 0"] <= 1.001
+    assert {one.what: one.speed_up for one in found.remedies}["rank 0"] <= 1.001
 
 
 def test_a_message_under_backward_keeps_its_place_in_it():
@@ -105,7 +105,7 @@ def test_a_message_under_backward_keeps_its_place_in_it():
 
 def test_one_rank_has_operations_to_repair_and_no_ranks():
     found = analyse_remedies([seen_step({}), seen_step({"forward": 0.05})], {}, common_clock=False)
-    assert {one.group for one in found.repairs} == {"operation"}
+    assert {one.group for one in found.remedies} == {"operation"}
 
 
 def test_nothing_to_play_is_none():

@@ -39,7 +39,7 @@ def test_published_rows_are_of_the_same_network_and_say_what_differs(cluster):
     found = explain_utilisation(trained(), cluster)
     assert len(found.published) == 3
     for row in found.published:
-        assert row.words.startswith("resnet50 on ")
+        assert row.description.startswith("resnet50 on ")
         assert 0 < row.utilisation <= 1
         assert row.source
         assert any("(here " in words for words in row.differences)

@@ -42,10 +42,10 @@ def check_trace(trace: ParsedTrace, path: Path) -> None:
 
 
 def check_analysis(found: TraceAnalysis) -> None:
-    repairs = found.repairs
-    assert math.isfinite(repairs.slowdown)
-    assert math.isfinite(repairs.launching)
-    assert all(math.isfinite(one.step_seconds) for one in repairs.repairs)
+    remedies = found.remedies
+    assert math.isfinite(remedies.slowdown)
+    assert math.isfinite(remedies.launching)
+    assert all(math.isfinite(one.step_seconds) for one in remedies.remedies)
     heatmap_info(found.typical)
 
 

@@ -33,7 +33,7 @@ class TrainedGroup:
     evaluation, None unless all of them did.
     """
 
-    words: str
+    configuration: str
     launches: tuple[Launch, ...]
     accuracies: tuple[Estimate, ...]
     train_losses: tuple[float, ...]
@@ -58,7 +58,7 @@ class AccuracyLoss:
     """
 
     base: str
-    words: str
+    configuration: str
     pairs: int
     difference: LogDifference
     p_value: float
@@ -158,8 +158,8 @@ def _losses(
 ) -> tuple[AccuracyLoss, ...]:
     found = []
     for group in groups:
-        alike = [one for one in groups if _without_processes(one) == _without_processes(group)]
-        base = min(alike, key=lambda one: one.launches[0].world_size)
+        same_job = [one for one in groups if _without_processes(one) == _without_processes(group)]
+        base = min(same_job, key=lambda one: one.launches[0].world_size)
         if base is group:
             continue
         theirs, own = base.by_seed, group.by_seed
@@ -170,7 +170,7 @@ def _losses(
         found.append((base, group, len(common), difference))
     corrected = holm([difference.tost_p_value(margin) for *_, difference in found])
     return tuple(
-        AccuracyLoss(base.words, group.words, pairs, difference, p_value, margin)
+        AccuracyLoss(base.configuration, group.configuration, pairs, difference, p_value, margin)
         for (base, group, pairs, difference), p_value in zip(found, corrected, strict=True)
     )
 

@@ -29,7 +29,7 @@ def accuracy_table(found: StudyAccuracy) -> Table:
     )
     return Table.of(
         found.groups,
-        (Column("configuration"), lambda one: one.words),
+        (Column("configuration"), lambda one: one.configuration),
         (Column("seeds", decimals=0), lambda one: len(one.launches)),
         (Column("epochs", decimals=0), lambda one: len(one.accuracies)),
         (Column("train loss", decimals=4), lambda one: _known(one.train_losses[-1])),
@@ -55,7 +55,7 @@ def loss_table(found: StudyAccuracy) -> Table:
     """Equivalence test of each configuration with the fewest processes."""
     return Table.of(
         found.losses,
-        (Column("configuration"), lambda one: one.words),
+        (Column("configuration"), lambda one: one.configuration),
         (Column("against"), lambda one: one.base),
         (Column("pairs", decimals=0), lambda one: one.pairs),
         (
@@ -80,7 +80,7 @@ def accuracy_json(found: StudyAccuracy) -> dict[str, Any]:
         "test_samples": found.test_samples,
         "configurations": [
             {
-                "configuration": one.words,
+                "configuration": one.configuration,
                 "seeds": len(one.launches),
                 "reached_target": one.reached,
                 "seconds_to_target": one.seconds_to_target and one.seconds_to_target.mean,
@@ -101,7 +101,7 @@ def accuracy_json(found: StudyAccuracy) -> dict[str, Any]:
         ],
         "losses": [
             {
-                "configuration": one.words,
+                "configuration": one.configuration,
                 "against": one.base,
                 "pairs": one.pairs,
                 "difference": _known(one.difference.difference),

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from paceline.analysis.launch_statistics import Doubt, doubts, mean_step_seconds
+from paceline.analysis.launch_statistics import ResultWarning, launch_warnings, mean_step_seconds
 from paceline.stats.estimate import Estimate, estimate
 from paceline.store import Launch, Status
+from paceline.units import plural
 
 
 @dataclass(frozen=True)
@@ -24,16 +25,15 @@ class LaunchGroup:
         return self.launches[0]
 
     @property
-    def words(self) -> str:
-        """Short description of the configuration."""
+    def description(self) -> str:
         return describe_configuration(self.first)
 
     @property
-    def doubts(self) -> list[Doubt]:
+    def warnings(self) -> list[ResultWarning]:
         """Warnings about the results; none for instrumented launches, which need no repetition."""
         if self.first.instrument != "none":
             return []
-        return doubts(self.launches) + lateness(self)
+        return launch_warnings(self.launches) + late_rank_warnings(self)
 
     @property
     def cores_used(self) -> float:
@@ -43,9 +43,8 @@ class LaunchGroup:
 
 
 def describe_configuration(launch: Launch) -> str:
-    """Describe the configuration of a launch."""
-    processes = "process" if launch.world_size == 1 else "processes"
-    text = f"{launch.model} b={launch.batch_per_rank}, {launch.world_size} {processes}"
+    count = plural(launch.world_size, "process")
+    text = f"{launch.model} b={launch.batch_per_rank}, {count}"
     if launch.nodes > 1:
         text += f" on {launch.nodes} nodes"
     if launch.precision != "fp32":
@@ -66,13 +65,12 @@ LATE_SHARE = 0.01
 """Fraction of a step that ranks of an emulated device may wake up late without a warning."""
 
 
-def lateness(group: LaunchGroup) -> list[Doubt]:
-    """Warning if ranks of an emulated device woke up late."""
+def late_rank_warnings(group: LaunchGroup) -> list[ResultWarning]:
     late = max(one.outcome.facts.get("late_seconds", 0.0) for one in group.launches)
     if late <= LATE_SHARE * group.step.mean:
         return []
     return [
-        Doubt(
+        ResultWarning(
             "late ranks",
             f"emulated ranks woke up to {1e3 * late:.1f} ms late, "
             f"{late / group.step.mean:.0%} of a step",
@@ -101,15 +99,15 @@ NAMED_GROUPS = 3
 """Maximum number of groups that a warning names."""
 
 
-def doubt_lines(groups: Sequence[LaunchGroup]) -> list[str]:
+def warning_lines(groups: Sequence[LaunchGroup]) -> list[str]:
     """Warnings about these groups, one line per cause with the names of its groups."""
-    by_cause: dict[str, list[tuple[LaunchGroup, Doubt]]] = {}
+    by_cause: dict[str, list[tuple[LaunchGroup, ResultWarning]]] = {}
     for group in groups:
-        for doubt in group.doubts:
-            by_cause.setdefault(doubt.cause, []).append((group, doubt))
+        for warning in group.warnings:
+            by_cause.setdefault(warning.cause, []).append((group, warning))
     lines = []
     for cause, found in by_cause.items():
-        names = "; ".join(group.words for group, _ in found[:NAMED_GROUPS])
+        names = "; ".join(group.description for group, _ in found[:NAMED_GROUPS])
         if len(found) > NAMED_GROUPS:
             names += f"; and {len(found) - NAMED_GROUPS} more"
         _, first = found[0]
@@ -155,8 +153,7 @@ class JobKey(NamedTuple):
     machine: str
 
     @property
-    def words(self) -> str:
-        """Short description of the job."""
+    def description(self) -> str:
         parts = [f"{self.model} b={self.batch}", self.framework]
         parts += [self.precision] if self.precision != "fp32" else []
         parts += [f"{self.sequence} tokens"] if self.sequence is not None else []
@@ -179,7 +176,7 @@ def job_key(launch: Launch) -> JobKey:
     )
 
 
-def ran_as_it_is(launch: Launch) -> bool:
+def ran_natively(launch: Launch) -> bool:
     """Whether a launch computed on the machine itself: no lab, no emulation."""
     return not describe_emulation(launch) and not describe_lab(launch)
 

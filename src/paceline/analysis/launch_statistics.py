@@ -9,16 +9,17 @@ from paceline.errors import InputError
 from paceline.stats.normality import ENOUGH
 from paceline.stats.step_statistics import autocorrelation
 from paceline.store import Launch, Status
+from paceline.units import plural
 
 FEW_LAUNCHES = 3
 CONTENDED_WALL_OVER_CPU = 1.1
 AUTOCORRELATED = 0.5
-LOOKED_INTO = 20
+CHECKED_LAUNCHES = 20
 """Number of launches of a group, the newest, that are checked for warm-up."""
 
 
 @dataclass(frozen=True)
-class Doubt:
+class ResultWarning:
     """A warning about a result: cause, message and remedy."""
 
     cause: str
@@ -76,20 +77,15 @@ def wall_over_cpu(launch: Launch) -> float:
     return max(ratios, default=math.nan)
 
 
-def counted(number: int, singular: str, plural: str) -> str:
-    """``1 launch``, ``3 launches``."""
-    return f"{number} {singular if number == 1 else plural}"
-
-
-def doubts(launches: Sequence[Launch]) -> list[Doubt]:
+def launch_warnings(launches: Sequence[Launch]) -> list[ResultWarning]:
     """Warnings about finished launches of one job."""
     finished = [launch for launch in launches if launch.status is Status.FINISHED]
-    found: list[Doubt] = []
+    found: list[ResultWarning] = []
     if len(finished) < FEW_LAUNCHES:
         found.append(
-            Doubt(
+            ResultWarning(
                 "too few launches",
-                f"{counted(len(finished), 'launch', 'launches')} cannot show the variance",
+                f"{plural(len(finished), 'launch')} cannot show the variance",
                 "run 3 or more: measure --launches 5, run --repeat 5",
             )
         )
@@ -98,7 +94,7 @@ def doubts(launches: Sequence[Launch]) -> list[Doubt]:
     if contended and not any(launch.synchronised and launch.world_size > 1 for launch in contended):
         worst = max(wall_over_cpu(launch) for launch in contended)
         found.append(
-            Doubt(
+            ResultWarning(
                 "CPU contention",
                 f"wall time was up to {worst:.2f} times CPU time",
                 "stop other programs, or use fewer processes or threads",
@@ -108,7 +104,7 @@ def doubts(launches: Sequence[Launch]) -> list[Doubt]:
     correlations = [autocorrelation(step_seconds(launch), 1) for launch in finished]
     if correlations and statistics.median(correlations) > AUTOCORRELATED:
         found.append(
-            Doubt(
+            ResultWarning(
                 "autocorrelation",
                 "step times within a launch are correlated, so more steps add little information",
                 "add launches rather than steps, or increase --warmup-steps",
@@ -117,7 +113,7 @@ def doubts(launches: Sequence[Launch]) -> list[Doubt]:
     return found
 
 
-def _distribution_warnings(finished: Sequence[Launch]) -> list[Doubt]:
+def _distribution_warnings(finished: Sequence[Launch]) -> list[ResultWarning]:
     if len(finished) < ENOUGH:
         return []
     from paceline.stats.bootstrap import bootstrap_interval
@@ -126,21 +122,21 @@ def _distribution_warnings(finished: Sequence[Launch]) -> list[Doubt]:
     if other is None or not other.recommendation:
         return []
     message = f"the bootstrap interval is [{other.low:.4g}, {other.high:.4g}] s per step"
-    return [Doubt("intervals disagree", message, other.recommendation)]
+    return [ResultWarning("intervals disagree", message, other.recommendation)]
 
 
-def _warm_up_warnings(finished: Sequence[Launch]) -> list[Doubt]:
+def _warm_up_warnings(finished: Sequence[Launch]) -> list[ResultWarning]:
     """Warning about launches that were not steady when counting began, or never were."""
     from paceline.stats.warmup import Steadiness, steady_state
 
-    looked_at = [launch for launch in finished if launch.outcome.ranks][-LOOKED_INTO:]
-    states = [(one, steady_state(every_step_seconds(one))) for one in looked_at]
+    checked = [launch for launch in finished if launch.outcome.ranks][-CHECKED_LAUNCHES:]
+    states = [(one, steady_state(every_step_seconds(one))) for one in checked]
     unstable = [one for one, state in states if state.kind is Steadiness.UNSTABLE]
-    if 2 * len(unstable) > len(looked_at):
+    if 2 * len(unstable) > len(checked):
         return [
-            Doubt(
+            ResultWarning(
                 "unstable",
-                f"step time changed late in {len(unstable)} of {len(looked_at)} launches",
+                f"step time changed late in {len(unstable)} of {len(checked)} launches",
                 "increase --steps, and stop other programs",
             )
         ]
@@ -149,10 +145,10 @@ def _warm_up_warnings(finished: Sequence[Launch]) -> list[Doubt]:
         for one, state in states
         if state.kind is Steadiness.WARM_UP and state.warmup_steps > one.warmup_steps
     ]
-    if 2 * len(late) <= len(looked_at):
+    if 2 * len(late) <= len(checked):
         return []
     return [
-        Doubt(
+        ResultWarning(
             "warm-up",
             f"steps up to step {max(late)} were slower, and some of them are counted",
             f"set --warmup-steps {max(late)}",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from paceline.analysis.configurations import LaunchGroup, doubt_lines, grouped
+from paceline.analysis.configurations import LaunchGroup, grouped, warning_lines
 from paceline.analysis.launch_statistics import mean_step_seconds, throughput, wall_over_cpu
 from paceline.render.numbers import Ranged
 from paceline.render.table import Cell, Column, Table
@@ -22,7 +22,7 @@ def throughput_table(groups: Sequence[LaunchGroup]) -> Table:
     """One row per configuration: throughput and step time over launches."""
     return Table.of(
         groups,
-        (Column("configuration"), lambda group: group.words),
+        (Column("configuration"), lambda group: group.description),
         (Column("launches", decimals=0), lambda group: float(group.throughput.launches)),
         (Column("throughput", "samples/s"), lambda group: Ranged.of(group.throughput)),
         (Column("step", "ms", scale=1e3), lambda group: Ranged.of(group.step)),
@@ -73,7 +73,7 @@ def launch_kind(launch: Launch) -> str:
 
 def warnings_of(launches: Sequence[Launch]) -> list[str]:
     """Warnings about the results, and launches without results."""
-    lines = [f"warning: {line}" for line in doubt_lines(grouped(launches))]
+    lines = [f"warning: {line}" for line in warning_lines(grouped(launches))]
     lines += [
         f"left out: {launch.id}: unstable, step time changed late"
         for launch in launches

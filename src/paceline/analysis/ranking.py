@@ -60,7 +60,7 @@ class Ranking:
         }
         return [other for other in self.names if other in tied]
 
-    def place(self, name: str) -> int:
+    def rank_of(self, name: str) -> int:
         """1 plus the number of significantly faster configurations."""
         return 1 + sum(pair.slower == name and pair.different for pair in self.pairs)
 

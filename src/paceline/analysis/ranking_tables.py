@@ -8,6 +8,7 @@ from paceline.analysis.ranking import Ranking
 from paceline.render.figures.bars import BarSeries, BarsInfo
 from paceline.render.numbers import Ranged
 from paceline.render.table import Column, Table
+from paceline.units import plural
 
 MOST_TIED = 4
 """Maximum number of names in one cell."""
@@ -44,14 +45,14 @@ def ranking_table(processes: int, ranking: Ranking) -> Table:
     best = ranking.groups[0].throughput.mean
     return Table.of(
         zip(ranking.names, ranking.groups, strict=True),
-        (Column("rank", decimals=0), lambda one: ranking.place(one[0])),
+        (Column("rank", decimals=0), lambda one: ranking.rank_of(one[0])),
         (Column("framework"), lambda one: one[0]),
         (Column("throughput", "samples/s"), lambda one: Ranged.of(one[1].throughput)),
         (Column("step", "ms", scale=1e3), lambda one: Ranged.of(one[1].step)),
         (Column("cores used", decimals=2), lambda one: one[1].cores_used),
         (Column("fraction of best", decimals=2), lambda one: one[1].throughput.mean / best),
         (Column("tied with"), lambda one: _describe_ties(ranking, one[0])),
-        title=_processes(processes),
+        title=plural(processes, "process"),
         note="± or [low, high] is the 95 % interval over launches. Tied: no significant difference "
         "in t tests over launches (5 %, Holm's correction). Rank: 1 plus the number of "
         "significantly faster frameworks. Cores used: CPU time over wall time of the busiest "
@@ -75,7 +76,7 @@ def ranking_figure(rankings: Mapping[int, Ranking]) -> BarsInfo:
     for processes, ranking in rankings.items():
         found = dict(zip(ranking.names, ranking.groups, strict=True))
         values = [Ranged.of(found[name].throughput) if name in found else None for name in names]
-        series.append(BarSeries(_processes(processes), tuple(values)))
+        series.append(BarSeries(plural(processes, "process"), tuple(values)))
     return BarsInfo("throughput (samples/s)", tuple(names), tuple(series), "samples/s")
 
 
@@ -117,13 +118,13 @@ def rankings_json(rankings: Mapping[int, Ranking]) -> list[dict[str, Any]]:
             "frameworks": [
                 {
                     "name": name,
-                    "place": ranking.place(name),
+                    "rank": ranking.rank_of(name),
                     "launches": group.throughput.launches,
                     "throughput_samples_per_second": group.throughput.mean,
                     "throughput_low_samples_per_second": group.throughput.low,
                     "throughput_high_samples_per_second": group.throughput.high,
                     "step_seconds": group.step.mean,
-                    "not_told_from": ranking.tied_with(name),
+                    "tied_with": ranking.tied_with(name),
                 }
                 for name, group in zip(ranking.names, ranking.groups, strict=True)
             ],
@@ -144,7 +145,3 @@ def rankings_json(rankings: Mapping[int, Ranking]) -> list[dict[str, Any]]:
         }
         for processes, ranking in rankings.items()
     ]
-
-
-def _processes(count: int) -> str:
-    return f"{count} process{'es' if count > 1 else ''}"

@@ -24,7 +24,7 @@ class TimeChange:
     """Change of the step time of one configuration between two studies.
 
     ``ratio`` is new over base with its 95 % interval. ``test`` names the test of ``p_value``;
-    ``corrected_p`` is Holm's over all configurations. ``smallest`` is the relative detectable
+    ``corrected_p`` is Holm's over all configurations. ``detectable`` is the relative detectable
     change (power 80 %); NaN if the variance between sessions (days, boots, allocations) is
     unknown. ``same_p`` is the p-value of equivalence within ``threshold``. ``sessions`` is the
     number of earlier studies behind that variance.
@@ -39,7 +39,7 @@ class TimeChange:
     p_value: float
     corrected_p: float
     same_p: float
-    smallest: float
+    detectable: float
     threshold: float
     test: str
     sessions: int
@@ -50,9 +50,9 @@ class TimeChange:
         if math.isnan(self.p_value):
             return "inconclusive: too few launches"
         if self.corrected_p < SIGNIFICANCE:
-            word = "slower" if self.ratio > 1 else "faster"
+            direction = "slower" if self.ratio > 1 else "faster"
             large = abs(math.log(self.ratio)) > math.log1p(self.threshold)
-            return word if large else f"{word}, within the threshold"
+            return direction if large else f"{direction}, within the threshold"
         if self.same_p < SIGNIFICANCE:
             return "same"
         return "no change detected"
@@ -149,7 +149,7 @@ def _change(
     ratio = new.step.mean / base.step.mean
     with_sessions = name == WITH_SESSIONS
     return TimeChange(
-        new.words,
+        new.description,
         base,
         new,
         ratio if math.isnan(found.difference) else found.ratio,
@@ -164,7 +164,7 @@ def _change(
     )
 
 
-def false_alarms(seconds: Sequence[float], size: int) -> float:
+def false_positive_rate(seconds: Sequence[float], size: int) -> float:
     """False-positive rate of comparisons of neighbouring windows of ``size`` launches.
 
     The launches are of one job, in order of time. The level of the test is 0.05; an excess is due
@@ -172,9 +172,9 @@ def false_alarms(seconds: Sequence[float], size: int) -> float:
     """
     if len(seconds) < 2 * size or size < 2:
         return math.nan
-    alarms = [
+    positives = [
         welch(seconds[begin : begin + size], seconds[begin + size : begin + 2 * size]).p_value
         < SIGNIFICANCE
         for begin in range(len(seconds) - 2 * size + 1)
     ]
-    return sum(alarms) / len(alarms)
+    return sum(positives) / len(positives)

@@ -14,8 +14,8 @@ def changes_table(changes: Sequence[TimeChange]) -> Table:
 
     The detectable change is a column if it is known for one of them.
     """
-    smallest = Column("detectable change", "%", scale=100, decimals=1)
-    known = any(not math.isnan(one.smallest) for one in changes)
+    detectable = Column("detectable change", "%", scale=100, decimals=1)
+    known = any(not math.isnan(one.detectable) for one in changes)
     return Table.of(
         changes,
         (Column("configuration"), lambda one: one.configuration),
@@ -23,7 +23,7 @@ def changes_table(changes: Sequence[TimeChange]) -> Table:
         (Column("new", "ms", scale=1e3), lambda one: Ranged.of(one.new.step)),
         (Column("new / base", decimals=3), lambda one: Ranged(one.ratio, one.low, one.high)),
         (Column("p", decimals=4), lambda one: _known(one.corrected_p)),
-        *([(smallest, lambda one: _known(one.smallest))] if known else []),
+        *([(detectable, lambda one: _known(one.detectable))] if known else []),
         (Column("verdict"), lambda one: one.verdict),
         note=_note(changes, known),
     )
@@ -71,7 +71,7 @@ def changes_json(changes: Sequence[TimeChange]) -> list[dict[str, Any]]:
             "p_value": one.p_value,
             "corrected_p_value": one.corrected_p,
             "same_p_value": one.same_p,
-            "smallest_visible_change": one.smallest,
+            "detectable_change": one.detectable,
             "sessions": one.sessions,
             "verdict": one.verdict,
         }

@@ -18,15 +18,15 @@ def resource_tables(groups: Sequence[LaunchGroup], node_price: float | None) -> 
         for phase in ("start", "training")
         if (used := _means(group, phase))
     ]
-    tables = [_used_table(rows)] if rows else []
+    tables = [_usage_table(rows)] if rows else []
     priced = [group for group in groups if group.first.instrument == "none"]
-    watts = {group.words: used["watts"] for group, phase, used in rows if phase == "training"}
+    watts = {group.description: used["watts"] for group, phase, used in rows if phase == "training"}
     if priced and (node_price or any(watts.values())):
-        tables.append(_worth_table(priced, watts, node_price))
+        tables.append(_efficiency_table(priced, watts, node_price))
     return tables
 
 
-def _used_table(rows: Sequence[tuple[LaunchGroup, str, dict[str, Any]]]) -> Table:
+def _usage_table(rows: Sequence[tuple[LaunchGroup, str, dict[str, Any]]]) -> Table:
     shares = [
         share
         for group, *_ in rows
@@ -36,7 +36,7 @@ def _used_table(rows: Sequence[tuple[LaunchGroup, str, dict[str, Any]]]) -> Tabl
     cost = f" Sampling used at most {100 * max(shares):.2f} % of a core." if shares else ""
     return Table.of(
         rows,
-        (Column("configuration"), lambda row: row[0].words),
+        (Column("configuration"), lambda row: row[0].description),
         (Column("phase"), lambda row: row[1]),
         (Column("time", "s", decimals=1), lambda row: row[2]["seconds"]),
         (Column("cores busy", decimals=2), lambda row: row[2]["cores_busy"]),
@@ -54,11 +54,11 @@ def _used_table(rows: Sequence[tuple[LaunchGroup, str, dict[str, Any]]]) -> Tabl
     )
 
 
-def _worth_table(
+def _efficiency_table(
     groups: Sequence[LaunchGroup], watts: dict[str, float | None], node_price: float | None
 ) -> Table:
     def per_joule(group: LaunchGroup) -> float | None:
-        power = watts.get(group.words)
+        power = watts.get(group.description)
         return group.throughput.mean / power if power else None
 
     def per_price(group: LaunchGroup) -> float | None:
@@ -68,7 +68,7 @@ def _worth_table(
 
     return Table.of(
         groups,
-        (Column("configuration"), lambda one: one.words),
+        (Column("configuration"), lambda one: one.description),
         (Column("samples/s"), lambda one: one.throughput.mean),
         (Column("samples per joule"), per_joule),
         (Column("samples per unit of currency"), per_price),
@@ -79,15 +79,15 @@ def _worth_table(
 
 
 def _means(group: LaunchGroup, phase: str) -> dict[str, Any] | None:
-    told = [
+    recorded = [
         used
         for one in group.launches
         if (used := (one.outcome.facts.get("resources") or {}).get(phase))
     ]
-    if not told:
+    if not recorded:
         return None
     found: dict[str, Any] = {}
-    for key in told[0]:
-        values = [one[key] for one in told if one.get(key) is not None]
+    for key in recorded[0]:
+        values = [one[key] for one in recorded if one.get(key) is not None]
         found[key] = statistics.fmean(values) if values else None
     return found

@@ -16,7 +16,7 @@ def variation_table(found: Sequence[Variation]) -> Table:
 
     return Table.of(
         found,
-        (Column("configuration"), lambda one: one.group.words),
+        (Column("configuration"), lambda one: one.group.description),
         (share(0), lambda one: one.components.shares[0]),
         (share(1), lambda one: one.components.shares[1]),
         (share(2), lambda one: one.components.shares[2]),

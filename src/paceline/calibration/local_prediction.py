@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from paceline.analysis.configurations import LaunchGroup, grouped, ran_as_it_is
+from paceline.analysis.configurations import LaunchGroup, grouped, ran_natively
 from paceline.calibration.machine_evidence import machine_corrections, machine_evidence
 from paceline.calibration.measured_job import MeasuredJob, measured_job
 from paceline.calibration.prediction_error import Comparison, compare_processes
@@ -15,7 +15,7 @@ from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict
 from paceline.predictor.prediction import Prediction
 from paceline.store import Launch
-from paceline.topology import Place
+from paceline.topology import Topology
 from paceline.workload.workload import Workload
 
 
@@ -31,11 +31,11 @@ class LocalPredictions:
     alone: LaunchGroup | None = None
 
 
-def predict_local(
+def predict_from_launches(
     launches: Sequence[Launch],
     profile: MachineProfile | None,
     workload: Callable[[], Workload],
-    places: Sequence[Place] = (),
+    topologies: Sequence[Topology] = (),
     link: Link | None = None,
     *,
     model: str,
@@ -46,15 +46,15 @@ def predict_local(
 ) -> LocalPredictions:
     """Predict processes of this machine, or nodes like it connected by ``link``.
 
-    ``places`` are topologies [every number of processes that ran co-located]. The evidence is
+    ``topologies`` are nodes x processes [every number that ran co-located]. The evidence is
     launches of the job; without any, ``workload`` is predicted from the machine's profile.
     """
     own = [
         one
         for one in launches
-        if one.model == model and one.provenance == "measured" and ran_as_it_is(one)
+        if one.model == model and one.provenance == "measured" and ran_natively(one)
     ]
-    if any(nodes > 1 for nodes, _ in places) and link is None:
+    if any(nodes > 1 for nodes, _ in topologies) and link is None:
         raise InputError("several nodes need a network", "use --link NAME, such as --link eth_10g")
     try:
         job = measured_job(
@@ -63,19 +63,19 @@ def predict_local(
     except InputError:
         if profile is None:
             raise _nothing_known(model) if not own else _needs(model, batch) from None
-        return _never_run(workload(), profile, places, link, framework)
-    return _as_measured(job, profile, places, link)
+        return _never_run(workload(), profile, topologies, link, framework)
+    return _as_measured(job, profile, topologies, link)
 
 
 def _as_measured(
     job: MeasuredJob,
     profile: MachineProfile | None,
-    places: Sequence[Place],
+    topologies: Sequence[Topology],
     link: Link | None,
 ) -> LocalPredictions:
     counts = [(1, processes) for processes in sorted(job.evidence.colocation)]
     comparisons: list[Comparison] = []
-    for nodes, processes in places or counts:
+    for nodes, processes in topologies or counts:
         if nodes > 1 and processes > 1:
             raise InputError(
                 "no measurements for several processes on each of several nodes",
@@ -105,7 +105,7 @@ def _as_measured(
 def _never_run(
     workload: Workload,
     profile: MachineProfile,
-    places: Sequence[Place],
+    topologies: Sequence[Topology],
     link: Link | None,
     framework: str | None,
 ) -> LocalPredictions:
@@ -113,16 +113,16 @@ def _never_run(
         predict_from_profile(
             workload, profile, (nodes, each), link, Plan(dp=nodes * each, framework=framework)
         )
-        for nodes, each in places or [(1, 1)]
+        for nodes, each in topologies or [(1, 1)]
     ]
     return LocalPredictions(tuple(map(Comparison, found)))
 
 
 def predict_from_profile(
-    workload: Workload, profile: MachineProfile, place: Place, link: Link | None, plan: Plan
+    workload: Workload, profile: MachineProfile, topology: Topology, link: Link | None, plan: Plan
 ) -> Prediction:
     """A job without launches, on this machine or on nodes like it connected by ``link``."""
-    nodes, processes = place
+    nodes, processes = topology
     evidence = machine_evidence(profile)
     return predict(
         workload,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paceline.analysis.configurations import LaunchGroup, grouped, job_key, ran_as_it_is
+from paceline.analysis.configurations import LaunchGroup, grouped, job_key, ran_natively
 from paceline.analysis.launch_statistics import step_seconds
 from paceline.calibration.measured_job import MeasuredJob, measured_job
 from paceline.calibration.prediction_error import compare_processes
@@ -120,7 +120,7 @@ def fit_machine(
         for launch in launches
         if launch.status is Status.FINISHED
         and launch.provenance == "measured"
-        and ran_as_it_is(launch)
+        and ran_natively(launch)
     ]
     chosen = model or _commonest_model(finished)
     own = _of_commonest_job([launch for launch in finished if launch.model == chosen])
@@ -157,7 +157,7 @@ def fit_machine(
         half_width=half_width,
         next_runs=tuple(_next_runs(calibration, profile, plain, main, between)),
         training=TrainingFit(
-            job=job_key(main.first).words,
+            job=job_key(main.first).description,
             launches=len(own),
             compute_factor=_compute_factor(calibration, profile),
             step_variation=within,

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from paceline.analysis.configurations import JobKey, job_key
 from paceline.analysis.launch_statistics import (
-    counted,
     mean_rank_step_seconds,
     mean_step_seconds,
     step_seconds,
@@ -35,6 +34,7 @@ from paceline.stats.estimate import Estimate, estimate, variation
 from paceline.step import Phase, breakdown
 from paceline.step.layer_trace import LayerTrace, TracedLayer
 from paceline.store import Launch, Status
+from paceline.units import plural
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
 
@@ -153,7 +153,7 @@ def _alone(launches: Sequence[Launch], instrument: str) -> list[Launch]:
 def _missing(launches: Sequence[Launch]) -> list[str]:
     """Kinds of one-process launches that are missing."""
     kinds = (("none", "plain"), ("layers", "layer-timed"))
-    return [words for instrument, words in kinds if not _alone(launches, instrument)]
+    return [kind for instrument, kind in kinds if not _alone(launches, instrument)]
 
 
 def _job(key: JobKey, launches: Sequence[Launch]) -> MeasuredJob:
@@ -169,7 +169,7 @@ def _job(key: JobKey, launches: Sequence[Launch]) -> MeasuredJob:
         update_seconds=updating,
         spread=statistics.fmean(variation(step_seconds(launch)) for launch in plain),
         colocation=_colocated(launches, step),
-        source=f"one process as in {counted(len(plain), 'launch', 'launches')} of {key.words}",
+        source=f"one process as in {plural(len(plain), 'launch')} of {key.description}",
         launches=len(plain),
     )
     return MeasuredJob(key, tuple(launches), _workload(key, plain[0], layers), step, evidence)

@@ -9,7 +9,7 @@ import click
 
 from paceline.cli.help_sections import together
 from paceline.errors import InputError
-from paceline.topology import Place, parse_counts, parse_topologies
+from paceline.topology import Topology, parse_counts, parse_topologies
 from paceline.units import parse_seconds
 from paceline.user_files import check_store_path
 
@@ -137,9 +137,9 @@ def workers_option(function: F) -> F:
     """Add ``--workers``, checked before the command starts."""
 
     def checked(context: click.Context, parameter: click.Parameter, value: str) -> "Workers":
-        from paceline.parallel_map import workers_given
+        from paceline.parallel_map import parse_workers
 
-        return workers_given(value)
+        return parse_workers(value)
 
     return click.option(
         "--workers",
@@ -369,7 +369,7 @@ def parse_single_topology(text: str | None) -> tuple[int | None, int | None]:
     """Nodes and total processes of ``2x4``; (None, None) without a text."""
     if text is None:
         return None, None
-    topologies: list[Place] = parse_topologies(text)
+    topologies: list[Topology] = parse_topologies(text)
     if len(topologies) != 1:
         raise InputError(f"expected one topology, got '{text}'", "give one: -j 2x4")
     nodes, processes = topologies[0]

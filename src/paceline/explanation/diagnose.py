@@ -32,10 +32,10 @@ def diagnoses(case: DiagnosisInput) -> tuple[Diagnosis, ...]:
         *_messages(case),
     ]
     ordered = [*sorted(found, key=lambda one: -one.seconds), *_processes(case)]
-    return worth_a_word(ordered, case.step_seconds)
+    return reportable(ordered, case.step_seconds)
 
 
-def worth_a_word(found: Iterable[Diagnosis], step_seconds: float) -> tuple[Diagnosis, ...]:
+def reportable(found: Iterable[Diagnosis], step_seconds: float) -> tuple[Diagnosis, ...]:
     """Findings whose remedy saves enough of the step to be reported."""
     least = least_share_saved() * step_seconds
     return tuple(one for one in found if one.saved_seconds > least)
@@ -44,13 +44,13 @@ def worth_a_word(found: Iterable[Diagnosis], step_seconds: float) -> tuple[Diagn
 def _batch(case: DiagnosisInput) -> Iterator[Diagnosis]:
     usual, batch = case.profile.usual, case.observed.launch.batch_per_rank
     layers = usual.seconds(Phase.FORWARD, Phase.BACKWARD)
-    if case.losses.batch > 0:
+    if case.overheads.batch > 0:
         yield Diagnosis(
             Cause.BATCH,
-            case.losses.batch,
-            case.losses.batch,
+            case.overheads.batch,
+            case.overheads.batch,
             f"{batch} samples per process are too few for efficient computation",
-            f"one process takes {format_seconds(case.losses.batch)} longer for its share of the "
+            f"one process takes {format_seconds(case.overheads.batch)} longer for its share of the "
             "samples than at the larger batch",
             "keep the batch per process and scale the global batch with the processes",
         )
@@ -89,10 +89,10 @@ def _on_cpu(case: DiagnosisInput) -> bool:
 
 
 def _stragglers(case: DiagnosisInput) -> Iterator[Diagnosis]:
-    profile, losses = case.profile, case.losses
+    profile, overheads = case.profile, case.overheads
     slowest, usual = profile.slowest, profile.usual
     recurrent = slowest.last_share >= number("explain.finding.recurrent")
-    sure = losses.straggler > profile.straggling_noise_seconds
+    sure = overheads.straggler > profile.straggling_noise_seconds
     if sure and recurrent and len(profile.ranks) > 1:
         excess = {
             phase: seconds - usual.phases.get(phase, 0.0)
@@ -102,21 +102,22 @@ def _stragglers(case: DiagnosisInput) -> Iterator[Diagnosis]:
         where = max(excess, key=lambda phase: excess[phase])
         yield Diagnosis(
             Cause.STRAGGLER,
-            losses.straggler,
-            losses.straggler,
+            overheads.straggler,
+            overheads.straggler,
             f"straggler: rank {slowest.rank} is slow in {where}, and the other ranks wait for it",
             f"its {where} takes {format_seconds(excess[where])} longer than on rank {usual.rank}, "
             f"and it arrives last in {slowest.last_share:.0%} of the steps" + _more_work(case),
             _equal_ranks(case, where),
         )
-    if losses.jitter > number("explain.finding.uneven") * case.step_seconds:
+    if overheads.jitter > number("explain.finding.uneven") * case.step_seconds:
         yield Diagnosis(
             Cause.JITTER,
-            losses.jitter,
-            losses.jitter,
+            overheads.jitter,
+            overheads.jitter,
             "jitter: the slowest rank changes from step to step",
-            f"the slowest rank of a step computes {format_seconds(losses.jitter)} longer than the "
-            f"slowest in the mean; most often last: rank {_most_often_last(profile)}{_crowd(case)}",
+            "the slowest rank of a step computes "
+            f"{format_seconds(overheads.jitter)} longer than the slowest in the mean; most often "
+            f"last: rank {_most_often_last(profile)}{_oversubscription(case)}",
             "check for other programs, uneven samples and garbage collection",
         )
 
@@ -139,7 +140,7 @@ def _more_samples(case: DiagnosisInput) -> tuple[float, float] | None:
     return None
 
 
-def _crowd(case: DiagnosisInput) -> str:
+def _oversubscription(case: DiagnosisInput) -> str:
     crowding = case.observed.crowding
     if crowding < number("explain.finding.crowded"):
         return ""
@@ -156,7 +157,7 @@ def _more_work(case: DiagnosisInput) -> str:
     if slowest not in cpu or usual not in cpu:
         return ""
     more = cpu[slowest] - cpu[usual]
-    if more > number("explain.finding.more_work") * case.losses.straggler:
+    if more > number("explain.finding.more_work") * case.overheads.straggler:
         return f"; its CPU time is {format_seconds(more)} longer: it does more work"
     return "; its CPU time is not longer: it waits, or its core is slow"
 
@@ -178,8 +179,8 @@ def _messages(case: DiagnosisInput) -> Iterator[Diagnosis]:
     added = exchange.added_seconds(exchange.cost)
     if added <= 0:
         return
-    measured = case.losses.exposed + case.losses.handling
-    if _crowd(case):
+    measured = case.overheads.exposed + case.overheads.handling
+    if _oversubscription(case):
         copying = exchange.crowding * copying_seconds(exchange.size_bytes, case.machine)
         measured = min(measured, added + copying)
     same = int(case.observed.launch.outcome.facts.get("synchronised_backwards") or 1)
@@ -226,7 +227,7 @@ def _slow_start(exchange: MeasuredExchange, saved: float) -> Diagnosis:
 def _slow_link(exchange: MeasuredExchange, saved: float, case: DiagnosisInput) -> Diagnosis:
     ranks = case.observed.processes
     verdict = "the link between processes is slow"
-    if not exchange.cost.told_apart:
+    if not exchange.cost.separable:
         verdict += ", or its latency is high (all messages have one size)"
     return Diagnosis(
         Cause.LINK,
@@ -234,7 +235,7 @@ def _slow_link(exchange: MeasuredExchange, saved: float, case: DiagnosisInput) -
         saved,
         verdict,
         f"{format_bytes(exchange.size_bytes)} are sent at {_rate(exchange.cost, ranks)}; "
-        f"expected on this machine: {_rate(exchange.expected, ranks)}{_crowd(case)}",
+        f"expected on this machine: {_rate(exchange.expected, ranks)}{_oversubscription(case)}",
         "check the interface in use (GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME) and its bandwidth",
     )
 

@@ -27,12 +27,12 @@ _PIECES = 32
 class MessageCost:
     """Latency ``start_seconds`` and inverse bandwidth ``seconds_per_byte`` of a message.
 
-    ``told_apart`` is whether sizes differ enough to estimate both.
+    ``separable`` is whether sizes differ enough to estimate both.
     """
 
     start_seconds: float
     seconds_per_byte: float
-    told_apart: bool = True
+    separable: bool = True
 
     def seconds(self, size_bytes: float) -> float:
         """Seconds of one message."""
@@ -192,7 +192,7 @@ def fitted_cost(messages: Sequence[MessageProfile], usual: MessageCost | None) -
     if statistics.fmean(sizes) < number("explain.message.small") and usual is not None:
         travelling = usual.seconds_per_byte * statistics.fmean(sizes)
         start = max(0.0, statistics.fmean(times) - travelling)
-        return MessageCost(start, usual.seconds_per_byte, told_apart=False)
+        return MessageCost(start, usual.seconds_per_byte, separable=False)
     quickest = sorted(times)[len(times) // 8]
     similar = max(times) < larger * quickest
     if max(sizes) >= larger * min(sizes):
@@ -201,7 +201,7 @@ def fitted_cost(messages: Sequence[MessageProfile], usual: MessageCost | None) -
             start = min(max(0.0, intercept), quickest)
             return MessageCost(start, _rate(sizes, times, start))
     start = min(quickest, usual.start_seconds if usual is not None else 0.0)
-    return MessageCost(start, _rate(sizes, times, start), told_apart=False)
+    return MessageCost(start, _rate(sizes, times, start), separable=False)
 
 
 def _rate(sizes: Sequence[float], times: Sequence[float], start: float) -> float:

@@ -30,7 +30,7 @@ def host_findings(case: DiagnosisInput) -> Iterator[Diagnosis]:
 
 
 def _input(case: DiagnosisInput) -> Iterator[Diagnosis]:
-    waited, step = case.losses.input, case.step_seconds
+    waited, step = case.overheads.input, case.step_seconds
     if waited <= 0:
         return
     rest = max(step - waited, 1e-9)
@@ -53,7 +53,7 @@ def _first_workers(case: DiagnosisInput, rest: float) -> tuple[float, str]:
     Workers do the same work on free cores, so a step is no shorter than the CPU time of all ranks
     spread over these. If that leaves no gain, the remedy is input at half the cost.
     """
-    waited, step, observed = case.losses.input, case.step_seconds, case.observed
+    waited, step, observed = case.overheads.input, case.step_seconds, case.observed
     workers = min(_MOST_WORKERS, max(1, math.ceil(waited / rest)))
     ranks = observed.processes / observed.launch.nodes
     busy = ranks * max(observed.cpu_seconds.values(), default=0.0)
@@ -102,7 +102,7 @@ def _collection(case: DiagnosisInput) -> Iterator[Diagnosis]:
 
 def _pauses(case: DiagnosisInput) -> Iterator[Diagnosis]:
     paused = case.profile.pauses
-    if paused is None or case.losses.pauses <= 0:
+    if paused is None or case.overheads.pauses <= 0:
         return
     yield Diagnosis(
         Cause.PAUSES,
@@ -118,7 +118,7 @@ def _pauses(case: DiagnosisInput) -> Iterator[Diagnosis]:
 
 def core_findings(case: UninstrumentedInput) -> Iterator[Diagnosis]:
     """Causes of CPU contention; uninstrumented steps have this evidence too."""
-    waited = case.losses.cores
+    waited = case.overheads.cores
     if waited <= case.noise_seconds or case.observed.undisturbed:
         return
     cores, facts = case.observed.cores, case.observed.launch.outcome.facts
@@ -133,7 +133,7 @@ def core_findings(case: UninstrumentedInput) -> Iterator[Diagnosis]:
         verdict = f"CPU contention: {reason}"
         return Diagnosis(Cause.CORES, seconds, seconds, verdict, why, remedy)
 
-    crowd, fewer = _crowding_workers(case)
+    oversubscribed, fewer = _crowding_workers(case)
     if case.observed.confined:
         turns = waited
         if case.observed.delay_seconds and others > number("explain.finding.some_core"):
@@ -149,11 +149,11 @@ def core_findings(case: UninstrumentedInput) -> Iterator[Diagnosis]:
     if others > number("explain.finding.some_core"):
         yield contention(
             waited,
-            f"other programs used {others:.1f} cores{crowd and ', and ' + crowd}",
-            f"stop other programs, or use an idle machine{crowd and '; ' + fewer}",
+            f"other programs used {others:.1f} cores{oversubscribed and ', and ' + oversubscribed}",
+            f"stop other programs, or use an idle machine{oversubscribed and '; ' + fewer}",
         )
-    elif crowd:
-        yield contention(waited, crowd, fewer)
+    elif oversubscribed:
+        yield contention(waited, oversubscribed, fewer)
     else:
         yield contention(
             waited,
@@ -201,7 +201,7 @@ def _delays(case: UninstrumentedInput) -> str:
 
 
 def _host(case: DiagnosisInput) -> Iterator[Diagnosis]:
-    lost = case.losses.framework + max(0.0, case.losses.idle)
+    lost = case.overheads.framework + max(0.0, case.overheads.idle)
     if lost > case.noise_seconds:
         yield Diagnosis(
             Cause.HOST,

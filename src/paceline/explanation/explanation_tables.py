@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from paceline.explanation.explain import Explanation
+from paceline.explanation.explain_step import Explanation
 from paceline.explanation.finding import Diagnosis, least_share_saved
 from paceline.render.safe_text import wrap
 from paceline.render.step_tables import ranks_table
@@ -18,7 +18,7 @@ from paceline.units import format_seconds
 
 def explanation_title(explanation: Explanation) -> str:
     """The observed configuration and its efficiency."""
-    name = explanation.observed.words
+    name = explanation.observed.description
     if explanation.alone is None and explanation.profile is None:
         return name
     what = "compute" if explanation.alone is None else "ideal"

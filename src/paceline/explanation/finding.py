@@ -53,7 +53,7 @@ class UninstrumentedInput:
     """Measurements of a step that was not instrumented."""
 
     observed: MeasuredConfiguration
-    losses: StepOverheads
+    overheads: StepOverheads
     alone: MeasuredConfiguration | None
 
     @property
@@ -79,4 +79,4 @@ class DiagnosisInput(UninstrumentedInput):
 
 def least_share_saved() -> float:
     """Share of the step that a remedy must save to be reported."""
-    return number("explain.finding.worth_a_word")
+    return number("explain.finding.least_share_saved")

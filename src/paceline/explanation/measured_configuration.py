@@ -110,12 +110,12 @@ class MeasuredConfiguration:
         cores = int(self.launch.environment.get("cores") or 0)
         if not loads or not cores:
             return 1.0
-        crowd = statistics.fmean(loads) / cores
+        oversubscribed = statistics.fmean(loads) / cores
         usual = None if self.profile is None else self.profile.usual
         cpu = 0.0 if usual is None else self.cpu_seconds.get(usual.rank, 0.0)
         if usual is not None and cpu > 0:
-            crowd = min(crowd, computing_seconds(usual) / cpu)
-        return max(1.0, crowd)
+            oversubscribed = min(oversubscribed, computing_seconds(usual) / cpu)
+        return max(1.0, oversubscribed)
 
     @property
     def cores(self) -> set[int]:

@@ -86,14 +86,14 @@ def _half_width(estimates: Sequence[Estimate]) -> float:
 
 
 def with_contention_by_cpu(
-    losses: StepOverheads, observed: MeasuredConfiguration, alone: MeasuredConfiguration | None
+    overheads: StepOverheads, observed: MeasuredConfiguration, alone: MeasuredConfiguration | None
 ) -> StepOverheads:
     """Limit memory and cache contention to the increase in CPU time, which it must show in."""
     usual = 0 if observed.profile is None else observed.profile.usual.rank
     cpu = observed.cpu_seconds.get(usual)
     cpu_alone = None if alone is None else alone.cpu_seconds.get(0)
     grown = 0.0 if cpu is None or cpu_alone is None else cpu - cpu_alone
-    return replace(losses, memory=max(0.0, min(losses.memory, grown)))
+    return replace(overheads, memory=max(0.0, min(overheads.memory, grown)))
 
 
 def overheads_of(
@@ -188,7 +188,7 @@ def cpu_contention_seconds(observed: MeasuredConfiguration) -> float:
 
 
 def with_cpu_contention(
-    losses: StepOverheads, observed: MeasuredConfiguration, alone: MeasuredConfiguration
+    overheads: StepOverheads, observed: MeasuredConfiguration, alone: MeasuredConfiguration
 ) -> StepOverheads:
     """Separate CPU contention from the other overheads of an uninstrumented step.
 
@@ -197,16 +197,16 @@ def with_cpu_contention(
     """
     before = cpu_contention_seconds(alone)
     more = max(0.0, cpu_contention_seconds(observed) - before)
-    memory, jitter = max(0.0, losses.memory), max(0.0, losses.jitter)
+    memory, jitter = max(0.0, overheads.memory), max(0.0, overheads.jitter)
     explained = min(more, memory + jitter)
-    unknown = max(0.0, observed.group.step.mean - losses.total)
+    unknown = max(0.0, observed.group.step.mean - overheads.total)
     shrink = explained / (memory + jitter) if explained > 0 else 0.0
     return replace(
-        losses,
-        ideal=losses.ideal - before,
+        overheads,
+        ideal=overheads.ideal - before,
         cores=before + explained + min(more - explained, unknown),
-        memory=losses.memory - shrink * memory,
-        jitter=losses.jitter - shrink * jitter,
+        memory=overheads.memory - shrink * memory,
+        jitter=overheads.jitter - shrink * jitter,
     )
 
 
@@ -226,7 +226,7 @@ def _while_computing(
 
 
 def _with_delays(
-    losses: StepOverheads, profile: StepProfile, observed: MeasuredConfiguration
+    overheads: StepOverheads, profile: StepProfile, observed: MeasuredConfiguration
 ) -> StepOverheads:
     """Move counted CPU contention out of straggler, jitter and exposed communication.
 
@@ -239,34 +239,36 @@ def _with_delays(
         observed.delay_seconds.get(one.rank) for one in (profile.slowest, profile.usual)
     )
     late = max(0.0, (slowest or 0.0) - (usual or 0.0))
-    late = min(late, max(0.0, losses.straggler))
-    turns = min(max(0.0, losses.jitter), observed.uneven_delay_seconds)
+    late = min(late, max(0.0, overheads.straggler))
+    turns = min(max(0.0, overheads.jitter), observed.uneven_delay_seconds)
     carried = profile.exposed_seconds + profile.hidden_seconds
-    share = losses.exposed / carried if carried > 0 else 0.0
+    share = overheads.exposed / carried if carried > 0 else 0.0
     delayed = observed.message_delay_seconds if observed.crowded_by_others else 0.0
-    waited = min(max(0.0, losses.exposed), share * delayed)
+    waited = min(max(0.0, overheads.exposed), share * delayed)
     return replace(
-        losses,
-        cores=losses.cores + late + turns + waited,
-        straggler=losses.straggler - late,
-        jitter=losses.jitter - turns,
-        exposed=losses.exposed - waited,
+        overheads,
+        cores=overheads.cores + late + turns + waited,
+        straggler=overheads.straggler - late,
+        jitter=overheads.jitter - turns,
+        exposed=overheads.exposed - waited,
     )
 
 
-def _on_too_few_cores(losses: StepOverheads, observed: MeasuredConfiguration) -> StepOverheads:
+def _on_too_few_cores(overheads: StepOverheads, observed: MeasuredConfiguration) -> StepOverheads:
     """Attribute differences between ranks that share a core to CPU contention.
 
     Such ranks take turns: the second looks like a straggler, and messages wait for a core too.
     Exposed communication counts up to the time that the turns of all ranks need.
     """
     follows = ("memory", "straggler", "jitter", "handling")
-    cores = losses.cores + math.fsum(max(0.0, getattr(losses, name)) for name in follows)
+    cores = overheads.cores + math.fsum(max(0.0, getattr(overheads, name)) for name in follows)
     ranks = observed.processes / observed.launch.nodes
-    turns = (ranks / len(observed.cores) - 1.0) * (losses.ideal + losses.batch + losses.framework)
-    waited = min(losses.exposed, max(0.0, turns - cores))
-    left = {name: min(0.0, getattr(losses, name)) for name in follows}
-    return replace(losses, cores=cores + waited, exposed=losses.exposed - waited, **left)
+    turns = (ranks / len(observed.cores) - 1.0) * (
+        overheads.ideal + overheads.batch + overheads.framework
+    )
+    waited = min(overheads.exposed, max(0.0, turns - cores))
+    left = {name: min(0.0, getattr(overheads, name)) for name in follows}
+    return replace(overheads, cores=cores + waited, exposed=overheads.exposed - waited, **left)
 
 
 def _handling(

@@ -2,12 +2,12 @@
 
 from html import escape
 
-from paceline.explanation.explain import Explanation
+from paceline.explanation.explain_step import Explanation
 from paceline.explanation.explanation_tables import explanation_lines
 
 
 class StudyExplanation(Explanation):
-    """`paceline.explanation.explain.Explanation` as text in a terminal or notebook."""
+    """`paceline.explanation.explain_step.Explanation` as text in a terminal or notebook."""
 
     @classmethod
     def of(cls, explanation: Explanation) -> "StudyExplanation":

@@ -20,7 +20,7 @@ class TraceAnalysis:
 
     trace: ParsedTrace
     profile: StepProfile
-    repairs: RemedyAnalysis
+    remedies: RemedyAnalysis
     typical: Step
 
 
@@ -30,12 +30,12 @@ def analyse_trace(paths: Sequence[Path], program: str | None = None) -> TraceAna
     steps = trace.training_steps
     counted = steps[1:] if len(steps) > 1 and not trace.common_clock else steps
     profile, typical = profile_steps(counted), trace.typical_step
-    repairs = analyse_remedies(counted, trace.coordinates, trace.common_clock)
-    if profile is None or repairs is None or typical is None:
+    remedies = analyse_remedies(counted, trace.coordinates, trace.common_clock)
+    if profile is None or remedies is None or typical is None:
         raise InputError(
             f"{paths[0]} has no training step"
             + (f"; {trace.unread} entries could not be read" if trace.unread else ""),
             "record at least one whole training step",
         )
     shown = typical if trace.common_clock else align_clocks(typical)
-    return TraceAnalysis(trace, profile, repairs, shown)
+    return TraceAnalysis(trace, profile, remedies, shown)

@@ -9,9 +9,9 @@ from paceline.step.replay import Replay, Selection
 
 MOST_OPERATIONS = 200_000
 """Limit of replayed operations; of longer traces, evenly spaced steps are replayed."""
-MOST_ALIKE = 64
+MOST_FIXES = 64
 """Limit of ranks, stages or kinds that are fixed one at a time."""
-WORTH_NAMING = 1.01
+LEAST_GAIN = 1.01
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class RemedyAnalysis:
     measured_seconds: float
     replayed_seconds: float
     ideal_seconds: float
-    repairs: tuple[Remedy, ...]
+    remedies: tuple[Remedy, ...]
 
     @property
     def slowdown(self) -> float:
@@ -54,33 +54,33 @@ class RemedyAnalysis:
     @property
     def cause(self) -> Remedy | None:
         """The rank or stage whose fix gains most; None if the gain is negligible."""
-        located = [one for one in self.repairs if one.group != "operation"]
+        located = [one for one in self.remedies if one.group != "operation"]
         best = max(located, key=lambda one: one.speed_up, default=None)
-        return best if best is not None and best.speed_up > WORTH_NAMING else None
+        return best if best is not None and best.speed_up > LEAST_GAIN else None
 
 
 def analyse_remedies(
     steps: Sequence[Step], coordinates: Mapping[int, Mapping[str, str]], common_clock: bool
 ) -> RemedyAnalysis | None:
     """Replay steps of one or several ranks; None if there are no tasks."""
-    chosen = _bounded([step for step in steps if step.tasks and step.seconds > 0])
-    if not chosen:
+    sampled = _bounded([step for step in steps if step.tasks and step.seconds > 0])
+    if not sampled:
         return None
     replay = Replay(
-        chosen if common_clock else [align_clocks(step) for step in chosen], coordinates
+        sampled if common_clock else [align_clocks(step) for step in sampled], coordinates
     )
     replayed = replay.seconds()
-    repairs = [
+    remedies = [
         Remedy(group, what, seconds, replayed / seconds if seconds > 0 else 1.0)
-        for group, what, seconds in _repaired(replay)
+        for group, what, seconds in _fixed(replay)
     ]
     return RemedyAnalysis(
-        len(chosen),
+        len(sampled),
         sum(len(step) for step in replay.steps),
         replay.measured_seconds,
         replayed,
         replay.seconds(lambda operation: True),
-        tuple(sorted(repairs, key=lambda one: (one.group, -one.speed_up))),
+        tuple(sorted(remedies, key=lambda one: (one.group, -one.speed_up))),
     )
 
 
@@ -91,7 +91,7 @@ def _bounded(steps: list[Step]) -> list[Step]:
     return steps[::every]
 
 
-def _repaired(replay: Replay) -> Iterator[tuple[str, str, float]]:
+def _fixed(replay: Replay) -> Iterator[tuple[str, str, float]]:
     """Group, name and step time of each single fix."""
     operations = [one for step in replay.steps for one in step]
     for name in _few(one.name for one in operations):
@@ -99,7 +99,7 @@ def _repaired(replay: Replay) -> Iterator[tuple[str, str, float]]:
     ranks = sorted({rank for one in operations for rank in one.ranks})
     if len(ranks) < 2:
         return
-    for rank in ranks[:MOST_ALIKE]:
+    for rank in ranks[:MOST_FIXES]:
         yield "rank", f"rank {rank}", replay.seconds(_of({rank}))
     for axis in dict.fromkeys(name for own in replay.coordinates.values() for name in own):
         for value in _few(own.get(axis, "") for own in replay.coordinates.values()):
@@ -116,4 +116,4 @@ def _of(ranks: Set[int]) -> Selection:
 
 
 def _few(values: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values))[:MOST_ALIKE]
+    return list(dict.fromkeys(values))[:MOST_FIXES]

@@ -8,26 +8,27 @@ from paceline.explanation.trace_remedies import Remedy
 from paceline.render.table import Column, Table
 from paceline.step import StepProfile
 from paceline.step.exchanges import exchanges_by_group
-from paceline.units import format_bandwidth, format_bytes, format_seconds
+from paceline.units import format_bandwidth, format_bytes, format_seconds, plural
 
-SHOWN_REPAIRS = 4
+SHOWN_REMEDIES = 4
 
 
 def trace_lines(found: TraceAnalysis) -> list[str]:
     """Summary of the trace and the verdict."""
-    trace, repairs, profile = found.trace, found.repairs, found.profile
+    trace, remedies, profile = found.trace, found.remedies, found.profile
     ranks = len(profile.ranks)
     head = (
-        f"{trace.program} trace: {len(trace.training_steps)} steps of {ranks} "
-        f"rank{'s' if ranks != 1 else ''}, {format_seconds(profile.step_seconds)} per step"
+        f"{trace.program} trace: {plural(len(trace.training_steps), 'step')} of "
+        f"{plural(ranks, 'rank')}, {format_seconds(profile.step_seconds)} per step"
     )
     lines = [head]
     if ranks > 1:
         lines.append(
-            f"Variation of the same operation costs {max(0.0, repairs.slowdown - 1):.1%} (slowdown "
-            f"{repairs.slowdown:.3f}): {format_seconds(repairs.replayed_seconds)} in replay, "
-            f"{format_seconds(repairs.ideal_seconds)} with usual durations. Delays "
-            f"between operations cost {repairs.launching - 1:.1%}."
+            f"Variation of the same operation costs {max(0.0, remedies.slowdown - 1):.1%} "
+            f"(slowdown {remedies.slowdown:.3f}): "
+            f"{format_seconds(remedies.replayed_seconds)} in replay, "
+            f"{format_seconds(remedies.ideal_seconds)} with usual durations. Delays between "
+            f"operations cost {remedies.launching - 1:.1%}."
         )
         lines.append(verdict(found))
     exposed, step = profile.exposed_seconds, profile.step_seconds
@@ -43,7 +44,7 @@ def trace_lines(found: TraceAnalysis) -> list[str]:
 
 def verdict(found: TraceAnalysis) -> str:
     """The rank or stage whose fix gains most, in one sentence."""
-    cause = found.repairs.cause
+    cause = found.remedies.cause
     if cause is None:
         return "No straggler: no fix of a single rank or stage gains more than 1 %."
     return (
@@ -55,9 +56,9 @@ def verdict(found: TraceAnalysis) -> str:
 def remedies_table(found: TraceAnalysis) -> Table | None:
     """The best fixes by stage, rank and operation."""
     rows: list[tuple[str, str, float, float]] = []
-    for group in dict.fromkeys(one.group for one in found.repairs.repairs):
-        own = [one for one in found.repairs.repairs if one.group == group]
-        rows += [(group, one.what, one.step_seconds, one.speed_up) for one in own[:SHOWN_REPAIRS]]
+    for group in dict.fromkeys(one.group for one in found.remedies.remedies):
+        own = [one for one in found.remedies.remedies if one.group == group]
+        rows += [(group, one.what, one.step_seconds, one.speed_up) for one in own[:SHOWN_REMEDIES]]
     if not rows:
         return None
     return Table(
@@ -111,8 +112,8 @@ def groups_table(found: TraceAnalysis) -> Table | None:
 
 def trace_json(found: TraceAnalysis) -> dict[str, Any]:
     """The JSON document."""
-    trace, repairs, profile = found.trace, found.repairs, found.profile
-    cause = repairs.cause
+    trace, remedies, profile = found.trace, found.remedies, found.profile
+    cause = remedies.cause
     return {
         "program": trace.program,
         "steps": len(trace.training_steps),
@@ -122,12 +123,12 @@ def trace_json(found: TraceAnalysis) -> dict[str, Any]:
         "step_seconds": profile.step_seconds,
         "exposed_communication_seconds": profile.exposed_seconds,
         "hidden_communication_seconds": profile.hidden_seconds,
-        "replayed_seconds": repairs.replayed_seconds,
-        "ideal_seconds": repairs.ideal_seconds,
-        "slowdown": repairs.slowdown,
-        "launching": repairs.launching,
+        "replayed_seconds": remedies.replayed_seconds,
+        "ideal_seconds": remedies.ideal_seconds,
+        "slowdown": remedies.slowdown,
+        "launching": remedies.launching,
         "cause": None if cause is None else cause.what,
-        "repairs": [_remedy_json(one) for one in repairs.repairs],
+        "repairs": [_remedy_json(one) for one in remedies.remedies],
         "messages": [{"size_bytes": m.size_bytes, "seconds": m.seconds} for m in profile.messages],
         "groups": [asdict(one) for one in exchanges_by_group(found.typical)],
         "ranks_phases": [

@@ -30,7 +30,7 @@ NEAREST = 3
 class PublishedUtilisation:
     """A published row: its description, MFU and differences from this job."""
 
-    words: str
+    description: str
     utilisation: float
     differences: tuple[str, ...]
     source: str
@@ -80,7 +80,7 @@ def explain_utilisation(
         )
     predicted = prediction.utilisation or math.nan
     return Utilisation(
-        group.words,
+        group.description,
         cluster.device.name,
         peak,
         achieved,

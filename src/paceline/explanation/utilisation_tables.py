@@ -29,7 +29,10 @@ def utilisation_parts(found: Utilisation) -> list[str | Table]:
                     Column("MFU", "%", scale=1e2, decimals=1),
                     Column("differences"),
                 ),
-                tuple((o.words, o.utilisation, "; ".join(o.differences)) for o in found.published),
+                tuple(
+                    (o.description, o.utilisation, "; ".join(o.differences))
+                    for o in found.published
+                ),
             )
         )
     else:

@@ -71,7 +71,7 @@ def _style() -> str:
 def _configuration(group: LaunchGroup) -> dict[str, Any]:
     rate = group.throughput
     return {
-        "words": group.words,
+        "words": group.description,
         "processes": group.first.world_size,
         "plain": group.first.instrument == "none",
         "rate": _known(rate.mean),

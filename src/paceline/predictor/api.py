@@ -68,7 +68,7 @@ def predict(
     options = parse_job_options(options)
     has_target = cluster is not None or options.get("device") or options.get("trace") is not None
     if not has_target and not isinstance(evidence, Evidence):
-        from paceline.calibration.api import predict_local
+        from paceline.calibration.predict_local import predict_local
 
         topology = (options.get("nodes") or 1, options.get("processes") or 1)
         store = None if evidence is None else evidence.path

@@ -51,7 +51,7 @@ class DpVsTp:
         return self.predicted_tensor.step_seconds / self.predicted_data.step_seconds
 
 
-def parallel_ways(launches: Sequence[Launch], profile: MachineProfile | None) -> tuple[DpVsTp, ...]:
+def compare_dp_tp(launches: Sequence[Launch], profile: MachineProfile | None) -> tuple[DpVsTp, ...]:
     """Every batch that ran under both plans, the smallest first."""
     by_batch: dict[tuple[str, int], dict[str, LaunchGroup]] = {}
     for group in grouped(launches):
@@ -60,7 +60,7 @@ def parallel_ways(launches: Sequence[Launch], profile: MachineProfile | None) ->
             key = (describe_lab(first), round(first.samples_per_step))
             by_batch.setdefault(key, {})[first.framework] = group
     return tuple(
-        _ways(batch, where, found[DATA], found[TENSOR], profile)
+        _compared(batch, where, found[DATA], found[TENSOR], profile)
         for (where, batch), found in sorted(by_batch.items())
         if {DATA, TENSOR} <= found.keys()
     )
@@ -78,7 +78,7 @@ def crossover_batch(batches: Sequence[int], ratios: Sequence[float]) -> float | 
     return None
 
 
-def _ways(
+def _compared(
     batch: int,
     where: str,
     data: LaunchGroup,
@@ -100,8 +100,8 @@ def _ways(
 
 def _predicted(launch: Launch, profile: MachineProfile, batch: int, plan: Plan) -> Prediction:
     workload = Workload(Graph.from_json(launch.job["graph"]), batch, launch.job.get("sequence"))
-    place = (launch.nodes, launch.world_size // launch.nodes)
-    return predict_from_profile(workload, profile, place, _link_of(launch), plan)
+    topology = (launch.nodes, launch.world_size // launch.nodes)
+    return predict_from_profile(workload, profile, topology, _link_of(launch), plan)
 
 
 def _link_of(launch: Launch) -> Link | None:

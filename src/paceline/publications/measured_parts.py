@@ -28,9 +28,9 @@ PROBED_PROCESSES = 2
 class PlannedPart:
     """A part as it would run here.
 
-    ``study`` is None where it cannot, and ``reason`` says why; ``missing`` are frameworks that
-    are left out, with the command that installs each. One that ``proves_parity`` leaves out
-    those that do not train the same, too.
+    ``study`` is None, with a ``reason``, if the part cannot run. ``missing`` are frameworks that
+    are not installed, with the command that installs each. A part that ``proves_parity`` also
+    omits frameworks that fail the parity check.
     """
 
     part: MeasuredPart
@@ -52,9 +52,9 @@ def planned_part(part: MeasuredPart, store: Path, short: bool = False) -> Planne
     settings = study_settings(part, short)
     name = part.study + (SHORT if short else "")
     missing = _missing_frameworks(settings)
-    lacking = [one for one in part.needs if one in missing]
-    if lacking:
-        return PlannedPart(part, name, None, missing, f"{', '.join(lacking)} is not installed")
+    required = [one for one in part.needs if one in missing]
+    if required:
+        return PlannedPart(part, name, None, missing, f"{', '.join(required)} is not installed")
     usable = _without(settings, missing)
     try:
         usable.design()
@@ -76,7 +76,7 @@ def study_settings(part: MeasuredPart, short: bool = False) -> StudySettings:
 def run_parts(
     parts: Sequence[PlannedPart],
     store: Path,
-    on_stage: Callable[[str], None] = lambda words: None,
+    on_stage: Callable[[str], None] = lambda text: None,
     on_launch: "Callable[[Progress], None]" = lambda progress: None,
 ) -> None:
     """Probe the machine if needed, then run the missing launches of all parts in turn."""

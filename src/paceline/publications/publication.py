@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 from paceline.located_toml import TomlTable, shipped_toml
-from paceline.topology import Place, parse_topology
+from paceline.topology import Topology, parse_topology
 
 _FOLDER = ("data", "studies")
 _EPOCH_SECONDS = {"seconds/epoch": 1.0, "minutes/epoch": 60.0}
@@ -17,28 +17,28 @@ _EPOCH_SECONDS = {"seconds/epoch": 1.0, "minutes/epoch": 60.0}
 QUANTITIES = ("speed-up", "samples/s", *_EPOCH_SECONDS)
 _NEEDED_STUDY_KEYS = ("schema", "letter", "paper", "question", "left_out")
 _STUDY_KEYS = (*_NEEDED_STUDY_KEYS, "figure", "predicted", "sweep", "measured")
-_NEEDED_FIGURE_KEYS = ("what", "quantity", "base", "places", "values", "source", "job")
+_NEEDED_FIGURE_KEYS = ("what", "quantity", "base", "topologies", "values", "source", "job")
 _FIGURE_KEYS = (*_NEEDED_FIGURE_KEYS, "samples", "note", "why")
-_NEEDED_CURVES_KEYS = ("what", "quantity", "places", "job", "lines")
-_CURVES_KEYS = (*_NEEDED_CURVES_KEYS, "beside", "note")
+_NEEDED_CURVES_KEYS = ("what", "quantity", "topologies", "job", "lines")
+_CURVES_KEYS = (*_NEEDED_CURVES_KEYS, "published_figure", "note")
 _SWEEP_KEYS = ("what", "axis", "job")
 _NEEDED_MEASURED_KEYS = ("study", "what", "short")
-_MEASURED_KEYS = (*_NEEDED_MEASURED_KEYS, "needs", "by", "ways", "parity")
+_MEASURED_KEYS = (*_NEEDED_MEASURED_KEYS, "needs", "by", "dp_vs_tp", "parity")
 
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A published curve: ``values`` of a ``quantity`` at ``places``, and one at ``base_place``.
+    """A published curve: ``values`` at ``topologies``, and the one at ``base_topology``.
 
-    ``job`` has the keywords of `paceline.predict`. ``samples`` are those of an epoch. ``why`` is
-    the reason known for what predictions miss.
+    ``job`` has the keywords of `paceline.predict`. ``samples`` is the number of samples per epoch.
+    ``why`` is the known reason for errors of the predictions.
     """
 
     what: str
     quantity: str
-    base_place: Place
+    base_topology: Topology
     base_value: float
-    places: tuple[Place, ...]
+    topologies: tuple[Topology, ...]
     values: tuple[float, ...]
     job: Mapping[str, Any]
     source: str
@@ -47,11 +47,11 @@ class PublishedFigure:
     why: str = ""
 
     def rate(self, value: float) -> float:
-        """What grows with the speed of training: the value itself, or one over an epoch's time."""
+        """A speed: the value itself, or the inverse of the time of an epoch."""
         return 1.0 / value if self.quantity in _EPOCH_SECONDS else value
 
     def samples_per_second(self, value: float) -> float | None:
-        """The throughput that a value stands for; None where the paper does not say."""
+        """The throughput of a value; None if the paper does not give the samples per epoch."""
         if self.quantity == "samples/s":
             return value
         unit = _EPOCH_SECONDS.get(self.quantity)
@@ -60,24 +60,24 @@ class PublishedFigure:
 
 @dataclass(frozen=True)
 class PredictedCurves:
-    """What is predicted for the machines of a study though no curve of it was published.
+    """Predictions for the machines of a study for which it published no curve.
 
-    Each of ``lines`` has a label and the keywords that differ from ``job``. ``beside`` names the
-    published figure whose values are drawn over them, where there is one.
+    Each of ``lines`` has a label and the keywords that differ from ``job``. The values of
+    ``published_figure``, if it is named, are drawn in the same figure.
     """
 
     what: str
     quantity: str
-    places: tuple[Place, ...]
+    topologies: tuple[Topology, ...]
     job: Mapping[str, Any]
     lines: Mapping[str, Mapping[str, Any]]
-    beside: str = ""
+    published_figure: str = ""
     note: str = ""
 
 
 @dataclass(frozen=True)
 class SweptAxis:
-    """Data against model parallelism along an ``axis``, as `paceline.sweep` has it."""
+    """Data against model parallelism along an ``axis`` of `paceline.sweep`."""
 
     what: str
     axis: str
@@ -86,12 +86,11 @@ class SweptAxis:
 
 @dataclass(frozen=True)
 class MeasuredPart:
-    """What of a study is measured on this machine: a study file that comes with the package.
+    """A part of a study that is measured on this machine, from a study file of the package.
 
-    ``short`` are settings of the short form. Without the frameworks that it ``needs`` the part
-    cannot run at all. A part ``by`` model is explained network by network; one with ``ways``
-    compares data and tensor parallelism; one with ``parity`` first shows that its frameworks
-    train the same.
+    ``short`` are settings of the short form. The part cannot run without the frameworks in
+    ``needs``. A part ``by`` model is explained network by network; one with ``dp_vs_tp`` compares
+    data and tensor parallelism; one with ``parity`` begins with a parity check.
     """
 
     study: str
@@ -99,7 +98,7 @@ class MeasuredPart:
     short: Mapping[str, Any]
     needs: tuple[str, ...] = ()
     by: str = ""
-    ways: bool = False
+    dp_vs_tp: bool = False
     parity: bool = False
 
 
@@ -126,7 +125,7 @@ class ReproducedPoint:
     """A published value and its prediction with a 90 % interval, in the figure's unit."""
 
     figure: PublishedFigure
-    place: Place
+    topology: Topology
     published: float
     predicted: float
     low: float
@@ -185,13 +184,13 @@ def _study(file: str, root: TomlTable) -> PublishedStudy:
 def _figure(table: TomlTable) -> PublishedFigure:
     table.check_keys(_FIGURE_KEYS, needed=_NEEDED_FIGURE_KEYS)
     base = table.table("base")
-    base.check_keys(("place", "value"), needed=("place", "value"))
+    base.check_keys(("topology", "value"), needed=("topology", "value"))
     return PublishedFigure(
         table.text_of("what"),
         table.text_of("quantity", allowed=QUANTITIES),
-        parse_topology(base.text_of("place")),
+        parse_topology(base.text_of("topology")),
         float(base.values["value"]),
-        tuple(map(parse_topology, table.names("places"))),
+        tuple(map(parse_topology, table.names("topologies"))),
         tuple(table.numbers("values")),
         dict(table.table("job").values),
         table.text_of("source"),
@@ -207,13 +206,13 @@ def _curves(table: TomlTable, figures: Sequence[str]) -> PredictedCurves:
     return PredictedCurves(
         table.text_of("what"),
         table.text_of("quantity", allowed=("speed-up", "samples/s")),
-        tuple(map(parse_topology, table.names("places"))),
+        tuple(map(parse_topology, table.names("topologies"))),
         dict(table.table("job").values),
         {
-            label: {key: value for key, value in words.items() if key != "label"}
-            for label, words in lines.items()
+            label: {key: value for key, value in keywords.items() if key != "label"}
+            for label, keywords in lines.items()
         },
-        table.text_of("beside", allowed=("", *figures)),
+        table.text_of("published_figure", allowed=("", *figures)),
         table.text_of("note"),
     )
 
@@ -232,6 +231,6 @@ def _measured(table: TomlTable) -> MeasuredPart:
         dict(table.table("short").values),
         tuple(table.names("needs")),
         table.text_of("by", allowed=("", "model")),
-        table.flag("ways"),
+        table.flag("dp_vs_tp"),
         table.flag("parity"),
     )

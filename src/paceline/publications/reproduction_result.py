@@ -6,10 +6,10 @@ from functools import cached_property
 
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.sweep import SweepComparison
-from paceline.publications.dp_vs_tp import DpVsTp, parallel_ways
+from paceline.publications.dp_vs_tp import DpVsTp, compare_dp_tp
 from paceline.publications.publication import MeasuredPart, PredictedCurves, Reproduction, SweptAxis
 from paceline.report.study_analysis import StudyAnalysis, analyse_launches
-from paceline.topology import Place
+from paceline.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class PredictedLine:
     """One line of predicted curves: a prediction for each topology."""
 
     label: str
-    points: Sequence[tuple[Place, Prediction]]
+    points: Sequence[tuple[Topology, Prediction]]
 
     def speed_up(self, prediction: Prediction) -> float:
         """Speed-up over the first topology of the line."""
@@ -29,7 +29,7 @@ class MeasuredResult:
     """A part that was measured here, as far as it ran.
 
     ``missing`` are frameworks that are not installed, with the command that installs each;
-    ``reason`` says why nothing of the part could run. Without launches ``analysis`` is None.
+    ``reason`` is set if the part could not run. Without launches ``analysis`` is None.
     """
 
     part: MeasuredPart
@@ -56,11 +56,11 @@ class MeasuredResult:
         ]
 
     @cached_property
-    def ways(self) -> tuple[DpVsTp, ...]:
+    def dp_vs_tp(self) -> tuple[DpVsTp, ...]:
         """Data against tensor parallelism, if the part compares them."""
-        if self.analysis is None or not self.part.ways:
+        if self.analysis is None or not self.part.dp_vs_tp:
             return ()
-        return parallel_ways(self.analysis.launches, self.analysis.profile)
+        return compare_dp_tp(self.analysis.launches, self.analysis.profile)
 
 
 @dataclass(frozen=True)

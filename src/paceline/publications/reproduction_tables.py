@@ -8,7 +8,7 @@ from paceline.render.table import Column, Table
 
 if TYPE_CHECKING:
     from paceline.publications.publication import PublishedFigure, ReproducedPoint, Reproduction
-    from paceline.topology import Place
+    from paceline.topology import Topology
 
 
 _UNITS = {"seconds/epoch": "s per epoch", "minutes/epoch": "min per epoch"}
@@ -21,7 +21,7 @@ def reproduction_parts(found: "Reproduction") -> list[str | Table]:
     for figure in study.figures:
         points = [point for point in found.points if point.figure is figure]
         parts += ["", figure_table(figure, points)]
-    parts += [f"not reproduced: {words}" for words in study.left_out]
+    parts += [f"not reproduced: {reason}" for reason in study.left_out]
     return parts
 
 
@@ -62,7 +62,7 @@ def points_table(found: "Sequence[Reproduction]") -> Table:
         rows,
         (
             Column("figure, nodes x GPUs"),
-            lambda row: f"{row[0]}. {row[1].figure.what}, {format_topology(row[1].place)}",
+            lambda row: f"{row[0]}. {row[1].figure.what}, {format_topology(row[1].topology)}",
         ),
         (Column("unit"), lambda row: _UNITS.get(row[1].figure.quantity, row[1].figure.quantity)),
         (Column("published", decimals=2), lambda row: row[1].published),
@@ -83,13 +83,13 @@ def points_table(found: "Sequence[Reproduction]") -> Table:
 
 def figure_table(figure: "PublishedFigure", points: "Sequence[ReproducedPoint]") -> Table:
     """Published and predicted values of one figure."""
-    nodes, processes = figure.base_place
+    nodes, processes = figure.base_topology
     given = f"given {figure.base_value:g} at {nodes}x{processes}"
     note = f"{given}; {figure.source}" + (f"; {figure.note}" if figure.note else "")
     decimals = 2 if figure.quantity == "speed-up" else None
     return Table.of(
         points,
-        (Column("place"), lambda point: format_topology(point.place)),
+        (Column("nodes x GPUs"), lambda point: format_topology(point.topology)),
         (Column("published", figure.quantity, decimals=decimals), lambda point: point.published),
         (
             Column("predicted", figure.quantity, decimals=decimals),
@@ -105,9 +105,9 @@ def figure_table(figure: "PublishedFigure", points: "Sequence[ReproducedPoint]")
     )
 
 
-def format_topology(place: "Place") -> str:
+def format_topology(topology: "Topology") -> str:
     """``3x4``: nodes, and processes on each."""
-    nodes, processes = place
+    nodes, processes = topology
     return f"{nodes}x{processes}"
 
 
@@ -115,7 +115,7 @@ def _point_json(point: "ReproducedPoint") -> dict[str, Any]:
     return {
         "figure": point.figure.what,
         "quantity": point.figure.quantity,
-        "place": format_topology(point.place),
+        "topology": format_topology(point.topology),
         "published": point.published,
         "predicted": point.predicted,
         "low": point.low,

@@ -6,14 +6,14 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from paceline.analysis.accuracy import StudyAccuracy, study_accuracy
-from paceline.analysis.configurations import LaunchGroup, doubt_lines, finished, grouped
+from paceline.analysis.configurations import LaunchGroup, finished, grouped, warning_lines
 from paceline.analysis.effects import StudyEffects, study_effects
 from paceline.analysis.parity_tables import ParityTable
 from paceline.analysis.ranking import Ranking, rank
 from paceline.calibration.measured_job import MeasuredJob, measured_job
 from paceline.calibration.prediction_error import Comparison, compare_processes
 from paceline.errors import InputError
-from paceline.explanation.explain import Explanation, explain
+from paceline.explanation.explain_step import Explanation, explain
 from paceline.hardware import catalogue
 from paceline.hardware.machine_profile import MachineProfile
 from paceline.measurement.probe.machine_probe import current_profile
@@ -80,9 +80,9 @@ class StudyAnalysis:
         return self.explanations[0] if self.explanations else None
 
     @property
-    def doubts(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Warnings about the measurements, one line each."""
-        return doubt_lines(self.groups)
+        return warning_lines(self.groups)
 
 
 def analyse_study(
@@ -153,7 +153,7 @@ def _named(groups: Sequence[LaunchGroup]) -> list[tuple[str, LaunchGroup]]:
     """Groups with the framework as name, or the whole configuration if that is ambiguous."""
     names = [group.first.framework for group in groups]
     if len(set(names)) < len(names):
-        names = [f"{group.first.framework}: {group.words}" for group in groups]
+        names = [f"{group.first.framework}: {group.description}" for group in groups]
     return list(zip(names, groups, strict=True))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.analysis.launch_statistics import mean_step_seconds
-from paceline.analysis.regression import TimeChange, false_alarms, time_changes
+from paceline.analysis.regression import TimeChange, false_positive_rate, time_changes
 from paceline.analysis.regression_tables import changes_json
 from paceline.errors import InputError
 from paceline.stats.distributions import SIGNIFICANCE
@@ -57,6 +57,6 @@ def self_check(launches: Sequence[Launch]) -> SelfCheck:
     variances = [statistics.variance(half) for half in logs if len(half) > 1]
     spread = math.sqrt(statistics.fmean(variances)) if variances else math.nan
     # The halves are interleaved: their difference contains no variance between sessions.
-    blind = replace(blind, smallest=smallest_detectable(len(logs[0]), len(logs[1]), spread))
+    blind = replace(blind, detectable=smallest_detectable(len(logs[0]), len(logs[1]), spread))
     windows = max(0, len(seconds) - 2 * WINDOW + 1)
-    return SelfCheck(blind, false_alarms(seconds, WINDOW), WINDOW, windows)
+    return SelfCheck(blind, false_positive_rate(seconds, WINDOW), WINDOW, windows)

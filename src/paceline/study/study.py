@@ -239,7 +239,7 @@ class Study:
         launch].
         """
         from paceline.analysis.configurations import finished
-        from paceline.explanation.explain import explain
+        from paceline.explanation.explain_step import explain
         from paceline.explanation.study_explanation import StudyExplanation
         from paceline.measurement.probe.machine_probe import current_profile
         from paceline.naming import look_up

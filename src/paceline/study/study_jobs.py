@@ -14,13 +14,13 @@ from paceline.measurement.resource_check import check_resources
 from paceline.measurement.run import launcher_for
 from paceline.study.study_settings import StudySettings
 from paceline.study.training_data import check_data, data_source, scaled_rate
-from paceline.topology import Place
+from paceline.topology import Topology
 from paceline.workload import zoo
 from paceline.workload.graph import Graph
 
 
 class _Kind(NamedTuple):
-    topology: Place
+    topology: Topology
     threads: int
     instrument: str
     synchronise: bool

@@ -12,7 +12,7 @@ from paceline.stats.designs import design_points
 from paceline.stats.stopping import StoppingRule
 from paceline.study.study_factors import FACTORS, check_levels, settings_at
 from paceline.study.training_data import RATE_RULES, SYNTHETIC, data_source
-from paceline.topology import Place, as_topologies, parse_counts
+from paceline.topology import Topology, as_topologies, parse_counts
 
 if TYPE_CHECKING:
     from paceline.measurement.job import Job
@@ -80,7 +80,7 @@ class StudySettings:
 
     model: str = "resnet44"
     batch: int = 64
-    processes: tuple[Place, ...] = ((1, 1),)
+    processes: tuple[Topology, ...] = ((1, 1),)
     frameworks: tuple[str, ...] = ("torch-ddp",)
     launches: int = 3
     steps: int = 10

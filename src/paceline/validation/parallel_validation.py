@@ -3,7 +3,13 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from paceline.parallel_map import PARTS_PER_WORKER, Workers, cluster_size, shared_out, workers_given
+from paceline.parallel_map import (
+    PARTS_PER_WORKER,
+    Workers,
+    cluster_size,
+    parallel_map,
+    parse_workers,
+)
 from paceline.validation.cases import Mode
 from paceline.validation.forecast import Forecast, RowModel, Skipped
 from paceline.validation.published_row import Configuration, PublishedRow
@@ -43,7 +49,7 @@ def answered_by_workers(
 
     Results are identical to those of one process.
     """
-    workers = workers_given(workers)
+    workers = parse_workers(workers)
     if workers == 1:
         return model
     ids = [measurement.configuration.id for measurement in measurements]
@@ -57,7 +63,7 @@ def answered_by_workers(
         progress(done, len(ids))
 
     ask = partial(_answers, model, list(measurements), mode)
-    found = shared_out(ask, parts, workers, tell)
+    found = parallel_map(ask, parts, workers, tell)
     return AnsweredModel(model, {key: answer for part in found for key, answer in part})
 
 

@@ -75,7 +75,7 @@ def test_files_of_ranks_are_one_trace_and_the_slow_rank_is_named(tmp_path):
         written(tmp_path / f"chakra.{rank}.et", *a_step(slower=800 if rank == 2 else 0))
     found = analyse_trace([tmp_path])
     assert [rank.rank for rank in found.profile.ranks] == [0, 1, 2, 3]
-    assert found.repairs.cause is not None and found.repairs.cause.what == "rank 2"
+    assert found.remedies.cause is not None and found.remedies.cause.what == "rank 2"
 
 
 def test_a_trace_without_times_is_refused(tmp_path):

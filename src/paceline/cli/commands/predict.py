@@ -138,12 +138,12 @@ def _answer(options: dict[str, Any], target_efficiency: str | None, store: Path 
             for topology in topologies
         ]
     else:
-        from paceline.calibration.api import predict_local
+        from paceline.calibration.predict_local import predict_local
 
         grids = [(one["nodes"], one.get("processes", 1)) for one in topologies if one]
         named = {key: value for key, value in options.items() if key not in ("cluster", "device")}
         named["precision"] = named["precision"] or "fp32"
-        here = predict_local(places=grids, store=store, **named)
+        here = predict_local(topologies=grids, store=store, **named)
         predictions = [one.prediction for one in here.comparisons]
     priced = training.get("price")
     if priced is not None:

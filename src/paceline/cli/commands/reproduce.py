@@ -64,7 +64,7 @@ def command(
         raise InputError(
             "--short and --store require --run or --site", "add --run or --site DIRECTORY"
         )
-    from paceline.publications.api import reproduce
+    from paceline.publications.predict_studies import reproduce
     from paceline.publications.reproduction_tables import (
         reproduction_json,
         reproduction_parts,
@@ -91,7 +91,7 @@ def _reproduce_here(
 ) -> None:
     """Run the remaining launches with ``runs``, predict, and write the pages."""
     from paceline.cli.progress import study_progress
-    from paceline.publications.reproduce import INDEX, run_studies, studies_so_far
+    from paceline.publications.run_studies import INDEX, run_studies, studies_so_far
 
     with study_progress("published studies") as progress:
         if not runs:
@@ -138,7 +138,7 @@ def _emit(results: "list[ReproductionResult]", index: Path) -> None:
 
 def _show(results: "list[ReproductionResult]", index: Path) -> None:
     from paceline.publications.reproduction_tables import summary_table
-    from paceline.publications.site.site import answers, measured_table
+    from paceline.publications.site.site_pages import answers, measured_table
 
     parts = [(one, part) for one in results for part in one.measured]
     lines = [textwrap.fill(text, WIDTH, subsequent_indent="   ") for text in answers(parts)]

@@ -71,10 +71,10 @@ def _lines(found: "SelfCheck") -> list[str]:
             f"{100 * found.in_time:.0f} % of {plural(found.windows, 'case')}. Well above 5 % the "
             "machine drifts: compare interleaved launches only."
         )
-    if not math.isnan(found.blind.smallest):
+    if not math.isnan(found.blind.detectable):
         lines.append(
             f"Detectable change with {plural(len(found.blind.base.launches), 'launch')} per group, "
-            f"interleaved: {100 * found.blind.smallest:.3g} % (power 0.8). It is larger between "
+            f"interleaved: {100 * found.blind.detectable:.3g} % (power 0.8). It is larger between "
             "studies of different days."
         )
     return lines

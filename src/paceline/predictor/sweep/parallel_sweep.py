@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from paceline.hardware import Cluster
-from paceline.parallel_map import PARTS_PER_WORKER, Workers, cluster_size, shared_out, workers_given
+from paceline.parallel_map import (
+    PARTS_PER_WORKER,
+    Workers,
+    cluster_size,
+    parallel_map,
+    parse_workers,
+)
 from paceline.predictor.sweep import SweepComparison, compare
 from paceline.workload.workload import Workload
 
@@ -26,14 +32,14 @@ def compare_by_workers(
     Each worker has the whole first axis, along which crossovers are solved, for some values of the
     second. A sweep of one axis runs in this process because it is faster than distributing it.
     """
-    workers = workers_given(workers)
+    workers = parse_workers(workers)
     if workers == 1 or len(axes) < 2:
         return compare(workload, cluster, axes, ways, **settings)
     (first, firsts), (second, seconds), *_ = axes.items()
     count = min(len(seconds), cluster_size(workers) * PARTS_PER_WORKER)
     values = np.array_split(np.sort(np.asarray(seconds, dtype=float)), count)
     ask = partial(_part, workload, cluster, first, list(firsts), second, list(ways), settings)
-    return _together(shared_out(ask, [own.tolist() for own in values], workers))
+    return _together(parallel_map(ask, [own.tolist() for own in values], workers))
 
 
 def _part(

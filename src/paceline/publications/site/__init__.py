@@ -1,5 +1,5 @@
 """The site about published studies: an index and a page for each."""
 
-from paceline.publications.site.site import site_pages
+from paceline.publications.site.site_pages import site_pages
 
 __all__ = ["site_pages"]

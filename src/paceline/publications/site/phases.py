@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from paceline.explanation.explain import Explanation
+from paceline.explanation.explain_step import Explanation
 from paceline.render.table import Cell, Column, Table
 from paceline.report.study_sections.prediction_section import measured_phases
 from paceline.report.study_sections.verdict import counted
@@ -17,7 +17,7 @@ def phases_table(timed: Sequence[Explanation]) -> Table:
     present = [phase for phase in Phase if any(str(phase) in measured_phases(one) for one in timed)]
     return Table.of(
         timed,
-        (Column("configuration"), lambda one: one.measured.words),
+        (Column("configuration"), lambda one: one.measured.description),
         (Column("step", "ms", scale=1e3), lambda one: one.observed.step.mean),
         *((Column(str(phase), "%", scale=100.0, decimals=1), _share(phase)) for phase in present),
         title="Phases of a step",

@@ -15,8 +15,8 @@ MOST_CURVES = 8
 def accuracy_section(found: StudyAccuracy) -> Section:
     """Accuracy of each configuration by epoch and by time, and the effect of more processes."""
     shown = found.groups[:MOST_CURVES]
-    curves = [LineSeries(one.words, tuple(_by_epoch(one))) for one in shown]
-    timed = [LineSeries(one.words, tuple(_by_seconds(one))) for one in shown]
+    curves = [LineSeries(one.configuration, tuple(_by_epoch(one))) for one in shown]
+    timed = [LineSeries(one.configuration, tuple(_by_seconds(one))) for one in shown]
     rest = len(found.groups) - len(shown)
     return Section(
         "Accuracy",

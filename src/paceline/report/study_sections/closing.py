@@ -36,7 +36,7 @@ def _threats(results: StudyAnalysis) -> Iterator[str]:
             f"{len(few)} of {len(plain)} configurations have fewer than {ENOUGH} launches, too "
             "few to check the assumption of normality behind their intervals."
         )
-    yield from (f"{line[:1].upper()}{line[1:]}." for line in results.doubts)
+    yield from (f"{line[:1].upper()}{line[1:]}." for line in results.warnings)
     yield from _lost(results)
     yield from _machine(results)
     for explanation in results.explanations:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from paceline.explanation.explain import Explanation
+from paceline.explanation.explain_step import Explanation
 from paceline.explanation.explanation_tables import (
     explanation_title,
     findings_table,

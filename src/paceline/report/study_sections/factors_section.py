@@ -84,7 +84,7 @@ def spread_table(groups: Sequence[LaunchGroup]) -> Table:
     rows = [(group, _spread(group)) for group in groups]
     return Table.of(
         rows,
-        (Column("configuration"), lambda row: row[0].words),
+        (Column("configuration"), lambda row: row[0].description),
         (Column("steps", decimals=0), lambda row: row[1].steps),
         (Column("median", "ms", scale=1e3), lambda row: row[1].median),
         (Column("p95", "ms", scale=1e3), lambda row: row[1].p95),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from paceline.analysis.configurations import LaunchGroup, doubt_lines
+from paceline.analysis.configurations import LaunchGroup, warning_lines
 from paceline.analysis.launch_statistics import throughput
 from paceline.analysis.launch_tables import throughput_table
 from paceline.analysis.ranking_tables import (
@@ -43,7 +43,7 @@ def results_section(results: StudyAnalysis) -> Section:
         "Results",
         tables=[throughput_table(plain)],
         figures=[_launches_figure(plain)] if plain else (),
-        warnings=doubt_lines(plain),
+        warnings=warning_lines(plain),
     )
 
 
@@ -101,7 +101,7 @@ def scaling_section(results: StudyAnalysis) -> Section | None:
 def _launches_figure(plain: Sequence[LaunchGroup]) -> Figure:
     rows = tuple(
         RepeatedRow(
-            group.words,
+            group.description,
             tuple(throughput(launch) for launch in group.launches),
             Ranged.of(group.throughput),
         )

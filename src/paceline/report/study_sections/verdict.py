@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from paceline.analysis.ranking import Ranking
 from paceline.calibration.prediction_error import Comparison
-from paceline.explanation.explain import Explanation
+from paceline.explanation.explain_step import Explanation
 from paceline.render.numbers import Ranged, ranged_text, short_number
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.step.waterfall import ItemKind, WaterfallItem
@@ -126,4 +126,4 @@ def _plain(results: StudyAnalysis) -> Iterator[str]:
     if best is None or not math.isfinite(best.throughput.mean):
         yield "No launch finished."
         return
-    yield f"{best.words}: {ranged_text(Ranged.of(best.throughput), 'samples/s')}."
+    yield f"{best.description}: {ranged_text(Ranged.of(best.throughput), 'samples/s')}."

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paceline.predictor.api import sweep
-from paceline.publications.api import chosen_studies, predicted_lines, reproduced
 from paceline.publications.measured_parts import planned_part, run_parts
+from paceline.publications.predict_studies import chosen_studies, predicted_lines, reproduced
 from paceline.publications.publication import PublishedStudy
 from paceline.publications.reproduction_result import ReproductionResult
 from paceline.render.files import check_writable, write_text
@@ -24,7 +24,7 @@ def run_studies(
     store: Path | str | None = None,
     short: bool = False,
     site: Path | str | None = None,
-    on_stage: Callable[[str], None] = lambda words: None,
+    on_stage: Callable[[str], None] = lambda text: None,
     on_launch: "Callable[[Progress], None]" = lambda progress: None,
 ) -> list[ReproductionResult]:
     """Measure published studies on this machine, predict the rest, and write pages to ``site``.
@@ -48,7 +48,7 @@ def studies_so_far(
     store: Path | str | None = None,
     short: bool = False,
     site: Path | str | None = None,
-    on_stage: Callable[[str], None] = lambda words: None,
+    on_stage: Callable[[str], None] = lambda text: None,
 ) -> list[ReproductionResult]:
     """The same from the launches in ``store``, without running any."""
     path = Path(store) if store is not None else default_store_path()

@@ -1,4 +1,4 @@
-"""Published studies beside predictions: figures are read whole, units and errors are right."""
+"""Published studies and predictions: figures are complete, units and errors are right."""
 
 import json
 
@@ -21,7 +21,7 @@ def test_the_five_studies_are_there_with_what_is_left_out():
         assert study.question.endswith("?")
         assert study.figures or study.left_out
         for figure in study.figures:
-            assert len(figure.places) == len(figure.values) > 0
+            assert len(figure.topologies) == len(figure.values) > 0
             assert figure.source
 
 

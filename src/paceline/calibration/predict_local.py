@@ -4,51 +4,50 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
 
-from paceline.calibration import local_prediction as this_machine
-from paceline.calibration.local_prediction import LocalPredictions
+from paceline.calibration.local_prediction import LocalPredictions, predict_from_launches
 from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.measurement.probe.machine_probe import current_profile
 from paceline.spec.job_options import JobOptions, Model, parse_job_options, workload_of
 from paceline.store import Store, default_store_path
-from paceline.topology import Place
+from paceline.topology import Topology
 
 
 def predict_local(
     model: Model | None,
-    places: Sequence[Place] = (),
+    topologies: Sequence[Topology] = (),
     *,
     store: Path | None = None,
-    **words: Unpack[JobOptions],
+    **options: Unpack[JobOptions],
 ) -> LocalPredictions:
     """Predict processes of this machine, or nodes like it connected by ``link``.
 
-    ``places`` are topologies, nodes x processes [every number that ran co-located]. The evidence
-    is launches of the same model, ``batch``, ``framework``, ``precision`` and ``seq``, or the
+    ``topologies`` are nodes x processes [every number that ran co-located]. The evidence is
+    launches of the same model, ``batch``, ``framework``, ``precision`` and ``seq``, or the
     machine's profile if there are none. Further keywords are those of `predict`.
     """
-    words = parse_job_options(words)
+    options = parse_job_options(options)
     if model is None:
         raise InputError("no model to predict", "use --model NAME ('paceline models' lists all)")
-    if words.get("curve") is not None:
+    if options.get("curve") is not None:
         raise InputError(
             "an all-reduce curve needs a cluster",
             "use --cluster FILE.toml or --device NAME -j 2x1",
         )
-    path, link = store or default_store_path(), words.get("link")
+    path, link = store or default_store_path(), options.get("link")
     launches, profile = [], None
     if path.exists():
         with Store(path, create=False) as opened:
             launches, profile = opened.launches(), current_profile(opened)
-    return this_machine.predict_local(
+    return predict_from_launches(
         launches,
         profile,
-        lambda: workload_of(model, 1, words),
-        places,
+        lambda: workload_of(model, 1, options),
+        topologies,
         catalogue.link(link) if link else None,
-        model=model if isinstance(model, str) else workload_of(model, 1, words).graph.name,
-        batch=words.get("batch"),
-        framework=words.get("framework"),
-        precision=words.get("precision"),
-        sequence=words.get("seq"),
+        model=model if isinstance(model, str) else workload_of(model, 1, options).graph.name,
+        batch=options.get("batch"),
+        framework=options.get("framework"),
+        precision=options.get("precision"),
+        sequence=options.get("seq"),
     )

@@ -1,4 +1,4 @@
-"""`reproduce`: compare predictions with published studies.
+"""Predictions of the results of published studies.
 
 The smallest point of each figure is the measured baseline; the others are predicted.
 """
@@ -22,7 +22,7 @@ from paceline.publications.publication import (
 )
 from paceline.publications.reproduction_result import PredictedLine
 from paceline.spec.job_options import parse_job_options
-from paceline.topology import Place
+from paceline.topology import Topology
 
 
 def reproduce(names: str | Sequence[str] = ()) -> list[Reproduction]:
@@ -39,9 +39,9 @@ def chosen_studies(names: str | Sequence[str] = ()) -> list[PublishedStudy]:
     """Studies by name or letter, by letter [all]."""
     studies = published_studies()
     known = {study.name: study for study in studies} | {study.letter: study for study in studies}
-    asked = [names] if isinstance(names, str) else list(names)
+    requested = [names] if isinstance(names, str) else list(names)
     hint = f"use one of {', '.join(f'{study.letter} ({study.name})' for study in studies)}"
-    chosen = [look_up("published study", name, known, hint) for name in asked] or studies
+    chosen = [look_up("published study", name, known, hint) for name in requested] or studies
     return [study for study in studies if study in chosen]
 
 
@@ -51,9 +51,9 @@ def predicted_lines(curves: PredictedCurves) -> list[PredictedLine]:
     for label, differing in curves.lines.items():
         job, evidence = {**curves.job, **differing}, None
         if curves.quantity == "speed-up":
-            base = _prepared(job, curves.places[0])
+            base = _prepared(job, curves.topologies[0])
             evidence = Evidence(baseline=Baseline(base, base.seconds()))
-        points = [(at, prediction_of(_prepared(job, at, evidence))) for at in curves.places]
+        points = [(at, prediction_of(_prepared(job, at, evidence))) for at in curves.topologies]
         found.append(PredictedLine(label, points))
     return found
 
@@ -66,27 +66,29 @@ def reproduced(study: PublishedStudy) -> Reproduction:
 
 def _points(figure: PublishedFigure) -> list[ReproducedPoint]:
     """Every further value of a figure, predicted from its smallest one."""
-    base = _prepared(figure.job, figure.base_place)
+    base = _prepared(figure.job, figure.base_topology)
     published = figure.samples_per_second(figure.base_value)
     samples = prediction_of(base).samples_per_step
     seconds = base.seconds() if published is None else samples / published
     evidence = Evidence(baseline=Baseline(base, seconds))
     found = []
-    for place, value in zip(figure.places, figure.values, strict=True):
-        prediction = prediction_of(_prepared(figure.job, place, evidence))
-        found.append(_point(figure, place, value, prediction, samples / seconds))
+    for topology, value in zip(figure.topologies, figure.values, strict=True):
+        prediction = prediction_of(_prepared(figure.job, topology, evidence))
+        found.append(_point(figure, topology, value, prediction, samples / seconds))
     return found
 
 
-def _prepared(job: Mapping[str, Any], place: Place, evidence: Evidence | None = None) -> StepModel:
-    nodes, processes = place
-    words = {**job, "nodes": nodes, "processes": processes}
-    model, cluster = words.pop("model", None), words.pop("cluster", None)
-    return prepared_job(model, cluster, None, parse_job_options(words), evidence)
+def _prepared(
+    job: Mapping[str, Any], topology: Topology, evidence: Evidence | None = None
+) -> StepModel:
+    nodes, processes = topology
+    options = {**job, "nodes": nodes, "processes": processes}
+    model, cluster = options.pop("model", None), options.pop("cluster", None)
+    return prepared_job(model, cluster, None, parse_job_options(options), evidence)
 
 
 def _point(
-    figure: PublishedFigure, place: Place, value: float, prediction: Prediction, base: float
+    figure: PublishedFigure, topology: Topology, value: float, prediction: Prediction, base: float
 ) -> ReproducedPoint:
     times = prediction.samples_per_second / base
 
@@ -95,4 +97,4 @@ def _point(
 
     bounds = prediction.interval.low, prediction.interval.high
     low, high = sorted(map(in_unit, bounds))
-    return ReproducedPoint(figure, place, value, in_unit(1.0), low, high)
+    return ReproducedPoint(figure, topology, value, in_unit(1.0), low, high)

@@ -5,18 +5,23 @@ from collections.abc import Sequence
 from paceline import __version__
 from paceline.publications.reproduction_result import MeasuredResult, ReproductionResult
 from paceline.publications.reproduction_tables import points_table
-from paceline.publications.site.measured import answer, measured_section, missing_points, placeless
-from paceline.publications.site.predicted import (
+from paceline.publications.site.dp_vs_tp_section import crossovers, dp_vs_tp_table
+from paceline.publications.site.measured_section import (
+    answer,
+    measured_section,
+    missing_points,
+    without_paths,
+)
+from paceline.publications.site.predicted_section import (
     describe_bottleneck,
     predicted_section,
     sweeps_section,
 )
-from paceline.publications.site.published import (
+from paceline.publications.site.published_section import (
     agreement_figure,
     difference_points,
     published_section,
 )
-from paceline.publications.site.ways import crossovers, ways_table
 from paceline.render.page import Fact, Page, PageLink, Section
 from paceline.render.table import Column, Table
 from paceline.report.study_sections.closing import threats_section
@@ -88,7 +93,7 @@ def index_page(results: Sequence[ReproductionResult], links: Sequence[PageLink] 
         ),
         Section(
             "Not reproducible on this machine",
-            points=list(dict.fromkeys(words for one in results for words in _left_out(one))),
+            points=list(dict.fromkeys(reason for one in results for reason in _left_out(one))),
         ),
     ]
     return Page(
@@ -113,15 +118,15 @@ def _title(results: ReproductionResult) -> str:
 
 def _answers(results: ReproductionResult) -> list[str]:
     """The results of a study, the comparison with published values first."""
-    found, told = results.reproduction, []
+    found, sentences = results.reproduction, []
     if found.mean_error is not None:
         covered = sum(point.covered for point in found.points)
-        told.append(
+        sentences.append(
             f"{len(found.points)} published values are predicted with a mean error of "
             f"{found.mean_error:.0%}; {covered} are inside their 90 % intervals."
         )
-    told += [f"{part.part.what}: {answer(part)}" for part in results.measured]
-    return told + describe_bottleneck(results)
+    sentences += [f"{part.part.what}: {answer(part)}" for part in results.measured]
+    return sentences + describe_bottleneck(results)
 
 
 def answers(parts: Sequence[tuple[ReproductionResult, MeasuredResult]]) -> list[str]:
@@ -173,10 +178,13 @@ def _studies_table(results: Sequence[ReproductionResult]) -> Table:
 
 def _validated_section(parts: Sequence[MeasuredResult]) -> Section | None:
     """Predictions and measurements of this machine."""
-    told = [part.ways for part in parts if part.ways]
-    if not told:
+    found = [part.dp_vs_tp for part in parts if part.dp_vs_tp]
+    if not found:
         return None
-    rows = [(ways[0].where or "processes of this machine", *crossovers(ways)) for ways in told]
+    rows = [
+        (compared[0].where or "processes of this machine", *crossovers(compared))
+        for compared in found
+    ]
     table = Table.of(
         rows,
         (Column("where"), lambda row: row[0]),
@@ -185,21 +193,23 @@ def _validated_section(parts: Sequence[MeasuredResult]) -> Section | None:
         title="Crossover batch of data parallelism",
         note="Interpolated between two measured batches; empty without a crossover.",
     )
-    return Section("Predicted and measured on this machine", tables=[table, *map(ways_table, told)])
+    return Section(
+        "Predicted and measured on this machine", tables=[table, *map(dp_vs_tp_table, found)]
+    )
 
 
 def _left_out(results: ReproductionResult) -> list[str]:
-    told = list(results.reproduction.study.left_out)
+    reasons = list(results.reproduction.study.left_out)
     for part in results.measured:
         if part.reason:
-            told.append(f"{part.part.what}: {placeless(part.reason)}.")
-        told += missing_points(part)
-    return told
+            reasons.append(f"{part.part.what}: {without_paths(part.reason)}.")
+        reasons += missing_points(part)
+    return reasons
 
 
 def _threats_section(results: ReproductionResult) -> Section | None:
     sections = [threats_section(one.analysis) for one in results.measured if one.analysis]
-    points = list(dict.fromkeys(words for section in sections for words in section.points))
+    points = list(dict.fromkeys(point for section in sections for point in section.points))
     return Section("Threats to validity", points=points) if points else None
 
 
@@ -219,17 +229,17 @@ def _facts(results: ReproductionResult) -> list[Fact]:
 def _summary(results: Sequence[ReproductionResult]) -> list[str]:
     points = [point for one in results for point in one.reproduction.points]
     launches = _all_launches(results)
-    told = []
+    sentences = []
     if points:
         error = sum(abs(point.error) for point in points) / len(points)
         covered = sum(point.covered for point in points)
-        told.append(
+        sentences.append(
             f"{len(points)} published values are predicted with a mean error of {error:.0%}; "
             f"{covered} are inside their 90 % intervals."
         )
     load = describe_load(launches)
     idle = f" (load average {load} before them)" if load else ""
-    return [*told, f"{len(launches)} launches ran on this machine{idle}."]
+    return [*sentences, f"{len(launches)} launches ran on this machine{idle}."]
 
 
 def _launches(part: MeasuredResult) -> Sequence[Launch]:

@@ -10,10 +10,10 @@ import paceline
 from commandline import next_commands, run, try_out
 from paceline.errors import EnvironmentUnusableError, PacelineError
 from paceline.publications import measured_parts
-from paceline.publications.dp_vs_tp import crossover_batch, parallel_ways
+from paceline.publications.dp_vs_tp import compare_dp_tp, crossover_batch
 from paceline.publications.measured_parts import planned_part, study_settings
 from paceline.publications.publication import MeasuredPart, published_studies
-from paceline.publications.site.measured import placeless
+from paceline.publications.site.measured_section import without_paths
 from paceline.store import Store
 from paceline.workload import zoo
 
@@ -118,9 +118,9 @@ def test_what_cannot_run_here_keeps_the_reason(only_torch, tmp_path, monkeypatch
 
 def test_both_ways_are_predicted_and_their_crossover_found(launched):
     with Store(launched) as store:
-        ways = parallel_ways(store.launches("pdp2021-short"), None)
-    assert [(one.batch, one.measured_ratio) for one in ways] == [(16, 0.5), (256, 2.0)]
-    assert ways[0].predicted_ratio is None
+        compared = compare_dp_tp(store.launches("pdp2021-short"), None)
+    assert [(one.batch, one.measured_ratio) for one in compared] == [(16, 0.5), (256, 2.0)]
+    assert compared[0].predicted_ratio is None
     assert crossover_batch([16, 256], [0.5, 2.0]) == pytest.approx(64.0)
     assert crossover_batch([16, 256], [2.0, 3.0]) is None
 
@@ -139,7 +139,7 @@ def test_the_site_has_a_page_for_each_study_and_one_table_of_all(launched, only_
         try_out(command)
 
 
-def test_pages_name_no_place_of_this_machine_and_lead_only_to_each_other(launched, only_torch):
+def test_pages_contain_no_local_path_and_only_links_between_them(launched, only_torch):
     run(f"paceline reproduce A E --site pages --short --store {launched}")
     for page in Path("pages").iterdir():
         text = page.read_text(encoding="utf-8")
@@ -151,7 +151,7 @@ def test_pages_name_no_place_of_this_machine_and_lead_only_to_each_other(launche
 
 
 def test_reasons_keep_files_but_not_directories():
-    assert placeless("cannot read '/mnt/data/x.npz' (give 1/2)") == (
+    assert without_paths("cannot read '/mnt/data/x.npz' (give 1/2)") == (
         "cannot read 'x.npz' (give 1/2)"
     )
 

@@ -8,17 +8,17 @@ from paceline.predictor.sweep.sweep_tables import crossing_lines, sweep_figure
 from paceline.publications.publication import PredictedCurves, PublishedStudy, SweptAxis
 from paceline.publications.reproduction_result import PredictedLine, ReproductionResult
 from paceline.publications.reproduction_tables import format_topology
-from paceline.publications.site.published import SPEED_UP, published_series
+from paceline.publications.site.published_section import SPEED_UP, published_series
 from paceline.render.figures import ScalingInfo, ScalingPoint, ScalingSeries, figure
 from paceline.render.numbers import Ranged
 from paceline.render.page import Figure, Section
 from paceline.render.table import Column, Table
 from paceline.report.study_sections.verdict import listed
-from paceline.topology import Place
+from paceline.topology import Topology
 
 MOST_BANDS = 3
 """Lines of a figure up to which intervals are drawn; the numbers below have them always."""
-Row = tuple[PredictedLine, Place, Prediction]
+Row = tuple[PredictedLine, Topology, Prediction]
 
 
 def predicted_section(results: ReproductionResult) -> Section | None:
@@ -61,13 +61,13 @@ def describe_bottleneck(results: ReproductionResult) -> list[str]:
             bound = line.points[-1][1].bound_by.partition(":")[0]
             by_bound.setdefault(bound, []).append(line.label)
         bounds = "; ".join(f"{bound} ({listed(names)})" for bound, names in by_bound.items())
-        largest = format_topology(curves.places[-1])
+        largest = format_topology(curves.topologies[-1])
         sentences.append(f"{curves.what}: {largest} is bound by {bounds}.")
     return sentences
 
 
 def _largest_table(curves: PredictedCurves, lines: Sequence[PredictedLine]) -> Table:
-    """Each line at its largest place."""
+    """Each line at its largest topology."""
     return _rows_table(
         [(line, *line.points[-1]) for line in lines],
         curves.what,
@@ -81,7 +81,7 @@ def _rows_table(rows: Sequence[Row], title: str, note: str) -> Table:
     return Table.of(
         rows,
         (Column("program"), lambda row: row[0].label),
-        (Column("place"), lambda row: format_topology(row[1])),
+        (Column("nodes x GPUs"), lambda row: format_topology(row[1])),
         (
             Column("throughput", "samples/s"),
             lambda row: Ranged(row[2].samples_per_second, *row[2].samples_per_second_interval),
@@ -101,12 +101,12 @@ def _rows_table(rows: Sequence[Row], title: str, note: str) -> Table:
 def _curves_figure(
     study: PublishedStudy, curves: PredictedCurves, lines: Sequence[PredictedLine]
 ) -> Figure:
-    published = published_series(study, curves.beside)
+    published = published_series(study, curves.published_figure)
     series = [_series(curves, line, len(lines) <= MOST_BANDS) for line in lines]
     unit = "" if curves.quantity == SPEED_UP else "samples/s"
     title = SPEED_UP if curves.quantity == SPEED_UP else "throughput (samples/s)"
     info = ScalingInfo(title, (*([published] if published else ()), *series), unit)
-    rows = [(line, place, found) for line in lines for place, found in line.points]
+    rows = [(line, topology, found) for line in lines for topology, found in line.points]
     return figure(
         curves.what,
         info,

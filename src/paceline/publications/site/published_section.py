@@ -20,7 +20,7 @@ from paceline.render.figures import (
 )
 from paceline.render.numbers import Ranged
 from paceline.render.page import Figure, Section
-from paceline.topology import Place
+from paceline.topology import Topology
 
 SPEED_UP = "speed-up"
 
@@ -47,8 +47,11 @@ def published_series(study: PublishedStudy, what: str) -> ScalingSeries | None:
     """The values of the figure called ``what``, with its base; None without a name."""
     for one in study.figures:
         if one.what == what:
-            values = [(one.base_place, one.base_value), *zip(one.places, one.values, strict=True)]
-            points = [_point(one, place, Ranged(value)) for place, value in values]
+            values = [
+                (one.base_topology, one.base_value),
+                *zip(one.topologies, one.values, strict=True),
+            ]
+            points = [_point(one, topology, Ranged(value)) for topology, value in values]
             return ScalingSeries("published", tuple(points))
     return None
 
@@ -62,7 +65,7 @@ def agreement_figure(found: Sequence[Reproduction]) -> Figure:
                 ScatterPoint(
                     _speed_up(point.figure, point.published),
                     _speed_up(point.figure, point.predicted),
-                    f"{point.figure.what}, {format_topology(point.place)}",
+                    f"{point.figure.what}, {format_topology(point.topology)}",
                 )
                 for point in one.points
             ),
@@ -91,9 +94,9 @@ def difference_points(found: Reproduction) -> list[str]:
 
 
 def _drawn(one: PublishedFigure, points: Sequence[ReproducedPoint]) -> Figure:
-    base = _point(one, one.base_place, Ranged(one.base_value))
-    published = [base, *(_point(one, p.place, Ranged(p.published)) for p in points)]
-    predicted = [base, *(_point(one, p.place, _predicted(p)) for p in points)]
+    base = _point(one, one.base_topology, Ranged(one.base_value))
+    published = [base, *(_point(one, p.topology, Ranged(p.published)) for p in points)]
+    predicted = [base, *(_point(one, p.topology, _predicted(p)) for p in points)]
     unit = "samples/s" if one.quantity == "samples/s" else "times the smallest"
     title = "throughput (samples/s)" if unit == "samples/s" else "speed-up over the smallest"
     info = ScalingInfo(
@@ -111,9 +114,9 @@ def _predicted(point: ReproducedPoint) -> Ranged:
     return Ranged(point.predicted, point.low, point.high)
 
 
-def _point(one: PublishedFigure, place: Place, value: Ranged) -> ScalingPoint:
+def _point(one: PublishedFigure, topology: Topology, value: Ranged) -> ScalingPoint:
     """A value to draw: throughput unchanged, other quantities as speed-up over the base."""
-    nodes, processes = place
+    nodes, processes = topology
     if one.quantity == "samples/s":
         return ScalingPoint(nodes * processes, value)
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from paceline.analysis.accuracy import AccuracyLoss
 from paceline.analysis.resource_tables import resource_tables
-from paceline.explanation.explain import Explanation
+from paceline.explanation.explain_step import Explanation
 from paceline.publications.reproduction_result import MeasuredResult
+from paceline.publications.site.dp_vs_tp_section import describe_crossover, dp_vs_tp_section
 from paceline.publications.site.phases import describe_phases, phases_table
-from paceline.publications.site.ways import describe_crossover, ways_section
 from paceline.render.figures import figure
 from paceline.render.figures.heatmap import heatmap_info
 from paceline.render.page import Figure, Section
@@ -35,7 +35,7 @@ def measured_section(result: MeasuredResult) -> Section:
     """The results of one part, or the reason why it did not run."""
     title = f"Measured: {result.part.what}"
     if result.analysis is None:
-        reason = placeless(result.reason) or "it did not run; use `paceline reproduce --run`"
+        reason = without_paths(result.reason) or "it did not run; use `paceline reproduce --run`"
         return Section(
             title, text=f"Not measured on this machine: {reason}.", points=missing_points(result)
         )
@@ -45,15 +45,15 @@ def measured_section(result: MeasuredResult) -> Section:
         text="\n\n".join(text for part in parts if (text := part.text)),
         tables=[table for part in parts for table in part.tables],
         figures=[drawn for part in parts for drawn in part.figures],
-        notes=list(dict.fromkeys(placeless(note) for part in parts for note in part.notes)),
-        warnings=list(dict.fromkeys(words for part in parts for words in part.warnings)),
+        notes=list(dict.fromkeys(without_paths(note) for part in parts for note in part.notes)),
+        warnings=list(dict.fromkeys(line for part in parts for line in part.warnings)),
         points=missing_points(result),
     )
 
 
-def placeless(words: str) -> str:
+def without_paths(text: str) -> str:
     """An error message with file names but without the directories of this machine."""
-    return _PATH.sub("", words)
+    return _PATH.sub("", text)
 
 
 def missing_points(result: MeasuredResult) -> list[str]:
@@ -67,10 +67,12 @@ def missing_points(result: MeasuredResult) -> list[str]:
 def answer(result: MeasuredResult) -> str:
     """The result of a part in one sentence."""
     if result.analysis is None:
-        return f"Not measured: {placeless(result.reason)}." if result.reason else "Not measured."
-    if result.ways:
-        return describe_crossover(result.ways)
-    if result.part.ways:
+        return (
+            f"Not measured: {without_paths(result.reason)}." if result.reason else "Not measured."
+        )
+    if result.dp_vs_tp:
+        return describe_crossover(result.dp_vs_tp)
+    if result.part.dp_vs_tp:
         return "No batch ran under both plans."
     if result.part.by == "model":
         return " ".join(map(describe_phases, _timed(result))) or "No phases were timed."
@@ -83,7 +85,7 @@ def answer(result: MeasuredResult) -> str:
 def _describe_accuracy(found: AccuracyLoss) -> str:
     low, high = (100 * bound for bound in found.interval)
     return (
-        f"{found.words} against {found.base}: {found.verdict}; accuracy differs by "
+        f"{found.configuration} against {found.base}: {found.verdict}; accuracy differs by "
         f"[{low:+.1f}, {high:+.1f}] points, and the margin is {100 * found.margin:g}."
     )
 
@@ -92,9 +94,9 @@ def _parts(result: MeasuredResult, analysis: StudyAnalysis) -> Iterator[Section]
     by_model = result.part.by == "model"
     yield design_section(analysis)
     yield results_section(analysis)
-    if result.part.ways:
-        if result.ways:
-            yield ways_section(result.ways)
+    if result.part.dp_vs_tp:
+        if result.dp_vs_tp:
+            yield dp_vs_tp_section(result.dp_vs_tp)
         return
     for section in (
         ranking_section(analysis),

@@ -8,7 +8,7 @@ from paceline.analysis.configurations import LaunchGroup, grouped, job_key
 from paceline.analysis.launch_statistics import mean_rank_step_seconds
 from paceline.calibration.measured_job import measured_job
 from paceline.errors import InputError
-from paceline.explanation.diagnose import diagnoses, worth_a_word
+from paceline.explanation.diagnose import diagnoses, reportable
 from paceline.explanation.diagnose_comm import MeasuredExchange, measured_exchange
 from paceline.explanation.diagnose_host import core_findings
 from paceline.explanation.finding import Diagnosis, DiagnosisInput, UninstrumentedInput
@@ -102,24 +102,24 @@ def explain(
     if inside is None:
         seen = own.each if own.parts else [own]
         by_launch = [_outside(one, alone, whole, no_sync, launches, profile) for one in seen]
-        losses, widths = over_launches(by_launch, _references(own, alone, no_sync))
-        found = worth_a_word(
-            core_findings(UninstrumentedInput(own, losses, alone)), own.group.step.mean
+        overheads, widths = over_launches(by_launch, _references(own, alone, no_sync))
+        found = reportable(
+            core_findings(UninstrumentedInput(own, overheads, alone)), own.group.step.mean
         )
-        items, ideal = _items(own, losses, widths, None), (losses.ideal, widths.ideal)
+        items, ideal = _items(own, overheads, widths, None), (overheads.ideal, widths.ideal)
         return _explanation(measured, own, alone, ideal, items, found, missing)
-    losses, widths = _inside(own, inside, alone, whole, no_sync)
+    overheads, widths = _inside(own, inside, alone, whole, no_sync)
     exchange = measured_exchange(
         inside,
-        inside.slowest.seconds(Phase.BACKWARD) - losses.handling,
-        losses.handling,
+        inside.slowest.seconds(Phase.BACKWARD) - overheads.handling,
+        overheads.handling,
         own.processes,
         measured.first.nodes,
         profile,
         own.crowding,
     )
-    found = diagnoses(DiagnosisInput(own, losses, alone, inside, exchange, profile))
-    items, ideal = _items(own, losses, widths, exchange), (losses.ideal, widths.ideal)
+    found = diagnoses(DiagnosisInput(own, overheads, alone, inside, exchange, profile))
+    items, ideal = _items(own, overheads, widths, exchange), (overheads.ideal, widths.ideal)
     return _explanation(measured, own, alone, ideal, items, found, missing)
 
 
@@ -174,10 +174,10 @@ def _inside(
     either: then they are not used.
     """
     by_launch = [overheads_of(p, one, alone, whole, no_sync) for one, p in _singly(own, mean)]
-    losses, widths = over_launches(by_launch, _references(own, alone, no_sync))
-    if no_sync is not None and losses.handling == 0.0 and any(one.handling for one in by_launch):
+    overheads, widths = over_launches(by_launch, _references(own, alone, no_sync))
+    if no_sync is not None and overheads.handling == 0.0 and any(one.handling for one in by_launch):
         return _inside(own, mean, alone, whole, None)
-    return losses, widths
+    return overheads, widths
 
 
 def _singly(
@@ -242,18 +242,18 @@ def _outside(
         return StepOverheads(
             ideal=share, cores=0.0 if whole is not None else cpu_contention_seconds(own)
         )
-    losses = StepOverheads(ideal=alone.group.step.mean)
+    overheads = StepOverheads(ideal=alone.group.step.mean)
     step = alone.group.step.mean
     if {"step", "local_step"} <= own.parts.keys():
         sharing = own.parts["local_step"] - step
         exposed = own.parts["step"] - own.parts["local_step"]
-        losses = replace(losses, memory=sharing, exposed=exposed)
+        overheads = replace(overheads, memory=sharing, exposed=exposed)
     else:
         if no_sync is not None:
             mean = estimate([mean_rank_step_seconds(launch) for launch in no_sync.launches]).mean
-            losses = replace(losses, memory=mean - step, jitter=no_sync.step.mean - mean)
-        losses = replace(losses, exposed=_predicted_exposure(own, launches, profile))
-    return with_contention_by_cpu(with_cpu_contention(losses, own, alone), own, alone)
+            overheads = replace(overheads, memory=mean - step, jitter=no_sync.step.mean - mean)
+        overheads = replace(overheads, exposed=_predicted_exposure(own, launches, profile))
+    return with_contention_by_cpu(with_cpu_contention(overheads, own, alone), own, alone)
 
 
 def _predicted_exposure(
@@ -293,14 +293,14 @@ def _explanation(
 
 def _items(
     own: MeasuredConfiguration,
-    losses: StepOverheads,
+    overheads: StepOverheads,
     widths: StepOverheads,
     exchange: MeasuredExchange | None,
 ) -> Iterator[WaterfallItem]:
     """The causes in the order of the waterfall; ``widths`` are half intervals."""
 
     def cause(label: str, name: str, note: str = "") -> WaterfallItem:
-        seconds, width = getattr(losses, name), getattr(widths, name)
+        seconds, width = getattr(overheads, name), getattr(widths, name)
         return WaterfallItem(label, seconds, note=note, half_width=width)
 
     profile = own.profile
@@ -318,21 +318,23 @@ def _items(
         last = f"last in {profile.slowest.last_share:.0%} of steps"
         yield cause(f"straggler: rank {profile.slowest.rank}", "straggler", last)
     yield cause("jitter", "jitter", "the slowest rank varies")
-    yield from _communication(own, losses, widths, exchange)
+    yield from _communication(own, overheads, widths, exchange)
     width = math.hypot(widths.framework, widths.idle)
-    yield WaterfallItem("framework overhead", losses.framework + losses.idle, half_width=width)
+    yield WaterfallItem(
+        "framework overhead", overheads.framework + overheads.idle, half_width=width
+    )
 
 
 def _communication(
     own: MeasuredConfiguration,
-    losses: StepOverheads,
+    overheads: StepOverheads,
     widths: StepOverheads,
     exchange: MeasuredExchange | None,
 ) -> Iterator[WaterfallItem]:
     profile = own.profile
 
     def exposed(label: str, share: float, note: str) -> WaterfallItem:
-        seconds, width = share * losses.exposed, share * widths.exposed
+        seconds, width = share * overheads.exposed, share * widths.exposed
         return WaterfallItem(label, seconds, note=note, half_width=width)
 
     if profile is None or exchange is None:
@@ -343,14 +345,14 @@ def _communication(
     count = len(profile.messages)
     size = f"{count} message{'s' if count != 1 else ''}, {format_bytes(exchange.size_bytes)}"
     hidden = f"{size}, {format_seconds(profile.hidden_seconds)} overlapped"
-    if exchange.cost.told_apart:
+    if exchange.cost.separable:
         start = format_seconds(exchange.cost.start_seconds)
         yield exposed("exposed all-reduce: latency", starting, f"{start} each")
         yield exposed("exposed all-reduce: bandwidth", 1.0 - starting, hidden)
     else:
         yield exposed("exposed all-reduce", 1.0, hidden)
     yield WaterfallItem(
-        "backward slowed by messages", losses.handling, note=size, half_width=widths.handling
+        "backward slowed by messages", overheads.handling, note=size, half_width=widths.handling
     )
 
 
