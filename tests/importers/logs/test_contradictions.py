@@ -55,6 +55,7 @@ WRITTEN = {
     "hf-trainer-json": [
         '{"log_history": [{"step": 600, "train_runtime": 120.0, "train_steps_per_second": 0.5}]}'
     ],
+    "inferred": [f"step {n} loss 2.0 step_time 0.5000s (4.000 it/s)" for n in range(9)],
     "megatron-lm": [
         "using world size: 8, data-parallel-size: 8",
         "  seq_length ................... 1000",

@@ -60,6 +60,7 @@ NAMES = [
     "mlflow",
     "tqdm",
     "training-bar",
+    "inferred",
 ]
 
 

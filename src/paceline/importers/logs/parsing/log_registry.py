@@ -68,6 +68,7 @@ MODULES = (
     "composer",
     "mlflow",
     "tqdm",
+    "inferred",
 )
 """Modules of `paceline.importers.logs`, each named after its program.
 
@@ -115,12 +116,16 @@ def read_log(path: Path, program: str | None = None) -> ParsedLog:
     if program is None and is_event_file(path):
         return read_event_file(path)
     reader = reader_named(program) if program else sniff_log(path)
-    if reader is None:
-        raise InputError(
-            f"{path}: log format not recognised",
-            "set --program to one of: " + ", ".join(sorted(readers())),
-        )
-    return reader.read(read_lines(path))
+    if reader is not None:
+        return reader.read(read_lines(path))
+    inferred = reader_named("inferred").read(read_lines(path))
+    if inferred.steps or inferred.contradictions:
+        return inferred
+    reason = f": {inferred.warnings[0]}" if inferred.warnings else ""
+    raise InputError(
+        f"{path}: log format not recognised{reason}",
+        "set --program to one of: " + ", ".join(sorted(readers())),
+    )
 
 
 def _windows(path: Path) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Infer step times from the log of any program, without a reader written for it."""

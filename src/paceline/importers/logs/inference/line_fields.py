@@ -1,0 +1,237 @@
+"""Split one line of a log into labelled fields: counters, durations, rates, time stamps."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from paceline.importers.logs.parsing.line_clock import stamp
+from paceline.importers.logs.parsing.numbers import SUFFIXES, finite, half_unit
+
+MOST_FIELDS = 60
+
+
+class FieldKind(StrEnum):
+    """Quantity of a field, by its unit."""
+
+    PLAIN = "plain"
+    SECONDS = "seconds"
+    STEP_SECONDS = "seconds per step"
+    STEP_RATE = "steps per second"
+    SAMPLE_RATE = "samples per second"
+    TOKEN_RATE = "tokens per second"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class LogField:
+    """One number of a line in SI units; ``rounding`` is half a unit in its last printed digit.
+
+    ``label`` is the text in front of the number in lower case. ``total`` is the denominator of
+    ``120/5000``. ``is_integer`` means printed without a decimal point. ``per_device`` marks a rate
+    that the log states per GPU.
+    """
+
+    label: str
+    value: float
+    kind: FieldKind
+    rounding: float
+    total: float | None = None
+    is_integer: bool = False
+    per_device: bool = False
+
+
+_SECOND = r"(?:seconds?|secs?|s)"
+_STEP = r"(?:iterations?|iters?|its?|steps?|batch(?:es)?|ba|updates?|minibatch(?:es)?)"
+_SAMPLE = (
+    r"(?:samples?|sequences?|seqs?|sents?|sentences?|images?|imgs?|ins|instances?|examples?"
+    r"|ex|records?|frames?|videos?|clips?)"
+)
+_TOKEN = r"(?:tokens?|toks?|words?|tgt_tokens|src_tokens)"
+_EACH = r"(?:[\s_/]*(?:per[\s_])?(?:gpu|device|rank|worker|chip|card|npu)s?)"
+_PER = r"\s*(?:/|_?per[_\s]|p)\s*"
+_TIME_UNITS = (
+    (r"(?:milliseconds?|msecs?|ms)", 1e-3),
+    (r"(?:microseconds?|us|µs)", 1e-6),
+    (_SECOND, 1.0),
+    (r"(?:minutes?|mins?)", 60.0),
+    (r"(?:hours?|hrs)", 3600.0),
+)
+_RATE_UNITS = (
+    (_STEP, FieldKind.STEP_RATE),
+    (_SAMPLE, FieldKind.SAMPLE_RATE),
+    (_TOKEN, FieldKind.TOKEN_RATE),
+)
+_NAMED_RATES = {
+    "tps": FieldKind.TOKEN_RATE,
+    "wps": FieldKind.TOKEN_RATE,
+    "ups": FieldKind.STEP_RATE,
+    "tgs": FieldKind.TOKEN_RATE,
+}
+_NUMBER = re.compile(
+    r"(?<![\w.\-])(?P<number>[-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)"
+    r"(?P<suffix>[kKMGBT](?=[\s/,;|)\]]|$|(?:\s*(?:tok|img|sam))))?"
+    r"(?:\s*(?:/|of)\s*(?P<total>\d[\d,]*)(?![\w.:]))?"
+)
+_CLOCK = re.compile(
+    r"(?<![\w.:\-])(?:(?P<days>\d{1,3}) days?, )?(?:(?P<hours>\d{1,4}):)?(?P<minutes>\d{1,4}):"
+    r"(?P<seconds>\d\d(?:\.\d{1,6})?)(?![\w:])"
+)
+_STAMPS = re.compile(
+    r"20\d\d[-/]\d\d[-/]\d\d[ T,_]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|(?<![\d/-])\d\d[-/]\d\d[ _]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
+    r"|^\W{0,2}\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?=\W? )"
+    r"|^[IWE](?:20\d\d)?\d{4} \d\d:\d\d:\d\d\.\d{1,6}(?: +\d+)?"  # glog
+)
+_SHORT_STAMP = re.compile(r"(?:(\d\d)[-/]?(\d\d)[ _])?(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?")
+_ETA = re.compile(r"eta|remain|left\b|\btogo\b|expected|estimated|<\s*$", re.I)
+_WORDS = re.compile(r"[a-zµ][\w./]*(?:\s*\([a-z/ ]{1,20}\))?|\([a-z/ ]{1,20}\)", re.I)
+
+
+def fields_of(text: str) -> list[LogField]:
+    """The labelled numbers of a line, in order; time stamps of the line are left out."""
+    text = _STAMPS.sub(lambda found: " " * len(found[0]), text)
+    found: list[LogField] = []
+    end, before = 0, ""
+    clocks = {match.start(): match for match in _CLOCK.finditer(text)}
+    inside = [(match.start(), match.end()) for match in clocks.values()]
+    position = 0
+    while len(found) < MOST_FIELDS:
+        clock_at = min((start for start in clocks if start >= position), default=len(text))
+        match = _NUMBER.search(text, position)
+        if clock_at < len(text) and (match is None or clock_at <= match.start()):
+            clock = clocks[clock_at]
+            label = _label(text[end:clock_at]) or before
+            if not _ETA.search(text[end:clock_at]):
+                found.append(_clock_field(label, clock))
+            position = end = clock.end()
+            before = label
+            continue
+        if match is None:
+            return found
+        position = match.end()
+        if any(start < match.start() < stop for start, stop in inside):
+            continue
+        between = text[end : match.start()]
+        field, stop = _number_field(_label(between) or _continued(before), match, text)
+        if field is None:
+            continue
+        if not _ETA.search(between[-20:]):
+            found.append(field)
+        before, position = field.label, max(stop, position)
+        end = position
+    return found
+
+
+def _continued(label: str) -> str:
+    """Label of a number that follows another one without text, as in ``0.93 (0.95)``."""
+    return label if label.endswith("+") or not label else f"{label}+"
+
+
+def _label(text: str) -> str:
+    """The last words before a number, in lower case, without separators."""
+    words = _WORDS.findall(re.split(r"[|,;{}\[\]]", text.rstrip("|,;{}[]\"'=:( \t"))[-1])
+    return " ".join(words[-4:]).lower()
+
+
+def _clock_field(label: str, match: re.Match[str]) -> LogField:
+    seconds = 60.0 * int(match["minutes"]) + float(match["seconds"])
+    seconds += 3600.0 * int(match["hours"] or 0) + 86400.0 * int(match["days"] or 0)
+    rounding = half_unit(match["seconds"]) if "." in match["seconds"] else 0.5
+    return LogField(label, seconds, FieldKind.SECONDS, rounding)
+
+
+def _number_field(label: str, match: re.Match[str], text: str) -> tuple[LogField | None, int]:
+    """The field of a number and the end of its unit; None for a number inside a name."""
+    value = finite(match["number"])
+    if value is None:
+        return None, match.end()
+    rounding, integer = half_unit(match["number"]), re.fullmatch(r"[\d,]+", match["number"])
+    if match["suffix"]:
+        value, rounding = value * SUFFIXES[match["suffix"]], rounding * SUFFIXES[match["suffix"]]
+    if match["total"]:
+        total = finite(match["total"])
+        return (
+            LogField(label, value, FieldKind.PLAIN, rounding, total, is_integer=bool(integer)),
+            match.end(),
+        )
+    rest = text[match.end() : match.end() + 40]
+    kind, scale, each, stop = _unit(rest)
+    if kind is FieldKind.PLAIN:
+        if re.match(r"[A-Za-z_]|\.\w|%|\s?[KMGT]i?B\b", rest):
+            return None, match.end()
+        kind, scale, each = _unit_of_label(label)
+    return (
+        LogField(
+            label,
+            value * scale,
+            kind,
+            rounding * scale,
+            is_integer=bool(integer) and not match["suffix"],
+            per_device=each,
+        ),
+        match.end() + stop,
+    )
+
+
+def _unit(rest: str) -> tuple[FieldKind, float, bool, int]:
+    """Kind, factor to SI, whether per device, and length of the unit in front of ``rest``."""
+    for unit, scale in _TIME_UNITS:
+        match = re.match(rf"\s?{unit}(?:{_PER}(?P<step>{_STEP})\b)?(?![\w/])", rest, re.I)
+        if match:
+            kind = FieldKind.STEP_SECONDS if match["step"] else FieldKind.SECONDS
+            return kind, scale, False, match.end()
+        if re.match(rf"\s?{unit}\s*/\s*\w", rest, re.I):
+            return FieldKind.OTHER, 1.0, False, 0  # seconds per epoch, per image
+    for unit, kind in _RATE_UNITS:
+        match = re.match(
+            rf"\s?{unit}(?P<first>{_EACH})?{_PER}{_SECOND}(?P<each>{_EACH})?(?![\w/])", rest, re.I
+        )
+        if match:
+            each = bool(match["each"] or match["first"])
+            return kind, 1.0, each, match.end()
+    return FieldKind.PLAIN, 1.0, False, 0
+
+
+def _unit_of_label(label: str) -> tuple[FieldKind, float, bool]:
+    """Kind, factor to SI and whether per device, as the label states: ``time (ms)``."""
+    name = label.rstrip("+").split("/")[-1] if "/sec" not in label and "/s" not in label else label
+    name = name.rstrip("+")
+    each = re.search(r"gpu|device|tgs|per[_ ](?:rank|worker|chip)", label) is not None
+    for unit, kind in _RATE_UNITS:
+        if re.search(rf"\b{unit}(?:{_EACH})?{_PER}{_SECOND}(?:{_EACH})?\)?$", label.rstrip("+")):
+            return kind, 1.0, each
+        if re.search(rf"(?:^|_){unit}_per_sec(?:ond)?(?:_|$)", name):
+            return kind, 1.0, each
+    last = name.split(" ")[-1]
+    if last in _NAMED_RATES:
+        return _NAMED_RATES[last], 1.0, each
+    for unit, scale in _TIME_UNITS:
+        if re.search(rf"(?:\b|_){unit}(?:{_PER}|_per_){_STEP}$", name):
+            return FieldKind.STEP_SECONDS, scale, False
+        if (
+            re.search(rf"\({unit}\)$|_{unit}$|\bin {unit}$|^{unit}$", name)
+            and unit != _TIME_UNITS[4][0]
+        ):
+            step = re.search(rf"(?:per|/)[\s_]*{_STEP}\b", name)
+            return (FieldKind.STEP_SECONDS if step else FieldKind.SECONDS), scale, False
+    return FieldKind.PLAIN, 1.0, False
+
+
+def line_stamp(text: str) -> tuple[float, float] | None:
+    """Time stamp of a line in seconds and its resolution; None without one.
+
+    A stamp without a year (``[03/14 12:00:00``, as detectron2 prints) or without a date counts from
+    an arbitrary day: only differences are used.
+    """
+    seconds = stamp(text)
+    match = _STAMPS.search(text[:200])
+    if seconds is None and match is not None:
+        parts = _SHORT_STAMP.search(match[0])
+        if parts is not None:
+            month, day, hour, minute, second = (int(part or 0) for part in parts.groups()[:5])
+            fraction = float(f"0.{parts[6]}") if parts[6] else 0.0
+            seconds = ((month * 31 + day) * 24 + hour) * 3600.0 + minute * 60 + second + fraction
+    if seconds is None or match is None:
+        return None
+    fraction_digits = re.search(r":\d\d[.,](\d{1,6})", match[0])
+    return seconds, 10.0 ** -len(fraction_digits[1]) if fraction_digits else 1.0

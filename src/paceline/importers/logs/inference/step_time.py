@@ -1,0 +1,213 @@
+"""Step time of a series, derived in every way that its fields allow.
+
+Ways that are certain by their unit must agree. A duration whose meaning is unclear (of one step,
+or of all steps since the last line) counts only if another estimate confirms one of the meanings.
+"""
+
+import re
+import statistics
+from dataclasses import dataclass
+
+from paceline.importers.logs.inference.line_fields import FieldKind, LogField
+from paceline.importers.logs.inference.training_series import Series
+from paceline.importers.logs.parsing.numbers import LONGEST_SECONDS, SHORTEST_SECONDS
+
+AGREES_WITHIN = 0.05
+PAUSE = 5.0
+"""An interval longer than this multiple of the median includes an evaluation or a checkpoint."""
+COARSE = 0.05
+"""Largest relative rounding error of a estimate that is used on its own."""
+STAMPS = "time stamps"
+SHARE = 0.3
+"""Least share of the records of a series that must have a field."""
+
+_STEP_DURATION = re.compile(
+    r"(?:step|iter(?:ation)?|batch)[_ ]?(?:time|timing|cost|duration)"
+    r"|time[_ ]per[_ ](?:step|iter\w*|batch)|time/(?:step|iter\w*|batch)"
+    r"|avg_batch_cost|(?:^|[\s_])dt$|(?:step|iter|batch)[_ ]?latency"
+)
+_PART_OF_STEP = re.compile(
+    r"data|load|read|fetch|input|forward|\bfwd|backward|\bbwd|optim|comm|all.?reduce|sync|eval|val"
+    r"|save|ckpt|compile|init|start|total|gpu|h2d|wait|grad|eta|remain|update"
+)
+_DURATION = re.compile(r"time|elapsed|duration|took|cost|timer|\bsec(?:ond)?s?\b|^$|\bdt$")
+
+
+@dataclass(frozen=True)
+class StepEstimate:
+    """One estimate of the step time: (step, steps, seconds per step) of each record.
+
+    ``rounding`` is the relative rounding error of the mean; ``is_certain`` means that unit or label
+    leave no doubt that the times are those of one step.
+    """
+
+    source: str
+    times: tuple[tuple[int, int, float], ...]
+    rounding: float
+    is_certain: bool
+
+    @property
+    def seconds(self) -> float:
+        """Mean seconds per step without pauses."""
+        usual = statistics.median(seconds for _, _, seconds in self.times)
+        kept = [(count, each) for _, count, each in self.times if each <= PAUSE * usual]
+        return sum(count * each for count, each in kept) / sum(count for count, _ in kept)
+
+    @property
+    def usual(self) -> float:
+        """Median seconds per step."""
+        return statistics.median(seconds for _, _, seconds in self.times)
+
+
+def agrees(one: StepEstimate, other: StepEstimate) -> bool:
+    """Whether means or medians of two estimates agree within 5 % and their rounding."""
+    tolerance = AGREES_WITHIN + one.rounding + other.rounding
+    pairs = ((one.seconds, other.seconds), (one.usual, other.usual))
+    return any(abs(a - b) <= tolerance * max(a, b) for a, b in pairs)
+
+
+def step_estimates(series: Series) -> list[StepEstimate]:
+    """Every estimate that the fields of the series allow, certain ones first."""
+    labels: dict[str, int] = {}
+    for record in series.records:
+        for label in record.fields:
+            labels[label] = labels.get(label, 0) + 1
+    common = [name for name, seen in labels.items() if seen >= SHARE * len(series.records)]
+    found = [_stamp_estimate(series)]
+    for label in common:
+        if not _is_mean(series, label):
+            found.extend(_field_estimates(series, label))
+    estimates = [one for one in found if one is not None and one.rounding <= 0.5]
+    return sorted(estimates, key=lambda one: not one.is_certain)
+
+
+def _is_mean(series: Series, label: str) -> bool:
+    """Whether a number is the mean of the number in front of it: ``Time 0.93 (0.95)``."""
+    first = next((one.fields for one in series.records if label in one.fields), {})
+    before = first.get(label[:-1]) if label.endswith("+") else None
+    return before is not None and before.kind is first[label].kind
+
+
+def _stamp_estimate(series: Series) -> StepEstimate | None:
+    """Time stamps of consecutive lines over the steps between them."""
+    times, resolution = [], 0.0
+    for before, after in series.intervals():
+        if before.stamp is None or after.stamp is None or after.stamp < before.stamp:
+            continue
+        count = after.step - before.step
+        times.append((after.step, count, (after.stamp - before.stamp) / count))
+        resolution = max(resolution, before.resolution)
+    elapsed = sum(count * each for _, count, each in times)
+    if len(times) < 2 or elapsed <= 0 or statistics.median(each for *_, each in times) <= 0:
+        return None
+    if statistics.median(count * each for _, count, each in times) < 2 * resolution:
+        # Lines closer than the resolution: single intervals mean nothing, their sum does.
+        steps = sum(count for _, count, _ in times)
+        times = [(times[-1][0], steps, elapsed / steps)]
+    estimate = StepEstimate(STAMPS, tuple(times), resolution / elapsed, series.counts_steps)
+    return estimate if _is_steady(estimate) else None
+
+
+def _is_steady(estimate: StepEstimate) -> bool:
+    """Whether half of the times are within a factor of 1.5 of the median."""
+    usual = estimate.usual
+    near = sum(usual / 1.5 <= seconds <= 1.5 * usual for _, _, seconds in estimate.times)
+    return near >= 0.5 * len(estimate.times) and estimate.seconds <= LONGEST_SECONDS / 1e3
+
+
+def _field_estimates(series: Series, label: str) -> list[StepEstimate | None]:
+    records = [one for one in series.records if label in one.fields]
+    kinds = {one.fields[label].kind for one in records}
+    kind = next(iter(kinds)) if len(kinds) == 1 else FieldKind.OTHER
+    values = [one.fields[label] for one in records]
+    name = label or "duration"
+    if kind is FieldKind.STEP_RATE:
+        records = [one for one in records if one.fields[label].value > 0]
+        if len(records) < 2:
+            return []
+        each = [(r.step, 1 / r.fields[label].value) for r in records]
+        rounding = _rounding(series, label)
+        return [_per_record(series, name, each, rounding, is_certain=True)]
+    if kind is FieldKind.STEP_SECONDS:
+        each = [(r.step, r.fields[label].value) for r in records]
+        return [_per_record(series, name, each, _rounding(series, label), is_certain=True)]
+    if kind is FieldKind.SECONDS or (kind is FieldKind.PLAIN and _is_duration(label, values)):
+        elapsed = _elapsed_estimate(series, label)
+        if elapsed is not None:
+            return [elapsed]
+        return _duration_estimates(series, label)
+    return []
+
+
+def _is_duration(label: str, values: list[LogField]) -> bool:
+    """Whether a number without a unit is a duration by its label, printed with decimals."""
+    named = _DURATION.search(label) or _STEP_DURATION.search(label)
+    return bool(label and named and not any(one.is_integer for one in values))
+
+
+def _elapsed_estimate(series: Series, label: str) -> StepEstimate | None:
+    """A duration that grows with the counter is the time since the start of the segment."""
+    times, rounding, growth = [], 0.0, []
+    for before, after in series.intervals():
+        first, second = before.fields.get(label), after.fields.get(label)
+        if first is None or second is None:
+            continue
+        if second.value < first.value:
+            return None
+        growth.append((before.step, after.step, first.value, second.value))
+        count = after.step - before.step
+        times.append((after.step, count, (second.value - first.value) / count))
+        rounding = max(rounding, second.rounding)
+    if len(times) < 2:
+        return None
+    first_step, last_step = growth[0][0], growth[-1][1]
+    first_value, last_value = growth[0][2], growth[-1][3]
+    if series.segment == 0:
+        expected = (last_step - first_step) / max(last_step, 1)
+        if last_value <= 0 or (last_value - first_value) / last_value < 0.5 * expected:
+            return None
+    elapsed = sum(count * each for _, count, each in times)
+    if elapsed <= 0 or statistics.median(each for *_, each in times) <= 0:
+        return None
+    certain = series.counts_steps
+    return StepEstimate(
+        f"{label or 'clock'} (elapsed)", tuple(times), 2 * rounding / elapsed, certain
+    )
+
+
+def _duration_estimates(series: Series, label: str) -> list[StepEstimate | None]:
+    """A duration per line: of one step, or of the steps since the last line."""
+    if _PART_OF_STEP.search(label) and not _STEP_DURATION.search(label):
+        return []
+    strides = [after.step - before.step for before, after in series.intervals()]
+    stride = statistics.median(strides) if strides else 1
+    each = [(r.step, r.fields[label].value) for r in series.records if label in r.fields]
+    certain = bool(_STEP_DURATION.search(label)) or (stride == 1 and series.counts_steps)
+    rounding = _rounding(series, label)
+    of_step = _per_record(series, label or "duration", each, rounding, certain)
+    if stride == 1:
+        return [of_step]
+    shared = [(step, seconds / stride) for step, seconds in each]
+    name = f"{label or 'duration'} over {stride:g} steps"
+    return [of_step, _per_record(series, name, shared, rounding, is_certain=False)]
+
+
+def _per_record(
+    series: Series,
+    source: str,
+    each: list[tuple[int, float]],
+    rounding: float,
+    is_certain: bool,
+) -> StepEstimate | None:
+    if any(not SHORTEST_SECONDS <= seconds <= LONGEST_SECONDS for _, seconds in each):
+        return None
+    strides = [after.step - before.step for before, after in series.intervals()]
+    stride = int(statistics.median(strides)) if strides else 1
+    return StepEstimate(
+        source, tuple((step, stride, one) for step, one in each), rounding, is_certain
+    )
+
+
+def _rounding(series: Series, label: str) -> float:
+    values = [one.fields[label] for one in series.records if label in one.fields]
+    return statistics.median(one.rounding / one.value if one.value > 0 else 1.0 for one in values)

@@ -1,0 +1,177 @@
+"""Group the lines of a log into series of records that a step counter orders."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from paceline.importers.logs.inference.line_fields import (
+    FieldKind,
+    LogField,
+    fields_of,
+    line_stamp,
+)
+from paceline.importers.logs.parsing.lines import LogLine
+
+MOST_RECORDS = 50_000
+MOST_SERIES = 200
+MOST_JOINED_LINES = 60
+
+_COUNTER = re.compile(
+    r"(?:^|[\s_/.(])(?:global[_ ])?"
+    r"(?:steps?|iterations?|iters?|it|batch|minibatch|updates?|num_updates|num_steps|batches)"
+    r"(?:[_ ](?:idx|num|number|id))?$"
+)
+_EPOCH = re.compile(r"(?:^|[\s_/])(?:epochs?|ep|pass|train)(?: ?\(train\))?\+?$")
+_NOT_A_COUNTER = re.compile(
+    r"batch[_ ]size|warm|\bper\b|every|max|total|accum|log|save|eval|\bnum[_ ]steps|begin|start"
+    r"|from|resum|until|ckpt|checkpoint|skipped|nan\b|bsz"
+)
+_OTHER_PHASE = re.compile(
+    r"\bval\b|(?:^|[\s_/\[(])(?:val|dev|test)[\s_/:\])]|valid|\beval|evaluat|\btest(?:ing)?\b|inference"
+    r"|infer\b|sanity|predict|generat|download|\bload(?:ing|ed)\b|tokeniz|preprocess|\bmap:"
+    r"|saving|saved|checkpoint|resum|filter|extract|warm(?:ing)?[ -]?up|profil|autotun|calibrat",
+    re.I,
+)
+_TRAINING = re.compile(r"train|loss|\blr\b|learning.rate|grad|perplexity|\bppl\b|\bmfu\b", re.I)
+_BAR = re.compile(r"\d%\|[^|]*\||\[\d+:\d\d<|[━╸]{3}|\[[=>.\s]{8,}\]")
+
+
+@dataclass(frozen=True, slots=True)
+class StepLineRecord:
+    """One printed step: its counter, the fields of its line and the stamp of the line.
+
+    ``segment`` counts restarts of the counter (epochs, resumed runs): steps of different segments
+    are not compared.
+    """
+
+    step: int
+    segment: int
+    fields: dict[str, LogField]
+    stamp: float | None
+    resolution: float
+
+
+@dataclass
+class Series:
+    """Records of one kind of line on one rank.
+
+    ``counts_steps`` is False for a counter without a label (``[640/60000]``), which may count
+    samples.
+    """
+
+    name: str
+    counter: str
+    rank: int | None
+    records: list[StepLineRecord] = field(default_factory=list)
+    has_loss: bool = False
+    segment: int = 0
+    counts_steps: bool = True
+
+    @property
+    def steps(self) -> int:
+        """Steps that the counter advances over all segments."""
+        return sum(after.step - before.step for before, after in self.intervals())
+
+    def intervals(self) -> list[tuple[StepLineRecord, StepLineRecord]]:
+        """Consecutive records of the same segment."""
+        return [
+            (before, after)
+            for before, after in zip(self.records, self.records[1:], strict=False)
+            if before.segment == after.segment
+        ]
+
+
+def training_series(lines: Iterable[LogLine]) -> tuple[list[Series], int]:
+    """Series of a log that may be training, and the number of lines."""
+    known: dict[tuple[str, int | None], Series] = {}
+    latest: dict[int | None, tuple[Series, int]] = {}
+    number = 0
+    for number, line in enumerate(lines, 1):
+        text = line.text
+        if not text.strip() or _OTHER_PHASE.search(text) or _BAR.search(text):
+            if _OTHER_PHASE.search(text) and not text.startswith((" ", "\t")):
+                latest.pop(line.rank, None)
+            continue
+        found = fields_of(text)
+        counter = _counter(found)
+        if counter is None:
+            _join(latest, line.rank, found, number)
+            continue
+        series = known.get((counter.label, line.rank))
+        if series is None:
+            if len(known) >= MOST_SERIES:
+                continue
+            series = Series(_title(text), counter.label, line.rank)
+            series.counts_steps = _COUNTER.search(counter.label.rstrip("+")) is not None
+            known[counter.label, line.rank] = series
+        _append(series, counter, found, text)
+        latest[line.rank] = (series, number)
+    return [one for one in known.values() if len(one.records) >= 2], number
+
+
+def _counter(fields: list[LogField]) -> LogField | None:
+    """The step counter of a line: an integer whose label names steps, or ``10/391`` of an epoch."""
+    integers = [one for one in fields if one.is_integer and one.kind is FieldKind.PLAIN]
+    for at, one in enumerate(integers):
+        label = one.label.rstrip("+")
+        if _COUNTER.search(label) and not _NOT_A_COUNTER.search(label):
+            # "step: [epoch, iteration]" (DLLogger): the last number advances fastest.
+            rest = [other for other in integers[at + 1 :] if other.label == f"{label}+"]
+            return rest[-1] if rest and not one.total else one
+    for before, one in zip([None, *fields], fields, strict=False):
+        # "Epoch: [0][ 10/391]": the fraction after the epoch counts steps of the epoch.
+        after_epoch = before is not None and _EPOCH.search(before.label)
+        if one.is_integer and one.total and one.label.endswith("+") and after_epoch:
+            return one
+    return None
+
+
+def _append(series: Series, counter: LogField, fields: list[LogField], text: str) -> None:
+    step = int(counter.value)
+    last = series.records[-1] if series.records else None
+    if last is not None and step <= last.step:
+        if step == last.step:  # one step on several lines (Caffe)
+            for label, one in _by_label(fields).items():
+                last.fields.setdefault(label, one)
+            return
+        series.segment += 1
+    if len(series.records) >= MOST_RECORDS:
+        return
+    series.has_loss = series.has_loss or _TRAINING.search(text) is not None
+    stamp = line_stamp(text)
+    series.records.append(
+        StepLineRecord(
+            step,
+            series.segment,
+            _by_label(one for one in fields if one is not counter),
+            None if stamp is None else stamp[0],
+            1.0 if stamp is None else stamp[1],
+        )
+    )
+
+
+def _join(
+    latest: dict[int | None, tuple[Series, int]], rank: int | None, found: list[LogField], line: int
+) -> None:
+    """Add the fields of a line without counter to the record above it (OLMo, Composer)."""
+    if rank not in latest or not found:
+        return
+    series, at = latest[rank]
+    if line - at > MOST_JOINED_LINES:
+        return
+    record = series.records[-1]
+    for label, one in _by_label(found).items():
+        record.fields.setdefault(label, one)
+        series.has_loss = series.has_loss or _TRAINING.search(label) is not None
+
+
+def _by_label(fields: Iterable[LogField]) -> dict[str, LogField]:
+    """Fields by label; the first of equal labels."""
+    found: dict[str, LogField] = {}
+    for one in fields:
+        found.setdefault(one.label, one)
+    return found
+
+
+def _title(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()[:60]

@@ -1,0 +1,148 @@
+"""Any log with a step counter: step times inferred from stamps, durations and rates.
+
+The registry uses this reader when no reader of a program recognises a log. The result names the
+fields that were used. A log whose fields allow several readings is refused with a question.
+"""
+
+from collections.abc import Iterable
+
+from paceline.importers.logs.inference.line_fields import FieldKind
+from paceline.importers.logs.inference.step_time import (
+    COARSE,
+    STAMPS,
+    StepEstimate,
+    agrees,
+    step_estimates,
+)
+from paceline.importers.logs.inference.training_series import Series, training_series
+from paceline.importers.logs.parsing.builder import LogBuilder
+from paceline.importers.logs.parsing.lines import LogLine
+from paceline.importers.logs.parsing.parsed_log import ParsedLog, RateScope, RateUnit
+
+CLEAR = 3
+"""Least number of records of a series that is read."""
+CLEAR_STAMPS = 6
+"""Least number of records of a series that only time stamps measure."""
+PAUSES = 1.3
+"""Ratio of time stamps to printed step times above which the difference is reported."""
+
+
+class InferringReader:
+    """Reads the log of an unknown program."""
+
+    name = "inferred"
+    title = "any log with a step counter, by inference"
+
+    def sniff(self, head: str) -> float:
+        """0: the registry asks this reader last."""
+        return 0.0
+
+    def read(self, lines: Iterable[LogLine]) -> ParsedLog:
+        """Infer step times; the log is empty, with a warning, if that is not possible."""
+        found, number = training_series(lines)
+        log = LogBuilder(self.name)
+        log.lines = number
+        candidates = [one for one in found if len(one.records) >= CLEAR]
+        best = _main_series(candidates, log)
+        for series in best:
+            _add_series(series, log)
+        return log.build()
+
+
+def _main_series(found: list[Series], log: LogBuilder) -> list[Series]:
+    """The training series of each rank: lines with a loss, else the only series."""
+    with_loss = [one for one in found if one.has_loss] or found
+    counters = {one.counter for one in with_loss}
+    timed = {
+        one.counter
+        for one in with_loss
+        if any(estimate.is_certain for estimate in step_estimates(one))
+    }
+    if len(timed or counters) > 1:
+        names = ", ".join(f"'{one.name}'" for one in with_loss[:3])
+        log.warn(f"several series may be training: {names}")
+        return []
+    chosen = next(iter(timed or counters), None)
+    return [one for one in with_loss if one.counter == chosen]
+
+
+def _add_series(series: Series, log: LogBuilder) -> None:
+    estimate = _agreed(series, log)
+    if estimate is None:
+        return
+    usual = estimate.usual
+    for index, (step, count, seconds) in enumerate(estimate.times):
+        # The first record includes compilation and allocation where it is far above the others.
+        log.step(step, seconds, count, series.rank, warm_up=index == 0 and seconds > 2 * usual)
+    log.drop_pauses()
+    log.facts["inferred_from"] = estimate.source
+    _add_rates(series, log)
+
+
+def _agreed(series: Series, log: LogBuilder) -> StepEstimate | None:
+    """The estimate to use; None, with a warning, if estimates disagree or none is certain."""
+    estimates = step_estimates(series)
+    printed = [one for one in estimates if one.is_certain and one.source != STAMPS]
+    stamps = next((one for one in estimates if one.source == STAMPS), None)
+    for one in printed:
+        for other in printed:
+            if not agrees(one, other):
+                log.contradict(
+                    f"'{one.source}' gives {one.seconds:.4g} s per step, "
+                    f"'{other.source}' {other.seconds:.4g} s"
+                )
+                return None
+    if printed:
+        estimate = min(printed, key=lambda one: one.rounding)
+        if stamps is not None and stamps.is_certain and not agrees(estimate, stamps):
+            if stamps.seconds * (1 + stamps.rounding) < estimate.seconds * (1 - estimate.rounding):
+                log.contradict(
+                    f"'{estimate.source}' gives {estimate.seconds:.4g} s per step, but lines are "
+                    f"{stamps.seconds:.4g} s per step apart"
+                )
+                return None
+            if stamps.seconds > PAUSES * estimate.seconds:
+                log.contradict(
+                    f"'{estimate.source}' gives {estimate.seconds:.4g} s per step, but lines are "
+                    f"{stamps.seconds:.4g} s per step apart: it may not cover the whole step"
+                )
+                return None
+        return _fine(estimate, log)
+    unclear = [one for one in estimates if not one.is_certain and one is not stamps]
+    if stamps is not None:
+        confirmed = next((one for one in unclear if agrees(one, stamps)), None)
+        if confirmed is not None:
+            return confirmed
+        if stamps.is_certain and len(series.records) >= CLEAR_STAMPS:
+            return _fine(stamps, log)
+    if unclear:
+        log.warn(
+            f"unclear whether '{unclear[0].source}' is the time of one step or of all steps since "
+            "the last line: the log has neither time stamps nor rates that decide it"
+        )
+    return None
+
+
+def _fine(estimate: StepEstimate, log: LogBuilder) -> StepEstimate | None:
+    """The estimate itself; None, with a warning, if it is printed with too few digits."""
+    if estimate.rounding <= COARSE:
+        return estimate
+    log.warn(
+        f"'{estimate.source}' has too few digits: rounding error {100 * estimate.rounding:.0f} %"
+    )
+    return None
+
+
+def _add_rates(series: Series, log: LogBuilder) -> None:
+    """Record printed rates of samples, for the comparison with steps and batch."""
+    for label in {label for record in series.records for label in record.fields}:
+        values = [one.fields[label] for one in series.records if label in one.fields]
+        if {one.kind for one in values} != {FieldKind.SAMPLE_RATE}:
+            continue
+        rates = sorted(one.value for one in values)
+        middle = rates[len(rates) // 2]
+        scope = RateScope.PER_DEVICE if any(one.per_device for one in values) else RateScope.GLOBAL
+        log.printed_rate(middle, label, RateUnit.SAMPLES, scope)
+
+
+READER = InferringReader()
