@@ -4,14 +4,16 @@
 class PacelineError(Exception):
     """Base class of errors that the user can fix.
 
-    ``message`` describes the problem in one line, ``hint`` the remedy. The command line prints
-    both and exits with code 2; library callers catch this class.
+    ``message`` describes the problem in one line, ``hint`` the remedy; ``problems`` has both, and
+    those of further errors of a file. The command line prints all and exits with code 2; library
+    callers catch this class.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.problems = [(message, hint)]
 
 
 class UnknownNameError(PacelineError):

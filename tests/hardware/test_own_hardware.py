@@ -89,7 +89,7 @@ def test_a_file_may_correct_the_catalogue(tmp_path):
         (("fp32 =", "fp31 ="), 4, "unknown key 'fp31'", "'fp32'"),
         (('"25gbit"', '"25 parsecs"'), 12, "'25 parsecs' is not a bandwidth", "10gbit"),
         (('"24GB"', '"-24GB"'), 6, "out of range", ""),
-        (('"24GB"', '"0GB"'), 6, "memory is out of range: '0GB'", "greater than 0"),
+        (('"24GB"', '"0GB"'), 6, "memory: out of range: '0GB'", "greater than 0"),
         (("nodes = 8", "nodes = 0"), 20, "nodes must be an integer between 1 and", "nodes = 4"),
         (("nodes = 8", "nodes = 2.5"), 20, "nodes must be an integer between 1 and", "nodes = 4"),
         (
@@ -102,13 +102,13 @@ def test_a_file_may_correct_the_catalogue(tmp_path):
         (("= 2.0", "= 0.5"), 17, "oversubscription must be at least 1 (got 0.5)", "full bisection"),
         (('scope = "inter"', 'scope = "outer"'), 11, "invalid scope 'outer'", "intra, inter, host"),
         (("[link.my_net]", "[lnk.my_net]"), 10, "unknown table 'lnk'", "[link.NAME]"),
-        (('["fp16"]', '"fp16"'), 5, "must be a list of strings", '["one", "two"]'),
-        (("= 2.0", "= nan"), 23, "oversubscription is out of range: nan", ""),
-        (("= 2.0", '= "two"'), 23, "oversubscription must be a number, not 'two'", ""),
+        (('["fp16"]', '"fp16"'), 5, "must be a list of strings", '["text", "text"]'),
+        (("= 2.0", "= nan"), 23, "oversubscription: out of range: nan", ""),
+        (("= 2.0", '= "two"'), 23, "oversubscription: expected a number, not 'two'", ""),
         (('"600GB/s"', "inf"), 7, "out of range", ""),
-        (("= 1.5", "= -1"), 24, "price_per_device_hour is out of range: -1", ""),
+        (("= 1.5", "= -1"), 24, "price_per_device_hour: out of range: -1", ""),
         (('intra = "pcie4_x16"', 'intra = "eth_10g"'), 21, "eth_10g is a link of scope inter", ""),
-        (('"5us"', "true"), 13, "latency must be a number or a string, not True", ""),
+        (('"5us"', "true"), 13, "latency: expected a number or a string, not True", ""),
     ],
 )
 def test_a_mistake_is_named_with_its_line_and_what_to_write(tmp_path, change, line, message, hint):
@@ -121,6 +121,44 @@ def test_a_mistake_is_named_with_its_line_and_what_to_write(tmp_path, change, li
     assert f"line {line}" in caught.value.message
     assert hint in caught.value.hint
     assert "\n" not in caught.value.message
+
+
+def test_all_errors_of_a_file_are_reported_at_once(tmp_path):
+    file = tmp_path / "lab.toml"
+    file.write_text(
+        '[device.my_gpu]\nvendor = 5\npeak_flops = { fp31 = "15 TFLOP/s" }\nmemory = "24 apples"\n'
+        '[clusters.lab]\n[cluster.lab]\nname = "x"\nprice = 3\ndevice = "my_gpu"\nnodes = 0\n'
+    )
+    with pytest.raises(InputError) as caught:
+        cluster(f"{file}:lab")
+    found = [(message.partition("lab.toml, ")[2], hint) for message, hint in caught.value.problems]
+    assert found == [
+        ("line 2: vendor must be a string, not 5", 'write vendor = "text"'),
+        ("line 3: unknown key 'fp31' in [device.my_gpu.peak_flops]", "did you mean 'fp32'?"),
+        ("line 4: memory: '24 apples' is not a size", "use a value such as 25MiB"),
+        ("line 5: unknown table 'clusters'", "did you mean [cluster.NAME]?"),
+        ("line 6: missing key 'devices_per_node' in [cluster.lab]", "add devices_per_node = ..."),
+        (
+            "line 7: unknown key 'name' in [cluster.lab]",
+            "the name is part of the header: [KIND.NAME]",
+        ),
+        ("line 8: unknown key 'price' in [cluster.lab]", "did you mean 'price_per_device_hour'?"),
+        (
+            "line 10: nodes must be an integer between 1 and 1,000,000,000, not 0",
+            "write nodes = 4",
+        ),
+    ]
+    assert str(caught.value).count("\n") == 7
+
+
+def test_names_in_clusters_are_reported_together(tmp_path):
+    file = tmp_path / "lab.toml"
+    file.write_text('[cluster.a]\ndevice = "none"\ndevices_per_node = 1\ninter = "pcie4_x16"\n')
+    with pytest.raises(InputError) as caught:
+        cluster(f"{file}:a")
+    messages = [message for message, _ in caught.value.problems]
+    assert "line 2: no device named 'none'" in messages[0]
+    assert "line 4: pcie4_x16 is a link of scope intra" in messages[1]
 
 
 def test_broken_toml_is_named_with_its_line(tmp_path):

@@ -19,6 +19,9 @@ from paceline.errors import PacelineError, PacelineWarning
 from paceline.interrupts import install_signal_handlers
 from paceline.naming import unknown_name
 
+MOST_PROBLEMS = 20
+"""Errors of one file that are printed."""
+
 COMMANDS = {
     "advise": "Search for the fastest plans for a workload on a cluster.",
     "calibrate": "Fit predictions to the launches of this machine.",
@@ -154,12 +157,12 @@ def main() -> None:
         cli(standalone_mode=False)
         sys.stdout.flush()
     except PacelineError as error:
-        _fail(error.message, error.hint)
+        _fail(*error.problems)
     except click.ClickException as error:
         if error.format_message().startswith("Usage:"):  # no command given: click raises its help
             echo(error.format_message(), err=True)
             sys.exit(2)
-        _fail(*explain_usage_error(error))
+        _fail(explain_usage_error(error))
     except (click.Abort, KeyboardInterrupt) as error:
         cause = error.__cause__ or error  # click wraps the interrupt
         echo(f"\n{str(cause) or 'interrupted'}; results so far are kept", err=True)
@@ -176,7 +179,7 @@ def main() -> None:
         if error.errno in (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG) and error.filename:
             name = os.fsdecode(error.filename)
             shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
-            _fail(f"cannot use {shown}: {error.strerror}", "choose another file or directory")
+            _fail((f"cannot use {shown}: {error.strerror}", "choose another file or directory"))
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO) or error.filename:
             raise
         with suppress(OSError):  # standard error may be on the same full disk
@@ -207,8 +210,12 @@ def _show_warning(
         echo(f"warning: {message}", err=True)
 
 
-def _fail(message: str, hint: str) -> None:
-    echo(f"error: {message}", err=True)
-    if hint:
-        echo(f"hint: {hint}", err=True)
+def _fail(*problems: tuple[str, str]) -> None:
+    """Print errors with their hints and exit."""
+    for message, hint in problems[:MOST_PROBLEMS]:
+        echo(f"error: {message}", err=True)
+        if hint:
+            echo(f"hint: {hint}", err=True)
+    if len(problems) > MOST_PROBLEMS:
+        echo(f"error: {len(problems) - MOST_PROBLEMS} further errors", err=True)
     sys.exit(2)

@@ -14,12 +14,19 @@ from pathlib import Path
 from typing import TypeVar
 
 from paceline.errors import InputError, PacelineError
+from paceline.file_errors import Problems
 from paceline.hardware.cluster import Cluster
 from paceline.hardware.device import Device
 from paceline.hardware.link import Link
-from paceline.hardware.provenance import Provenance
-from paceline.hardware.toml_reader import HardwareFile, build_cluster, read_hardware
-from paceline.located_toml import TomlTable, read_toml, shipped_toml
+from paceline.hardware.provenance import Provenance, SourcedEntry
+from paceline.hardware.toml_reader import (
+    ClusterTable,
+    HardwareFile,
+    build_cluster,
+    check_cluster,
+    read_hardware,
+)
+from paceline.located_toml import read_toml, shipped_toml
 from paceline.naming import unknown_name
 from paceline.plugins import Plugin, PluginError, PluginKind, plugins
 
@@ -38,7 +45,7 @@ class Catalogue:
     def __init__(self, files: Iterable[HardwareFile]) -> None:
         self.devices: dict[str, Device] = {}
         self.links: dict[str, Link] = {}
-        self._cluster_tables: dict[str, TomlTable] = {}
+        self._cluster_tables: dict[str, ClusterTable] = {}
         self._sources: dict[str, Provenance] = {}
         self._spellings: dict[str, dict[str, str]] = {"device": {}, "link": {}, "cluster": {}}
         for file in files:
@@ -55,7 +62,7 @@ class Catalogue:
     def cluster(self, name: str) -> Cluster:
         """The cluster of that name or spelling; one node unless its file sets ``nodes``."""
         table = self._find("cluster", name, self._cluster_tables)
-        return build_cluster(table, self.device, self.link, self._sources)
+        return build_cluster(table, self.device, self.link)
 
     @property
     def clusters(self) -> dict[str, Cluster]:
@@ -70,10 +77,13 @@ class Catalogue:
         extended._cluster_tables = dict(self._cluster_tables)
         extended._sources = dict(self._sources)
         extended._spellings = {kind: dict(names) for kind, names in self._spellings.items()}
-        added = read_hardware(read_toml(path), self._sources)
+        root = read_toml(path)
+        added = read_hardware(root, self._sources)
         extended._add(added)
-        for name in added.cluster_tables:
-            extended.cluster(name)
+        problems = Problems(root)
+        for table in added.clusters.values():
+            check_cluster(table, extended.device, extended.link, problems)
+        problems.check()
         return extended
 
     def changed_in(self, other: "Catalogue") -> list[str]:
@@ -89,17 +99,19 @@ class Catalogue:
     def _add(self, file: HardwareFile) -> None:
         self.devices |= file.devices
         self.links |= file.links
-        self._cluster_tables |= file.cluster_tables
+        self._cluster_tables |= file.clusters
         self._sources |= file.sources
-        defined: dict[str, Mapping[str, object]] = {
+        defined: dict[str, Mapping[str, SourcedEntry]] = {
             "device": file.devices,
             "link": file.links,
-            "cluster": file.cluster_tables,
+            "cluster": file.clusters,
         }
-        for kind, names in defined.items():
+        for kind, entries in defined.items():
             spellings = self._spellings[kind]
-            spellings |= {fold(alias): name for alias, name in file.aliases[kind].items()}
-            spellings |= {fold(name): name for name in names}
+            spellings |= {
+                fold(alias): name for name, one in entries.items() for alias in one.aliases
+            }
+            spellings |= {fold(name): name for name in entries}
 
     def _find(self, kind: str, name: str, table: Mapping[str, T]) -> T:
         canonical = self._spellings[kind].get(fold(name))

@@ -1,17 +1,16 @@
 """Cluster: equal nodes of equal devices and the links that join them."""
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from paceline.errors import InputError
 from paceline.hardware.device import Device
 from paceline.hardware.link import Link
-from paceline.hardware.provenance import Provenance
+from paceline.hardware.provenance import SourcedEntry
 
 
 @dataclass(frozen=True, repr=False)
-class Cluster:
+class Cluster(SourcedEntry):
     """``nodes`` nodes of ``devices_per_node`` devices. None means unknown or absent.
 
         ``intra`` joins the devices of a node, ``inter`` the nodes, ``host`` a device to the memory
@@ -31,8 +30,6 @@ class Cluster:
     oversubscription: float = 1.0
     bandwidth_spread: float = 0.0
     price_per_device_hour: float | None = None
-    notes: str = ""
-    provenance: Mapping[str, Provenance] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         for key in ("devices_per_node", "nodes", "nics_per_node"):

@@ -3,20 +3,47 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Annotated, ClassVar
 
+from paceline import units
 from paceline.errors import InputError
-from paceline.hardware.provenance import Provenance, UnknownQuantityError
+from paceline.file_keys import COUNT, NOT_IN_FILE, Key, quantity
+from paceline.hardware.provenance import SourcedEntry, UnknownQuantityError
 from paceline.naming import unknown_name
 
 PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")
 """Arithmetic formats of peak rates."""
 
+DEVICE_KINDS = ("gpu", "cpu", "cpu_socket", "manycore", "ipu", "npu")
+SLOWEST_FLOPS, SMALLEST_BYTES = 1e6, 1e6
+"""Smaller values indicate a forgotten unit."""
+
 _PRECISION_HINT = f"one of {', '.join(PRECISIONS)}"
 _EMPTY: Mapping[str, float] = MappingProxyType({})
 
 
+def _device_flops(value: str | float) -> float:
+    rate = units.parse_flops(value)
+    if rate < SLOWEST_FLOPS:
+        raise InputError(
+            f"{value} FLOP/s is too small for a device", 'give a unit, e.g. "15 TFLOP/s"'
+        )
+    return rate
+
+
+def _device_bytes(value: str | float) -> float:
+    size = units.parse_bytes(value)
+    if 0 < size < SMALLEST_BYTES:
+        raise InputError(f"{value} bytes is too small for a device", 'give a unit, e.g. "24 GB"')
+    return size
+
+
+Rates = Annotated[Mapping[str, Annotated[float, quantity(_device_flops)]], Key(choices=PRECISIONS)]
+"""FLOP/s by arithmetic format."""
+
+
 @dataclass(frozen=True)
-class Device:
+class Device(SourcedEntry):
     """An accelerator or a CPU. Rates are dense peaks in FLOP/s, sizes in bytes; None is unknown.
 
         ``matrix_precisions`` are the formats whose peak is that of a matrix unit (tensor core),
@@ -27,22 +54,24 @@ class Device:
     does not determine it.
     """
 
-    name: str
-    vendor: str
-    kind: str
-    peak_flops: Mapping[str, float]
-    memory_bytes: float | None = None
-    memory_bandwidth: float | None = None
+    CHECKED_KEY: ClassVar[str] = "attainable_flops"
+
+    name: Annotated[str, NOT_IN_FILE]
+    vendor: str = ""
+    kind: Annotated[str, Key(choices=DEVICE_KINDS)] = "gpu"
+    peak_flops: Rates = field(default_factory=lambda: _EMPTY)
+    memory_bytes: Annotated[float | None, quantity(_device_bytes, "memory")] = None
+    memory_bandwidth: Annotated[float | None, quantity(units.parse_bandwidth)] = None
     matrix_precisions: frozenset[str] = frozenset()
-    attainable_flops: Mapping[str, float] = field(default_factory=lambda: _EMPTY)
-    compute_units: int | None = None
-    clock_mhz: float | None = None
-    launch_overhead_seconds: float | None = None
-    power_watts: float | None = None
-    year: int | None = None
+    attainable_flops: Rates = field(default_factory=lambda: _EMPTY)
+    compute_units: Annotated[int | None, COUNT] = None
+    clock_mhz: Annotated[float | None, quantity(float)] = None
+    launch_overhead_seconds: Annotated[
+        float | None, quantity(units.parse_seconds, "launch_overhead", may_be_zero=True)
+    ] = None
+    power_watts: Annotated[float | None, quantity(float)] = None
+    year: Annotated[int | None, COUNT] = None
     generation: str = ""
-    notes: str = ""
-    provenance: Mapping[str, Provenance] = field(default_factory=dict, compare=False)
 
     def peak(self, arithmetic: str) -> float:
         """Dense peak in FLOP/s of an arithmetic format; an error if it is unknown."""

@@ -1,10 +1,12 @@
 """Link: a connection between devices, between nodes or from host to device."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 from paceline.errors import InputError
-from paceline.hardware.provenance import Provenance, UnknownQuantityError
+from paceline.file_keys import NOT_IN_FILE, Key, quantity
+from paceline.hardware.provenance import SourcedEntry, UnknownQuantityError
+from paceline.units import parse_bandwidth, parse_seconds
 
 SCOPES = ("intra", "inter", "host")
 """Inside a node, between nodes, between host memory and device."""
@@ -17,7 +19,7 @@ TECHNOLOGIES = ("nvlink", "xgmi", "pcie", "memory", "infiniband", "ethernet", "o
 
 
 @dataclass(frozen=True)
-class Link:
+class Link(SourcedEntry):
     """Bandwidth in bytes/s (one direction) and latency in seconds of a kind of connection.
 
         ``per`` is the unit that the bandwidth applies to. ``latency_seconds`` is that of wire and
@@ -27,17 +29,19 @@ class Link:
     None is unknown.
     """
 
-    name: str
-    scope: str
-    bandwidth: float | None
-    per: str = "device"
-    latency_seconds: float | None = None
-    technology: str = "other"
-    transport: str = ""
-    collective_bandwidth: float | None = None
+    CHECKED_KEY: ClassVar[str] = "collective_bandwidth"
+
+    name: Annotated[str, NOT_IN_FILE]
+    scope: Annotated[str, Key(choices=SCOPES)]
+    bandwidth: Annotated[float | None, quantity(parse_bandwidth)] = None
+    per: Annotated[str, Key(choices=SHARES)] = "device"
+    latency_seconds: Annotated[
+        float | None, quantity(parse_seconds, "latency", may_be_zero=True)
+    ] = None
+    technology: Annotated[str, Key(choices=TECHNOLOGIES)] = "other"
+    transport: Annotated[str, Key(choices=("", "rdma", "tcp"))] = ""
+    collective_bandwidth: Annotated[float | None, quantity(parse_bandwidth)] = None
     sums_in_switch: bool = False
-    notes: str = ""
-    provenance: Mapping[str, Provenance] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         reached, line_rate = self.collective_bandwidth, self.bandwidth

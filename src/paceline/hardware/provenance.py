@@ -1,9 +1,12 @@
 """Provenance of a number, and the error for unknown numbers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated, ClassVar
 
 from paceline.errors import InputError
+from paceline.file_keys import NOT_IN_FILE, Key
 
 
 class Confidence(StrEnum):
@@ -25,9 +28,9 @@ class Confidence(StrEnum):
 class Provenance:
     """Source of one number: text, date of the source (or of reading it) and confidence."""
 
-    source: str
-    date: str
-    confidence: Confidence
+    source: Annotated[str, Key(key="text")] = ""
+    date: str = ""
+    confidence: Confidence = Confidence.USER
 
     def __str__(self) -> str:
         dated = f", {self.date}" if self.date else ""
@@ -36,3 +39,22 @@ class Provenance:
 
 class UnknownQuantityError(InputError):
     """A required number is missing from the catalogue; the hint explains how to obtain it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcedEntry:
+    """Keys that devices, links and clusters have in common.
+
+    ``source`` names the source of all numbers except those that ``sources`` lists;
+    ``provenance`` is the result for each key.
+    """
+
+    KEY_HINTS: ClassVar[Mapping[str, str]] = {"name": "the name is part of the header: [KIND.NAME]"}
+
+    aliases: tuple[str, ...] = field(default=(), compare=False)
+    source: str = field(default="your file", compare=False)
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    notes: str = ""
+    provenance: Annotated[Mapping[str, Provenance], NOT_IN_FILE] = field(
+        default_factory=dict, compare=False
+    )
