@@ -79,8 +79,8 @@ def block(number, source):
 
 def transformer(layers=3):
     nodes = [Node("embed.table", ops.Embedding(VOCABULARY, H), ("tokens",))]
-    for number in range(layers):
-        nodes += block(number, nodes[-1].name)
+    for index in range(layers):
+        nodes += block(index, nodes[-1].name)
     nodes.append(Node("head.linear", ops.Linear(VOCABULARY, bias=False), (nodes[-1].name,)))
     nodes.append(Node("loss", ops.CrossEntropy(), ("head.linear", "tokens")))
     inputs = {"tokens": InputSpec(("sequence",), "integer", VOCABULARY)}
