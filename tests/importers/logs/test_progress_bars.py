@@ -75,6 +75,34 @@ def test_the_answer_holds_for_one_bar_only(tmp_path, other):
     assert bool(log.steps) == is_other, "an unnamed bar may be the one that is meant"
 
 
+YOLO = "      {epoch}/100      2.71G      1.183      1.456      1.207        106        640: "
+EVALUATED = (
+    "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): "
+)
+
+
+def ultralytics(name, done=400, total=400, clock="1:40", rate="4.0it/s"):
+    return f"{name}{100 * done // total}% ━━━━━━━━━━━━ {done}/{total} {rate} {clock}"
+
+
+@pytest.mark.parametrize("bar", [tqdm, ultralytics])
+def test_bars_with_columns_of_losses_are_training(tmp_path, bar):
+    evaluated = (
+        bar(EVALUATED, 20, 20, "0:40", "0.5it/s")
+        if bar is ultralytics
+        else (tqdm(EVALUATED, 20, 20, "00:40", "2.00s/it"))
+    )
+    lines = []
+    for epoch in (1, 2):
+        lines += [bar(YOLO.format(epoch=epoch)), evaluated]
+        lines.append(
+            "                   all        128        929      0.657      0.555      0.613"
+        )
+    log = read(tmp_path, lines)
+    assert log.step_seconds == pytest.approx(0.25)
+    assert sum(record.count for record in log.steps) == 800
+
+
 def mxnet(step):
     return f"Epoch[0] Batch [{step}]\tSpeed: 100.00 samples/sec\taccuracy=0.5"
 

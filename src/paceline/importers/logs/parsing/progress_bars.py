@@ -20,12 +20,16 @@ _COUNT = r"\d+(?:\.\d+)?[kMG]?"
 _UNIT = r"(?:it|batch|batches|ba|steps?|iters?)"
 _RATE = rf"(?P<rate>{NUMBER})\s?(?P<unit>{_UNIT}/s|s/{_UNIT})\b"
 _TQDM = re.compile(
-    rf"^(?P<name>[^|]{{0,80}}?)\s*\d{{1,3}}%(?:\|[^|]*\|)? *(?P<done>\d+)/(?P<total>\d+) "
+    rf"^(?P<name>[^|]{{0,160}}?)\s*\d{{1,3}}%(?:\|[^|]*\|)? *(?P<done>\d+)/(?P<total>\d+) "
     rf"\[{_CLOCK}<[^,\]]*,\s*{_RATE}"
 )
 _RICH = re.compile(
     rf"^(?P<name>[^━╸╺|]{{0,80}}?)\s*[━╸╺ ]*[━╸╺][━╸╺ ]*(?P<done>\d+)/(?P<total>\d+) "
     rf"{_CLOCK} • (?:[\d:]+|-:--:--) {_RATE}"
+)
+_ULTRALYTICS = re.compile(
+    rf"^(?P<name>.{{0,160}}?):? +\d{{1,3}}% [━─╸]{{4,}} (?P<done>\d+)/(?P<total>\d+) {_RATE} "
+    r"(?:(?:(?P<hours>\d{1,6}):)?(?P<minutes>\d{1,6}):)?(?P<seconds>\d{1,2})(?:\.\d)?s?(?:<|\s|$)"
 )
 _LOGGED = re.compile(
     rf"Progress on:(?P<name>\S{{0,80}}) (?P<done>{_COUNT})it/(?P<total>{_COUNT})it "
@@ -35,16 +39,19 @@ _ANY_BAR = re.compile(
     r"%(?:\|[^|\n]{0,200}\|)? *\d+/\d+ \[[\d:]+<[^\n]{0,40}"
     rf"(?:{_UNIT}/s|s/{_UNIT})\b"
     r"|[━╸╺] {0,80}\d+/\d+ [\d:]+ • [\d:-]+ [\d.]+(?:it/s|s/it)"
+    r"|\d% [━─╸]{4,} \d+/\d+ [\d.]+(?:it/s|s/it) "
     r"|Progress on:train \S+it/\S+it rate:[\d.]+(?:it/s|s/it)"
 )
 _NOT_TRAINING = re.compile(
     r"valid|\bval\b|val_|_val|\bdev\b|eval|test|sanity|predict|infer|download|map|token|generat|fetch"
-    r"|filter|resolv|shard|files?\b|epochs|epoch\W*$"
+    r"|\bmap\d*\b|instances|filter|resolv|shard|files?\b|epochs|epoch\W*$"
     r"|\b(?!(?:pre|re)?train|fitting|(?:fine)?tuning|learning|optimi[sz]ing)[a-z]+ing\b",
     re.I,
 )
 """Names of other bars: evaluation, data, downloads, epochs; any verb except training."""
 _TRAINING = re.compile(r"train|epoch\W*\d|\bsteps?\b|\biter|\bbatch|\bfit|tuning", re.I)
+_COLUMNS = re.compile(r"^\s*\d+/\d+(?:\s+[\d.]+[GM]?)(?:\s+(?:[\d.]+|nan)){3,}:?$")
+"""Epoch, memory and losses in front of a bar (YOLOv5 and later, Ultralytics)."""
 _LOSS = re.compile(r"loss|\bppl\b|\blr\b|v_num", re.I)
 """Metrics that training bars show after the rate."""
 _TRAINER_ROW = re.compile(r"^\s*\{'loss': .*'learning_rate': ")
@@ -68,6 +75,7 @@ class Bars:
         return (
             LineRule("%", _TQDM, self._state),
             LineRule("•", _RICH, self._state),
+            LineRule("━", _ULTRALYTICS, self._state),
             LineRule("Progress on:", _LOGGED, self._state),
             LineRule("{'loss'", _TRAINER_ROW, self._row),
         )
@@ -80,7 +88,7 @@ class Bars:
         done, total, rate = _steps(match["done"]), _steps(match["total"]), positive(match["rate"])
         if _NOT_TRAINING.search(name) or not done or not total or rate is None:
             return
-        seconds = 3600.0 * int(match["hours"] or 0) + 60.0 * int(match["minutes"])
+        seconds = 3600.0 * int(match["hours"] or 0) + 60.0 * int(match["minutes"] or 0)
         seconds += int(match["seconds"])
         per_second = rate if match["unit"].endswith("/s") else 1 / rate
         bar = self._shown.get((name, total))
@@ -90,7 +98,7 @@ class Bars:
             bar = self._shown[name, total] = _Bar(name, total)
             self._bars.append(bar)
         bar.trains = bar.trains or bool(
-            _TRAINING.search(name) or _LOSS.search(line.text, match.end())
+            _TRAINING.search(name) or _COLUMNS.search(name) or _LOSS.search(line.text, match.end())
         )
         # The printed digits, as steps/s: 2.00s/it is 0.5 steps/s, and its half unit 0.25 % of that.
         bar.update(done, seconds, per_second, half_unit(match["rate"]) / rate * per_second)
@@ -179,7 +187,7 @@ class _Bar:
     @property
     def kind(self) -> tuple[str, int]:
         """Name without numbers, and length: epochs of one training are of the same kind."""
-        return re.sub(r"\d+", "", self.name), self.total
+        return re.sub(r"[\d.]+|nan|\s+", " ", self.name).strip(), self.total
 
     @property
     def is_complete(self) -> bool:
