@@ -52,11 +52,9 @@ class Catalogue:
             self._add(file)
 
     def device(self, name: str) -> Device:
-        """The device of that name or spelling."""
         return self._find("device", name, self.devices)
 
     def link(self, name: str) -> Link:
-        """The link of that name or spelling."""
         return self._find("link", name, self.links)
 
     def cluster(self, name: str) -> Cluster:
@@ -66,7 +64,6 @@ class Catalogue:
 
     @property
     def clusters(self) -> dict[str, Cluster]:
-        """Every cluster by name."""
         return {name: self.cluster(name) for name in self._cluster_tables}
 
     def extended_with(self, path: Path) -> "Catalogue":

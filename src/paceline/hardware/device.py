@@ -93,7 +93,6 @@ class Device(SourcedEntry):
 
     @property
     def is_processor(self) -> bool:
-        """Whether the device is a CPU."""
         return self.kind in {"cpu", "cpu_socket", "manycore"}
 
     @property

@@ -101,7 +101,6 @@ class MachineProfile:
         return moment - datetime.fromisoformat(self.measured_at) > STALE_AFTER
 
     def to_json(self) -> dict[str, Any]:
-        """The profile as JSON values."""
         return asdict(self)
 
     @classmethod

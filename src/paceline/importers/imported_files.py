@@ -53,7 +53,6 @@ def read_files(
     program: str | None,
     on_file: Callable[[Path], None] = lambda path: None,
 ) -> list[Imported]:
-    """Read every file; ``on_file`` is called before each."""
     traces = [path for path in paths if _is_trace(path, program)]
     found = []
     for path in paths:

@@ -71,17 +71,14 @@ class Lab:
 
     @property
     def name(self) -> str:
-        """The name of the lab."""
         return self.record.name
 
     @property
     def settings(self) -> LabSettings:
-        """The settings of the lab."""
         return self.record.settings
 
     @property
     def hosts(self) -> tuple[LabHost, ...]:
-        """The hosts in order."""
         groups = self.record.groups or ((),) * len(self.record.hosts)
         return tuple(
             LabHost(f"h{number}", address_of(number), namespace, own)
@@ -116,12 +113,10 @@ class Lab:
         return lab_command(self.name, replace(self.settings, hosts=hosts))
 
     def processes(self) -> int:
-        """Return the number of processes on its hosts."""
         return sum(len(_processes(name)) for name in self.record.hosts)
 
 
 def address_of(number: int) -> str:
-    """Return the address of a host, counted from 1, in any lab."""
     return f"{NETWORK}.{number}"
 
 
@@ -192,12 +187,10 @@ def lab_named(name: str = DEFAULT_NAME) -> Lab:
 
 
 def known_labs() -> list[Lab]:
-    """Return every lab that was created and not removed."""
     return [Lab(record) for record in map(read_record, recorded_names()) if record is not None]
 
 
 def lab_command(name: str, settings: LabSettings) -> str:
-    """Return the command that creates such a lab."""
     command = f"paceline lab up --hosts {settings.hosts}"
     if settings.link is not None:
         command += f" --link {8 * settings.link / 1e6:g}mbit"
@@ -313,7 +306,6 @@ def end_held(name: str) -> bool:
 
 
 def _processes(namespace: str) -> list[int]:
-    """Return the processes in a network namespace."""
     if not (NAMESPACES / namespace).exists() or not works("ip", "netns", "pids", namespace):
         return []
     return [int(line) for line in run("ip", "netns", "pids", namespace).split()]

@@ -16,7 +16,6 @@ CANNOT_RUN = 126
 
 
 def main(namespace: str, groups: str, command: list[str]) -> None:
-    """Enter the host, then execute the command."""
     try:
         for group in filter(None, groups.split(":")):
             with open(f"{group}/cgroup.procs", "w", encoding="ascii") as members:  # noqa: PTH123

@@ -26,7 +26,6 @@ def speed_controller() -> Path | None:
 
 
 def group_directories(lab: str, hosts: int) -> tuple[tuple[str, ...], ...]:
-    """Return the control-group directories of the hosts of a lab."""
     root = speed_controller()
     if root is None:
         raise LabError(

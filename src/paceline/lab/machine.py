@@ -30,7 +30,6 @@ def missing_for_lab() -> str:
 
 
 def require_lab() -> None:
-    """Raise unless this machine can create labs."""
     missing = missing_for_lab()
     if missing:
         raise EnvironmentUnusableError("this machine cannot create a lab", missing)
@@ -49,7 +48,6 @@ def run(*command: str, lines: Sequence[str] = ()) -> str:
 
 
 def works(*command: str) -> bool:
-    """Run a program and return whether it succeeded."""
     return _run(command, ()).returncode == 0
 
 

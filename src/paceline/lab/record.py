@@ -40,16 +40,13 @@ class LabRecord:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """All namespaces."""
         return (*self.hosts, self.switch)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "LabRecord":
-        """Return the record that `to_json` wrote."""
         return cls(
             **{
                 **document,
@@ -67,22 +64,18 @@ def state_directory() -> Path:
 
 
 def record_path(name: str) -> Path:
-    """Return the path of the record of a lab."""
     return state_directory() / f"{name}.json"
 
 
 def lock_path(name: str) -> Path:
-    """Return the path of the lock file of a lab."""
     return state_directory() / f"{name}.lock"
 
 
 def recorded_names() -> list[str]:
-    """Return the names of labs that were created and not removed."""
     return sorted(path.stem for path in state_directory().glob("*.json"))
 
 
 def read_record(name: str) -> LabRecord | None:
-    """Read the record of a lab; None if there is none."""
     path = record_path(name)
     try:
         return LabRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
@@ -96,7 +89,6 @@ def read_record(name: str) -> LabRecord | None:
 
 
 def write_record(record: LabRecord) -> None:
-    """Write a record atomically."""
     path = record_path(record.name)
     part = path.with_suffix(".part")
     part.write_text(json.dumps(record.to_json()), encoding="utf-8")
@@ -104,7 +96,6 @@ def write_record(record: LabRecord) -> None:
 
 
 def remove_record(name: str) -> None:
-    """Remove the record of a lab."""
     record_path(name).unlink(missing_ok=True)
 
 

@@ -78,7 +78,6 @@ class LabSettings:
         return cls(**read)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings in SI units."""
         return asdict(self)
 
     def doubts(self, cores: int) -> tuple[str, ...]:

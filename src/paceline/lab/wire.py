@@ -31,7 +31,6 @@ IDLE_SECONDS = 3600.0
 
 
 def main(delay: float, names: list[str]) -> None:
-    """Forward frames until killed."""
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(2))

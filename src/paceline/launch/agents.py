@@ -45,11 +45,7 @@ class AgentLauncher(Launcher):
     """
 
     @abstractmethod
-    def commands(self, request: LaunchRequest, agent: Sequence[str]) -> list[list[str]]:
-        """Return commands of this machine that together run ``agent`` once per rank or node.
-
-        Write the files that they need to the directory of the request; start nothing.
-        """
+    def commands(self, request: LaunchRequest, agent: Sequence[str]) -> list[list[str]]: ...
 
     def rendezvous_address(self, request: LaunchRequest) -> RendezvousAddress:
         """Return the rendezvous address; rank 0 chooses it unless all ranks are on this machine."""
@@ -70,7 +66,6 @@ class AgentLauncher(Launcher):
         return ""
 
     def restarts(self, request: LaunchRequest) -> int:
-        """Return how often the launch was restarted."""
         return 0
 
     def longest_seconds(self, request: LaunchRequest) -> float:

@@ -19,7 +19,6 @@ class DstackLauncher(ManifestLauncher):
     }
 
     def document(self, nodes: int, processes: int) -> dict[str, Any]:
-        """Return a task whose nodes read their number from DSTACK_NODE_RANK."""
         gpus = self._field("gpu", "accelerators")
         return {
             "type": "task",

@@ -50,7 +50,6 @@ class Sender:
         self.root = f"{parent}/paceline-{secrets.token_hex(8)}"
 
     def remote_directory(self, request: LaunchRequest) -> str:
-        """Return the directory of a launch on the hosts."""
         return f"{self.root}/{request.directory.name}"
 
     def rendezvous_address(self) -> RendezvousAddress:
@@ -68,7 +67,6 @@ class Sender:
         return RendezvousAddress(address, port, roll_port, interface)
 
     def send(self, request: LaunchRequest) -> None:
-        """Copy the directory of the launch to every host."""
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as tar:
             tar.add(request.directory, request.directory.name)
@@ -114,7 +112,6 @@ class Sender:
                 unpack_ranks(io.BytesIO(packed), request.directory)
 
     def remove(self) -> None:
-        """Remove the launch from every host that answers."""
         for host in self.hosts:
             with suppress(EnvironmentUnusableError):
                 self._run(host, ["-c", _REMOVE, self.root], b"", FETCH_SECONDS)
@@ -166,7 +163,6 @@ def movable(request: LaunchRequest) -> LaunchRequest:
 
 
 def copy_folder(folder: Path, target: Path) -> None:
-    """Copy a folder of workers without ``__pycache__``."""
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns("__pycache__"))
 
 

@@ -23,24 +23,20 @@ class HostsLauncher(AgentLauncher):
         return ""
 
     def host_names(self, request: LaunchRequest) -> tuple[str, ...]:
-        """Return the first hosts."""
         return tuple(host.name for host in self.hosts()[: request.nodes])
 
     def rendezvous_address(self, request: LaunchRequest) -> RendezvousAddress:
-        """Return the address of the first host."""
         address = self.address(self.host_names(request)[0])
         return RendezvousAddress(
             address, request.port, interface=self.settings.options.get("interface", "")
         )
 
     def commands(self, request: LaunchRequest, agent: Sequence[str]) -> list[list[str]]:
-        """Return one command per node."""
         return [
             self.on_host(host, self.node_command(request, node, agent))
             for node, host in enumerate(self.host_names(request))
         ]
 
     def node_command(self, request: LaunchRequest, node: int, agent: Sequence[str]) -> list[str]:
-        """Return the command on the host of a node: its agent."""
         python = self.settings.options.get("python")
         return [python or agent[0], *agent[1:], "--node", str(node)]

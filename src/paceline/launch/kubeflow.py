@@ -18,7 +18,6 @@ class KubeflowLauncher(ManifestLauncher):
     }
 
     def document(self, nodes: int, processes: int) -> dict[str, Any]:
-        """Return a TrainJob whose pods read their node number from JOB_COMPLETION_INDEX."""
         script = node_lines("JOB_COMPLETION_INDEX", "NODES")
         volume = {"persistentVolumeClaim": {"claimName": self._option("volume", "paceline-study")}}
         pod = {

@@ -52,7 +52,6 @@ class LabLauncher(Launcher):
     }
 
     def detect(self) -> Detection:
-        """Check whether this machine can create labs."""
         missing = missing_for_lab()
         return Detection(not missing, "" if missing else "network namespaces", missing)
 
@@ -67,7 +66,6 @@ class LabLauncher(Launcher):
         return tuple(LaunchHost(address_of(n), own_cores()) for n in range(1, count + 1))
 
     def validate(self, nodes: int, processes: int) -> None:
-        """Check that the lab works and has a host for each node."""
         found = self.detect()
         if not found.works:
             raise EnvironmentUnusableError(
@@ -86,7 +84,6 @@ class LabLauncher(Launcher):
             )
 
     def facts(self) -> dict[str, str]:
-        """Return the settings of the links between hosts."""
         settings = self._lab_settings(1) if self._per_launch else lab_named(self._name).settings
         return {"lab": settings.describe_link}
 
@@ -98,7 +95,6 @@ class LabLauncher(Launcher):
         )
 
     def launch(self, request: LaunchRequest) -> LaunchExit:
-        """Run each rank in its own session, inside the namespace of its host."""
         with self._lab(request.nodes) as lab:
             address, port = lab.hosts[0].address, request.port or free_port()
             cores = pinned_cores(request.world_size, request.cores_per_rank)

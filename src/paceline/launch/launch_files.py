@@ -110,7 +110,6 @@ def copy_agent(directory: Path) -> None:
 
 
 def agent_command(directory: Path, python: str = sys.executable) -> list[str]:
-    """Return the command that runs the agent of a directory."""
     return [python, "-I", "-S", str(directory / AGENT), str(directory)]
 
 

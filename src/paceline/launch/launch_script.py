@@ -19,12 +19,10 @@ class PreparedLaunch:
 
     @property
     def directory(self) -> Path:
-        """The directory of its files."""
         return self.request.directory
 
 
 def launch_name(number: int) -> str:
-    """Return the folder of a prepared launch in the study directory."""
     return f"launch-{number:04d}"
 
 
@@ -58,5 +56,4 @@ def node_lines(rank: str, nodes: str) -> str:
 
 
 def topology_of(launch: PreparedLaunch) -> str:
-    """``2x4``."""
     return f"{launch.request.nodes}x{launch.request.processes}"

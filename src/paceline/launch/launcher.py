@@ -103,16 +103,13 @@ class LaunchRequest:
 
     @property
     def world_size(self) -> int:
-        """The number of ranks."""
         return self.nodes * self.processes
 
     @property
     def logs(self) -> list[Path]:
-        """The log of each rank."""
         return [self.directory / f"rank-{rank}.log" for rank in range(self.world_size)]
 
     def rank_variables(self, rank: int, address: str, port: int) -> dict[str, str]:
-        """Return the environment variables of a rank."""
         return {
             **self.variables(rank),
             "RANK": str(rank),
@@ -256,17 +253,14 @@ def usable_cores() -> list[int]:
 
 
 def own_cores() -> int:
-    """Return the number of cores that this process may use."""
     return len(usable_cores()) or os.cpu_count() or 1
 
 
 def exit_path(directory: Path, rank: int) -> Path:
-    """Return the path of the exit file of a rank."""
     return directory / f"rank-{rank}.exit"
 
 
 def describe_exit(rank: int, code: int | None) -> str:
-    """Describe the exit code or signal of a failed rank."""
     if code is None:
         return f"rank {rank} did not end"
     if code >= 0:

@@ -24,12 +24,10 @@ BUILT_IN = {
 
 
 def launchers() -> dict[str, Launcher]:
-    """Return every launcher by name."""
     return {name: _launcher(one) for name, one in _known().items()}
 
 
 def our_launchers() -> dict[str, Launcher]:
-    """Return the built-in launchers by name."""
     return {name: _built_in(path) for name, path in BUILT_IN.items()}
 
 

@@ -35,7 +35,6 @@ class LocalLauncher(Launcher):
     name = "local"
 
     def detect(self) -> Detection:
-        """Report the cores of this machine; this launcher always works."""
         return Detection(True, f"{own_cores()} cores")
 
     def hosts(self) -> tuple[LaunchHost, ...]:
@@ -44,7 +43,6 @@ class LocalLauncher(Launcher):
         return tuple(LaunchHost(name, max(1, own_cores() // len(named))) for name in named)
 
     def validate(self, nodes: int, processes: int) -> None:
-        """Check that all nodes are this machine."""
         for name in self.settings.hosts[:nodes]:
             if not is_this_machine(name):
                 raise InputError(
@@ -55,7 +53,6 @@ class LocalLauncher(Launcher):
         super().validate(nodes, processes)
 
     def launch(self, request: LaunchRequest) -> LaunchExit:
-        """Run each rank in its own session."""
         port = rendezvous_port(request.port)
         cores = pinned_cores(request.world_size, request.cores_per_rank)
         starts = [
@@ -82,7 +79,6 @@ class LocalLauncher(Launcher):
 
 
 def is_this_machine(host: str) -> bool:
-    """Return whether a host name or address is this machine."""
     if host in ("localhost", platform.node()):
         return True
     try:

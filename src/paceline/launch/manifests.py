@@ -31,11 +31,9 @@ class ManifestLauncher(Launcher):
     file: str
 
     @abstractmethod
-    def document(self, nodes: int, processes: int) -> dict[str, Any]:
-        """Return the manifest as a dictionary."""
+    def document(self, nodes: int, processes: int) -> dict[str, Any]: ...
 
     def detect(self) -> Detection:
-        """Report that this launcher starts nothing."""
         return Detection(False, "", f"Paceline starts no launches here; {REMEDY}")
 
     def hosts(self) -> tuple[LaunchHost, ...]:
@@ -47,12 +45,10 @@ class ManifestLauncher(Launcher):
         raise EnvironmentUnusableError(f"Paceline does not start launches on {self.name}", REMEDY)
 
     def launch(self, request: LaunchRequest) -> LaunchExit:
-        """Reject every launch."""
         self.validate(request.nodes, request.processes)
         raise AssertionError("validate raises")
 
     def write_study(self, directory: Path, launches: Sequence[PreparedLaunch]) -> list[Path]:
-        """Write one manifest for all launches."""
         topologies = {(one.request.nodes, one.request.processes) for one in launches}
         counts = sorted({nodes for nodes, _ in topologies})
         if len(counts) != 1:

@@ -38,7 +38,6 @@ class MpiexecLauncher(EngineLauncher):
     }
 
     def detect(self) -> Detection:
-        """Check whether mpiexec is on PATH."""
         found = shutil.which(PROGRAM)
         return Detection(found is not None, found or "", "" if found else REMEDY)
 
@@ -78,7 +77,6 @@ class MpiexecLauncher(EngineLauncher):
         return [*command, *between, *more]
 
     def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
-        """Find a known message of MPI or ssh in the log."""
         for pattern, cause in _MESSAGES:
             found = re.search(pattern, log)
             if found:

@@ -20,7 +20,6 @@ def free_port() -> int:
 
 
 def checked_port(port: int) -> int:
-    """Return ``port`` if it is free; otherwise raise."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

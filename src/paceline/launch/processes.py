@@ -80,7 +80,6 @@ def _check_program(program: str, path: str | None) -> None:
 
 
 def exit_codes(processes: Sequence[Process]) -> Codes:
-    """Return the exit code of each process, None while it runs."""
     return [process.poll() for process in processes]
 
 

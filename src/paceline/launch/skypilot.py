@@ -18,7 +18,6 @@ class SkypilotLauncher(ManifestLauncher):
     }
 
     def document(self, nodes: int, processes: int) -> dict[str, Any]:
-        """Return a task whose nodes read their number from SKYPILOT_NODE_RANK."""
         resources = {
             **self._field("image_id", "image", prefix="docker:"),
             **self._field("accelerators", "accelerators"),

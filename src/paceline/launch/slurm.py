@@ -68,7 +68,6 @@ class SlurmLauncher(AgentLauncher):
     }
 
     def detect(self) -> Detection:
-        """Check whether Slurm's commands exist and its controller answers."""
         missing = [name for name in ("sbatch", "srun", "squeue") if shutil.which(name) is None]
         if missing:
             return Detection(False, "", f"{missing[0]} is not installed; {REMEDY}")
@@ -88,7 +87,6 @@ class SlurmLauncher(AgentLauncher):
         return tuple(LaunchHost(name, int(cores)) for name, cores in nodes.items())
 
     def validate(self, nodes: int, processes: int) -> None:
-        """Check that Slurm works and the partition has enough nodes."""
         found = self.detect()
         if not found.works:
             raise EnvironmentUnusableError("the launcher 'slurm' is not available", found.remedy)
@@ -188,7 +186,6 @@ class SlurmLauncher(AgentLauncher):
         return starts * (self._queue_seconds() + request.timeout_seconds) + 60
 
     def verdict(self, request: LaunchRequest) -> str:
-        """Return the reason that `slurm_job` recorded."""
         return str(_result(request.directory).get("reason", ""))
 
     def restarts(self, request: LaunchRequest) -> int:
@@ -196,7 +193,6 @@ class SlurmLauncher(AgentLauncher):
         return int(_result(request.directory).get("restarts", 0))
 
     def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
-        """Find a known message in the output of srun and of the job."""
         outputs = [one.read_text(errors="replace") for one in _outputs(request.directory)]
         text = "\n".join([log, *outputs])
         return slurm_trouble(text) or remote_trouble(text)
@@ -215,7 +211,6 @@ class SlurmLauncher(AgentLauncher):
 
 
 def inside_allocation() -> bool:
-    """Return whether this process runs in a Slurm allocation."""
     return "SLURM_JOB_ID" in os.environ and "SLURM_JOB_NODELIST" in os.environ
 
 
@@ -234,7 +229,6 @@ def _quoted(value: str) -> str:
 
 
 def _result(directory: Path) -> dict[str, Any]:
-    """Read the result of `slurm_job`; empty inside an allocation."""
     path = directory / RESULT
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 

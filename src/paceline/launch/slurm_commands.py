@@ -31,7 +31,6 @@ class SlurmError(Exception):
 
 
 def run_slurm(*command: str) -> str:
-    """Run a Slurm command and return its output."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False

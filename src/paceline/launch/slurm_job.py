@@ -115,7 +115,6 @@ class Follower:
         return found or ([""] if state in LOST_NODE else [])
 
     def _remove_rank_files(self) -> None:
-        """Remove the files of ranks before a restart."""
         self.restarts += 1
         for path in self.directory.glob("rank-*"):
             path.unlink(missing_ok=True)
@@ -155,7 +154,6 @@ def job_state(job: str) -> tuple[str, str]:
 
 
 def main(directory: Path) -> int:
-    """Run the launch of a directory."""
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, frame: asked.set())

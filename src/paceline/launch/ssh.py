@@ -34,13 +34,11 @@ class SshLauncher(HostsLauncher):
     sender: Sender | None = None
 
     def detect(self) -> Detection:
-        """Check whether an ssh client is installed."""
         found = shutil.which("ssh")
         remedy = "" if found else "install an OpenSSH client"
         return Detection(found is not None, found or "", remedy)
 
     def validate(self, nodes: int, processes: int) -> None:
-        """Check the option ``copy`` and the number of hosts."""
         if self._copies not in COPIES:
             raise InputError(
                 f"invalid value '{self._copies}' of copy", f"choose one of {', '.join(COPIES)}"
@@ -48,7 +46,6 @@ class SshLauncher(HostsLauncher):
         super().validate(nodes, processes)
 
     def prepare(self, request: LaunchRequest) -> list[list[str]]:
-        """Write the files of the launch; return the commands that would start it."""
         if self._copies != COPIES[0] and self.sender is None:
             raise InputError(
                 "--dry-run does not support the launcher option copy",
@@ -87,18 +84,15 @@ class SshLauncher(HostsLauncher):
         return super().commands(request, [word.replace(local, remote) for word in agent])
 
     def collect(self, request: LaunchRequest) -> None:
-        """Fetch the files of ranks, with ``copy``."""
         if self.sender is not None:
             self.sender.fetch(request)
 
     def on_host(self, host: str, command: Sequence[str]) -> list[str]:
-        """Return the command over ssh."""
         own = self.settings.options.get("rank_python")
         named = ["env", f"{PYTHON}={own}"] if own else []
         return over_ssh(host, self.settings.options, [*named, *command])
 
     def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
-        """Find a known message of ssh in the log."""
         return remote_trouble(log, self.host_names(request)[command])
 
     @property

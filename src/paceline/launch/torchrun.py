@@ -35,7 +35,6 @@ class TorchrunLauncher(HostsLauncher):
         return Detection(True, "in environments with PyTorch")
 
     def validate(self, nodes: int, processes: int) -> None:
-        """Check the rendezvous backend and the number of hosts."""
         if self._rendezvous() not in RENDEZVOUS:
             raise InputError(
                 f"unknown rendezvous '{self._rendezvous()}' of torchrun",
@@ -86,7 +85,6 @@ class TorchrunLauncher(HostsLauncher):
         return [*rank, "--watch-input", *named, *torchrun, *rank]
 
     def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
-        """Find a known message of ssh, or a missing PyTorch, in the log."""
         if "No module named" in log and "torch" in log:
             program = request.command(0)[0]
             return f"torchrun needs PyTorch, which {program} does not have (use another launcher)"

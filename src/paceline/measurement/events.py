@@ -37,7 +37,6 @@ def read_events(path: Path) -> list[Event]:
 
 
 def only(events: list[Event], kind: str) -> Event | None:
-    """Last event of a kind, or None."""
     found = [event for event in events if event["event"] == kind]
     return found[-1] if found else None
 

@@ -7,7 +7,6 @@ from paceline.render.table import Column, Table
 
 
 def link_table(links: Sequence[HostLink]) -> Table:
-    """Round trip, bandwidth and clock offset of every pair of hosts."""
     return Table.of(
         links,
         (Column("host"), lambda link: link.low),

@@ -153,12 +153,10 @@ def new_launch(
 
 
 def interrupted(error: BaseException) -> Outcome:
-    """Outcome of a launch that ``error`` interrupted."""
     return Outcome(Status.INTERRUPTED, now(), str(error) or "interrupted from the keyboard")
 
 
 def check_instrument(chosen: FrameworkAdapter, instrument: str) -> None:
-    """Raise an error if the framework does not support an instrument."""
     if instrument not in chosen.instruments:
         raise InputError(
             f"{chosen.name} does not support the instrument '{instrument}'",
@@ -188,7 +186,6 @@ def write_job(path: Path, job: dict[str, Any]) -> None:
 
 
 def events_path(directory: Path, rank: int) -> Path:
-    """Path of the event file of a rank."""
     return directory / f"rank-{rank}.events.jsonl"
 
 

@@ -131,7 +131,6 @@ class JobDigests:
         self._graphs: dict[int, tuple[Any, str]] = {}
 
     def of(self, job: Job) -> str:
-        """Digest of a job."""
         others = {name: getattr(job, name) for name in _JOB_FIELDS if name != "graph"}
         return _digest({**others, "optimiser": asdict(job.optimiser), "graph": self._graph(job)})
 

@@ -38,7 +38,6 @@ class StudyState:
 
     @classmethod
     def of(cls, design: Design, launches: Sequence[Launch]) -> "StudyState":
-        """State from the recorded launches of a study."""
         digests = JobDigests()
         by_digest = {digests.of(job): index for index, job in enumerate(design.jobs)}
         found = cls(design, {index: {} for index in range(len(design.jobs))}, Counter(), [])

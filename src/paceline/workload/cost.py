@@ -28,7 +28,6 @@ class Affine:
     per_sample: Number = 0
 
     def at(self, batch: Number) -> Number:
-        """The value for ``batch`` samples."""
         grown = self.per_sample * batch
         if isinstance(self.fixed, int) and self.fixed == 0:
             return grown
@@ -42,7 +41,6 @@ NOTHING = Affine()
 
 
 def total(parts: Iterable[Affine]) -> Affine:
-    """The sum of all parts."""
     fixed: Number = 0
     per_sample: Number = 0
     for part in parts:
@@ -77,7 +75,6 @@ class Gemm:
         return Affine(count, 0) if self.grows == "nothing" else Affine(0, count)
 
     def at(self, batch: Number) -> "Gemm":
-        """The GEMM for ``batch`` samples."""
         sizes: dict[str, Any] = {"m": self.m, "n": self.n, "k": self.k, "count": self.count}
         if self.grows != "nothing":
             sizes[self.grows] = sizes[self.grows] * batch
@@ -132,7 +129,6 @@ class LayerProfile:
         return self.trainable_parameters + sum(size for _, size in self.frozen_tensors)
 
     def quantity(self, name: str) -> Affine:
-        """One of `GROWING_QUANTITIES`."""
         growing: Affine = getattr(self, name)
         return growing
 
@@ -167,7 +163,6 @@ class GraphProfile:
         }
 
     def quantity(self, name: str) -> Affine:
-        """The sum over the layers of one of `GROWING_QUANTITIES`."""
         return self.totals[name]
 
 
@@ -202,12 +197,10 @@ class CostAtBatch(Generic[AnyProfile]):
 
     @cached_property
     def forward_flops(self) -> Number:
-        """FLOP of the forward pass."""
         return self._at_batch("forward_flops")
 
     @cached_property
     def weight_gradient_flops(self) -> Number:
-        """FLOP of the gradient of the parameters."""
         return self._at_batch("weight_gradient_flops")
 
     @cached_property
@@ -217,12 +210,10 @@ class CostAtBatch(Generic[AnyProfile]):
 
     @property
     def backward_flops(self) -> Number:
-        """FLOP of the backward pass."""
         return self.weight_gradient_flops + self.input_gradient_flops
 
     @property
     def training_flops(self) -> Number:
-        """FLOP of the forward and backward pass."""
         return self.forward_flops + self.backward_flops
 
     @cached_property
@@ -249,12 +240,10 @@ class LayerCost(CostAtBatch[LayerProfile]):
 
     @property
     def name(self) -> str:
-        """Name of the node."""
         return self.profile.name
 
     @property
     def kind(self) -> str:
-        """Kind of operation, as in the JSON form of the graph."""
         return self.profile.kind
 
     @property
@@ -264,22 +253,18 @@ class LayerCost(CostAtBatch[LayerProfile]):
 
     @property
     def output_shape(self) -> Shape:
-        """Dimensions of one sample's output."""
         return self.profile.output_shape
 
     @property
     def forward_gemms(self) -> tuple[Gemm, ...]:
-        """GEMMs of the forward pass."""
         return self._gemms(self.profile.forward_gemms)
 
     @property
     def weight_gradient_gemms(self) -> tuple[Gemm, ...]:
-        """GEMMs of the gradient of the parameters."""
         return self._gemms(self.profile.weight_gradient_gemms)
 
     @property
     def input_gradient_gemms(self) -> tuple[Gemm, ...]:
-        """GEMMs of the gradient of the inputs."""
         return self._gemms(self.profile.input_gradient_gemms)
 
     def _gemms(self, of_one_sample: Sequence[Gemm]) -> tuple[Gemm, ...]:
@@ -291,5 +276,4 @@ class GraphCost(CostAtBatch[GraphProfile]):
 
     @cached_property
     def layers(self) -> tuple[LayerCost, ...]:
-        """One entry per node, in the order of the graph."""
         return tuple(LayerCost(layer, self.batch) for layer in self.profile.layers)

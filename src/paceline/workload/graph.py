@@ -104,11 +104,9 @@ class Graph:
 
     @property
     def uses_sequence(self) -> bool:
-        """Whether an input has a sequence dimension."""
         return any(SEQUENCE in spec.shape for spec in self.inputs.values())
 
     def node(self, name: str) -> Node:
-        """The node called ``name``."""
         for node in self.nodes:
             if node.name == name:
                 return node
@@ -178,7 +176,6 @@ class Graph:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Graph":
-        """The graph that `to_json` wrote."""
         if document.get("schema") != SCHEMA:
             raise InputError(
                 f"not a layer graph: schema must be '{SCHEMA}' (got {document.get('schema')!r})",

@@ -30,11 +30,9 @@ class LayerGroup:
 
     @property
     def output(self) -> LayerCost:
-        """The last layer, whose result is the group's."""
         return self.layers[-1]
 
     def total(self, quantity: Quantity) -> Number:
-        """Sum of a quantity over the layers."""
         result: Number = 0
         for layer in self.layers:
             result = result + quantity(layer)
@@ -42,7 +40,6 @@ class LayerGroup:
 
 
 def single_layers(layers: Sequence[LayerCost]) -> list[LayerGroup]:
-    """One group per layer."""
     return [LayerGroup(layer.name, (layer,)) for layer in layers]
 
 

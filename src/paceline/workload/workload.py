@@ -52,7 +52,6 @@ class Workload:
 
     @property
     def profile(self) -> GraphProfile:
-        """Costs as functions of the batch."""
         return self.graph.profile(self.sequence, self.precision)
 
     @property
@@ -66,7 +65,6 @@ class Workload:
         return self.sequence if self.sequence is not None else 1
 
     def with_batch(self, batch: int) -> "Workload":
-        """The same workload with another batch."""
         return replace(self, batch=batch)
 
     def global_batch(self, replicas: int) -> int:

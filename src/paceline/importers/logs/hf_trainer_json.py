@@ -30,7 +30,6 @@ class DocumentParser(MetricParser):
         return True
 
     def finish(self) -> None:
-        """Parse the document."""
         if not self._text:
             return
         try:

@@ -24,7 +24,6 @@ def interface_addresses() -> dict[str, str]:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether only this machine can reach an address."""
     return address.startswith("127.") or address == "::1"
 
 
@@ -65,7 +64,6 @@ def interface_of(address: str) -> str:
 
 
 def free_port(address: str) -> int:
-    """Return a free TCP port of ``address``, a local one."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((address, 0))
         return int(probe.getsockname()[1])

@@ -262,7 +262,6 @@ def run_watched(command: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the agent or a watched command."""
     if arguments[1:2] == ["--watch-input"]:
         return run_watched(arguments[2:])
     directory = Path(arguments[0])

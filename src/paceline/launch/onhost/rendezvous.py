@@ -52,7 +52,6 @@ class Rendezvous:
     clock: Clock = field(default_factory=Clock)
 
     def variables(self, rank: int) -> dict[str, str]:
-        """Return the environment variables of a rank."""
         interface = interface_of(self.own_address)
         named = {name: interface for name in INTERFACE_VARIABLES if name not in os.environ}
         return {
@@ -78,7 +77,6 @@ class Rendezvous:
         return sorted({usable[(first + core) % len(usable)] for core in range(each)})
 
     def facts(self, rank: int) -> dict[str, Any]:
-        """Return the record of where a rank ran."""
         return {
             "rank": rank,
             "host": self.host,

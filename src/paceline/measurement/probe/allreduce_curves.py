@@ -40,7 +40,6 @@ class CollectiveCurve:
     load_average: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the curve to JSON values, with its schema."""
         return {"schema": SCHEMA, **asdict(self)}
 
     def bus_bandwidth(self, point: CollectivePoint) -> float | None:

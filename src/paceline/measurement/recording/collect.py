@@ -71,7 +71,6 @@ class WatchedJob:
     told_batch: int = 0
 
     def rank_steps(self) -> tuple[RankSteps, ...]:
-        """Wall and CPU seconds of the kept steps of each rank."""
         return tuple(
             RankSteps(
                 process.rank,

@@ -76,7 +76,6 @@ class _Pair:
     def operation(
         self, tensors: tuple[RecordedTensor, ...], total_bytes: int, one_batch: bool
     ) -> Recorded:
-        """The segment as a graph's operation."""
         segment = self.segment
         if one_batch:
             self.notes[ONE_BATCH_NOTE] = None
@@ -166,7 +165,6 @@ def same_operations(first: RecordedStep, second: RecordedStep) -> bool:
 
 
 def _exact(total: Number, parts: int) -> Number:
-    """A quotient, an integer if exact."""
     return total // parts if isinstance(total, int) and total % parts == 0 else total / parts
 
 

@@ -88,14 +88,12 @@ class ExampleInputs:
 
     @property
     def has_data(self) -> bool:
-        """Whether the tensors hold values."""
         return all(
             type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
             for tensor in self.tensors()
         )
 
     def tensors(self) -> list[Any]:
-        """Every tensor, in the order of the call."""
         leaves = tree_leaves((self._args, self._kwargs))
         return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 

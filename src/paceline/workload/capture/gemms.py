@@ -31,7 +31,6 @@ class CapturedGemm:
 
     @property
     def flops(self) -> int:
-        """Two FLOP per multiply-add."""
         return 2 * self.m * self.n * self.k * self.count
 
 

@@ -40,7 +40,6 @@ class OnnxRecorder:
         self._index_limits: dict[str, int] = {}
 
     def recording(self) -> RecordedStep:
-        """Record one training step."""
         for number, node in enumerate(self._graph.node):
             self._node(number, node)
         inputs = {

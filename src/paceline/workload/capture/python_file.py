@@ -128,7 +128,6 @@ def _call(make: Any, label: str) -> Any:
 
 
 def _check_memory(model: Any, label: str) -> None:
-    """Raise if a model holds too many real tensors."""
     real = {
         name: tensor
         for name, tensor in (*model.named_parameters(), *model.named_buffers())

@@ -62,7 +62,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def watching(self) -> Iterator["Recorder"]:
-        """Record all operations inside the context."""
         module = torch.nn.modules.module
         handles = [
             module.register_module_forward_pre_hook(self._enter_module),
@@ -76,7 +75,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                 handle.remove()
 
     def recording(self) -> RecordedStep:
-        """The recorded step."""
         unused = dict(self._parameter_names.values())
         for segment in self._segments:
             for name in segment.parameters:
@@ -100,7 +98,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self._stack.pop()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operation and record it."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         if getattr(func, "namespace", "higher_order") not in _SILENT_NAMESPACES:
@@ -253,7 +250,6 @@ def _count_traffic(segment: CapturedSegment, call: _Call) -> None:
 
 
 def _next_node() -> int:
-    """The sequence number of the next autograd node."""
     number: int = torch._C._autograd._get_sequence_nr()
     return number
 

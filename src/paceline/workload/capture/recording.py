@@ -15,7 +15,6 @@ class Moved:
     other_bytes: int = 0
 
     def add(self, elements: int, item_bytes: int, is_float: bool, is_write: bool) -> None:
-        """Count ``elements`` of one tensor."""
         if not is_float:
             self.other_bytes += elements * item_bytes
         elif is_write:
@@ -77,5 +76,4 @@ class RecordedStep:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes moved by all operations."""
         return sum(sum(segment.operation_bytes.values()) for segment in self.segments)

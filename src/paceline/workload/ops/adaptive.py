@@ -69,11 +69,9 @@ class AdaptiveEmbedding(_Clusters):
     """A row for each index, ``shrink`` times narrower from cluster to cluster."""
 
     def output(self, inputs: Shapes) -> Shape:
-        """The shape of the indices with the width appended."""
         return (*inputs[0], self.width)
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """Rows and projections of every cluster."""
         return self._tables()
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
@@ -106,7 +104,6 @@ class AdaptiveCrossEntropy(_Clusters):
     """
 
     def output(self, inputs: Shapes) -> Shape:
-        """A scalar."""
         tokens, targets = inputs
         if not same_shape(tokens[:-1], targets) or fixed_dimension(tokens, -1) != self.width:
             raise InputError(

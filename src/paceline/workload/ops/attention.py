@@ -61,7 +61,6 @@ class Attention(Op):
             raise InputError("a sliding window needs causal attention", "set causal or window = 0")
 
     def output(self, inputs: Shapes) -> Shape:
-        """The values of every head for each query."""
         query, key, value = inputs
         width = self.value_dim or self.head_dim
         _require_tokens(query, self.heads * self.head_dim, "queries")
@@ -135,7 +134,6 @@ class RelativeAttention(Op):
         require_positive(heads=self.heads, head_dim=self.head_dim)
 
     def output(self, inputs: Shapes) -> Shape:
-        """As the queries."""
         width = self.heads * self.head_dim
         for shape, what in zip(inputs, ("queries", "keys", "values"), strict=True):
             _require_tokens(shape, width, what)
@@ -241,7 +239,6 @@ class Rotary(Op):
         require_positive(head_dim=self.head_dim)
 
     def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
         (shape,) = inputs
         if len(shape) != 2 or fixed_dimension(shape, -1) % self.head_dim:
             raise InputError(f"needs tokens x heads of {self.head_dim} (got {describe(shape)})")

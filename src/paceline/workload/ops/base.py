@@ -89,5 +89,4 @@ def operation(
 
 
 def count_parameters(parameters: Parameters) -> int:
-    """Number of trainable elements."""
     return sum(math.prod(shape) for shape in parameters.values())

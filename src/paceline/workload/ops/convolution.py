@@ -47,7 +47,6 @@ class Convolution(Op):
             )
 
     def output(self, inputs: Shapes) -> Shape:
-        """Channels, then output positions along each spatial dimension."""
         (shape,) = inputs
         if len(shape) != len(self.kernel) + 1:
             raise InputError(
@@ -65,7 +64,6 @@ class Convolution(Op):
         return (self.out_channels, *positions)
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """Filters, and one bias per filter if ``bias``."""
         channels = fixed_dimension(inputs[0], 0)
         if self.transposed:
             weight = (channels, self.out_channels // self.groups, *self.kernel)

@@ -25,13 +25,11 @@ class Linear(Op):
         require_positive(out_features=self.out_features)
 
     def output(self, inputs: Shapes) -> Shape:
-        """The input's shape with the last dimension replaced."""
         (shape,) = inputs
         require_rank(shape, 1, "features in the last dimension")
         return (*shape[:-1], self.out_features)
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """Matrix of out x in features, and a bias where there is one."""
         weight = (self.out_features, fixed_dimension(inputs[0], -1))
         return {"weight": weight} | ({"bias": (self.out_features,)} if self.bias else {})
 
@@ -72,11 +70,9 @@ class Embedding(Op):
         require_positive(vocabulary=self.vocabulary, width=self.width)
 
     def output(self, inputs: Shapes) -> Shape:
-        """The shape of the indices with the width appended."""
         return (*inputs[0], self.width)
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """The table."""
         return {"weight": (self.vocabulary, self.width)}
 
     def gradient_elements(self, inputs: Shapes) -> Affine:
@@ -110,7 +106,6 @@ class PositionEmbedding(Op):
         require_positive(length=self.length)
 
     def output(self, inputs: Shapes) -> Shape:
-        """The shape of the tokens, positions x width."""
         (shape,) = inputs
         require_rank(shape, 2, "positions x width")
         if exceeds(shape[-2], self.length):
@@ -121,7 +116,6 @@ class PositionEmbedding(Op):
         return shape
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """One row per position."""
         return {"weight": (self.length, fixed_dimension(inputs[0], -1))}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
@@ -139,13 +133,11 @@ class ClassToken(Op):
     """Prepends one learned token to the tokens of every sample."""
 
     def output(self, inputs: Shapes) -> Shape:
-        """One position more."""
         (shape,) = inputs
         require_rank(shape, 2, "positions x width")
         return (*shape[:-2], shape[-2] + 1, shape[-1])
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """The token."""
         return {"weight": (1, fixed_dimension(inputs[0], -1))}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:

@@ -34,13 +34,11 @@ class MixtureOfExperts(Op):
             raise InputError(f"top_k {self.top_k} exceeds the number of experts ({self.experts})")
 
     def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
         if len(inputs[0]) != 2:
             raise InputError(f"needs tokens x width (got {describe(inputs[0])})")
         return inputs[0]
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """The router and the matrices of all experts."""
         width = fixed_dimension(inputs[0], -1)
         into, out = (self.experts, self.hidden, width), (self.experts, width, self.hidden)
         shapes: dict[str, tuple[int, ...]] = {"router": (self.experts, width)}

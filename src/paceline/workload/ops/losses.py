@@ -15,7 +15,6 @@ class CrossEntropy(Op):
     """
 
     def output(self, inputs: Shapes) -> Shape:
-        """A scalar."""
         scores, targets = inputs
         require_rank(scores, 1, "classes in the last dimension")
         if not same_shape(scores[:-1], targets):
@@ -61,7 +60,6 @@ class WeightedSum(Op):
     weights: tuple[float, ...]
 
     def output(self, inputs: Shapes) -> Shape:
-        """A scalar."""
         if len(inputs) != len(self.weights):
             raise InputError(f"{len(self.weights)} weights for {len(inputs)} inputs")
         if any(inputs):
@@ -69,7 +67,6 @@ class WeightedSum(Op):
         return ()
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Negligible."""
         return Work()
 
 
@@ -87,7 +84,6 @@ class ElementwiseLoss(Op):
             raise InputError(f"no loss named '{self.function}'", f"one of {', '.join(_FUNCTIONS)}")
 
     def output(self, inputs: Shapes) -> Shape:
-        """A scalar."""
         if not same_shape(*inputs):
             raise InputError(
                 f"prediction {describe(inputs[0])} and target {describe(inputs[1])} differ in shape"
@@ -112,7 +108,6 @@ class CtcLoss(Op):
     """
 
     def output(self, inputs: Shapes) -> Shape:
-        """A scalar."""
         scores, labels = inputs
         if len(scores) != 2 or len(labels) != 1:
             raise InputError(

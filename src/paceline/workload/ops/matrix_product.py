@@ -12,7 +12,6 @@ class MatrixProduct(Op):
     """Batched matrix product (m x k) (k x n) of the last two dimensions."""
 
     def output(self, inputs: Shapes) -> Shape:
-        """The leading dimensions, then m x n."""
         left, right = inputs
         if (
             min(len(left), len(right)) < 2
@@ -43,7 +42,6 @@ class DotInteraction(Op):
     """Dot products of all pairs of feature vectors (DLRM)."""
 
     def output(self, inputs: Shapes) -> Shape:
-        """One value per pair of features."""
         (shape,) = inputs
         if len(shape) != 2:
             raise InputError(f"needs features x width (got {describe(shape)})")

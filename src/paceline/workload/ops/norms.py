@@ -33,7 +33,6 @@ def _norm_work(size: Number, weights: int, kept: Kept) -> Work:
 @dataclass(frozen=True, slots=True)
 class _OfChannels(Op):
     def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
         require_rank(inputs[0], 1, "channels in the first dimension")
         return inputs[0]
 
@@ -46,7 +45,6 @@ class _OfChannels(Op):
 @dataclass(frozen=True, slots=True)
 class _OfFeatures(Op):
     def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
         require_rank(inputs[0], 1, "features in the last dimension")
         return inputs[0]
 
@@ -67,7 +65,6 @@ class FrozenBatchNorm(_OfChannels):
     """Scales and shifts each channel by constants from pre-training; has no trained weights."""
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """None."""
         return {}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
@@ -86,7 +83,6 @@ class GroupNorm(_OfChannels):
         require_positive(groups=self.groups)
 
     def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
         require_rank(inputs[0], 1, "channels in the first dimension")
         channels = fixed_dimension(inputs[0], 0)
         if channels % self.groups:
@@ -107,7 +103,6 @@ class LayerNorm(_OfFeatures):
     bias: bool = True
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """Scale of each feature, and its shift if ``bias``."""
         width = fixed_dimension(inputs[0], -1)
         return {"weight": (width,)} | ({"bias": (width,)} if self.bias else {})
 
@@ -124,7 +119,6 @@ class RmsNorm(_OfFeatures):
     """Divides each row by its root mean square, then scales it."""
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """Scale of each feature."""
         return {"weight": (fixed_dimension(inputs[0], -1),)}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
@@ -144,7 +138,6 @@ class LocalResponseNorm(Op):
         require_positive(size=self.size)
 
     def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
         if len(inputs[0]) < 2:
             raise InputError(f"needs channels and positions (got {describe(inputs[0])})")
         return inputs[0]

@@ -53,12 +53,10 @@ class Add(Op):
     """Sum of two or more equal shapes. Backward passes the gradient on without a copy."""
 
     def output(self, inputs: Shapes) -> Shape:
-        """As each input."""
         _require_equal(inputs)
         return inputs[0]
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """Reads all, writes one."""
         return Work(forward_traffic=Traffic((len(inputs) + 1) * elements(inputs[0])))
 
 
@@ -67,7 +65,6 @@ class AddPerChannel(Op):
     """Adds the second input, one value per channel of the first, at all of its positions."""
 
     def output(self, inputs: Shapes) -> Shape:
-        """As the first input."""
         first, second = inputs
         if not same_shape(first[: len(second)], second):
             raise InputError(
@@ -90,12 +87,10 @@ class FusedSum(Op):
     """Sum with learned, normalised, non-negative weights (BiFPN; Tan et al. 2020)."""
 
     def output(self, inputs: Shapes) -> Shape:
-        """As each input."""
         _require_equal(inputs)
         return inputs[0]
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """One weight for each input."""
         return {"weight": (len(inputs),)}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
@@ -113,7 +108,6 @@ class Prelu(Op):
     """A rectifier with a learned slope below zero for each channel."""
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """The slope of each channel."""
         return {"weight": (fixed_dimension(inputs[0], 0),)}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
@@ -132,7 +126,6 @@ class Multiply(Op):
     """Product of two inputs; the second may be one value per channel of the first."""
 
     def output(self, inputs: Shapes) -> Shape:
-        """As the first input."""
         first, second = inputs
         if not same_shape(first[: len(second)], second):
             raise InputError(

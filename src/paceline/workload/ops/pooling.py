@@ -21,7 +21,6 @@ class _Pool(Op):
         check_window(self.kernel, self.stride, self.padding)
 
     def output(self, inputs: Shapes) -> Shape:
-        """Channels, then positions of the window along each spatial dimension."""
         (shape,) = inputs
         if len(shape) != len(self.kernel) + 1:
             raise InputError(
@@ -59,7 +58,6 @@ class GlobalAveragePool(Op):
     """The mean of each channel over all its positions."""
 
     def output(self, inputs: Shapes) -> Shape:
-        """The channels alone."""
         require_rank(inputs[0], 2, "channels and positions")
         return inputs[0][:1]
 

@@ -51,17 +51,13 @@ class Recorded(Op):
         return self.behaves_like
 
     def output(self, inputs: Shapes) -> Shape:
-        """As recorded; the inputs are ignored."""
         return self.shape
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """The trainable tensors that were first used here."""
         return {tensor.name: tensor.shape for tensor in self.tensors}
 
     def frozen_parameters(self, inputs: Shapes) -> Parameters:
-        """The tensors without a gradient that were first used here."""
         return {tensor.name: tensor.shape for tensor in self.frozen_tensors}
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """As recorded."""
         return self.recorded_work

@@ -36,11 +36,9 @@ class Lstm(Op):
 
     @property
     def directions(self) -> int:
-        """Passes over the sequence."""
         return 2 if self.bidirectional else 1
 
     def output(self, inputs: Shapes) -> Shape:
-        """The states of both directions for every token."""
         shape, *states = inputs
         if len(shape) != 2:
             raise InputError(f"needs tokens x features (got {describe(shape)})")
@@ -55,7 +53,6 @@ class Lstm(Op):
         return (shape[0], self.hidden * self.directions)
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """Weights of input and state, and two biases, per layer and direction."""
         gates = _GATES * self.hidden
         shapes: dict[str, tuple[int, ...]] = {}
         for layer, features in enumerate(self._features(inputs)):
@@ -100,6 +97,5 @@ class Lstm(Op):
         )
 
     def _features(self, inputs: Shapes) -> Iterator[int]:
-        """Features that each layer reads."""
         for layer in range(self.layers):
             yield self.hidden * self.directions if layer else fixed_dimension(inputs[0], -1)

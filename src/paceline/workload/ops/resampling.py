@@ -17,7 +17,6 @@ class Upsample(Op):
         require_positive(scale=self.scale)
 
     def output(self, inputs: Shapes) -> Shape:
-        """The channels, then ``scale`` times as many positions along each dimension."""
         (shape,) = inputs
         require_rank(shape, 2, "channels and positions")
         return (shape[0], *(size * self.scale for size in shape[1:]))
@@ -46,7 +45,6 @@ class RoiAlign(Op):
         require_positive(size=self.size, samples=self.samples)
 
     def output(self, inputs: Shapes) -> Shape:
-        """Channels x boxes x rows x columns."""
         boxes, *maps = inputs
         if len(boxes) != 2 or differs(boxes[1], 4):
             raise InputError(f"boxes must be boxes x 4 (got {describe(boxes)})")

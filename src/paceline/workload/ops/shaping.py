@@ -22,11 +22,9 @@ from paceline.workload.ops.work import Traffic, Work
 class _View(Op):
     @property
     def is_view(self) -> bool:
-        """The result shares the memory of the input."""
         return True
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """No work: only the shape changes."""
         return Work()
 
 
@@ -37,7 +35,6 @@ class Flatten(_View):
     start_axis: int = 0
 
     def output(self, inputs: Shapes) -> Shape:
-        """The leading dimensions, then the product of the others."""
         (shape,) = inputs
         require_rank(shape, self.start_axis + 1, f"more than {self.start_axis} dimensions")
         return (*shape[: self.start_axis], elements(shape[self.start_axis :]))
@@ -58,7 +55,6 @@ class Reshape(_View):
             )
 
     def output(self, inputs: Shapes) -> Shape:
-        """The new shape."""
         total = elements(inputs[0])
         known = math.prod(size for size in self.shape if size != -1)
         rest = total // known
@@ -75,7 +71,6 @@ class Transpose(_View):
     axes: tuple[int, ...]
 
     def output(self, inputs: Shapes) -> Shape:
-        """The dimensions in their new order."""
         (shape,) = inputs
         if sorted(self.axes) != list(range(len(shape))):
             raise InputError(
@@ -97,7 +92,6 @@ class Slice(_View):
             raise InputError(f"slice must have 0 <= start < stop (got {self.start}, {self.stop})")
 
     def output(self, inputs: Shapes) -> Shape:
-        """The input's shape with that dimension shortened."""
         (shape,) = inputs
         axis = _axis(self.axis, shape)
         if exceeds(self.stop, shape[axis]):
@@ -116,7 +110,6 @@ class Expand(_View):
         require_positive(count=self.count)
 
     def output(self, inputs: Shapes) -> Shape:
-        """The input's shape with that dimension widened."""
         (shape,) = inputs
         axis = _axis(self.axis, shape)
         if differs(shape[axis], 1):
@@ -136,7 +129,6 @@ class Concatenate(Op):
     axis: int = 0
 
     def output(self, inputs: Shapes) -> Shape:
-        """The sum of the sizes along the axis; the others must agree."""
         first = inputs[0]
         axis = _axis(self.axis, first)
         total: Number = 0
@@ -176,7 +168,6 @@ class PadShortcut(Op):
         require_positive(out_channels=self.out_channels, stride=self.stride)
 
     def output(self, inputs: Shapes) -> Shape:
-        """The padded channels, then the positions that were taken."""
         (shape,) = inputs
         require_rank(shape, 2, "channels and positions")
         if fixed_dimension(shape, 0) > self.out_channels:
@@ -184,7 +175,6 @@ class PadShortcut(Op):
         return (self.out_channels, *(-(-size // self.stride) for size in shape[1:]))
 
     def work(self, inputs: Shapes, needs_input_gradient: bool) -> Work:
-        """A strided copy."""
         taken = self.output(inputs)
         read = elements((inputs[0][0], *taken[1:]))
         return Work(

@@ -9,7 +9,6 @@ from paceline.workload.cost import Number, Shape
 
 
 def elements(shape: Shape) -> Number:
-    """Number of elements of one sample."""
     count: Number = 1
     for dimension in shape:
         count = count * dimension
@@ -34,17 +33,14 @@ def fixed_dimension(shape: Shape, axis: int) -> int:
 
 
 def differs(a: Number, b: Number) -> bool:
-    """Whether two dimensions differ in any element."""
     return bool(np.any(np.not_equal(a, b)))
 
 
 def exceeds(a: Number, b: Number) -> bool:
-    """Whether the first dimension exceeds the second in any element."""
     return bool(np.any(np.greater(a, b)))
 
 
 def same_shape(a: Shape, b: Shape) -> bool:
-    """Whether two shapes are equal, arrays compared element by element."""
     return len(a) == len(b) and not any(differs(x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -54,7 +50,6 @@ def describe(shape: Shape) -> str:
 
 
 def require_rank(shape: Shape, least: int, what: str) -> None:
-    """Raise if an input has too few dimensions."""
     if len(shape) < least:
         raise InputError(
             f"needs {what} (got {describe(shape)})",
@@ -63,7 +58,6 @@ def require_rank(shape: Shape, least: int, what: str) -> None:
 
 
 def require_positive(**fields: int | float | tuple[int, ...]) -> None:
-    """Raise if a field of an operation is not positive."""
     for name, value in fields.items():
         values = value if isinstance(value, tuple) else (value,)
         if not values or any(not math.isfinite(v) or v <= 0 for v in values):

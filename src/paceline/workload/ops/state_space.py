@@ -32,12 +32,10 @@ class CausalConvolution(Op):
         require_positive(kernel=self.kernel)
 
     def output(self, inputs: Shapes) -> Shape:
-        """As the input."""
         _require_tokens(inputs)
         return inputs[0]
 
     def parameters(self, inputs: Shapes) -> Parameters:
-        """One filter per channel, and its bias if ``bias``."""
         width = fixed_dimension(inputs[0], -1)
         return {"weight": (width, self.kernel)} | ({"bias": (width,)} if self.bias else {})
 
@@ -68,7 +66,6 @@ class SelectiveScan(Op):
     """
 
     def output(self, inputs: Shapes) -> Shape:
-        """As the values."""
         _require_tokens(inputs)
         values, steps, into, out = inputs
         if differs(values[1], steps[1]) or differs(into[1], out[1]):
@@ -120,7 +117,6 @@ class StateSpaceDual(Op):
             raise InputError(f"{self.heads} heads are not divisible by {self.groups} groups")
 
     def output(self, inputs: Shapes) -> Shape:
-        """As the values."""
         _require_tokens(inputs)
         wanted = (None, self.heads, self.groups * self.state, self.groups * self.state)
         for shape, width in zip(inputs, wanted, strict=True):

@@ -8,7 +8,6 @@ from paceline.workload.ops.sizes import describe, exceeds, require_positive
 def check_window(
     kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...]
 ) -> None:
-    """Raise if kernel, stride and padding are inconsistent."""
     require_positive(kernel=kernel, stride=stride)
     if not 1 <= len(kernel) <= 3:
         raise InputError(f"kernel must have 1 to 3 dimensions (got {len(kernel)})")
@@ -21,7 +20,6 @@ def check_window(
 
 
 def check_windows_fit(sizes: Shape, reach: tuple[int, ...], padding: tuple[int, ...]) -> None:
-    """Raise if an input with its padding is smaller than the window."""
     for size, window, pad in zip(sizes, reach, padding, strict=True):
         if exceeds(window, size + 2 * pad):
             raise InputError(

@@ -27,7 +27,6 @@ BART = {"bart_base": BartSize(768, 6, 12), "bart_large": BartSize(1024, 12, 16)}
 
 
 def bart(name: str) -> Graph:
-    """Build one of `BART` with its loss over every token of the target."""
     size = BART[name]
     encoder = TransformerShape.multi_head(
         size.hidden,

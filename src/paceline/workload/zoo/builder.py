@@ -60,7 +60,6 @@ class NetworkBuilder:
         return name
 
     def add_node(self, name: str, op: ops.Op, *reads: str, shares: str | None = None) -> str:
-        """Any operation."""
         full_name = ".".join([*self._scopes, name])
         self._nodes.append(Node(full_name, op, reads, shares, self._frozen))
         return full_name
@@ -68,7 +67,6 @@ class NetworkBuilder:
     def build(
         self, output: str, sequence: int | None = None, dimensions: dict[str, int] | None = None
     ) -> Graph:
-        """The finished graph."""
         return Graph(
             self.name, self._inputs, tuple(self._nodes), output, sequence, dimensions or {}
         )
@@ -126,7 +124,6 @@ class NetworkBuilder:
     def linear(
         self, name: str, x: str, out_features: int, bias: bool = True, shares: str | None = None
     ) -> str:
-        """A linear map of the last dimension."""
         return self.add_node(name, ops.Linear(out_features, bias), x, shares=shares)
 
     def conv_norm(
@@ -166,7 +163,6 @@ class NetworkBuilder:
         return self.add_node(name, self._image_norm, x)
 
     def layer_norm(self, name: str, x: str, bias: bool = True) -> str:
-        """Layer normalisation."""
         return self.add_node(name, ops.LayerNorm(bias), x)
 
     def activation(self, name: str, x: str, function: str = "relu") -> str:
@@ -177,21 +173,17 @@ class NetworkBuilder:
     def max_pool(
         self, name: str, x: str, kernel: int, stride: int, padding: int = 0, ceil: bool = False
     ) -> str:
-        """The largest value of each window of an image."""
         window = (_sizes(kernel, 2), _sizes(stride, 2), _sizes(padding, 2))
         return self.add_node(name, ops.MaxPool(*window, ceil), x)
 
     def avg_pool(self, name: str, x: str, kernel: int, stride: int, padding: int = 0) -> str:
-        """The mean of each window of an image."""
         window = (_sizes(kernel, 2), _sizes(stride, 2), _sizes(padding, 2))
         return self.add_node(name, ops.AveragePool(*window), x)
 
     def global_avg_pool(self, name: str, x: str) -> str:
-        """The mean of each channel."""
         return self.add_node(name, ops.GlobalAveragePool(), x)
 
     def add(self, name: str, *reads: str) -> str:
-        """A sum."""
         return self.add_node(name, ops.Add(), *reads)
 
     def concat(self, name: str, reads: Sequence[str], axis: int = 0) -> str:
@@ -199,15 +191,12 @@ class NetworkBuilder:
         return self.add_node(name, ops.Concatenate(axis), *reads)
 
     def flatten(self, name: str, x: str, start_axis: int = 0) -> str:
-        """Dimensions from ``start_axis`` on as one."""
         return self.add_node(name, ops.Flatten(start_axis), x)
 
     def dropout(self, name: str, x: str, probability: float) -> str:
-        """Zeroes a share of the elements."""
         return self.add_node(name, ops.Dropout(probability), x)
 
     def embedding(self, name: str, indices: str, vocabulary: int, width: int) -> str:
-        """Rows of a table by index."""
         return self.add_node(name, ops.Embedding(vocabulary, width), indices)
 
     def multiply(self, name: str, x: str, y: str) -> str:
@@ -215,15 +204,12 @@ class NetworkBuilder:
         return self.add_node(name, ops.Multiply(), x, y)
 
     def reshape(self, name: str, x: str, *shape: int) -> str:
-        """Another shape of the same elements."""
         return self.add_node(name, ops.Reshape(shape), x)
 
     def part(self, name: str, x: str, axis: int, start: int, stop: int) -> str:
-        """A slice of one dimension."""
         return self.add_node(name, ops.Slice(axis, start, stop), x)
 
     def transpose(self, name: str, x: str, *axes: int) -> str:
-        """The dimensions of a sample, permuted."""
         return self.add_node(name, ops.Transpose(axes), x)
 
     def elementwise_loss(self, name: str, function: str, predicted: str, wanted: str) -> str:
@@ -236,7 +222,6 @@ class NetworkBuilder:
         return self.build(self.add_node("loss", ops.WeightedSum(weights), *losses))
 
     def cross_entropy(self, name: str, scores: str, targets: str) -> str:
-        """The loss of scores against integer targets."""
         return self.add_node(name, ops.CrossEntropy(), scores, targets)
 
     def segmentation_loss(self, maps: str, classes: int, *sides: int) -> Graph:

@@ -14,13 +14,11 @@ FILE = "models.toml"
 
 @cache
 def configurations() -> Mapping[str, Mapping[str, Any]]:
-    """Configurations of the file by name."""
     text = files("paceline").joinpath("data", FILE).read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
 def families() -> dict[str, str]:
-    """Family of each network of the file."""
     return {name: str(table["family"]) for name, table in configurations().items()}
 
 

@@ -112,7 +112,6 @@ def _separable(
     shared_with: str | None = None,
     bias: bool = False,
 ) -> str:
-    """Depthwise separable convolution."""
     owner = (lambda layer: f"{shared_with}{layer}") if shared_with else (lambda _: None)
     each, all_ = f"each{suffix}", f"all{suffix}"
     x = net.conv(each, x, _WIDTH, 3, 1, 1, groups=_WIDTH, shares=owner(each))

@@ -44,7 +44,6 @@ def elastic_gpt(family: str, name: str, size: GptSize) -> ZooEntry:
 
 
 def adapted_llama(base: str, rank: int = ADAPTER_RANK) -> ZooEntry:
-    """A frozen Llama of the zoo with adapters of ``rank``."""
     size = replace(LLAMA[base], adapter_rank=rank)
     suffix = "_lora" if rank == ADAPTER_RANK else f"_lora_r{rank}"
     return network("Llama, adapters", "llama.llama", f"{base}{suffix}", size)

@@ -25,7 +25,6 @@ class _Fusion:
         self.net, self.dropout = net, dropout
 
     def gated(self, name: str, x: str, out: int) -> str:
-        """Gated linear unit."""
         net = self.net
         with net.scope(name):
             both = net.linear("both", x, 2 * out)
@@ -106,7 +105,6 @@ class _Fusion:
 
 
 def fusion_transformer(name: str) -> Graph:
-    """Build the network of one of `SERIES`."""
     net, (series, dropout) = NetworkBuilder(name), SERIES[name]
     fusion = _Fusion(net, dropout)
     which = net.integers("series", series, 1)

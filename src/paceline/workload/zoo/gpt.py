@@ -10,7 +10,6 @@ from paceline.workload.zoo.transformers import TransformerShape, transformer
 
 
 def gpt(name: str, size: GptSize) -> Graph:
-    """Build the decoder with its loss over every token."""
     shape = TransformerShape.multi_head(
         size.hidden,
         size.layers,

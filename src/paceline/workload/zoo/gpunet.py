@@ -68,7 +68,6 @@ GPUNET = {
 
 
 def gpunet(name: str) -> Graph:
-    """Build one of `GPUNET`."""
     net, size = NetworkBuilder(name), GPUNET[name]
     x = net.image(3, size.side, size.side)
     x = net.conv_unit("stem", x, size.width, 3, 2, 1, activation="silu")

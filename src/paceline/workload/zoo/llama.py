@@ -24,7 +24,6 @@ LLAMA_STYLE: dict[str, Any] = {
 
 
 def llama(name: str, size: LlamaSize) -> Graph:
-    """Build the decoder with its loss over every token."""
     experts = Experts(size.experts, size.top_k, size.feed_forward) if size.experts else None
     shape = TransformerShape(
         size.hidden,

@@ -79,7 +79,6 @@ def _looked_up(net: NetworkBuilder, name: str, rows: int, width: int, fields: in
 def _perceptron(
     net: NetworkBuilder, name: str, x: str, widths: Sequence[int], dropout: float = 0.0
 ) -> str:
-    """Linear layers with ReLU between them."""
     for number, width in enumerate(widths, start=1):
         x = net.linear(f"{name}.fc{number}", x, width)
         if number < len(widths):

@@ -67,7 +67,6 @@ def _detect(net: NetworkBuilder, x: str, normalised: bool) -> Graph:
 
 
 def _head(net: NetworkBuilder, name: str, maps: list[str], values: int) -> str:
-    """Boxes of all maps x ``values``."""
     parts: list[str] = []
     for number, (x, boxes) in enumerate(zip(maps, _BOXES, strict=True)):
         with net.scope(f"{name}{number}"):

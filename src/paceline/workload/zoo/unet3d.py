@@ -61,7 +61,6 @@ def _convolution(
     activation: str,
     stride: int = 1,
 ) -> str:
-    """Convolution, instance normalisation and activation."""
     x = net.conv(f"conv{number}", x, width, 3, stride, 1, dimensions=rank)
     x = net.add_node(f"norm{number}", ops.GroupNorm(width), x)
     return net.activation(f"{activation}{number}", x, activation)

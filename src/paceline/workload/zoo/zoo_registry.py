@@ -21,7 +21,6 @@ _HINT = (
 
 
 def names() -> list[str]:
-    """Names of the zoo, without free sizes."""
     return list(entries())
 
 
@@ -33,7 +32,6 @@ def names_like(part: str) -> list[str]:
 
 
 def family(name: str) -> str:
-    """The family of a network, such as ``ResNet v1.5``."""
     return _find(name).family
 
 
@@ -124,7 +122,6 @@ def _images() -> dict[str, ZooEntry]:
 
 
 def _scenes() -> dict[str, ZooEntry]:
-    """Detection, segmentation and generation of images."""
     return {
         "unet": network("U-Net", "unet.unet"),
         "unet_medical": network("U-Net", "unet.unet", "unet_medical"),
@@ -144,7 +141,6 @@ def _scenes() -> dict[str, ZooEntry]:
 
 
 def _signals() -> dict[str, ZooEntry]:
-    """Recommendation, speech and time series."""
     table = {
         "ncf": network("recommendation", "mlp.ncf"),
         "dlrm": network("recommendation", "recommender.dlrm"),
@@ -197,7 +193,6 @@ def _texts() -> dict[str, ZooEntry]:
 
 
 def _configured() -> dict[str, ZooEntry]:
-    """Networks built from their published config.json."""
     function_path = "configured.configured"
     return {
         name: replace(

@@ -35,9 +35,7 @@ class LogReader(Protocol):
         """Confidence, from 0 to 1, that ``head`` was written by the program."""
         ...
 
-    def read(self, lines: Iterable[LogLine]) -> ParsedLog:
-        """Read all lines."""
-        ...
+    def read(self, lines: Iterable[LogLine]) -> ParsedLog: ...
 
 
 @dataclass(frozen=True)
@@ -124,5 +122,4 @@ class ProgramReader:
         return min(1.0, max(0.0, confidence))
 
     def read(self, lines: Iterable[LogLine]) -> ParsedLog:
-        """Read all lines."""
         return self.parser().parse(lines)

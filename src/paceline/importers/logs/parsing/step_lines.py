@@ -82,7 +82,6 @@ class StepLog:
 
     @property
     def reader(self) -> ProgramReader:
-        """The reader of these lines."""
         return ProgramReader(self.program, self.title, self.marks, lambda: StepLineParser(self))
 
 

@@ -36,7 +36,6 @@ STEP_NAME = re.compile(
 
 
 def phase_of(name: str) -> Phase | None:
-    """The phase that matches a name, or None."""
     for phase, pattern in _RULES:
         if pattern.search(name):
             return phase

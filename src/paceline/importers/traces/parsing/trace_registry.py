@@ -131,7 +131,6 @@ FORMATS = (
 
 
 def trace_formats() -> dict[str, TraceFormat]:
-    """Every format by name."""
     return {one.name: one for one in FORMATS}
 
 

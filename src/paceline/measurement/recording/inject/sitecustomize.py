@@ -11,7 +11,6 @@ import sys
 
 
 def run_hidden(here: str) -> None:
-    """Run the hidden sitecustomize."""
     others = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
     if spec is not None and spec.loader is not None:

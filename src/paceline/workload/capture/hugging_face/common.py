@@ -7,7 +7,6 @@ from paceline.workload.capture.hugging_face.fields import DEFAULT_SEQUENCE, Conf
 
 
 def common_sizes(config: Config) -> dict[str, Any]:
-    """Sizes under the names of `TransformerShape`."""
     hidden = config.size("hidden_size", "n_embd", "d_model", "dim")
     heads = config.size("num_attention_heads", "n_head", "n_heads", "num_heads")
     return {

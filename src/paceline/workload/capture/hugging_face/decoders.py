@@ -52,13 +52,11 @@ def mistral(config: Config) -> TransformerShape:
 
 
 def qwen2(config: Config) -> TransformerShape:
-    """Qwen 2 and 2.5."""
     bias = config.flag("qkv_bias", True)
     return _with_upper_windows(config, llama(config).replaced(query_bias=bias, out_bias=False))
 
 
 def qwen3(config: Config) -> TransformerShape:
-    """Qwen 3."""
     return _with_upper_windows(config, llama(config).replaced(norm_of_heads="head"))
 
 
@@ -75,7 +73,6 @@ def smollm3(config: Config) -> TransformerShape:
 
 
 def gemma(config: Config) -> TransformerShape:
-    """Gemma."""
     activation = config.activation("hidden_activation", "hidden_act", default="gelu_pytorch_tanh")
     tied = config.flag("tie_word_embeddings", True)
     return llama(config).replaced(activation=activation, tied=tied)
@@ -95,7 +92,6 @@ def gemma3(config: Config) -> TransformerShape:
 
 
 def gemma3_with_images(config: Config) -> TransformerShape:
-    """The text model of Gemma 3."""
     config.notes.append(WITHOUT_IMAGES)
     return gemma3(config.part("text_config"))
 
@@ -131,7 +127,6 @@ def nemotron(config: Config) -> TransformerShape:
 
 
 def glm(config: Config) -> TransformerShape:
-    """GLM-4 of 2024."""
     bias = config.flag("attention_bias", True)
     return llama(config).replaced(query_bias=bias, out_bias=False)
 
@@ -152,7 +147,6 @@ def olmo3(config: Config) -> TransformerShape:
 
 
 def seed_oss(config: Config) -> TransformerShape:
-    """Seed-OSS."""
     out_bias = config.flag("attention_out_bias", False)
     return llama(config).replaced(query_bias=config.flag("attention_bias", True), out_bias=out_bias)
 

@@ -7,7 +7,6 @@ from paceline.workload.zoo.transformers import TransformerShape
 
 
 def gpt2(config: Config) -> TransformerShape:
-    """GPT-2."""
     common = common_sizes(config)
     return TransformerShape(
         **common,
@@ -26,7 +25,6 @@ def gpt_bigcode(config: Config) -> TransformerShape:
 
 
 def gpt_neo(config: Config) -> TransformerShape:
-    """GPT-Neo."""
     common = common_sizes(config)
     return TransformerShape(
         **common,
@@ -39,7 +37,6 @@ def gpt_neo(config: Config) -> TransformerShape:
 
 
 def gpt_neox(config: Config) -> TransformerShape:
-    """GPT-NeoX and Pythia."""
     return TransformerShape(
         **common_sizes(config),
         inner=config.size("intermediate_size"),
@@ -52,7 +49,6 @@ def gpt_neox(config: Config) -> TransformerShape:
 
 
 def gptj(config: Config) -> TransformerShape:
-    """GPT-J."""
     common = common_sizes(config)
     return TransformerShape(
         **common,
@@ -86,7 +82,6 @@ def opt(config: Config) -> TransformerShape:
 
 
 def bloom(config: Config) -> TransformerShape:
-    """BLOOM."""
     common = common_sizes(config)
     return TransformerShape(
         **common,
@@ -122,7 +117,6 @@ def falcon(config: Config) -> TransformerShape:
 
 
 def mpt(config: Config) -> TransformerShape:
-    """MPT."""
     common = common_sizes(config)
     bias = not config.flag("no_bias", True)
     return TransformerShape(
@@ -139,7 +133,6 @@ def mpt(config: Config) -> TransformerShape:
 
 
 def phi(config: Config) -> TransformerShape:
-    """Phi 1 and 2."""
     return TransformerShape(
         **common_sizes(config),
         inner=config.size("intermediate_size"),

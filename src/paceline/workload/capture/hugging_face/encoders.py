@@ -6,7 +6,6 @@ from paceline.workload.zoo.transformers import TransformerShape
 
 
 def bert(config: Config) -> TransformerShape:
-    """BERT."""
     common = common_sizes(config)
     return TransformerShape(
         **common | {"head": config.head("masked")},
@@ -23,12 +22,10 @@ def bert(config: Config) -> TransformerShape:
 
 
 def roberta(config: Config) -> TransformerShape:
-    """RoBERTa and XLM-RoBERTa."""
     shape = bert(config)
     # Two rows are reserved for padding (fairseq), so the sequence is two shorter than the table.
     return shape.replaced(sequence=max(1, min(shape.sequence, shape.learned_positions - 2)))
 
 
 def distilbert(config: Config) -> TransformerShape:
-    """DistilBERT."""
     return bert(config).replaced(segments=0)

@@ -64,7 +64,6 @@ class Config:
         return next((name for name in found if name in known), "")
 
     def given(self, name: str) -> bool:
-        """Whether a field exists and is not empty."""
         return bool(self._document.get(name))
 
     def numbers(self, name: str) -> list[int]:
@@ -83,7 +82,6 @@ class Config:
         return types
 
     def text(self, name: str, default: str) -> str:
-        """A string."""
         value = self._document.get(name)
         if value is not None and not isinstance(value, str):
             raise self._wrong(name, "a string")
@@ -100,12 +98,10 @@ class Config:
         )
 
     def flag(self, name: str, default: bool) -> bool:
-        """A Boolean."""
         value = self._document.get(name)
         return default if value is None else bool(value)
 
     def activation(self, *names: str, default: str) -> str:
-        """The activation under the graph's name."""
         value = next((self._document[name] for name in names if self._document.get(name)), default)
         return look_up(
             "activation", str(value), ACTIVATIONS, f"supported: {', '.join(ACTIVATIONS)}"
@@ -133,7 +129,6 @@ class Config:
         return self.size(*POSITIONS, default=0) or None
 
     def labels(self) -> int:
-        """Number of classes of a classifier."""
         named = self._document.get("id2label")
         return (
             len(named) if isinstance(named, dict) and named else self.size("num_labels", default=2)

@@ -82,7 +82,6 @@ def whisper(config: Config) -> Callable[[str], Graph]:
 
 
 def vit(config: Config) -> Callable[[str], Graph]:
-    """Vision transformer."""
     hidden, heads = config.size("hidden_size"), config.size("num_attention_heads")
     shape = TransformerShape(
         hidden=hidden,

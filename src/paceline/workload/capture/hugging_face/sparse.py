@@ -28,13 +28,11 @@ def _experts(config: Config, inner: int) -> Experts:
 
 
 def mixtral(config: Config) -> TransformerShape:
-    """Mixtral and Granite MoE."""
     shape = decoders.mistral(config)
     return with_experts(shape, _experts(config, shape.inner))
 
 
 def olmoe(config: Config) -> TransformerShape:
-    """OLMoE."""
     return mixtral(config).replaced(norm_of_heads="whole")
 
 
@@ -50,7 +48,6 @@ def qwen2_moe(config: Config) -> TransformerShape:
 
 
 def qwen3_moe(config: Config) -> TransformerShape:
-    """Qwen 3 MoE."""
     return _qwen_moe(config, decoders.qwen3(config))
 
 
@@ -84,7 +81,6 @@ def deepseek(config: Config) -> TransformerShape:
 
 
 def glm4_moe(config: Config) -> TransformerShape:
-    """GLM 4.5 and 4.6."""
     by_head = config.flag("use_qk_norm", False)
     shape = decoders.llama(config).replaced(
         out_bias=False, norm_of_heads="head" if by_head else "no"
@@ -93,7 +89,6 @@ def glm4_moe(config: Config) -> TransformerShape:
 
 
 def dots1(config: Config) -> TransformerShape:
-    """dots.llm1."""
     return _behind_dense_layers(config, decoders.llama(config).replaced(norm_of_heads="head"))
 
 

@@ -11,7 +11,6 @@ _NUMBERS_PER_STEP = 16
 
 
 def mamba(config: Config) -> TransformerShape:
-    """Mamba."""
     shape = _alone(config, tied=True)
     space = StateSpace(
         inner=config.size("intermediate_size", default=_expanded(config, shape.hidden)),
@@ -25,7 +24,6 @@ def mamba(config: Config) -> TransformerShape:
 
 
 def mamba2(config: Config) -> TransformerShape:
-    """Mamba-2."""
     shape = _alone(config, tied=False)
     space = StateSpace(
         inner=_expanded(config, shape.hidden),

@@ -6,7 +6,6 @@ from paceline.workload.zoo.transformers.shape import Experts, LayerKind, Transfo
 
 
 def feed_forward(net: NetworkBuilder, x: str, shape: TransformerShape, kind: LayerKind) -> str:
-    """Add the feed-forward of one layer."""
     if kind.feed_forward == "experts" and shape.experts is not None:
         return _experts(net, x, shape, shape.experts)
     return _dense(net, "mlp", x, shape.inner, shape)

@@ -6,7 +6,6 @@ from paceline.workload.zoo.transformers.shape import TransformerShape
 
 
 def norm(net: NetworkBuilder, name: str, x: str, shape: TransformerShape) -> str:
-    """Add the architecture's norm: layer norm or RMS norm."""
     if shape.norm == "rms":
         return net.add_node(name, ops.RmsNorm(), x)
     return net.layer_norm(name, x, shape.norm_bias)

@@ -174,11 +174,9 @@ class TransformerShape:
         )
 
     def replaced(self, **changes: Any) -> "TransformerShape":
-        """The same shape with some choices replaced."""
         return replace(self, **changes)
 
     def layer(self, number: int) -> LayerKind:
-        """Kind of one layer."""
         if self.kinds:
             return self.kinds[number]
         return LayerKind(feed_forward="experts" if self.experts else "dense")

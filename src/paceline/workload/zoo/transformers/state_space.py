@@ -8,7 +8,6 @@ from paceline.workload.zoo.transformers.shape import StateSpace
 
 
 def state_space(net: NetworkBuilder, x: str, hidden: int, space: StateSpace) -> str:
-    """Add a Mamba layer with ``hidden`` inputs and outputs."""
     with net.scope("mamba"):
         y = _by_chunks(net, x, space) if space.heads else _by_tokens(net, x, space)
         return net.linear("out", y, hidden, space.bias)
