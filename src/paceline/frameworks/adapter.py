@@ -36,17 +36,14 @@ class FrameworkAdapter:
 
     @property
     def interpreter_variable(self) -> str:
-        """The environment variable that names an interpreter to run the worker in."""
         return f"{self._variable}_PYTHON"
 
     @property
     def image_variable(self) -> str:
-        """The environment variable that names a container image to run the worker in."""
         return f"{self._variable}_IMAGE"
 
     @property
     def install(self) -> str:
-        """The command that installs it."""
         if self.environment:
             return f"paceline frameworks install {self.name}"
         return f"install '{self.module}' in Paceline's Python"

@@ -17,7 +17,7 @@ from pathlib import Path
 from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.environments.choice import EnvironmentChoice, choose, chosen, forget
-from paceline.frameworks.environments.place import installed_python
+from paceline.frameworks.environments.environment_state import installed_python
 from paceline.frameworks.framework_registry import environments, manifests
 from paceline.naming import look_up
 
@@ -107,7 +107,6 @@ def check_runnable(wanted: FrameworkAdapter) -> None:
 
 
 def runs_in_our_environment(wanted: FrameworkAdapter) -> bool:
-    """Return whether its worker would run in the environment that Paceline installed."""
     if not wanted.environment or _image(wanted) is not None:
         return False
     return interpreter(wanted) == _installed(wanted)

@@ -25,7 +25,7 @@ def manifests() -> dict[str, FrameworkManifest]:
     files = [*HERE.glob(f"**/{FILE_NAME}"), *HERE.glob("external/*.toml")]
     built_in = sorted(map(read_manifest, files), key=_by_status_and_name)
     together = with_plugins(
-        PluginKind.FRAMEWORK, {one.name: one for one in built_in}, expected=object
+        PluginKind.FRAMEWORK, {manifest.name: manifest for manifest in built_in}, expected=object
     )
     return together | {
         plugin.name: _manifest_of(plugin, value) for plugin, value in plugins(PluginKind.FRAMEWORK)
@@ -57,7 +57,6 @@ def recipes() -> dict[str, ProgramRecipe]:
 
 
 def framework(name: str) -> FrameworkAdapter:
-    """Return the framework of that name; an unknown name raises with a suggestion."""
     hint = f"choose one of {', '.join(frameworks())}"
     for own, profile in profiles().items():
         if own in frameworks() and name.lower() in profile.names("aliases"):
@@ -66,7 +65,6 @@ def framework(name: str) -> FrameworkAdapter:
 
 
 def environment(name: str) -> EnvironmentSpec:
-    """Return the environment of that name; an unknown name raises with a suggestion."""
     return look_up(
         "environment", name, environments(), f"choose one of {', '.join(environments())}"
     )
@@ -86,7 +84,6 @@ def environments_of(names: Sequence[str]) -> list[EnvironmentSpec]:
 
 
 def recipe(name: str) -> ProgramRecipe:
-    """Return the recipe of that name; an unknown name raises with a suggestion."""
     return look_up("recipe", name, recipes(), "list all with 'paceline recipes'")
 
 

@@ -1,4 +1,4 @@
-"""The state of every framework: installed, verified, and where it would run."""
+"""The state of every framework: installed, verified, and the environment of its worker."""
 
 import sys
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from paceline.errors import PacelineError
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.command import interpreter, runs_in_our_environment
 from paceline.frameworks.environments.choice import chosen
-from paceline.frameworks.environments.place import EnvironmentState, environment_state
+from paceline.frameworks.environments.environment_state import EnvironmentState, environment_state
 from paceline.frameworks.framework_registry import environments, frameworks
 
 
@@ -15,8 +15,8 @@ from paceline.frameworks.framework_registry import environments, frameworks
 class FrameworkState:
     """One framework and the environment in which it would run.
 
-    ``place`` is a directory, an interpreter or an image. Unknown values of an environment that is
-    not installed are None.
+    ``path`` is a directory or an interpreter, or the name of an image. Unknown values of an
+    environment that is not installed are None.
     """
 
     name: str
@@ -25,11 +25,10 @@ class FrameworkState:
     size_bytes: float | None
     python: str | None
     verified_at: str | None
-    place: str
+    path: str
 
 
 def framework_states() -> list[FrameworkState]:
-    """Return the state of every framework that Paceline runs."""
     return [_state(wanted) for wanted in frameworks().values()]
 
 
@@ -37,7 +36,7 @@ def _state(wanted: FrameworkAdapter) -> FrameworkState:
     spec = environments().get(wanted.environment)
     found = None if spec is None else environment_state(spec)
     verified = None if found is None else found.verified.get(wanted.name)
-    state, place = _state_and_place(wanted, found)
+    state, path = _state_and_path(wanted, found)
     return FrameworkState(
         name=wanted.name,
         environment=wanted.environment,
@@ -45,19 +44,19 @@ def _state(wanted: FrameworkAdapter) -> FrameworkState:
         size_bytes=found.size_bytes if found else None,
         python=found.python if found else None,
         verified_at=verified.at if verified else None,
-        place=place,
+        path=path,
     )
 
 
-def _state_and_place(wanted: FrameworkAdapter, found: EnvironmentState | None) -> tuple[str, str]:
+def _state_and_path(wanted: FrameworkAdapter, found: EnvironmentState | None) -> tuple[str, str]:
     choice = chosen(wanted.environment) if found else None
     if choice is not None and choice.image:
         return "own image", choice.image
     try:
         if found is None or not runs_in_our_environment(wanted):
-            place = interpreter(wanted)
-            ours = place == sys.executable
-            return "in Paceline's Python" if ours else "own Python", place
+            path = interpreter(wanted)
+            ours = path == sys.executable
+            return "in Paceline's Python" if ours else "own Python", path
     except PacelineError:
         return str(found.state) if found else "not installed", ""
     return str(found.state_of(wanted.name)), str(found.directory)

@@ -185,8 +185,8 @@ def _rank_series(records: Sequence[StepRecord]) -> dict[int, tuple[float, ...]]:
     Only records that all ranks have are kept, since steps are compared across ranks.
     """
     by_rank: dict[int, dict[int, StepRecord]] = {}
-    for one in records:
-        by_rank.setdefault(one.rank or 0, {})[one.index] = one
+    for record in records:
+        by_rank.setdefault(record.rank or 0, {})[record.index] = record
     common = set.intersection(*(set(own) for own in by_rank.values()))
     if not common:
         largest = max(by_rank, key=lambda rank: len(by_rank[rank]))
@@ -209,13 +209,13 @@ def _leading_warm_up(records: Sequence[StepRecord]) -> int:
     """Leading steps that the program itself marks as warm-up; 0 if all of them are."""
     first_rank = records[0].rank
     ordered = sorted((r for r in records if r.rank == first_rank), key=lambda r: r.index)
-    if all(one.warm_up for one in ordered):
+    if all(step.warm_up for step in ordered):
         return 0
     steps = 0
-    for one in ordered:
-        if not one.warm_up:
+    for step in ordered:
+        if not step.warm_up:
             break
-        steps += one.count
+        steps += step.count
     return steps
 
 

@@ -15,20 +15,20 @@ from paceline.units import format_bytes, format_seconds
 SHOWN_ROWS = 12
 
 
-def imported_parts(one: Imported) -> list[str | Table]:
+def imported_parts(imported: Imported) -> list[str | Table]:
     """Summary of an imported file: lines of text and tables."""
-    content = one.content
+    content = imported.content
     if isinstance(content, ParsedTrace):
-        return _trace_parts(one.source, content)
-    return _log_parts(one.source, content)
+        return _trace_parts(imported.source, content)
+    return _log_parts(imported.source, content)
 
 
-def imported_json(one: Imported) -> dict[str, Any]:
+def imported_json(imported: Imported) -> dict[str, Any]:
     """The same summary as JSON."""
-    content = one.content
+    content = imported.content
     if isinstance(content, ParsedTrace):
         return {
-            "source": str(one.source),
+            "source": str(imported.source),
             "kind": "trace",
             "program": content.program,
             "ranks": content.ranks,
@@ -50,7 +50,7 @@ def imported_json(one: Imported) -> dict[str, Any]:
         for layer in document["layers"]
     ]
     return {
-        "source": str(one.source),
+        "source": str(imported.source),
         "kind": "log",
         **document,
         "batch_per_rank": content.batch_per_rank,
@@ -95,7 +95,9 @@ def _describe_rate(rate: Rate) -> str:
 
 
 def _layers_table(log: ParsedLog) -> Table:
-    longest = sorted(log.layers, key=lambda one: -(one.forward_seconds + one.backward_seconds))
+    longest = sorted(
+        log.layers, key=lambda layer: -(layer.forward_seconds + layer.backward_seconds)
+    )
     shown = longest[:SHOWN_ROWS]
     return Table.of(
         shown,

@@ -124,7 +124,7 @@ class AgentLauncher(Launcher):
     ) -> LaunchExit:
         """Add hosts, clocks and reasons from the files of ranks; check that files are complete."""
         directory = request.directory
-        ranks = tuple(_with_host(directory, one) for one in exited.ranks)
+        ranks = tuple(_with_host(directory, rank) for rank in exited.ranks)
         ended = replace(exited, ranks=ranks, restarts=self.restarts(request))
         statuses = {rank: rank_status(directory, rank) for rank in range(request.world_size)}
         if not exited.reason:
@@ -166,7 +166,7 @@ class AgentLauncher(Launcher):
 
 def _no_rendezvous(statuses: Mapping[int, RankStatus | None]) -> str:
     """Join the messages of agents without a rendezvous; hosts that reach no other come first."""
-    reasons = [one.reason for one in statuses.values() if one and one.code == NOT_MET]
+    reasons = [status.reason for status in statuses.values() if status and status.code == NOT_MET]
     first = sorted(dict.fromkeys(reasons), key=lambda reason: "cannot reach" not in reason)
     return "; ".join(first[:MAX_QUOTED_AGENTS])
 
@@ -195,7 +195,9 @@ def _was_ended(status: RankStatus | None) -> bool:
 
 def _with_last_line(reason: str, log: Path) -> str:
     """Append the last line of the launcher's output to a reason."""
-    lines = [one.strip() for one in log.read_text("utf-8", "replace").splitlines() if one.strip()]
+    lines = [
+        line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()
+    ]
     return f"{reason}: {lines[-1][:MAX_QUOTE_CHARACTERS]}" if lines else reason
 
 

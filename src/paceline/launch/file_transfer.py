@@ -187,7 +187,7 @@ def _folders(request: LaunchRequest) -> list[Path]:
         Path(word).parent for word in request.command(0)[1:] if _is_file_elsewhere(word, request)
     ]
     path = request.variables(0).get(SEARCH_PATH, "")
-    found += [Path(one) for one in path.split(":") if one and Path(one).is_dir()]
+    found += [Path(folder) for folder in path.split(":") if folder and Path(folder).is_dir()]
     return list(dict.fromkeys(found))
 
 

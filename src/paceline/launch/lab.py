@@ -128,7 +128,9 @@ class LabLauncher(Launcher):
                 request.on_event,
                 on_failure=find_unanswered,
             )
-            ranks = (replace(one, host=hosts[one.rank // request.processes]) for one in ended.ranks)
+            ranks = (
+                replace(rank, host=hosts[rank.rank // request.processes]) for rank in ended.ranks
+            )
             return replace(ended, ranks=tuple(ranks), unanswered=silent)
 
     @property

@@ -160,10 +160,10 @@ def rank_status(directory: Path, rank: int) -> RankStatus | None:
 def unanswered_by_host(directory: Path, ranks: Sequence[RankExit]) -> dict[str, list[str]]:
     """Return the peers that did not answer, by the host of the rank that waited."""
     found: dict[str, list[str]] = {}
-    for one in ranks:
-        status = rank_status(directory, one.rank)
+    for rank in ranks:
+        status = rank_status(directory, rank.rank)
         if status is not None and status.unanswered:
-            found.setdefault(one.host, []).extend(status.unanswered)
+            found.setdefault(rank.host, []).extend(status.unanswered)
     return found
 
 

@@ -49,7 +49,7 @@ class ManifestLauncher(Launcher):
         raise AssertionError("validate raises")
 
     def write_study(self, directory: Path, launches: Sequence[PreparedLaunch]) -> list[Path]:
-        topologies = {(one.request.nodes, one.request.processes) for one in launches}
+        topologies = {(launch.request.nodes, launch.request.processes) for launch in launches}
         counts = sorted({nodes for nodes, _ in topologies})
         if len(counts) != 1:
             raise InputError(

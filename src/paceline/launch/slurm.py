@@ -160,8 +160,8 @@ class SlurmLauncher(AgentLauncher):
         """Write one array per topology; its launches run in the order of the study."""
         paths = []
         for topology in dict.fromkeys(topology_of(launch) for launch in launches):
-            own = [one for one in launches if topology_of(one) == topology]
-            numbers = ",".join(str(one.number) for one in own)
+            own = [launch for launch in launches if topology_of(launch) == topology]
+            numbers = ",".join(str(launch.number) for launch in own)
             request = replace(own[0].request, directory=directory)
             step = shlex.join(self.step(request, agent_command(Path(ARRAY_LAUNCH))))
             lines = [
@@ -193,7 +193,7 @@ class SlurmLauncher(AgentLauncher):
         return int(_result(request.directory).get("restarts", 0))
 
     def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
-        outputs = [one.read_text(errors="replace") for one in _outputs(request.directory)]
+        outputs = [output.read_text(errors="replace") for output in _outputs(request.directory)]
         text = "\n".join([log, *outputs])
         return slurm_trouble(text) or remote_trouble(text)
 

@@ -86,7 +86,7 @@ def epoch_results(ranks: list[list[Event]]) -> list[dict[str, float]]:
         return []
     found, begun = [], 0
     for own in zip(*(event["epochs"] for event in epochs if event), strict=False):
-        samples = sum(one["test_samples"] for one in own)
+        samples = sum(epoch["test_samples"] for epoch in own)
         end = begun + own[0]["steps"]
         losses = [loss for event in steps if event for loss in event["losses"][begun:end]]
         if not samples or not losses:
@@ -95,10 +95,10 @@ def epoch_results(ranks: list[list[Event]]) -> list[dict[str, float]]:
             {
                 "steps": own[0]["steps"],
                 "train_loss": math.fsum(losses) / len(losses),
-                "test_loss": math.fsum(one["test_loss"] for one in own) / samples,
-                "test_accuracy": sum(one["correct"] for one in own) / samples,
+                "test_loss": math.fsum(epoch["test_loss"] for epoch in own) / samples,
+                "test_accuracy": sum(epoch["correct"] for epoch in own) / samples,
                 "test_samples": samples,
-                "evaluation_seconds": max(one["evaluation_seconds"] for one in own),
+                "evaluation_seconds": max(epoch["evaluation_seconds"] for epoch in own),
             }
         )
         begun = end
@@ -127,11 +127,15 @@ def step_profile(ranks: list[list[Event]]) -> StepProfile | None:
 def _timelines(ranks: list[list[Event]]) -> list[tuple[Event, ...]]:
     """Instrumented steps that every rank completed, each as one timeline per rank."""
     written = [only(events, "timelines") for events in ranks]
-    return list(zip(*(one["steps"] if one is not None else () for one in written), strict=False))
+    return list(
+        zip(*(event["steps"] if event is not None else () for event in written), strict=False)
+    )
 
 
 def _joined(timelines: tuple[Event, ...], label: str) -> Step:
-    placed = [pair for rank, one in enumerate(timelines) for pair in _rank_tasks(one, rank)]
+    placed = [
+        pair for rank, timeline in enumerate(timelines) for pair in _rank_tasks(timeline, rank)
+    ]
     tasks, starts = zip(*placed, strict=True)
     return Step(tasks, starts, Origin.MEASURED, label)
 

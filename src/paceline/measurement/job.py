@@ -115,7 +115,9 @@ class Job:
         return {
             **self.to_json(),
             "graph": with_shapes(self.graph, self.sequence),
-            "blocks": [names[one.first : one.last] for one in blocks(Graph.from_json(self.graph))],
+            "blocks": [
+                names[block.first : block.last] for block in blocks(Graph.from_json(self.graph))
+            ],
             "seed": self.seed + replicate if self.epochs else self.seed,
         }
 

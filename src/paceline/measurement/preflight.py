@@ -109,7 +109,7 @@ def examine_hosts(
         raise _failure(names, exited, ranks)
     about = [only(events, "host") or {} for events in ranks]
     links = _links(names, ranks)
-    interfaces = {one["interface"] for one in about}
+    interfaces = {host["interface"] for host in about}
     findings = (
         _reached(names, links),
         *_names(names, about),
@@ -193,12 +193,12 @@ def _names(names: tuple[str, ...], about: list[Event]) -> list[HostFinding]:
 
 def _interface(names: tuple[str, ...], about: list[Event]) -> HostFinding:
     """Network interface of each host, and variables that select another one."""
-    own = {name: one["interface"] for name, one in zip(names, about, strict=True)}
+    own = {name: host["interface"] for name, host in zip(names, about, strict=True)}
     overrides = {
         (name, variable, value)
-        for name, one in zip(names, about, strict=True)
-        for variable, value in one["variables"].items()
-        if value.lstrip("=^") not in (one["interface"], "")
+        for name, host in zip(names, about, strict=True)
+        for variable, value in host["variables"].items()
+        if value.lstrip("=^") not in (host["interface"], "")
     }
     settings = ", ".join(f"{name}: {interface}" for name, interface in own.items())
     if overrides:

@@ -214,7 +214,7 @@ def outcome_of(job: Job, directory: Path, exited: LaunchExit) -> Outcome:
     """Outcome of a launch from the event files and exit codes of its ranks."""
     ranks = [read_events(events_path(directory, rank)) for rank in range(job.world_size)]
     steps = [rank_steps(events) for events in ranks]
-    complete = [one for one in steps if one is not None]
+    complete = [step for step in steps if step is not None]
     ended = all(only(events, "end") is not None for events in ranks)
     hello = only(ranks[0], "hello") if ranks else None
     facts: dict[str, Any] = {

@@ -61,7 +61,7 @@ class Design:
             shuffle.shuffle(members)
             if block_by:
                 levels = list(dict.fromkeys(jobs[index].factors.get(block_by) for index in members))
-                members.sort(key=lambda one: levels.index(jobs[one].factors.get(block_by)))
+                members.sort(key=lambda member: levels.index(jobs[member].factors.get(block_by)))
             order.extend(members)
         return cls(tuple(jobs), tuple(order), seed)
 
@@ -106,7 +106,7 @@ class Design:
 
 
 _LISTS = ("hosts", "launcher_options")
-_JOB_FIELDS = frozenset(one.name for one in fields(Job))
+_JOB_FIELDS = frozenset(field.name for field in fields(Job))
 
 
 def job_from_json(document: dict[str, Any]) -> Job:

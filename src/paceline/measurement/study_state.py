@@ -75,12 +75,18 @@ class StudyState:
 
     def left(self) -> list[NextLaunch]:
         """Planned launches that are not done."""
-        return [one for one in self._planned_launches() if not self._is_done(one, TRIES)]
+        return [
+            planned_launch
+            for planned_launch in self._planned_launches()
+            if not self._is_done(planned_launch, TRIES)
+        ]
 
     @property
     def done(self) -> int:
         """Number of launches that are done, including failed ones."""
-        return sum(self._is_done(one, TRIES) for one in self._planned_launches())
+        return sum(
+            self._is_done(planned_launch, TRIES) for planned_launch in self._planned_launches()
+        )
 
     @property
     def total(self) -> int:

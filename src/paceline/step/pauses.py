@@ -39,7 +39,7 @@ class Pauses:
 def paused_steps(steps: Sequence[Mapping[int, Breakdown]]) -> list[int]:
     """Indices of the paused steps; empty if they are too few or too many to be pauses."""
     median = statistics.median(_seconds(step) for step in steps)
-    excess = [max(one.values()) for one in _excess(steps)]
+    excess = [max(own.values()) for own in _excess(steps)]
     found = [index for index, seconds in enumerate(excess) if seconds > LONG * median]
     return found if FEWEST <= len(found) <= RARE * len(steps) else []
 
@@ -71,5 +71,5 @@ def _seconds(step: Mapping[int, Breakdown]) -> float:
 def _excess(steps: Sequence[Mapping[int, Breakdown]]) -> list[dict[int, float]]:
     """Host time between phases in excess of its median, by step and rank."""
     host = [{r: parts.exposed.get(Phase.OTHER, 0.0) for r, parts in s.items()} for s in steps]
-    median = {rank: statistics.median(one[rank] for one in host) for rank in host[0]}
-    return [{rank: seconds - median[rank] for rank, seconds in one.items()} for one in host]
+    median = {rank: statistics.median(own[rank] for own in host) for rank in host[0]}
+    return [{rank: seconds - median[rank] for rank, seconds in own.items()} for own in host]

@@ -63,13 +63,13 @@ def _occurrences(step: Step) -> dict[tuple[Phase, str, str], dict[int, list[_Occ
     """Tasks by phase, name and group, then by rank in the order of their starts."""
     found: dict[tuple[Phase, str, str], dict[int, list[_Occurrence]]] = {}
     for index, (task, start) in enumerate(zip(step.tasks, step.starts, strict=True)):
-        one = _Occurrence(index, task.rank, start, start + task.seconds)
+        occurrence = _Occurrence(index, task.rank, start, start + task.seconds)
         found.setdefault((task.phase, task.name, task.group), {}).setdefault(task.rank, []).append(
-            one
+            occurrence
         )
     for ranks in found.values():
         for own in ranks.values():
-            own.sort(key=lambda one: (one.start, one.end))
+            own.sort(key=lambda occurrence: (occurrence.start, occurrence.end))
     return found
 
 
@@ -84,7 +84,10 @@ def _collectives(
         matched = [_matched(step, coordinates, axis) for step in steps]
         groups = [group for step in matched for group in step]
         if groups and _end_together(groups, communicates, step_seconds):
-            return [[tuple(one.task for one in group) for group in step] for step in matched]
+            return [
+                [tuple(occurrence.task for occurrence in group) for group in step]
+                for step in matched
+            ]
     return [[] for _ in steps]
 
 
@@ -110,9 +113,9 @@ def _end_together(
     """Whether ends are much closer than starts; for communication, also if ends are just close."""
     starts, ends, lengths = [], [], []
     for group in groups:
-        starts.append(_spread(one.start for one in group))
-        ends.append(_spread(one.end for one in group))
-        lengths.append(min(one.end - one.start for one in group))
+        starts.append(_spread(occurrence.start for occurrence in group))
+        ends.append(_spread(occurrence.end for occurrence in group))
+        lengths.append(min(occurrence.end - occurrence.start for occurrence in group))
     late, apart = statistics.median(starts), statistics.median(ends)
     if late > _LATE_SHARE * step_seconds and apart < TOGETHER * late:
         return True

@@ -54,8 +54,8 @@ class Replay:
         self.steps = [_operations(*pair) for pair in zip(steps, groups, strict=True)]
         by_key: dict[tuple[Phase, str, int], list[float]] = {}
         for step in self.steps:
-            for one in step:
-                by_key.setdefault(one.key, []).append(one.seconds)
+            for operation in step:
+                by_key.setdefault(operation.key, []).append(operation.seconds)
         self._usual = {
             key: statistics.median(values)
             if key[0] is Phase.COMMUNICATE
@@ -73,12 +73,14 @@ class Replay:
 
     def _play(self, step: Sequence[Operation], fixed: Selection) -> float:
         begins, ends = [0.0] * len(step), [0.0] * len(step)
-        for index, one in enumerate(step):
-            begin = max((ends[before] for before in one.after), default=0.0)
-            for other, share in one.under:
+        for index, operation in enumerate(step):
+            begin = max((ends[before] for before in operation.after), default=0.0)
+            for other, share in operation.under:
                 begin = max(begin, begins[other] + share * (ends[other] - begins[other]))
             begins[index] = begin
-            ends[index] = begin + (self._usual[one.key] if fixed(one) else one.seconds)
+            ends[index] = begin + (
+                self._usual[operation.key] if fixed(operation) else operation.seconds
+            )
         return max(ends, default=0.0)
 
 

@@ -172,7 +172,7 @@ def profile_steps(steps: Iterable[Step]) -> StepProfile | None:
         [backward[index] for index in kept],
     )
     computing = [{rank: _computing(parts) for rank, parts in step.items()} for step in seen]
-    last = [max(one, key=lambda rank: one[rank]) for one in computing]
+    last = [max(own, key=lambda rank: own[rank]) for own in computing]
     critical = [step[rank] for step, rank in zip(seen, last, strict=True)]
     return StepProfile(
         steps=len(seen),
@@ -188,7 +188,7 @@ def profile_steps(steps: Iterable[Step]) -> StepProfile | None:
                 rank,
                 _mean_phases([step[rank] for step in seen]),
                 last.count(rank) / len(last),
-                statistics.pstdev(one[rank] for one in computing),
+                statistics.pstdev(own[rank] for own in computing),
             )
             for rank in sorted(seen[0])
         ),
@@ -202,14 +202,16 @@ def mean_profile(profiles: Sequence[StepProfile]) -> StepProfile | None:
     first = profiles[0] if profiles else None
     if first is None or len(profiles) == 1:
         return first
-    same = [one for one in profiles if len(one.ranks) == len(first.ranks)]
+    same = [profile for profile in profiles if len(profile.ranks) == len(first.ranks)]
 
     def mean(name: str) -> float:
-        return statistics.fmean(getattr(one, name) for one in same)
+        return statistics.fmean(getattr(profile, name) for profile in same)
 
-    phases = dict.fromkeys(phase for one in same for rank in one.ranks for phase in rank.phases)
+    phases = dict.fromkeys(
+        phase for profile in same for rank in profile.ranks for phase in rank.phases
+    )
     return StepProfile(
-        steps=sum(one.steps for one in same),
+        steps=sum(profile.steps for profile in same),
         step_seconds=mean("step_seconds"),
         slowest_seconds=mean("slowest_seconds"),
         exposed_seconds=mean("exposed_seconds"),
@@ -225,10 +227,10 @@ def mean_profile(profiles: Sequence[StepProfile]) -> StepProfile | None:
                 statistics.fmean(rank.last_share for rank in ranks),
                 _pooled_deviation(ranks),
             )
-            for ranks in zip(*(one.ranks for one in same), strict=True)
+            for ranks in zip(*(profile.ranks for profile in same), strict=True)
         ),
-        messages=_mean_messages([list(one.messages) for one in same]),
-        pauses=_mean_pauses([one.pauses for one in same]),
+        messages=_mean_messages([list(profile.messages) for profile in same]),
+        pauses=_mean_pauses([profile.pauses for profile in same]),
     )
 
 
@@ -240,10 +242,12 @@ def _pooled_deviation(ranks: Sequence[RankProfile]) -> float:
 
 def _mean_pauses(launches: Sequence[Pauses | None]) -> Pauses | None:
     """Pauses of the launch with the longest, with their mean length over launches."""
-    longest = max((one for one in launches if one), key=lambda one: one.seconds, default=None)
+    longest = max(
+        (pauses for pauses in launches if pauses), key=lambda pauses: pauses.seconds, default=None
+    )
     if longest is None:
         return None
-    mean = math.fsum(one.seconds for one in launches if one) / len(launches)
+    mean = math.fsum(launch.seconds for launch in launches if launch) / len(launches)
     return replace(longest, each_seconds=mean * longest.steps / longest.count)
 
 
@@ -260,9 +264,9 @@ def _backward_ends(step: Step) -> dict[int, float]:
 
 
 def _mean_phases(parts: Sequence[Breakdown]) -> dict[Phase, float]:
-    phases = dict.fromkeys(phase for one in parts for phase in one.exposed)
+    phases = dict.fromkeys(phase for part in parts for phase in part.exposed)
     return {
-        phase: math.fsum(one.exposed.get(phase, 0.0) for one in parts) / len(parts)
+        phase: math.fsum(part.exposed.get(phase, 0.0) for part in parts) / len(parts)
         for phase in phases
     }
 

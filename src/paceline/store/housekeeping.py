@@ -133,7 +133,7 @@ def merge_stores(store: Store, other: Path) -> MergeCount:
         here = {row[0] for row in store.rows("SELECT id FROM launches")}
         for name in source.studies():
             launches = source.launches(name)
-            new = [one for one in launches if one.id not in here]
+            new = [launch for launch in launches if launch.id not in here]
             known += len(launches) - len(new)
             target = name if len(new) < len(launches) else _free_name(store, name, other.stem)
             if target != name:
@@ -158,7 +158,7 @@ def _free_name(store: Store, name: str, origin: str) -> str:
     if name not in taken:
         return name
     candidates = (f"{name}-{origin}{'' if n == 1 else f'-{n}'}" for n in range(1, len(taken) + 2))
-    return next(one for one in candidates if one not in taken)
+    return next(candidate for candidate in candidates if candidate not in taken)
 
 
 def _check_known(store: Store, name: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from paceline.frameworks.command import check_runnable, runs_in_our_environment
-from paceline.frameworks.environments.place import record_verification
+from paceline.frameworks.environments.environment_state import record_verification
 from paceline.frameworks.framework_registry import framework
 from paceline.store import Store
 from paceline.testing.bench import Bench

@@ -14,8 +14,7 @@ import pytest
 
 from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.frameworks.environments.diagnosis import diagnose
-from paceline.frameworks.environments.install import install, remove
-from paceline.frameworks.environments.place import (
+from paceline.frameworks.environments.environment_state import (
     State,
     environment_directory,
     environment_state,
@@ -23,6 +22,7 @@ from paceline.frameworks.environments.place import (
     python_in,
     record_verification,
 )
+from paceline.frameworks.environments.install import install, remove
 from paceline.frameworks.environments.spec import EnvironmentSpec, PipStep
 from paceline.frameworks.framework_registry import environment, environments
 

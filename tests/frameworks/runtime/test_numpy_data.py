@@ -106,5 +106,5 @@ def test_scores_are_judged_as_pytorch_does():
     loss = torch.nn.functional.cross_entropy(
         torch.tensor(scores), torch.tensor(labels), reduction="sum"
     )
-    assert numpy_data.judged(scores, labels) == (pytest.approx(float(loss), rel=1e-6), 1)
-    assert numpy_data.judged(scores[:0], labels[:0]) == (0.0, 0)
+    assert numpy_data.loss_and_correct(scores, labels) == (pytest.approx(float(loss), rel=1e-6), 1)
+    assert numpy_data.loss_and_correct(scores[:0], labels[:0]) == (0.0, 0)

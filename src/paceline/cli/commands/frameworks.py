@@ -60,8 +60,11 @@ def install(names: tuple[str, ...], python: str | None) -> None:
     An interrupted installation continues where it stopped.
     """
     from paceline.cli.progress import study_progress
+    from paceline.frameworks.environments.environment_state import (
+        environment_state,
+        environments_root,
+    )
     from paceline.frameworks.environments.install import install
-    from paceline.frameworks.environments.place import environment_state, environments_root
     from paceline.frameworks.framework_registry import environments_of
 
     for spec in environments_of(names):

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.frameworks.environments.place import environments_root
+from paceline.frameworks.environments.environment_state import environments_root
 
 
 @dataclass(frozen=True)

@@ -88,5 +88,4 @@ def explained_failures(name: str, log: Path) -> Iterator[None]:
 
 
 def failed(name: str, log: Path, cause: str, remedy: str) -> EnvironmentUnusableError:
-    """Return the error of a failed installation."""
     return EnvironmentUnusableError(f"cannot install {name}: {cause} (log: {log})", remedy)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.frameworks.environments.commands import Report, explained_failures, run_logged
-from paceline.frameworks.environments.place import (
+from paceline.frameworks.environments.environment_state import (
     State,
     directory_bytes,
     environment_directory,
@@ -116,7 +116,6 @@ def base_python(spec: EnvironmentSpec, python: str | None) -> str:
 
 
 def check_tools(spec: EnvironmentSpec) -> None:
-    """Raise if a program for building the environment is missing."""
     for group in spec.tools:
         if not any(shutil.which(name) for name in group.split("|")):
             raise EnvironmentUnusableError(

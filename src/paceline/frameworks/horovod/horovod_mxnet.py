@@ -2,8 +2,8 @@
 
     python horovod_mxnet.py JOB.json EVENTS.jsonl
 
-Started once per rank; Horovod, MXNet, NumPy and the standard library only. Every rank begins with
-the same weights, so that none are sent: sending after a first pass aborts both libraries.
+Started once per rank; Horovod, MXNet, NumPy and the standard library only. Every rank creates the
+same initial weights instead of a broadcast: broadcasting after a first pass aborts both libraries.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import horovod
 import horovod.mxnet as hvd
 import mxnet as mx
-from horovod_meeting import join_ranks
+from horovod_rendezvous import join_ranks
 from mxnet_kvstore import KvstoreTraining, versions
 from stepping import run_worker
 
@@ -26,7 +26,7 @@ class HorovodTraining(KvstoreTraining):
         super().__init__(job, rank, world)
 
     def connect(self) -> None:
-        """No store: Horovod has met the others already."""
+        """Return no store: Horovod has connected the ranks."""
 
     def make_trainer(self, synchronises: bool) -> Any:
         """Horovod's trainer, or MXNet's own for a rank that does not synchronise."""
@@ -35,19 +35,17 @@ class HorovodTraining(KvstoreTraining):
         return hvd.DistributedTrainer(self.network.collect_params(), "sgd", self.settings)
 
     def step(self, index: int) -> Any:
-        """One optimiser step: Horovod's trainer takes means, so that nothing is divided."""
+        """Run one optimiser step; Horovod's trainer averages, so the gradient is not divided."""
         loss = self.gradients(index)
         self.trainer.step(1)
         return loss
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         mx.nd.waitall()
         if self.world > 1:
             hvd.allreduce(mx.nd.zeros(1), name="barrier").wait_to_read()
 
     def close(self) -> None:
-        """Shut down communication."""
         if self.world > 1:
             hvd.shutdown()
 

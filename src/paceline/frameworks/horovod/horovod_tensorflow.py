@@ -12,7 +12,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import horovod
 import horovod.tensorflow as hvd
 import tensorflow as tf
-from horovod_meeting import join_ranks
+from horovod_rendezvous import join_ranks
 from stepping import run_worker
 from tensorflow_training import TensorflowTraining, configure, versions
 
@@ -28,16 +28,14 @@ class HorovodTraining(TensorflowTraining):
         super().__init__(job, rank, world)
 
     def mean_of_ranks(self, gradients: list) -> list:
-        """The mean over ranks of each gradient, fused by Horovod as it sees fit."""
+        """Mean of each gradient over ranks; Horovod fuses messages."""
         return [hvd.allreduce(gradient, op=hvd.Average) for gradient in gradients]
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         if self.world > 1:
             hvd.allreduce(tf.zeros(1), name="barrier")
 
     def close(self) -> None:
-        """Shut down communication."""
         if self.world > 1:
             hvd.shutdown()
 

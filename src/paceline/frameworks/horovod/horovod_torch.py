@@ -8,28 +8,28 @@ Started once per rank; Horovod, PyTorch and the standard library only.
 import horovod
 import horovod.torch as hvd
 import torch
-from horovod_meeting import join_ranks
+from horovod_rendezvous import join_ranks
 from stepping import run_worker
 from torch_devices import versions
 from torch_training import TorchTraining
 
 
 class HorovodTraining(TorchTraining):
-    """A rank whose gradients Horovod averages as the backward pass makes them."""
+    """A rank whose gradients Horovod averages during the backward pass."""
 
     whole_gradients = False
 
     def join_ranks(self) -> None:
-        """Meet through Horovod's rendezvous, at every world size above one."""
+        """Join Horovod's rendezvous if there are several ranks."""
         self.rendezvous = join_ranks(self.rank, self.world)
         hvd.init()
         if hvd.size() != self.world:
             raise RuntimeError(f"Horovod found {hvd.size()} ranks, expected {self.world}")
 
     def make_optimiser(self) -> torch.optim.Optimizer:
-        """The job's optimiser; Horovod's hooks are in it where ranks synchronise.
+        """The job's optimiser, with Horovod's hooks if ranks synchronise.
 
-        They find the gradients of an emulated network, which makes none, where they are sent from.
+        An emulated network computes no gradients; the hooks read existing buffers.
         """
         plain = super().make_optimiser()
         if not self.synchronises:
@@ -40,22 +40,20 @@ class HorovodTraining(TorchTraining):
         return hvd.DistributedOptimizer(plain, named_parameters=self.network.named_parameters())
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         if self.world > 1:
             hvd.allreduce(torch.zeros(1), name="barrier")
 
     def collective(self, buffer: torch.Tensor) -> None:
-        """The mean over ranks of a buffer of the gradients' size."""
+        """All-reduce of a buffer of the gradients' size."""
         hvd.allreduce_(buffer, name="buffer")
 
     def parts(self) -> dict:
-        """Passes run on a second network, since Horovod's hooks stay on the first."""
+        """Parts run on a second network: Horovod's hooks stay on the first."""
         if self.synchronises:
             self.network = self.build_network().to(self.device)
         return super().parts()
 
     def close(self) -> None:
-        """Shut down communication."""
         if self.world > 1:
             hvd.shutdown()
 

@@ -1,4 +1,4 @@
-"""Counts the work of a function as JAX traced it: its convolutions and matrix products."""
+"""FLOPs of a function as traced by JAX: its convolutions and GEMMs."""
 
 import math
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from typing import Any
 
 
 def product_flops(program: Any) -> float:
-    """Operations (2 per multiplication and addition) of a traced program and all it calls.
+    """FLOPs (2 per multiply-add) of a traced program and all programs it calls.
 
-    What a scan calls counts as often as it runs.
+    The body of a scan counts once per iteration.
     """
     total = 0.0
     for equation in getattr(program, "jaxpr", program).eqns:
-        inner = sum(product_flops(one) for one in _called(equation))
+        inner = sum(product_flops(called) for called in _called(equation))
         total += _flops(equation) + inner * equation.params.get("length", 1)
     return total
 

@@ -1,7 +1,7 @@
-"""How each operation of a layer graph is computed by JAX: images, channels last, and plain layers.
+"""Operations of a layer graph in JAX: images and plain layers.
 
-A value of three dimensions a sample is an image, kept channels last; any other has the order of
-the graph. `jax_sequence_layers` has the operations of sequences.
+A value with three dimensions per sample is an image with channels last; all others have the axis
+order of the graph. `jax_sequence_layers` has the operations of sequences.
 """
 
 import zlib
@@ -41,7 +41,7 @@ def _channels_last(value: Any) -> Any:
 
 
 def _in_graph_order(operation: Operation) -> Operation:
-    """``operation`` of values whose axes are all in the order of the graph."""
+    """Run ``operation`` on values in the axis order of the graph."""
 
     def ordered(node: Node, inputs: list, own: Own) -> Any:
         return _channels_last(operation(node, [_channels_first(value) for value in inputs], own))
@@ -50,7 +50,7 @@ def _in_graph_order(operation: Operation) -> Operation:
 
 
 def _axis(axis: int, value: Any) -> int:
-    """Where ``value`` has an axis of a sample in the graph."""
+    """Axis of ``value`` for an axis of a sample in the graph."""
     axis %= value.ndim - 1
     return (3, 1, 2)[axis] if value.ndim == 4 else 1 + axis
 
@@ -65,7 +65,7 @@ def _conv(node: Node, inputs: list, own: Own) -> Any:
 
 
 def _convolved_by_group(node: Node, image: Any, weight: Any) -> Any:
-    """One group after the other: on processors the gradient of all at once is far slower."""
+    """One convolution per group: on CPUs the gradient of a grouped one is far slower."""
     groups = node["groups"]
     split = (value.reshape(*value.shape[:-1], groups, -1) for value in (image, weight))
     parts = tuple(jnp.moveaxis(value, -2, 0) for value in split)
@@ -171,14 +171,14 @@ STATELESS: Mapping[str, Operation] = {
     "transpose": _in_graph_order(_transpose),
     **{name: _in_graph_order(operation) for name, operation in sequences.OPERATIONS.items()},
 }
-"""JAX's function of each operation that neither keeps statistics nor draws numbers."""
+"""JAX's function of each operation without state or random numbers."""
 
 
 def operations(running: dict[str, Any], key: Any) -> dict[str, Operation]:
     """JAX's function of each operation.
 
-    Batch normalisation reads and replaces its statistics in ``running``; dropout draws from
-    ``key``, a different number at each node.
+    Batch normalisation reads and replaces its statistics in ``running``; dropout derives a key for
+    each node from ``key``.
     """
     return {
         **STATELESS,
@@ -192,7 +192,7 @@ EVALUATION: Mapping[str, Operation] = {
     "batch_norm": lambda node, inputs, own: _evaluated_norm(inputs[0], own),
     "dropout": lambda node, inputs, own: inputs[0],
 }
-"""The same where nothing is trained: statistics are those kept, and nothing is drawn."""
+"""The same for evaluation: running statistics, no dropout."""
 
 
 def _evaluated_norm(value: Any, own: Own) -> Any:

@@ -1,4 +1,4 @@
-"""How each operation of a layer graph on sequences is computed by JAX."""
+"""Operations of a layer graph on sequences in JAX."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -61,7 +61,7 @@ def _lstm(node: Node, inputs: list, own: Own) -> Any:
 
 
 def _states(own: Own, tokens: Any, place: str, reverse: bool) -> Any:
-    """States of every token in one layer and direction; the inputs' products run all at once."""
+    """States of all tokens in one layer and direction; input GEMMs of all tokens run at once."""
     gates = jnp.einsum("btf,gf->tbg", tokens, own[f"weight_ih_{place}"])
     if f"bias_ih_{place}" in own:
         gates = gates + (own[f"bias_ih_{place}"] + own[f"bias_hh_{place}"])
@@ -82,4 +82,4 @@ def _states(own: Own, tokens: Any, place: str, reverse: bool) -> Any:
 OPERATIONS: Mapping[str, Operation] = {
     **named(_attention, _class_token, _embedding, _layer_norm, _lstm, _rms_norm, _rotary),
 }
-"""JAX's function of each operation, of values in the order of the graph."""
+"""JAX's function of each operation on values in the axis order of the graph."""

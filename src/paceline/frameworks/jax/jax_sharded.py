@@ -1,9 +1,9 @@
-"""Trains one job with JAX: one process and device a rank, one compiled step over all of them.
+"""Trains one job with JAX: one process and device per rank, one compiled step over all ranks.
 
     python jax_sharded.py JOB.json EVENTS.jsonl
 
 Started once per rank; JAX, NumPy and the standard library only. The step is a `shard_map` over
-the ranks, so that statistics of a batch are a rank's own and only gradients are averaged.
+ranks: each rank has its own batch statistics, and only gradients are averaged.
 """
 
 import os
@@ -27,17 +27,17 @@ from numpy_data import (
     channels_last,
     initial_statistics,
     initial_weights,
-    judged,
+    loss_and_correct,
 )
 from stepping import Training, require_plain_sgd, run_worker
 
 RANKS = "ranks"
 Batch = Mapping[str, Any]
-"""Values of every input by its name, labels among them."""
+"""Inputs by name, labels included."""
 
 SAME, SPLIT = Part(), Part(RANKS)
 STEPS = "steps"
-"""Steps done, among the running statistics of a network that draws numbers in each of them."""
+"""Number of steps done, stored with the running statistics of a network with dropout."""
 
 
 def versions() -> Mapping[str, Any]:
@@ -46,7 +46,7 @@ def versions() -> Mapping[str, Any]:
 
 
 def join_ranks(job: Mapping[str, Any], rank: int, world: int) -> Mesh:
-    """A mesh of one device of each rank."""
+    """Join the ranks and return a mesh with one device per rank."""
     jax.config.update("jax_platforms", "cuda" if job["device"] == "cuda" else "cpu")
     if world > 1:
         if job["device"] == "cpu":
@@ -81,7 +81,7 @@ def numpy_network(job: Mapping[str, Any]) -> tuple[dict, dict, Callable[..., Any
 
 
 def mean_over_ranks(gradients: Any) -> Any:
-    """Mean of each gradient over the ranks, in one all-reduce of one flat vector.
+    """Mean of each gradient over ranks, in one all-reduce of one flat vector.
 
     XLA combines a `pmean` of a tree into one operation on many arrays, which Gloo sends one by one:
     more than half the CPU time of a ResNet-20 step on two processes went into small messages.
@@ -107,42 +107,44 @@ class ShardedTraining(Training):
         weights, running, self.loss_of = network(job)
         self.parameters = sum(int(np.prod(value.shape)) for value in jax.tree.leaves(weights))
         velocities = jax.tree.map(np.zeros_like, weights)
-        self.state = jax.tree.map(self.everywhere, (weights, velocities, running))
+        self.state = jax.tree.map(self.replicated, (weights, velocities, running))
         self.epochs: Any = ArrayEpochs(job, rank, world) if job.get("epochs") else None
-        self.data = [self.placed(one) for one in ([] if self.epochs else batches(job, rank, world))]
+        self.data = [
+            self.on_devices(batch) for batch in ([] if self.epochs else batches(job, rank, world))
+        ]
         self.whole = self.compiled_step(self.synchronises)
 
-    def everywhere(self, value: Any) -> jax.Array:
-        """``value`` on the device of every rank."""
+    def replicated(self, value: Any) -> jax.Array:
+        """Replicate ``value`` on the devices of all ranks."""
         return jax.make_array_from_process_local_data(NamedSharding(self.mesh, SAME), value)
 
-    def shared_out(self, own: Any) -> jax.Array:
-        """The array of all ranks' samples, of which this rank has ``own``."""
+    def global_array(self, own: Any) -> jax.Array:
+        """Global array of all ranks' samples; ``own`` are those of this rank."""
         return jax.make_array_from_process_local_data(NamedSharding(self.mesh, SPLIT), own)
 
-    def placed(self, batch: Batch) -> Batch:
-        """A batch of this rank as a part of that of all."""
-        return {name: self.shared_out(channels_last(value)) for name, value in batch.items()}
+    def on_devices(self, batch: Batch) -> Batch:
+        """Move a batch to the devices, as part of the global batch."""
+        return {name: self.global_array(channels_last(value)) for name, value in batch.items()}
 
     def begin_epoch(self, epoch: int) -> None:
-        """Place the batches of an epoch, in its order."""
+        """Move the batches of an epoch to the devices, in order."""
         shares = self.epochs.shares(epoch)
-        self.data = [self.placed(self.epochs.batch_of("train", one)) for one in shares]
+        self.data = [self.on_devices(self.epochs.batch_of("train", share)) for share in shares]
 
     def evaluate(self) -> tuple[int, float, int]:
         """Evaluate this rank's share of the test samples, with its running statistics."""
         samples, total, correct = 0, 0.0, 0
         for indices, counted in self.epochs.test_shares():
             batch = self.epochs.batch_of("test", indices)
-            scores = self.scores(self.state, self.placed(batch)).addressable_shards[0].data
+            scores = self.scores(self.state, self.on_devices(batch)).addressable_shards[0].data
             labels = batch[self.epochs.label][:counted]
-            loss, right = judged(np.asarray(scores)[:counted], labels)
+            loss, right = loss_and_correct(np.asarray(scores)[:counted], labels)
             samples, total, correct = samples + counted, total + loss, correct + right
         return samples, total, correct
 
     @cached_property
     def scores(self) -> Any:
-        """What the network makes of every rank's samples, compiled once."""
+        """Output of the network for the samples of every rank, compiled once."""
         program = scores_program(self.job["graph"])
 
         def forward(state: Any, batch: Batch) -> Any:
@@ -151,14 +153,14 @@ class ShardedTraining(Training):
         return self.over_ranks(forward, SPLIT)
 
     def over_ranks(self, function: Callable[..., Any], out: Any, donate: tuple = ()) -> Any:
-        """``function`` of state and batch, compiled to run on every rank's part."""
+        """Compile ``function`` of state and batch to run on every rank."""
         mapped = jax.shard_map(
             function, mesh=self.mesh, in_specs=(SAME, SPLIT), out_specs=out, check_vma=False
         )
         return jax.jit(mapped, donate_argnums=donate)
 
     def compiled_step(self, synchronises: bool) -> Any:
-        """The whole step, with or without the mean over ranks."""
+        """The complete step, with or without the mean over ranks."""
 
         def step(state: Any, batch: Batch) -> tuple[Any, Any]:
             weights, velocities, running = state
@@ -171,14 +173,13 @@ class ShardedTraining(Training):
         return self.over_ranks(step, ((SAME, SAME, SAME), SPLIT), donate=(0,))
 
     def gradients(self, state: Any, batch: Batch) -> tuple[Any, Any, Any]:
-        """Loss, statistics and gradients of this rank's samples."""
         weights, _, running = state
         value_and_gradient = jax.value_and_grad(self.loss_of, has_aux=True)
         (loss, running), gradients = value_and_gradient(weights, running, batch)
         return loss, running, gradients
 
     def update(self, weights: Any, velocities: Any, gradients: Any) -> tuple[Any, Any]:
-        """Stochastic gradient descent with momentum and weight decay, as PyTorch defines it."""
+        """SGD with momentum and weight decay, as PyTorch defines them."""
         settings = self.job["optimiser"]
         decay, momentum = settings["weight_decay"], settings["momentum"]
         velocities = jax.tree.map(
@@ -188,7 +189,7 @@ class ShardedTraining(Training):
         return jax.tree.map(lambda w, v: w - rate * v, weights, velocities), velocities
 
     def step(self, index: int) -> Any:
-        """One optimiser step; the losses of all ranks, of which this one holds its own."""
+        """Run one optimiser step; return the losses of all ranks, sharded by rank."""
         self.state, loss = self.whole(self.state, self.data[index % len(self.data)])
         return loss
 
@@ -197,18 +198,17 @@ class ShardedTraining(Training):
         jax.block_until_ready((handle, self.state))
 
     def loss_value(self, handle: Any) -> float:
-        """The loss of this rank's samples."""
         return float(np.asarray(handle.addressable_shards[0].data)[0])
 
     def barrier(self) -> None:
         """A collective over one number of each rank."""
         if self.world > 1:
-            ones = self.shared_out(np.ones(1, np.float32))
-            jax.block_until_ready(self.together(ones))
+            ones = self.global_array(np.ones(1, np.float32))
+            jax.block_until_ready(self.sum_over_ranks(ones))
 
     @property
-    def together(self) -> Any:
-        """The sum over ranks of one number of each, compiled once."""
+    def sum_over_ranks(self) -> Any:
+        """Sum over ranks of one number per rank, compiled once."""
         if not hasattr(self, "_together"):
             total = jax.shard_map(
                 lambda x: jax.lax.psum(x, RANKS), mesh=self.mesh, in_specs=SPLIT, out_specs=SAME
@@ -217,7 +217,7 @@ class ShardedTraining(Training):
         return self._together
 
     def compiled_forward(self) -> Any:
-        """The loss of every rank's samples alone."""
+        """Forward pass alone."""
 
         def forward(state: Any, batch: Batch) -> Any:
             return self.loss_of(state[0], state[2], batch)[0][None]
@@ -225,13 +225,13 @@ class ShardedTraining(Training):
         return self.over_ranks(forward, SPLIT)
 
     def forward_flops(self) -> "float | None":
-        """Work of the convolutions and matrix products of a forward pass, as JAX traced it."""
+        """FLOPs of the convolutions and GEMMs of a forward pass, as traced by JAX."""
         if self.synchronises:
             return None
         return product_flops(jax.make_jaxpr(self.compiled_forward())(self.state, self.data[0]))
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
-        """Every part, compiled on its own; the parts train a copy of the state."""
+        """All parts, compiled separately; they train a copy of the state."""
 
         def forward_backward(state: Any, batch: Batch) -> Any:
             loss, _, gradients = self.gradients(state, batch)
@@ -261,7 +261,6 @@ class ShardedTraining(Training):
         return parts
 
     def close(self) -> None:
-        """Leave the coordination service."""
         if self.world > 1:
             jax.distributed.shutdown()
 

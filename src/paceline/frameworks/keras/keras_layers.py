@@ -1,7 +1,7 @@
-"""How each operation on images, and on numbers one by one, becomes a Keras layer.
+"""Keras layers of operations on images and on single elements.
 
-A value of three axes a sample is an image and has its channels last; `graph_order` and
-`channels_last` turn it for operations that name axes as the graph does (`keras_sequence_layers`).
+A value with three dimensions per sample is an image with channels last; `graph_order` and
+`channels_last` transpose it for operations that name axes of the graph (`keras_sequence_layers`).
 """
 
 from collections.abc import Callable
@@ -17,39 +17,38 @@ Value = Any
 """A symbolic tensor; its first axis is the batch."""
 
 Builder = Callable[[Node, list], Any]
-"""Called with a node and the values it reads: the layer to call with them, or the result."""
+"""Called with a node and its inputs; returns the layer to call with them, or the result."""
 
 Sides = tuple[tuple[int, int], ...]
 """Positions added before and after, in each dimension."""
 
 LOWEST = -3.0e38
-"""Padding that no pool takes for the largest."""
+"""Padding of max pools, below all values."""
 
 
 def is_image(value: Value) -> bool:
-    """Whether a value is one of channels, rows and columns."""
+    """Whether a value has channels, rows and columns."""
     return len(value.shape) == 4
 
 
 def axis_of(value: Value, axis: int) -> int:
-    """Where a value has an axis of a sample, from the end: Keras is quicker on the last one."""
+    """Axis of a value for an axis of a sample, from the end: Keras is faster on the last."""
     rank = len(value.shape)
     place = axis % (rank - 1)
     return ((3, 1, 2)[place] if is_image(value) else place + 1) - rank
 
 
 def graph_order(value: Value) -> Value:
-    """The value with its axes as in the graph: an image with its channels first."""
+    """The value with the axes of the graph: an image with channels first."""
     return ops.transpose(value, (0, 3, 1, 2)) if is_image(value) else value
 
 
 def channels_last(value: Value) -> Value:
-    """The value of `graph_order` as it is kept."""
+    """Inverse of `graph_order`."""
     return ops.transpose(value, (0, 2, 3, 1)) if is_image(value) else value
 
 
 def layer_name(node: Node) -> str:
-    """What Keras calls the layer of a node."""
     return str(node["name"]).replace(".", "_")
 
 
@@ -63,7 +62,7 @@ ACTIVATIONS = {
     "gelu_tanh": lambda value: keras.activations.gelu(value, approximate=True),
     "leaky_relu": lambda value: keras.activations.leaky_relu(value, negative_slope=0.01),
 }
-"""Activations that are not what Keras has by their name."""
+"""Activations that differ from Keras's function of that name."""
 
 
 def _conv(node: Node, inputs: list) -> layers.Layer:
@@ -91,9 +90,9 @@ def _conv(node: Node, inputs: list) -> layers.Layer:
 
 
 def _trains_groups_at_once() -> bool:
-    """Whether the backend has a gradient of grouped convolutions that is as quick as the rest.
+    """Whether the backend has a fast gradient of grouped convolutions.
 
-    TensorFlow and JAX take a hundred times as long for it on processors.
+    On CPUs, TensorFlow and JAX take a hundred times as long for it.
     """
     if keras.backend.backend() != "jax":
         return bool(keras.backend.backend() == "torch")
@@ -103,13 +102,12 @@ def _trains_groups_at_once() -> bool:
 
 
 class _SplitConv(layers.Conv2D):
-    """A grouped convolution as one after the other: written out, or as a loop on JAX.
+    """A grouped convolution as one convolution per group: unrolled, or as a loop in JAX.
 
-    JAX takes far longer to compile them written out; TensorFlow runs them a little quicker so.
+    JAX takes far longer to compile the unrolled form; TensorFlow runs it slightly faster.
     """
 
     def convolution_op(self, inputs: Value, kernel: Value) -> Value:
-        """The groups' results joined."""
         convolve = super().convolution_op
         if keras.backend.backend() == "jax":
             parts = tuple(self._groups_first(value) for value in (inputs, kernel))
@@ -129,24 +127,21 @@ def _padded(layer: layers.Layer, sides: Sides) -> layers.Layer:
 
 
 class _Padded(layers.Layer):
-    """A layer that reads its input with zeros around it."""
+    """A layer with zero padding of its input."""
 
     def __init__(self, layer: layers.Layer, sides: Sides) -> None:
         super().__init__()
         self.padding, self.inner = layers.ZeroPadding2D(sides), layer
 
     def call(self, value: Value) -> Value:
-        """The inner layer's result."""
         return self.inner(self.padding(value))
 
     @property
     def kernel(self) -> Any:
-        """The inner layer's weight."""
         return self.inner.kernel
 
     @property
     def bias(self) -> Any:
-        """The inner layer's bias."""
         return self.inner.bias
 
 
@@ -155,7 +150,7 @@ def _max_pool(node: Node, inputs: list) -> layers.Layer:
 
 
 class _MaxPool(layers.Layer):
-    """Pooling whose padding never wins."""
+    """Max pooling whose padding never is the maximum."""
 
     def __init__(self, node: Node, sides: Sides) -> None:
         super().__init__()
@@ -163,7 +158,6 @@ class _MaxPool(layers.Layer):
         self.pool = layers.MaxPooling2D(tuple(node["kernel"]), tuple(node["stride"]))
 
     def call(self, value: Value) -> Value:
-        """The largest of each window."""
         if any(sum(side) for side in self.padding):
             value = ops.pad(value, self.padding, constant_values=LOWEST)
         return self.pool(value)
@@ -191,7 +185,7 @@ def _avg_pool(node: Node, inputs: list) -> Any:
 
 
 def _pool_sides(node: Node, value: Value) -> Sides:
-    """Padding of a pool, and after it what its last window reaches beyond."""
+    """Padding of a pool, including the positions that its last window extends beyond it."""
     beyond = beyond_end(node, value.shape[1:3])
     return tuple((p, p + more) for p, more in zip(node["padding"], beyond, strict=True))
 
@@ -248,4 +242,4 @@ BUILDERS: dict[str, Builder] = {
     "concat": lambda node, inputs: layers.Concatenate(axis_of(inputs[0], node.get("axis", 0))),
     "dropout": lambda node, _: layers.Dropout(node["probability"]),
 }
-"""Operations that read and make images with their channels last."""
+"""Operations on images with channels last."""

@@ -1,6 +1,6 @@
-"""Builds a network from its graph with Keras layers, on whichever backend Keras has.
+"""Builds a network from its graph with Keras layers, on any backend of Keras.
 
-Images have their channels last on every backend, since that is Keras's own layout on processors.
+Images have channels last on every backend, Keras's own layout on CPUs.
 """
 
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ KERAS_NAMES = {
     "linear": {"weight": "kernel"},
     "rms_norm": {"weight": "scale"},
 }
-"""What layers call their variables where it is not what the graph calls the parameters."""
+"""Names of Keras variables that differ from the parameters of the graph."""
 
 
 def build(job: Mapping[str, Any]) -> keras.Model:
-    """The network of a job without its loss, its initial weights set.
+    """The network of a job without its loss, with its initial weights.
 
-    It reads and makes dictionaries by the names in the graph; images have their channels last.
+    Inputs and outputs are dictionaries by the names in the graph; images have channels last.
     """
     keras.config.set_image_data_format("channels_last")
     graph = job["graph"]
@@ -50,12 +50,12 @@ def build(job: Mapping[str, Any]) -> keras.Model:
 
 
 def inputs_of(model: keras.Model, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model of `build` reads of a batch."""
+    """The part of a batch that a model of `build` reads."""
     return {name: batch[name] for name in model.input}
 
 
 class _Layers:
-    """The layers of a graph's nodes by their names, one for all nodes that share its weights."""
+    """Layers of a graph's nodes by name; nodes that share weights share a layer."""
 
     def __init__(self, graph: Mapping[str, Any]) -> None:
         self.graph, self.owners = graph, parameter_owners(graph)
@@ -63,7 +63,7 @@ class _Layers:
         self.built: dict[str, layers.Layer] = {}
 
     def run(self, node: Node, inputs: list) -> Any:
-        """The value of a node, whose layer is built for it."""
+        """Build the layer of a node and return its value."""
         if node["op"] in keras_layers.BUILDERS:
             return self._run(node, inputs, keras_layers.BUILDERS)
         ordered = [graph_order(value) for value in inputs]
@@ -77,7 +77,7 @@ class _Layers:
         return made(inputs[0] if len(inputs) == 1 else inputs)
 
     def _shared(self, node: Node) -> "layers.Layer | None":
-        """The layer that a node has in common with another; none where its weights are its own."""
+        """The layer that a node shares with another; None if it has its own weights."""
         others = set(self.owners[node["name"]].values()) - {node["name"]}
         if not others:
             return None
@@ -93,7 +93,7 @@ class _Layers:
         return layer
 
     def set_weights(self, seed: int) -> None:
-        """Give every variable the initial value of its parameter."""
+        """Set every variable to the initial value of its parameter."""
         weights = initial_weights(self.graph, seed, CHANNELS_LAST)
         for node, short, _ in trained_parameters(self.graph):
             place = KERAS_NAMES.get(node["op"], {}).get(short, short)
@@ -102,7 +102,7 @@ class _Layers:
 
 
 def _settings(node: Node) -> dict[str, Any]:
-    """What a node's operation is, apart from its place in the network."""
+    """Fields of a node's operation, without its position in the network."""
     places = ("name", "inputs", "shares_weights_with", "output_shape")
     return {field: value for field, value in node.items() if field not in places}
 

@@ -1,7 +1,6 @@
-"""How each operation on tokens, and those that name axes, becomes a Keras layer.
+"""Keras layers of operations on tokens, and of those that name axes.
 
-Their values have the graph's order of axes. Layers of this module call their variables what the
-graph calls its parameters.
+Values have the axis order of the graph. Variables have the names of the graph's parameters.
 """
 
 import math
@@ -25,29 +24,27 @@ class GraphLayer(layers.Layer):
         self.node = node
 
     def build(self, input_shape: Shape) -> None:
-        """Make the variables; their values are set later."""
+        """Create the variables; their values are set later."""
         for short, shape in self.variable_shapes().items():
             setattr(self, short, self.add_weight(name=short, shape=shape, initializer="zeros"))
 
     def variable_shapes(self) -> dict[str, Shape]:
-        """Shapes of the parameters by their names."""
         return {short: tuple(shape) for short, shape in self.node["parameter_shapes"].items()}
 
 
 class TiedLinear(GraphLayer):
-    """A linear layer whose weight is the table of an embedding; a bias is its own."""
+    """A linear layer with the table of an embedding as its weight, and its own bias."""
 
     def __init__(self, node: Node, embedding: layers.Embedding) -> None:
         super().__init__(node)
         self.embedding = embedding
 
     def variable_shapes(self) -> dict[str, Shape]:
-        """Those of a linear layer but the weight."""
+        """Shapes without that of the weight."""
         shapes = super().variable_shapes()
         return {short: shape for short, shape in shapes.items() if short != "weight"}
 
     def call(self, tokens: Value) -> Value:
-        """A score for each row of the table."""
         scores = ops.matmul(tokens, ops.transpose(self.embedding.embeddings))
         return scores + self.bias if self.node["bias"] else scores
 
@@ -56,28 +53,26 @@ class PositionEmbedding(GraphLayer):
     """Adds a learned row per position."""
 
     def call(self, tokens: Value) -> Value:
-        """Tokens of shape (batch, positions, width)."""
         return tokens + self.weight[: tokens.shape[-2]]
 
 
 class ClassToken(GraphLayer):
-    """Puts one learned token before those of every sample."""
+    """Prepends one learned token to every sample."""
 
     def call(self, tokens: Value) -> Value:
-        """One position more."""
         first = ops.broadcast_to(self.weight, (ops.shape(tokens)[0], 1, tokens.shape[-1]))
         return ops.concatenate([first, tokens], axis=1)
 
 
 class Lstm(GraphLayer):
-    """An LSTM as PyTorch has it, with two biases; Keras's own has one."""
+    """PyTorch's LSTM, with two biases; that of Keras has one."""
 
     def call(self, tokens: Value) -> Value:
-        """The states of every token, those of both directions joined."""
+        """States of all tokens; those of both directions concatenated."""
         return lstm_layers(self.node, tokens, self.run_direction, partial(ops.concatenate, axis=-1))
 
     def run_direction(self, tokens: Value, place: str, reverse: bool) -> Value:
-        """The states of one direction of one layer; the inputs' products run all at once."""
+        """States of one direction of one layer; input GEMMs of all tokens run at once."""
         from_inputs = ops.matmul(tokens, ops.transpose(getattr(self, f"weight_ih_{place}")))
         if self.node["bias"]:
             from_inputs += getattr(self, f"bias_ih_{place}") + getattr(self, f"bias_hh_{place}")
@@ -96,9 +91,10 @@ class Lstm(GraphLayer):
 
 
 def _scan(step: Callable[..., Any], state: Any, tokens: Value, reverse: bool) -> Value:
-    """What ``step`` makes of each token and of the state that the one before it left.
+    """Apply ``step`` to each token and the state after the previous one.
 
-    Only JAX's loop is compiled quicker than the steps written out; TensorFlow's cannot be counted.
+    Only JAX's loop compiles faster than the unrolled steps; FLOPs of TensorFlow's cannot be
+    counted.
     """
     if keras.backend.backend() == "jax":
         _, made = ops.scan(step, state, ops.swapaxes(tokens, 0, 1), reverse=reverse)
@@ -111,7 +107,7 @@ def _scan(step: Callable[..., Any], state: Any, tokens: Value, reverse: bool) ->
 
 
 def _attention(node: Node, inputs: list) -> Value:
-    """Keras's own attention, which is fused where the backend has a kernel for that."""
+    """Keras's attention, fused if the backend has a kernel."""
     heads, kv_heads = node["heads"], node["kv_heads"]
     query, key, value = (
         ops.reshape(tokens, (-1, tokens.shape[1], count, tokens.shape[2] // count))
@@ -124,7 +120,7 @@ def _attention(node: Node, inputs: list) -> Value:
 
 
 def _rotary(node: Node, inputs: list) -> Value:
-    """Feature i of a head is paired with feature i + head_dim / 2."""
+    """Rotate feature i of a head with feature i + head_dim / 2."""
     _, length, width = inputs[0].shape
     half = node["head_dim"] // 2
     cosine, sine = rotary_turns(length, node["head_dim"])
@@ -168,4 +164,4 @@ BUILDERS: dict[str, Builder] = {
     "position_embedding": lambda node, _: PositionEmbedding(node),
     "rms_norm": lambda node, _: layers.RMSNormalization(epsilon=RMS_EPSILON, name=layer_name(node)),
 }
-"""Operations that read and make values in the graph's order of axes."""
+"""Operations on values in the axis order of the graph."""

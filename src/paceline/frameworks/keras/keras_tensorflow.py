@@ -28,7 +28,7 @@ class KerasTraining(MirroredTraining):
     """The mirrored training of a Keras model."""
 
     def build_network(self) -> tuple[list[tf.Variable], Callable[[Batch], Any]]:
-        """The Keras model's variables, and its loss as a function."""
+        """Variables of the Keras model, and its loss as a function."""
         model, loss = build(self.job), loss_program(self.job["graph"])
 
         def loss_of(batch: Batch) -> Any:

@@ -23,7 +23,7 @@ from torch_devices import versions
 
 
 class KerasNetwork(torch.nn.Module):
-    """A Keras model as a module that reads images with their channels last."""
+    """A Keras model as a module that reads images with channels last."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         super().__init__()
@@ -31,7 +31,6 @@ class KerasNetwork(torch.nn.Module):
         self.input_names, self.output_names = list(self.model.input), split_loss(job["graph"])[2]
 
     def forward(self, *values: torch.Tensor) -> list[torch.Tensor]:
-        """What the loss reads of a batch."""
         read = dict(zip(self.input_names, values, strict=True))
         made = self.model(read, training=True)
         return [made[name] for name in self.output_names]
@@ -41,11 +40,11 @@ class KerasTraining(DdpTraining):
     """The distributed training of a Keras model."""
 
     def build_network(self) -> torch.nn.Module:
-        """The Keras model; weights that are not trained ask for no gradient."""
+        """The Keras model; untrained weights have no gradient."""
         return KerasNetwork(self.job)
 
     def batches(self, inputs: list[str], targets: list[str]) -> list:
-        """What the network and what the loss reads; images with their channels last."""
+        """Inputs of the network and of the loss; images with channels last."""
         return [
             tuple([_tensor(batch[name]) for name in names] for names in (inputs, targets))
             for batch in batches(self.job, self.rank, self.world)

@@ -1,7 +1,7 @@
-"""How PaddlePaddle computes each operation of a layer graph: images, plain layers, losses.
+"""Operations of a layer graph in PaddlePaddle: images, plain layers, losses.
 
-Channels first; weights of linear layers inputs first. `paddle_sequence_layers` has those of
-sequences.
+Channels first; weights of linear layers are (inputs, outputs). `paddle_sequence_layers` has the
+operations of sequences.
 """
 
 from collections.abc import Mapping

@@ -13,11 +13,11 @@ import numpy as np
 import paddle
 import paddle.distributed as dist
 from layer_graph import whole_program
-from meeting import exchange, own_endpoint
 from numpy_data import INPUTS_FIRST, batches, initial_statistics, initial_weights
 from paddle.nn.initializer import Constant
 from paddle_layers import LAYERS
 from paddle_sequence_layers import SEQUENCE_LAYERS
+from rank_exchange import exchange, own_endpoint
 from stepping import Training, require_plain_sgd, run_worker
 
 OPERATIONS = {**LAYERS, **SEQUENCE_LAYERS}
@@ -33,7 +33,7 @@ def _wide_integers(value: Any) -> Any:
 
 
 class Network(paddle.nn.Layer):
-    """The loss of a batch as one layer: called with the inputs in the graph's order."""
+    """The loss of a batch as one layer; inputs are in the order of the graph."""
 
     def __init__(self, graph: Mapping[str, Any], seed: int) -> None:
         super().__init__()
@@ -50,7 +50,6 @@ class Network(paddle.nn.Layer):
             self.register_buffer(f"statistic{number}", self.tensors[name])
 
     def forward(self, *values: Any) -> Any:
-        """The mean loss."""
         inputs = dict(zip(self.names, values, strict=True))
         return self.program.run(OPERATIONS, self.tensors, inputs)
 
@@ -97,30 +96,29 @@ class ParallelTraining(Training):
         ]
 
     def gradients(self, model: Any, index: int) -> Any:
-        """Forward and backward pass of a step's batch, with the mean over ranks inside."""
+        """Forward and backward pass of a step's batch, including the mean over ranks."""
         loss = model(*self.data[index % len(self.data)])
         loss.backward()
         return loss
 
     def step(self, index: int) -> Any:
-        """One optimiser step; the loss without its graph."""
+        """Run one optimiser step; return the detached loss."""
         loss = self.gradients(self.model, index)
         self.optimiser.step()
         self.optimiser.clear_grad(set_to_zero=False)
         return loss.detach()
 
     def wait(self, handle: Any) -> None:
-        """Return when the device has done what it was asked; a processor already has."""
+        """Wait for the issued work of a device; a CPU has finished it."""
         if self.gpu:
             paddle.device.synchronize()
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         if self.world > 1:
             dist.barrier()
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
-        """Every part, on the network without its wrapper."""
+        """All parts, on the network without its wrapper."""
         buffers = [paddle.zeros_like(parameter) for parameter in self.network.parameters()]
 
         def forward_backward(index: int) -> Any:

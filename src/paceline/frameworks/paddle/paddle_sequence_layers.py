@@ -1,6 +1,6 @@
-"""How PaddlePaddle computes each operation of a layer graph on sequences.
+"""Operations of a layer graph on sequences in PaddlePaddle.
 
-Tokens are of shape (batch, positions, features).
+Tokens have the shape (batch, positions, features).
 """
 
 from functools import cache
@@ -57,7 +57,7 @@ def _attention(node: Node, inputs: list, _: Own) -> Any:
 
 
 def _lstm(node: Node, inputs: list, own: Own) -> Any:
-    """The kernel below `paddle.nn.LSTM`, which takes all weights, then all biases."""
+    """Call the kernel of `paddle.nn.LSTM`, which takes all weights, then all biases."""
     hidden, layers, bidirectional = node["hidden"], node["layers"], node["bidirectional"]
     weights = [value for name, value in own.items() if name.startswith("weight")]
     biases = [value for name, value in own.items() if name.startswith("bias")]
@@ -83,7 +83,7 @@ def _lstm(node: Node, inputs: list, own: Own) -> Any:
 
 
 def _differentiable(tensor: Any) -> Any:
-    """The kernel's gradient fails where it need not compute that of a bias."""
+    """Make a bias differentiable: the kernel's gradient fails for one that is not."""
     tensor.stop_gradient = False
     return tensor
 

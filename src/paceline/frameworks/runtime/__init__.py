@@ -1,6 +1,6 @@
-"""Modules that workers of all frameworks share: standard library, and NumPy where named so.
+"""Modules shared by the workers of all frameworks: standard library; NumPy only in ``numpy_*``.
 
-A worker is started as a file in its framework's own interpreter, with this folder on its path, and
-imports these modules by their bare names; `protocol.md` describes what goes in (one job as JSON)
-and what comes out (events as JSON lines, one file per rank).
+A worker is a script that runs in the interpreter of its framework, with this folder on the search
+path, and imports these modules by their bare names. `protocol.md` describes its input (one job as
+JSON) and its output (events as JSON lines, one file per rank).
 """

@@ -19,7 +19,7 @@ import sys
 import time
 from typing import Any
 
-import meeting
+import rank_exchange
 from channel import Events, die_with_parent
 
 ROUND_TRIPS = 200
@@ -28,12 +28,11 @@ SIOCGIFADDR = 0x8915
 
 
 def main() -> None:
-    """Run the pre-flight check as the rank of the environment."""
     die_with_parent()
     with open(sys.argv[1], encoding="utf-8") as file:
         job = json.load(file)
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    meeting.PATIENCE_SECONDS = job["patience_seconds"] * 4
+    rank_exchange.PATIENCE_SECONDS = job["patience_seconds"] * 4
     with Events(sys.argv[2]) as events:
         events.write("hello", rank=rank, world=world, versions=versions(job["distributions"]))
         own_address = address_towards(os.environ["MASTER_ADDR"])
@@ -49,7 +48,7 @@ def main() -> None:
                 if name in os.environ
             },
         }
-        everyone = meeting.exchange(about)
+        everyone = rank_exchange.exchange(about)
         events.write("host", rank=rank, **about, names=resolved(job["hosts"], everyone))
         for low in range(world):
             for high in range(low + 1, world):
@@ -57,7 +56,7 @@ def main() -> None:
                     other = high if rank == low else low
                     found = pair(server, everyone[low], other, rank == low, job)
                     events.write("pair", rank=rank, other=other, **found)
-                meeting.exchange(None)
+                rank_exchange.exchange(None)
         events.write("end", rank=rank)
     os._exit(0)
 
@@ -208,7 +207,6 @@ def take_bytes(connection: socket.socket) -> None:
 
 
 def receive(connection: socket.socket, count: int) -> bytes:
-    """Receive exactly ``count`` bytes."""
     data = b""
     while len(data) < count:
         part = connection.recv(count - len(data))

@@ -1,7 +1,7 @@
-"""Runs the nodes of a network with one framework's functions; standard library only.
+"""Runs the nodes of a network with the functions of one framework; standard library only.
 
-Every node of a job's graph says the shape of its result and of its parameters: of one sample,
-channels first, parameters in PyTorch's layout, which `synthetic` defines initial weights in.
+Every node of a job's graph has the shapes of its result and its parameters: of one sample, channels
+first, parameters in PyTorch's layout, in which `synthetic` defines initial weights.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,15 +15,15 @@ LOSSES = frozenset({"cross_entropy", "ctc_loss", "elementwise_loss", "focal_loss
 """Operations that belong to the loss, not to the network: they have no weights."""
 
 TIED_ROWS = "rows"
-"""What a linear layer calls the weight of an embedding that it shares: one row per output."""
+"""Name in a linear layer of the weight that it shares with an embedding: one row per output."""
 
 Operation = Callable[..., Any]
-"""Called with the node, the values it reads, and its parameters by their short names."""
+"""Called with the node, its inputs, and its parameters by their short names."""
 
 
 @dataclass(frozen=True)
 class NodeRun:
-    """A node, and the full name of each parameter by the short one that its operation reads."""
+    """A node, and the full names of its parameters by the short names of its operation."""
 
     node: Node
     own: Mapping[str, str]
@@ -31,7 +31,7 @@ class NodeRun:
 
 @dataclass(frozen=True)
 class Program:
-    """Nodes in the order they run, and the name of the value that is wanted."""
+    """Nodes in topological order, and the name of the output."""
 
     runs: tuple[NodeRun, ...]
     output: str
@@ -42,30 +42,29 @@ class Program:
         parameters: Mapping[str, Any],
         inputs: Mapping[str, Any],
     ) -> Any:
-        """The output, every node by the framework's function for its operation.
+        """Run every node with the framework's function of its operation; return the output.
 
         ``parameters`` are named ``<node>.<parameter>``.
         """
         values = dict(inputs)
-        for one in self.runs:
-            node = one.node
+        for run in self.runs:
+            node = run.node
             read = [values[name] for name in node["inputs"]]
-            own = {short: parameters[full] for short, full in one.own.items()}
+            own = {short: parameters[full] for short, full in run.own.items()}
             values[node["name"]] = operations[node["op"]](node, read, own)
         return values[self.output]
 
 
 def value_shapes(graph: Mapping[str, Any]) -> dict[str, Shape]:
-    """Shape of every input and of every node's result."""
     shapes = {name: spec["shape"] for name, spec in graph["inputs"].items()}
     shapes.update((node["name"], node["output_shape"]) for node in graph["nodes"])
     return {name: tuple(shape) for name, shape in shapes.items()}
 
 
 def parameter_owners(graph: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Node that owns every parameter that a node reads: itself, or one it shares weights with.
+    """Owner of every parameter that a node reads: itself, or the node that shares its weights.
 
-    What is shared are the parameters of the same name and shape.
+    Parameters with the same name and shape are shared.
     """
     shapes = {node["name"]: node["parameter_shapes"] for node in graph["nodes"]}
     owners: dict[str, dict[str, str]] = {}
@@ -79,7 +78,7 @@ def parameter_owners(graph: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def trained_parameters(graph: Mapping[str, Any]) -> list[tuple[Node, str, Shape]]:
-    """Node, parameter's name within it, and shape, of all that is trained, in order."""
+    """Node, name within the node, and shape of every trained parameter, in order."""
     frozen = [node["name"] for node in graph["nodes"] if node.get("frozen")]
     if frozen:
         raise ValueError(f"node '{frozen[0]}': frozen weights are not in this worker")
@@ -93,9 +92,9 @@ def trained_parameters(graph: Mapping[str, Any]) -> list[tuple[Node, str, Shape]
 
 
 def beyond_end(node: Node, sides: Sequence[int]) -> list[int]:
-    """Positions that the last window of a pool reaches beyond the padding, in each dimension.
+    """Positions that the last window of a pool extends beyond the padding, in each dimension.
 
-    ``sides`` are the lengths of what it reads, in these dimensions.
+    ``sides`` are the sizes of its input in these dimensions.
     """
     return [
         max(0, (count - 1) * stride + kernel - (side + 2 * padding))
@@ -111,7 +110,6 @@ def beyond_end(node: Node, sides: Sequence[int]) -> list[int]:
 
 
 def whole_program(graph: Mapping[str, Any]) -> Program:
-    """The network and its loss."""
     owners = parameter_owners(graph)
     kinds = {node["name"]: node["op"] for node in graph["nodes"]}
     runs = []
@@ -127,21 +125,21 @@ def whole_program(graph: Mapping[str, Any]) -> Program:
 
 
 def scores_program(graph: Mapping[str, Any]) -> Program:
-    """The network without its loss, for evaluation; its output is what the loss reads."""
+    """The network without its loss, for evaluation; its output is the input of the loss."""
     nodes, _, (output,) = split_loss(graph)
     wanted = {node["name"] for node in nodes}
-    runs = tuple(one for one in whole_program(graph).runs if one.node["name"] in wanted)
+    runs = tuple(run for run in whole_program(graph).runs if run.node["name"] in wanted)
     return Program(runs, output)
 
 
 def loss_program(graph: Mapping[str, Any]) -> Program:
-    """The loss alone, which reads what the network makes and the targets."""
+    """The loss alone; its inputs are the output of the network and the targets."""
     runs = tuple(NodeRun(node, {}) for node in split_loss(graph)[1])
     return Program(runs, graph["output"])
 
 
 def split_loss(graph: Mapping[str, Any]) -> tuple[list[Node], list[Node], list[str]]:
-    """Nodes of the network, nodes of the loss, and the names the loss reads of the network."""
+    """Nodes of the network, nodes of the loss, and the network outputs that the loss reads."""
     network = [node for node in graph["nodes"] if node["op"] not in LOSSES]
     loss = [node for node in graph["nodes"] if node["op"] in LOSSES]
     if not loss:
@@ -152,28 +150,26 @@ def split_loss(graph: Mapping[str, Any]) -> tuple[list[Node], list[Node], list[s
 
 
 def weighted_sum(node: Node, losses: Sequence[Any], _: Mapping[str, Any]) -> Any:
-    """The operation of that name on any framework's numbers."""
     weighted = [weight * loss for weight, loss in zip(node["weights"], losses, strict=True)]
     return sum(weighted[1:], weighted[0])
 
 
 def add(_: Node, values: Sequence[Any], __: Mapping[str, Any]) -> Any:
-    """The sum of any framework's arrays."""
     return sum(values[1:], values[0])
 
 
 def position_embedding(_: Node, values: Sequence[Any], own: Mapping[str, Any]) -> Any:
-    """Tokens of shape (batch, positions, features), each with the row of its position added."""
+    """Add to each token of (batch, positions, features) the row of its position."""
     return values[0] + own["weight"][: values[0].shape[-2]]
 
 
 def named(*operations: Operation) -> dict[str, Operation]:
-    """Functions by the operation that each computes and is named after, as ``_max_pool`` is."""
+    """Functions by the operation in their name: ``_max_pool`` computes ``max_pool``."""
     return {operation.__name__.strip("_"): operation for operation in operations}
 
 
 SHARED = named(add, position_embedding, weighted_sum)
-"""Operations that need nothing but arithmetic and slices of a framework's arrays."""
+"""Operations that only need arithmetic and slices of a framework's arrays."""
 
 
 def lstm_layers(
@@ -182,10 +178,10 @@ def lstm_layers(
     states: Callable[[Any, str, bool], Any],
     side_by_side: Callable[[list], Any],
 ) -> Any:
-    """The states of an LSTM's last layer for every token.
+    """States of the last layer of an LSTM for every token.
 
-    ``states`` are those of one layer and direction: called with what the layer reads, the end of
-    its parameters' names, and whether it goes from the last token to the first.
+    ``states`` computes those of one layer and direction: it is called with the input of the layer,
+    the suffix of its parameters' names, and whether it runs from the last token to the first.
     """
     for layer in range(node["layers"]):
         ways = [states(tokens, f"l{layer}", False)]
@@ -196,5 +192,5 @@ def lstm_layers(
 
 
 def batch_axis(axis: int) -> int:
-    """The axis of a batch, samples first, that is ``axis`` of one sample."""
+    """Axis of a batch (samples first) for ``axis`` of one sample."""
     return axis + 1 if axis >= 0 else axis

@@ -1,6 +1,6 @@
 """Initial weights and batches as NumPy arrays, for frameworks that take those.
 
-The numbers are those of `synthetic`, bit for bit the same as the PyTorch worker's.
+The numbers are those of `synthetic`, bit for bit equal to those of the PyTorch worker.
 """
 
 import math
@@ -15,7 +15,7 @@ from layer_graph import Shape, trained_parameters
 
 Array = Any
 Layout = Mapping[str, tuple[int, ...]]
-"""Order of the axes of the weight of an operation, where it is not PyTorch's."""
+"""Order of axes of an operation's weight, if it differs from PyTorch's."""
 
 PYTORCH: Layout = {}
 INPUTS_FIRST: Layout = {"linear": (1, 0)}
@@ -25,7 +25,7 @@ CHANNELS_LAST: Layout = {"conv": (2, 3, 1, 0), "linear": (1, 0)}
 def initial_weights(
     graph: Mapping[str, Any], seed: int, layout: Layout = PYTORCH
 ) -> dict[str, Array]:
-    """Every trained parameter by its name, ``<node>.<parameter>``, as float32."""
+    """Every trained parameter by its name ``<node>.<parameter>``, as float32."""
     found = {}
     for node, short, shape in trained_parameters(graph):
         name = f"{node['name']}.{short}"
@@ -37,7 +37,7 @@ def initial_weights(
 
 
 def initial_statistics(graph: Mapping[str, Any]) -> dict[str, Array]:
-    """Running statistics of batch normalisations by their names, as float32."""
+    """Running statistics of batch normalisations by name, as float32."""
     found = {}
     for node in graph["nodes"]:
         if node["op"] == "batch_norm":
@@ -48,10 +48,9 @@ def initial_statistics(graph: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def batches(job: Mapping[str, Any], rank: int, world: int) -> list[dict[str, Array]]:
-    """The job's distinct batches of this rank, in the order they are trained on.
+    """The job's distinct batches of this rank, in training order.
 
-    Each is the arrays of all inputs by name, labels among them: images channels first, integers
-    of 32 bits.
+    Each is a dictionary of all inputs, labels included: images channels first, integers of 32 bits.
     """
     if job["data"]["kind"] != "synthetic":
         real = ArrayEpochs(job, rank, world)
@@ -70,14 +69,13 @@ def batches(job: Mapping[str, Any], rank: int, world: int) -> list[dict[str, Arr
 
 
 class ArrayEpochs(Epochs):
-    """Epochs whose batches are arrays by name; the data is made into numbers once."""
+    """Epochs whose batches are arrays by name; the data is converted once."""
 
     def __init__(self, job: Mapping[str, Any], rank: int, world: int) -> None:
         super().__init__(job, rank, world)
         self.arrays = {"train": _arrays(self.train), "test": _arrays(self.test)}
 
     def batch_of(self, split: str, indices: list[int]) -> dict[str, Array]:
-        """Samples and labels at ``indices``, by the names of the graph."""
         samples, labels = self.arrays[split]
         return {self.image: samples[indices], self.label: labels[indices]}
 
@@ -92,8 +90,8 @@ def _arrays(dataset: datasets.Dataset) -> tuple[Array, Array]:
     return values.reshape(-1, *dataset.shape), labels
 
 
-def judged(scores: Array, labels: Array) -> tuple[float, int]:
-    """The sum of the cross entropies of scores, and how many of them are highest at the label."""
+def loss_and_correct(scores: Array, labels: Array) -> tuple[float, int]:
+    """Sum of the cross entropies, and number of samples whose highest score is at the label."""
     scores = np.asarray(scores, np.float64)
     beyond = scores - scores.max(-1, keepdims=True, initial=-np.inf)
     chances = beyond - np.log(np.exp(beyond).sum(-1, keepdims=True))
@@ -102,7 +100,7 @@ def judged(scores: Array, labels: Array) -> tuple[float, int]:
 
 
 def channels_last(value: Array) -> Array:
-    """Images with their channels last; anything else as it is."""
+    """Images with channels last; other arrays unchanged."""
     return value.transpose(0, 2, 3, 1).copy() if value.ndim == 4 else value
 
 

@@ -1,4 +1,4 @@
-"""Constants of operations on sequences as NumPy arrays, for frameworks that take those."""
+"""Constants of sequence operations as NumPy arrays, for frameworks that take those."""
 
 from functools import cache
 from typing import Any
@@ -19,7 +19,7 @@ def rotary_turns(length: int, head_dim: int) -> tuple[Array, Array]:
 
 @cache
 def causal_bias(queries: int, keys: int) -> Array:
-    """What is added to scores: minus infinity where a key comes after the query, else nothing.
+    """Added to scores: minus infinity for a key after the query, otherwise zero.
 
     The last query is at the last key.
     """

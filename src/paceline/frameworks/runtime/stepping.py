@@ -23,12 +23,12 @@ DIFFERENCE_ROUNDS = 8
 
 
 class Training:
-    """One rank's training in one framework, as the loop uses it.
+    """One rank's training in one framework, as used by the loop.
 
-    ``parameters`` counts what is trained, of the whole network and not of a shard. `step` may
-    return before its work is done; `wait` returns when it is. ``step_parts`` are the parts that
-    can be run alone, by the names of `PARTS`, each called with the index of a step. ``epochs``
-    are those of a job that trains on real data by epochs.
+    ``parameters`` counts the trained parameters of the whole network, not of a shard. `step` may
+    return before its work is done; `wait` returns when it is. ``step_parts`` are the parts that can
+    run separately, by the names in `PARTS`, each called with the index of a step. ``epochs`` is set
+    for jobs that train by epochs on real data.
     """
 
     parameters: int
@@ -45,11 +45,9 @@ class Training:
         """Return the loss of this rank's samples as a number."""
         return float(handle)
 
-    def barrier(self) -> None:
-        """Wait for all ranks."""
+    def barrier(self) -> None: ...
 
     def begin_epoch(self, epoch: int) -> None:
-        """Prepare the batches of an epoch."""
         raise NotImplementedError("this worker does not train by epochs")
 
     def evaluate(self) -> tuple[int, float, int]:
@@ -67,12 +65,11 @@ class Training:
     def report(self, events: Events) -> None:
         """Write the results of instruments inside the step; default: nothing."""
 
-    def close(self) -> None:
-        """Shut down communication."""
+    def close(self) -> None: ...
 
 
 PARTS = ("forward", "forward_backward", "local_step", "collective")
-"""Parts of a step that are measured, besides the whole step, for phases by difference.
+"""Parts of a step that are measured in addition to the whole step, for phases by difference.
 
 ``local_step`` is the step without communication; ``collective`` sends buffers of the
 gradients' sizes and computes nothing.
@@ -172,18 +169,18 @@ def train(training: Training, job: Mapping[str, Any], rank: int, events: Events)
 def keep_freed_memory() -> None:
     """Make the C library keep freed memory for the next step.
 
-    Having once freed a block of nearly 32 MiB, glibc gives back only more than twice that. Before,
-    it depends on what happens to lie last in memory whether every step's activations are given
-    back and faulted in again.
+    The first time glibc frees a block of nearly 32 MiB, it raises its trim threshold to twice that
+    size. Before, it depends on the last block in memory whether the activations of every step are
+    returned to the system and faulted in again.
     """
     block = bytearray(31 << 20)
     del block
 
 
 def time_parts(training: Training, rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of each part and of the whole step, ``rounds`` of each in turn.
+    """Return the seconds of each part and of the whole step, ``rounds`` times each, interleaved.
 
-    One warm-up round comes first. Ranks start each part together, so that none waits inside it.
+    One warm-up round runs first. Ranks start each part together, so that none waits inside it.
     """
     runs = {**training.parts(), "step": training.step}
     unknown = set(runs) - {*PARTS, "step"}

@@ -1,7 +1,7 @@
-"""Synthetic inputs, labels and initial weights: the same numbers, bit for bit, in every framework.
+"""Synthetic inputs, labels and initial weights, bit for bit equal in every framework.
 
-The generator is counter-based: the word at a place is a pure function of (seed, stream, index),
-so any rank makes any part of any batch without making what comes before it. In integers modulo
+The generator is counter-based: a word is a pure function of (seed, stream, index), so that any rank
+can generate any part of any batch independently. In integers modulo
 2**64 (``^`` exclusive or, ``>>`` logical shift):
 
     mix(z):    z ^= z >> 30;  z *= 0xBF58476D1CE4E5B9
@@ -20,12 +20,12 @@ From a word ``w``:
 Streams are named ``input/<input>`` (labels are inputs) and ``weight/<parameter>``. Sample ``s``
 of an input with ``e`` elements takes the indices s*e to s*e + e - 1 in row-major order. A
 parameter takes indices from 0 in PyTorch's layout of its shape (output features first); a
-framework with another layout makes the same numbers and transposes them. `initial_scale` says
-which scale.
+framework with another layout generates the same numbers and transposes them. `initial_scale`
+returns the scale.
 
-This module is the standard library only. `word`, `real` and `integer` are the definition;
+Standard library only. `word`, `real` and `integer` are the definition;
 `array_words`, `reals_from_words` and `integers_from_words` are the same on whole int64 arrays of
-NumPy or PyTorch, whose arithmetic wraps around on overflow as the definition wants.
+NumPy or PyTorch, whose arithmetic wraps around on overflow as the definition requires.
 """
 
 import array
@@ -38,18 +38,17 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
 REAL_STEP = 2.0**-23
-"""Distance of two neighbouring reals."""
+"""Distance between neighbouring reals."""
 
 
 def mix(z: int) -> int:
-    """SplitMix64's finaliser: a bijection of 64-bit integers in which every bit matters."""
+    """SplitMix64's finaliser, a bijection of 64-bit integers (Steele, Lea and Flood 2014)."""
     z = ((z ^ (z >> 30)) * _FIRST) & _MASK
     z = ((z ^ (z >> 27)) * _SECOND) & _MASK
     return z ^ (z >> 31)
 
 
 def stream_key(seed: int, stream: str) -> int:
-    """The key of one stream: unsigned, 64 bits."""
     h = 0xCBF29CE484222325
     for byte in stream.encode():
         h = ((h ^ byte) * 0x100000001B3) & _MASK
@@ -62,22 +61,18 @@ def word(key: int, index: int) -> int:
 
 
 def real(key: int, index: int) -> float:
-    """The real at ``index``: a multiple of 2**-23 in [-1, 1)."""
     return (_signed(word(key, index)) >> 40) * REAL_STEP
 
 
 def integer(key: int, index: int, bound: int) -> int:
-    """The integer at ``index``: in [0, bound)."""
     return ((word(key, index) >> 33) * bound) >> 31
 
 
 def reals(key: int, start: int, count: int) -> "array.array[float]":
-    """``count`` reals from ``start`` on, as C floats."""
     return array.array("f", (real(key, index) for index in range(start, start + count)))
 
 
 def integers(key: int, start: int, count: int, bound: int) -> "array.array[int]":
-    """``count`` integers in [0, bound) from ``start`` on, as 64-bit integers."""
     return array.array("q", (integer(key, index, bound) for index in range(start, start + count)))
 
 
@@ -90,22 +85,21 @@ def array_words(key: int, indices: Any) -> Any:
 
 
 def reals_from_words(words: Any) -> Any:
-    """Numerators of the reals: as float32, times `REAL_STEP`, they are the reals themselves."""
+    """Numerators of the reals: as float32, times `REAL_STEP`, they are the reals."""
     return words >> 40
 
 
 def integers_from_words(words: Any, bound: int) -> Any:
-    """The integers in [0, bound) of an int64 array of words."""
     return (_shifted(words, 33) * bound) >> 31
 
 
 def initial_scale(parameter: str, shape: "list[int] | tuple[int, ...]", kind: str) -> float:
-    """Half-width of the interval a weight starts in, as a float32; 0.0 for one that starts at zero.
+    """Half-width of the interval of initial values of a weight, as a float32; 0.0 for zeros.
 
     ``kind`` is the operation of the parameter's node. Biases start at zero, the weights of
-    normalisations at one (`starts_at_one`). A convolution keeps the variance of rectified inputs
-    (He), everything else that of its inputs; embeddings have a standard deviation of 0.02.
-    The fan-in is the last dimension of the shape; of a convolution, all dimensions but the first.
+    normalisations at one (`starts_at_one`). Convolutions keep the variance of rectified inputs (He
+    et al. 2015), other layers that of their inputs; embeddings have a standard deviation of 0.02.
+    The fan-in is the last dimension of the shape; for a convolution, all dimensions but the first.
     """
     if "bias" in parameter.rsplit(".", 1)[-1]:
         return 0.0
@@ -122,13 +116,12 @@ def starts_at_one(parameter: str, kind: str) -> bool:
 
 
 def shuffled(count: int, seed: int, epoch: int) -> list[int]:
-    """The numbers below ``count`` in the order of their words in stream ``order/<epoch>``."""
+    """The integers below ``count``, sorted by their words in stream ``order/<epoch>``."""
     key = stream_key(seed, f"order/{epoch}")
     return sorted(range(count), key=lambda index: word(key, index))
 
 
 def float32(value: float) -> float:
-    """``value`` rounded to the nearest float32."""
     return float(struct.unpack("<f", struct.pack("<f", value))[0])
 
 
@@ -137,5 +130,5 @@ def _signed(value: int) -> int:
 
 
 def _shifted(z: Any, bits: int) -> Any:
-    """Logical right shift of signed int64: the arithmetic one with its copies of the sign cut."""
+    """Logical right shift of signed int64: the arithmetic shift with the sign bits masked."""
     return (z >> bits) & ((1 << (64 - bits)) - 1)

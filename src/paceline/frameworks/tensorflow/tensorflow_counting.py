@@ -1,4 +1,4 @@
-"""Counts the work of a graph of TensorFlow: its convolutions and matrix products."""
+"""FLOPs of a TensorFlow graph: its convolutions and GEMMs."""
 
 import math
 from typing import Any
@@ -7,13 +7,13 @@ import tensorflow as tf
 from tensorflow.python.framework.ops import get_stats_for_node_def
 
 PRODUCTS = ("BatchMatMulV2", "BatchMatMulV3", "Conv2D", "DepthwiseConv2dNative", "MatMul")
-"""Operations whose work TensorFlow itself counts: its own names."""
+"""Operations whose FLOPs TensorFlow counts, by its names."""
 
 LOOPS = ("StatelessWhile", "While")
 
 
 def product_flops(graph: Any) -> float:
-    """Operations (2 per multiplication and addition) of a graph; a loop's as often as it runs."""
+    """FLOPs (2 per multiply-add) of a graph; the body of a loop counts once per iteration."""
     return float(sum(_flops(graph, operation) for operation in graph.get_operations()))
 
 
@@ -29,7 +29,7 @@ def _flops(graph: Any, operation: Any) -> float:
 
 
 def _einsum_flops(operation: Any) -> float:
-    """One multiplication and addition for every combination of the indices it names."""
+    """One multiply-add for every combination of its indices."""
     terms = operation.get_attr("equation").decode().split("->")[0].split(",")
     sizes: dict[str, int] = {}
     for term, value in zip(terms, operation.inputs, strict=True):

@@ -1,8 +1,8 @@
-"""How each operation of a layer graph is computed by TensorFlow: images and plain layers.
+"""Operations of a layer graph in TensorFlow: images and plain layers.
 
-TensorFlow's processor kernels want channels last: weights and images are transposed once, before
-training. A value of three dimensions a sample is an image, kept channels last; any other has the
-order of the graph. `tensorflow_sequence_layers` has the operations of sequences.
+TensorFlow's CPU kernels require channels last: weights and images are transposed once, before
+training. A value with three dimensions per sample is an image with channels last; all others have
+the axis order of the graph. `tensorflow_sequence_layers` has the operations of sequences.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def _channels_last(value: Any) -> Any:
 
 
 def _in_graph_order(operation: Operation) -> Operation:
-    """``operation`` of values whose axes are all in the order of the graph."""
+    """Run ``operation`` on values in the axis order of the graph."""
 
     def ordered(node: Node, inputs: list, own: Own) -> Any:
         return _channels_last(operation(node, [_channels_first(value) for value in inputs], own))
@@ -54,13 +54,13 @@ def _in_graph_order(operation: Operation) -> Operation:
 
 
 def _axis(axis: int, value: Any) -> int:
-    """Where ``value`` has an axis of a sample in the graph."""
+    """Axis of ``value`` for an axis of a sample in the graph."""
     axis %= _rank(value) - 1
     return (3, 1, 2)[axis] if _rank(value) == 4 else 1 + axis
 
 
 def _padding(node: Node) -> Any:
-    """TensorFlow's word for the padding where it has one: kernels for explicit sizes are slower."""
+    """TensorFlow's name of the padding if it has one: kernels with explicit padding are slower."""
     sides = zip(node["padding"], node["kernel"], node["stride"], strict=True)
     if not any(node["padding"]):
         return "VALID"
@@ -93,9 +93,9 @@ def _convolved(node: Node, image: Any, weight: Any) -> Any:
 
 
 def _is_depthwise(node: Node, image: Any) -> bool:
-    """Whether TensorFlow's kernel of one filter per channel computes a grouped convolution.
+    """Whether TensorFlow's depthwise kernel computes a grouped convolution.
 
-    Its kernels of other groups have no gradient on processors.
+    Kernels of other groups have no gradient on CPUs.
     """
     rows, columns = node["stride"]
     return node["groups"] == image.shape[-1] and rows == columns and max(node["dilation"]) == 1
@@ -130,7 +130,7 @@ def _batch_norm(_: Node, inputs: list, own: Own) -> Any:
 
 
 def _plain_batch_norm(value: Any, own: Own) -> Any:
-    """Of channels, or of channels x positions: as an image that is one row of them."""
+    """Batch norm of (channels) or (channels, positions), as an image with one row."""
     image = _channels_last(tf.reshape(value, [*value.shape[:2], 1, -1]))
     result = _batch_norm({}, [image], own)
     return tf.reshape(_channels_first(result), value.shape)
@@ -225,7 +225,7 @@ EVALUATION: Mapping[str, Operation] = {
     "batch_norm": lambda node, inputs, own: _evaluated_norm(inputs[0], own),
     "dropout": lambda node, inputs, own: inputs[0],
 }
-"""The same where nothing is trained: statistics are those kept, and nothing is dropped."""
+"""The same for evaluation: running statistics, no dropout."""
 
 
 def _evaluated_norm(value: Any, own: Own) -> Any:

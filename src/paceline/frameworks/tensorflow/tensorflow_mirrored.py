@@ -3,7 +3,7 @@
     python tensorflow_mirrored.py JOB.json EVENTS.jsonl
 
 Started once per rank; TensorFlow, NumPy and the standard library only. Gradients are averaged by
-the strategy's collectives (a ring on processors, NCCL on GPUs).
+the strategy's collectives (a ring on CPUs, NCCL on GPUs).
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
-from meeting import exchange, own_endpoint
+from rank_exchange import exchange, own_endpoint
 from stepping import run_worker
 from tensorflow_training import TensorflowTraining, configure, versions
 
@@ -33,7 +33,7 @@ def join_ranks(rank: int, device: str) -> tf.distribute.Strategy:
 
 
 class MirroredTraining(TensorflowTraining):
-    """A replica of the strategy; a rank alone, or one that is not to synchronise, has none."""
+    """A replica of the strategy; a single rank, or one that does not synchronise, has none."""
 
     def __init__(self, job: dict, rank: int, world: int) -> None:
         configure(job["threads"])
@@ -41,19 +41,18 @@ class MirroredTraining(TensorflowTraining):
         super().__init__(job, rank, world)
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """``function`` run by the strategy's replica of this rank, as one graph."""
+        """Compile ``function`` as one graph that the strategy's replica runs."""
         strategy = self.strategy
         if strategy is None:
             return tf.function(function)
         return tf.function(lambda *batch: strategy.run(function, args=batch))
 
     def mean_of_ranks(self, gradients: list) -> list:
-        """The mean over ranks by one packed collective."""
+        """Mean over ranks in one packed collective."""
         context = tf.distribute.get_replica_context()
         return context.all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
 
     def barrier(self) -> None:
-        """A collective over one number."""
         if self.strategy is not None:
             self.strategy.reduce(
                 tf.distribute.ReduceOp.SUM, self.strategy.run(lambda: tf.ones(())), axis=None

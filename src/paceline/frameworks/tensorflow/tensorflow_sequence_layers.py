@@ -1,4 +1,4 @@
-"""How each operation of a layer graph on sequences is computed by TensorFlow."""
+"""Operations of a layer graph on sequences in TensorFlow."""
 
 import math
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ def _lstm(node: Node, inputs: list, own: Own) -> Any:
 
 
 def _states(own: Own, tokens: Any, place: str, reverse: bool) -> Any:
-    """States of every token in one layer and direction; the inputs' products run all at once."""
+    """States of all tokens in one layer and direction; input GEMMs of all tokens run at once."""
     batch, length, width = tokens.shape
     columns = tf.reshape(tf.transpose(tokens, [1, 0, 2]), [length * batch, width])
     gates = tf.matmul(columns, own[f"weight_ih_{place}"], transpose_b=True)
@@ -93,4 +93,4 @@ def _states(own: Own, tokens: Any, place: str, reverse: bool) -> Any:
 OPERATIONS: Mapping[str, Operation] = {
     **named(_attention, _class_token, _embedding, _layer_norm, _lstm, _rms_norm, _rotary),
 }
-"""TensorFlow's function of each operation, of values in the order of the graph."""
+"""TensorFlow's function of each operation on values in the axis order of the graph."""

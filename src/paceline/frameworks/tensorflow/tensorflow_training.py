@@ -1,4 +1,4 @@
-"""A training step in TensorFlow, compiled once; the mean of gradients comes from a subclass.
+"""A training step in TensorFlow, compiled once; subclasses average the gradients.
 
 For phases by difference the parts of a step are compiled as well.
 """
@@ -18,18 +18,18 @@ from numpy_data import (
     channels_last,
     initial_statistics,
     initial_weights,
-    judged,
+    loss_and_correct,
 )
 from stepping import Training, require_plain_sgd
 from tensorflow_counting import product_flops
 from tensorflow_layers import EVALUATION, OPERATIONS
 
 Batch = Mapping[str, Any]
-"""Values of every input by its name, labels among them."""
+"""Inputs by name, labels included."""
 
 
 def configure(threads: int) -> None:
-    """Hold TensorFlow to its threads; it needs two that run operations, one of which may wait."""
+    """Limit TensorFlow's threads; it needs two inter-op threads, since one may wait."""
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(max(2, threads))
     visible = tf.config.list_physical_devices("GPU")
@@ -43,7 +43,7 @@ def versions() -> Mapping[str, Any]:
 
 
 class TensorflowTraining(Training):
-    """One rank's network, data and compiled step; alone, it trains without communication."""
+    """One rank's network, data and compiled step; a single rank trains without communication."""
 
     def __init__(self, job: dict, rank: int, world: int) -> None:
         if job["device"] == "cuda" and not tf.config.get_visible_devices("GPU"):
@@ -57,12 +57,12 @@ class TensorflowTraining(Training):
             self.velocities = [tf.Variable(tf.zeros_like(w), trainable=False) for w in self.weights]
             self.epochs: Any = ArrayEpochs(job, rank, world) if job.get("epochs") else None
             made = [] if self.epochs else batches(job, rank, world)
-            self.data = [self.placed(batch) for batch in made]
+            self.data = [self.as_constants(batch) for batch in made]
         self.parameters = sum(int(np.prod(weight.shape)) for weight in self.weights)
         self.compiled = {"step": self.compile(self.whole_step)}
 
     def build_network(self) -> tuple[list[tf.Variable], Callable[[Batch], Any]]:
-        """Variables that are trained, and the loss of a batch as a function."""
+        """Trained variables, and the loss as a function of a batch."""
         graph = self.job["graph"]
         trained = {
             name: tf.Variable(value, name=name.replace(".", "_"))
@@ -80,15 +80,16 @@ class TensorflowTraining(Training):
 
         return list(trained.values()), loss_of
 
-    def placed(self, batch: Batch) -> Batch:
-        """A batch as constants."""
+    def as_constants(self, batch: Batch) -> Batch:
         return {name: tf.constant(channels_last(value)) for name, value in batch.items()}
 
     def begin_epoch(self, epoch: int) -> None:
-        """Place the batches of an epoch, in its order."""
+        """Convert the batches of an epoch, in order."""
         with tf.device(self.device):
             shares = self.epochs.shares(epoch)
-            self.data = [self.placed(self.epochs.batch_of("train", one)) for one in shares]
+            self.data = [
+                self.as_constants(self.epochs.batch_of("train", share)) for share in shares
+            ]
 
     def evaluate(self) -> tuple[int, float, int]:
         """Evaluate this rank's share of the test samples, with its running statistics."""
@@ -96,33 +97,34 @@ class TensorflowTraining(Training):
         for indices, counted in self.epochs.test_shares():
             batch = self.epochs.batch_of("test", indices)
             with tf.device(self.device):
-                scores = self.scores(self.placed(batch)).numpy()
-            loss, right = judged(scores[:counted], batch[self.epochs.label][:counted])
+                scores = self.scores(self.as_constants(batch)).numpy()
+            loss, right = loss_and_correct(scores[:counted], batch[self.epochs.label][:counted])
             samples, total, correct = samples + counted, total + loss, correct + right
         return samples, total, correct
 
     @cached_property
     def scores(self) -> Any:
-        """What the network makes of a batch, as one graph."""
+        """Output of the network for a batch, as one graph."""
         program = scores_program(self.job["graph"])
         return tf.function(lambda batch: program.run(EVALUATION, self.all_parameters, batch))
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """``function`` of a batch as one graph; a strategy compiles it for its replica."""
+        """Compile ``function`` of a batch as one graph; subclasses run it in a strategy."""
         return tf.function(function)
 
     def mean_of_ranks(self, gradients: list) -> list:
-        """The mean over ranks of each gradient."""
         return gradients
 
     def gradients(self, batch: Batch) -> tuple[Any, list]:
-        """Loss and gradients of this rank's samples, those of embeddings for every row."""
+        """Loss and gradients of this rank's samples; dense ones for embeddings."""
         with tf.GradientTape() as tape:
             loss = self.loss_of(batch)
-        return loss, [tf.convert_to_tensor(one) for one in tape.gradient(loss, self.weights)]
+        return loss, [
+            tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, self.weights)
+        ]
 
     def update(self, gradients: list) -> None:
-        """Stochastic gradient descent with momentum and weight decay, as PyTorch defines it."""
+        """SGD with momentum and weight decay, as PyTorch defines them."""
         settings = self.job["optimiser"]
         rate, momentum = settings["learning_rate"], settings["momentum"]
         decay = settings["weight_decay"]
@@ -138,19 +140,18 @@ class TensorflowTraining(Training):
             )
 
     def whole_step(self, batch: Batch) -> Any:
-        """The step that counts."""
+        """The measured step."""
         loss, gradients = self.gradients(batch)
         self.update(self.mean_of_ranks(gradients) if self.synchronises else gradients)
         return loss
 
     def local_step(self, batch: Batch) -> Any:
-        """The step without communication."""
         loss, gradients = self.gradients(batch)
         self.update(gradients)
         return loss
 
     def collective(self, batch: Batch) -> Any:
-        """The mean over ranks of buffers of the gradients' sizes."""
+        """Mean over ranks of buffers of the gradients' sizes."""
         return self.mean_of_ranks([tf.identity(velocity) for velocity in self.velocities])
 
     def run(self, name: str, index: int) -> Any:
@@ -159,23 +160,21 @@ class TensorflowTraining(Training):
             return self.compiled[name](self.data[index % len(self.data)])
 
     def step(self, index: int) -> Any:
-        """One optimiser step; the loss."""
         return self.run("step", index)
 
     def wait(self, handle: Any) -> None:
-        """Return when the step is computed."""
         tf.nest.flatten(handle)[0].numpy()
         if self.device != "/CPU:0":
             tf.test.experimental.sync_devices()
 
     def forward_flops(self) -> "float | None":
-        """Work of the convolutions and matrix products of a forward pass, as TensorFlow has it."""
+        """FLOPs of the convolutions and GEMMs of a forward pass, as counted by TensorFlow."""
         if self.synchronises:
             return None
         return product_flops(tf.function(self.loss_of).get_concrete_function(self.data[0]).graph)
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
-        """Every part, compiled on its own."""
+        """All parts, compiled separately."""
         functions = {
             "forward": self.loss_of,
             "forward_backward": self.gradients,

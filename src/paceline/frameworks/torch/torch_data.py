@@ -1,7 +1,6 @@
 """Initial weights and batches of a PyTorch job.
 
-Numbers are those of `synthetic`, bit for bit, or samples read by `datasets`; the standard library
-and PyTorch make them, without NumPy.
+Numbers are those of `synthetic`, bit for bit, or samples read by `datasets`. NumPy is not needed.
 """
 
 import math
@@ -22,7 +21,7 @@ Batch = tuple[list[Tensor], list[Tensor]]
 
 
 def initialise(network: Any, graph: Mapping[str, Any], seed: int) -> None:
-    """Set every parameter to the initial value of `synthetic`, the same in all frameworks."""
+    """Set every parameter to its initial value of `synthetic`."""
     done: set[int] = set()
     for node in graph["nodes"]:
         for name, parameter in network.node_parameters(node["name"]):
@@ -59,7 +58,6 @@ def batches(
 def synthetic_input(
     name: str, spec: Mapping[str, Any], seed: int, first: int, count: int, sequence: "int | None"
 ) -> Tensor:
-    """Samples ``first`` to ``first + count - 1`` of a graph's input."""
     shape: list[Any] = [sequence if size == "sequence" else size for size in spec["shape"]]
     elements: int = math.prod(shape)
     indices = torch.arange(first * elements, (first + count) * elements)
@@ -77,7 +75,6 @@ class TensorEpochs(Epochs):
         self.tensors = {"train": _tensors(self.train), "test": _tensors(self.test)}
 
     def batch_of(self, split: str, indices: list[int]) -> Batch:
-        """Samples and labels at ``indices``."""
         samples, labels = self.tensors[split]
         chosen = torch.tensor(indices, dtype=torch.int64)
         return [samples[chosen]], [labels[chosen]]

@@ -4,9 +4,9 @@ Started as a script, once per rank, with PyTorch and the standard library only:
 
     python torch_ddp.py JOB.json EVENTS.jsonl
 
-RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT come in the environment. `runtime/protocol.md`
-describes the job and the events. A plain job has nothing but a clock inside the step; an
-instrumented one adds hooks that see phases, buckets and layers, and costs a little time.
+RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are in the environment. `runtime/protocol.md`
+describes the job and the events. A plain job only reads a clock in the step; an instrumented one
+adds hooks that time phases, buckets and layers, at a small cost.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,6 @@ class DdpTraining(TorchTraining):
             self.step = self.probes.step
 
     def share(self, network: torch.nn.Module) -> Any:
-        """Wrap the network in DistributedDataParallel."""
         bucket = self.job["bucket_bytes"]
         return DistributedDataParallel(
             network,
@@ -46,14 +45,14 @@ class DdpTraining(TorchTraining):
         )
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
-        """DDP's backward may hook the bare network's gradients, so that passes run without it."""
+        """Parts run on a second network: DDP may hook the gradients of the bare network."""
         parts = super().parts()
         if not self.synchronises:
             return parts
-        return {name: self.quietly(part) for name, part in parts.items()}
+        return {name: self.without_sync(part) for name, part in parts.items()}
 
-    def quietly(self, part: Callable[[int], Any]) -> Callable[[int], Any]:
-        """A part in which DDP averages nothing."""
+    def without_sync(self, part: Callable[[int], Any]) -> Callable[[int], Any]:
+        """Run a part without DDP's gradient averaging."""
 
         def run(index: int) -> Any:
             with self.model.no_sync():
@@ -62,7 +61,6 @@ class DdpTraining(TorchTraining):
         return run
 
     def report(self, events: Events) -> None:
-        """Write the results of the probes."""
         super().report(events)
         self.probes.report(events)
 

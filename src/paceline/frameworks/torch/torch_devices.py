@@ -23,6 +23,6 @@ def place(device: str) -> torch.device:
 
 
 def synchronise(device: torch.device) -> None:
-    """Wait for the GPU's issued work, so that the timer includes it; nothing on a CPU."""
+    """Wait for the issued work of a GPU, so that the timer includes it; no-op on a CPU."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

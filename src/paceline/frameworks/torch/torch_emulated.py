@@ -1,7 +1,7 @@
 """Emulated devices in PyTorch: ranks sleep for the times of layers instead of computing.
 
-Parameters, gradients and messages are real, of the network's own sizes; what a layer computes is
-nothing but the passing of the time that the job gives for it.
+Parameters, gradients and messages are real and have the sizes of the network; a layer only sleeps
+for the time that the job gives for it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,10 +19,10 @@ class Emulation:
     """Replaces network, loss, optimiser and data on a rank of an emulated device.
 
     ``job["emulated"]`` has ``layers`` (seconds of forward and backward by node),
-    ``update_seconds``, maybe ``exchanges`` (operations and bytes that devices of one replica
-    exchange after a node's forward and its backward), and names for the record. With
-    ``whole_gradients`` the gradients are tensors that the framework reads, else it finds those
-    that are there already.
+    ``update_seconds``, optionally ``exchanges`` (operations and bytes that devices of one replica
+    exchange after the forward and backward of a node), and names for the record. With
+    ``whole_gradients`` the step creates gradient tensors for the framework to read; otherwise the
+    framework uses existing ones.
     """
 
     def __init__(self, job: dict, whole_gradients: bool) -> None:
@@ -32,20 +32,17 @@ class Emulation:
         self.sent: list[dist.Work] = []
 
     def network(self) -> "EmulatedNetwork":
-        """Return the emulated network of the job."""
         return EmulatedNetwork(self.job, self.clock, self.whole_gradients)
 
     def optimiser(self, parameters: Iterable[nn.Parameter]) -> "EmulatedUpdate":
-        """An update of parameters that takes its time and changes nothing."""
+        """An optimiser that sleeps for the update and changes nothing."""
         return EmulatedUpdate(parameters, self)
 
     @property
     def update_seconds(self) -> float:
-        """Seconds of the update."""
         return float(self.job["emulated"]["update_seconds"])
 
     def wait_for_messages(self) -> None:
-        """Wait for all messages."""
         for message in self.sent:
             message.wait()
         self.sent.clear()
@@ -57,10 +54,10 @@ class Emulation:
 
 
 class EmulatedUpdate(torch.optim.Optimizer):
-    """Stands where an optimiser does: the step's clock begins and ends with it.
+    """Replaces the optimiser; the clock of a step starts and ends with it.
 
-    Horovod makes an optimiser of its own from the parameters of another's, so that what an update
-    needs is kept with these.
+    Horovod creates its own optimiser from the parameter groups of another one, so the data of an
+    update is stored in these.
     """
 
     def __init__(self, parameters: Any, emulation: "Emulation | None" = None) -> None:
@@ -68,11 +65,11 @@ class EmulatedUpdate(torch.optim.Optimizer):
         self.emulation: Emulation = self.param_groups[0]["emulation"]
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """The step begins; gradients stay where they are."""
+        """Start the step; gradients are kept."""
         self.emulation.clock.begin()
 
     def step(self, closure: Any = None) -> None:
-        """Messages have come: the update, and the step ends."""
+        """Sleep for the update after all messages have arrived, and end the step."""
         self.emulation.wait_for_messages()
         self.emulation.clock.finish(self.emulation.update_seconds)
 
@@ -84,7 +81,6 @@ class ScatterAhead:
         self.emulation = emulation
 
     def allocate(self, size: Any, *, dtype: torch.dtype, device: torch.device) -> Tensor:
-        """A buffer of the message."""
         return torch.zeros(*size, dtype=dtype, device=device)
 
     def __call__(
@@ -95,7 +91,7 @@ class ScatterAhead:
         op: Any,
         async_op: bool = False,
     ) -> None:
-        """Send, when the device has made what is sent."""
+        """Send after the device has computed the data."""
         self.emulation.clock.catch_up()
         work = dist.reduce_scatter_tensor(output_tensor, input_tensor, op, group, async_op=True)
         self.emulation.sent.append(work)
@@ -151,7 +147,7 @@ class EmulatedLayer(nn.Module):
             self.register_buffer(f"running_{number}", torch.zeros(*shape))
 
     def adopt(self, short: str, owner: "EmulatedLayer | None") -> None:
-        """Take a parameter of another layer, or make one of our own."""
+        """Use a parameter of another layer, or create one."""
         if owner is not None and owner is not self:
             self.register_parameter(short, getattr(owner, short))
             return
@@ -160,7 +156,7 @@ class EmulatedLayer(nn.Module):
         self.register_parameter(short, nn.Parameter(torch.zeros(*shape), requires_grad=trained))
 
     def work(self, direction: int) -> None:
-        """The time of forward (0) or backward (1), and what is exchanged after it."""
+        """Sleep for forward (0) or backward (1), then run its exchanges."""
         self.clock.work(self.times[direction])
         if self.exchanges[direction]:
             self.clock.catch_up()
@@ -169,15 +165,15 @@ class EmulatedLayer(nn.Module):
             self.clock.waited()
 
     def forward(self, value: Tensor) -> Tensor:
-        """The value again, after the layer's time; backward takes its own."""
+        """Return the input after the layer's time; backward sleeps for its own."""
         return Slept.apply(value, self, *self.parameters(recurse=False))
 
 
 class Exchange:
     """A message among the devices of one replica that the next layer waits for.
 
-    ``gather_features`` brings together what each device has a part of, ``scatter_features`` sums
-    what all have and leaves each its part; ``size`` is bytes of the whole.
+    ``gather_features`` concatenates the parts of all devices, ``scatter_features`` sums over
+    devices and keeps one part each; ``size`` is in bytes of the whole.
     """
 
     def __init__(self, operation: str, size: float) -> None:
@@ -187,7 +183,6 @@ class Exchange:
         self.part, self.whole = torch.zeros(part), torch.zeros(part * world)
 
     def run(self) -> None:
-        """Exchange, and wait for it."""
         if self.gathers:
             dist.all_gather_into_tensor(self.whole, self.part)
         else:
@@ -199,11 +194,10 @@ def _exchanges(pairs: Any) -> "tuple[Exchange, ...]":
 
 
 class Slept(torch.autograd.Function):
-    """Passes a value on when the emulated device has done a layer, forward and backward."""
+    """Identity that returns after the emulated device has finished a layer, in both passes."""
 
     @staticmethod
     def forward(context: Any, value: Tensor, layer: EmulatedLayer, *parameters: Tensor) -> Tensor:
-        """Sleep for the layer's forward."""
         context.layer = layer
         context.shapes = [(p.shape, p.requires_grad) for p in parameters]
         layer.work(0)
@@ -211,7 +205,7 @@ class Slept(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> Any:
-        """Sleep for the layer's backward; then its gradients are there."""
+        """Sleep for the layer's backward; its gradients are then complete."""
         layer = context.layer
         layer.work(1)
         whole = [

@@ -2,10 +2,9 @@
 
     python torch_fsdp.py JOB.json EVENTS.jsonl
 
-Weights, gradients and optimiser state are split over ranks. Each block of the network (one layer,
-where it has no blocks) is gathered and scattered by itself, which is what predictions take for
-granted, so that gathering one overlaps computing another. Weights that several blocks share belong
-to the whole network.
+Weights, gradients and optimiser state are sharded over ranks. Each block of the network (each
+layer, if it has no blocks) is one FSDP unit, as predictions assume: gathering one unit overlaps
+with computing another. Weights that several blocks share belong to the root unit.
 """
 
 from typing import Any
@@ -34,7 +33,7 @@ class FsdpTraining(TorchTraining):
         return whole
 
     def units(self, network: Any) -> list[list[torch.nn.Module]]:
-        """The modules of each block that have weights of their own, in the order they run."""
+        """Modules with their own weights of each block, in the order they run."""
         owners = parameter_owners(self.job["graph"])
         lent = {
             name
@@ -59,8 +58,9 @@ class FsdpTraining(TorchTraining):
     def overlap(self, units: list[Any], whole: Any) -> None:
         """Overlap messages with the work of an emulated device, as GPU streams do.
 
-        On processors FSDP would wait for each message where it is issued. A stream has the next
-        gather before the last one has ended, a host that waits has not: it asks for two ahead.
+        On CPUs FSDP would wait for each message where it is issued. A GPU stream starts the next
+        gather before the previous one has ended; a host that waits cannot, so it prefetches two
+        units.
         """
         scatter = ScatterAhead(self.emulation)
         whole._set_unshard_async_op(True)

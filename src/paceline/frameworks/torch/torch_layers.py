@@ -1,7 +1,7 @@
-"""How each operation of a layer graph becomes a PyTorch module: images and plain layers.
+"""PyTorch modules of operations on images and of plain layers.
 
-`torch_sequence_layers` has those of sequences. Nothing works in place: a rectifier writes a new
-tensor, so a residual sum may read its input.
+`torch_sequence_layers` has those of sequences. No module works in place: a ReLU writes a new
+tensor, since a residual sum may read its input.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ BUILDERS: dict[str, Callable[[Fields, Shapes], nn.Module]] = {}
 
 
 def builds(op: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.Module]]:
-    """Register the builder of an operation."""
+    """Decorator that registers the builder of an operation."""
 
     def register(builder: Callable[[Fields, Shapes], nn.Module]) -> Callable[..., nn.Module]:
         BUILDERS[op] = builder
@@ -32,7 +32,7 @@ def builds(op: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.Mod
 
 
 def has_no_data(tensor: Tensor) -> bool:
-    """Whether a tensor has a shape and no values: on the meta device, or a fake one."""
+    """Whether a tensor has a shape but no values: on the meta device, or fake."""
     return tensor.device.type == "meta" or type(tensor).__name__ == "FakeTensor"
 
 
@@ -44,11 +44,9 @@ class Apply(nn.Module):
         self._function, self._label = function, label
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """The function's result."""
         return self._function(*inputs)
 
     def extra_repr(self) -> str:
-        """What the function is called."""
         return self._label
 
 
@@ -77,14 +75,13 @@ def _conv(node: Fields, shapes: Shapes) -> nn.Module:
 
 @builds("embedding")
 class Embedding(nn.Embedding):
-    """PyTorch's table; its gradient is sparse if the node says so and there are data."""
+    """An embedding; its gradient is sparse if the node requires it and the tensors have data."""
 
     def __init__(self, node: Fields, _: Shapes) -> None:
         super().__init__(node["vocabulary"], node["width"])
         self._wants_sparse = node.get("sparse", False)
 
     def forward(self, indices: Tensor) -> Tensor:
-        """A row for each index."""
         sparse = self._wants_sparse and not has_no_data(indices)
         return F.embedding(indices, self.weight, sparse=sparse)
 
@@ -97,7 +94,7 @@ def _batch_norm(_: Fields, shapes: Shapes) -> nn.Module:
 
 @builds("frozen_batch_norm")
 class FrozenBatchNorm(nn.Module):
-    """Scale and shift of each channel that are not trained."""
+    """Untrained scale and shift of each channel."""
 
     def __init__(self, _: Fields, shapes: Shapes) -> None:
         super().__init__()
@@ -106,7 +103,6 @@ class FrozenBatchNorm(nn.Module):
         self.register_buffer("shift", torch.zeros(shape))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Channels after the batch."""
         return x * self.scale + self.shift
 
 
@@ -175,14 +171,13 @@ def _add_per_channel(_: Fields, shapes: Shapes) -> nn.Module:
 
 @builds("fused_sum")
 class FusedSum(nn.Module):
-    """Inputs times rectified weights over their sum."""
+    """Sum of inputs weighted by ReLU(weight), normalised by the sum of weights."""
 
     def __init__(self, _: Fields, shapes: Shapes) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(len(shapes)))
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """Tensors of one shape."""
         weights = self.weight.relu()
         weights = weights / (weights.sum() + 1e-4)
         scaled = [x * weight for x, weight in zip(inputs, weights.unbind(), strict=True)]
@@ -191,7 +186,7 @@ class FusedSum(nn.Module):
 
 @builds("dot_interaction")
 class DotInteraction(nn.Module):
-    """Products of all pairs of features; of the square, what lies below its diagonal."""
+    """Dot products of all pairs of features: the strict lower triangle of the product matrix."""
 
     def __init__(self, _: Fields, shapes: Shapes) -> None:
         super().__init__()
@@ -200,20 +195,19 @@ class DotInteraction(nn.Module):
         self.register_buffer("places", torch.tensor(places))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features of shape (batch, count, width)."""
         return (x @ x.transpose(-2, -1)).flatten(1).index_select(1, self.places)
 
 
 @builds("roi_align")
 class RoiAlign(nn.Module):
-    """Maps of equal shares of the boxes, interpolated from one feature map each."""
+    """RoI align; each feature map has an equal share of the boxes."""
 
     def __init__(self, node: Fields, _: Shapes) -> None:
         super().__init__()
         self._size, self._samples = node["size"], node["samples"]
 
     def forward(self, boxes: Tensor, *maps: Tensor) -> Tensor:
-        """Boxes are (batch, count, 4), corners from -1 to 1; the count comes after the channels."""
+        """Boxes are (batch, count, 4), corners in -1 to 1; the result has channels, then boxes."""
         shares = boxes.tensor_split(len(maps), dim=1)
         return torch.cat([self._cut(*pair) for pair in zip(shares, maps, strict=True)], dim=2)
 
@@ -278,5 +272,4 @@ class PadShortcut(nn.Module):
         self._taken = (slice(None), slice(None), *[slice(None, None, node["stride"])] * positions)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Positions taken, channels padded."""
         return F.pad(x[self._taken], self._padding)

@@ -1,9 +1,9 @@
 """Builds a layer graph (its JSON form) into PyTorch modules, with its loss and its optimiser.
 
 PyTorch and the standard library only. Each node becomes one module that keeps the node's name
-(dots nest: ``layer1.0.conv1``), so that times, parameters and gradients are known by node.
-A loss that has weights of its own (`adaptive_cross_entropy`) is part of the network, which then
-reads the targets too.
+(dots nest: ``layer1.0.conv1``), so that times, parameters and gradients have the names of nodes.
+A loss with weights (`adaptive_cross_entropy`) is part of the network, which then reads the targets
+too.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,20 +18,20 @@ from torch import Tensor, nn
 from torch_layers import BUILDERS, Fields, Shapes, has_no_data
 
 ANY_SEQUENCE = 8
-"""Tokens where no length is given and none matters: no parameter's shape depends on it."""
+"""Sequence length if none is given: no parameter's shape depends on it."""
 
 
 def build(graph: Fields, sequence: "int | None" = None) -> "Network":
     """The network of a graph without its loss, in training mode, with PyTorch's initial weights.
 
-    Shapes are worked out at ``sequence`` tokens, or the length the graph was published with; the
-    network runs at any other.
+    Shapes are derived for ``sequence`` tokens, by default the published length of the graph; the
+    network runs at any length.
     """
     return Network(graph, sequence or graph.get("sequence") or ANY_SEQUENCE)
 
 
 def build_loss(graph: Fields) -> "Loss":
-    """The loss of a graph: called with the network's output and the targets."""
+    """The loss of a graph as a function of the network's output and the targets."""
     return Loss(graph)
 
 
@@ -50,9 +50,9 @@ def build_optimiser(parameters: Iterable[nn.Parameter], job: Fields) -> torch.op
 
 
 class Network(nn.Module):
-    """Runs the nodes of a graph in order; inputs come in the order of the graph.
+    """Runs the nodes of a graph in order; inputs are in the order of the graph.
 
-    The output is what the loss reads: one tensor, or a list where there are several heads.
+    The output is the input of the loss: a tensor, or a list for several heads.
     """
 
     def __init__(self, graph: Fields, sequence: int) -> None:
@@ -78,11 +78,10 @@ class Network(nn.Module):
         self._last_use = {name: index for index, step in enumerate(self.steps) for name in step[2]}
 
     def node_modules(self) -> Iterator[tuple[str, nn.Module]]:
-        """Nodes by name with their modules, in the order they run."""
         return ((name, module) for name, module, _ in self.steps)
 
     def node_parameters(self, name: str) -> list[tuple[str, nn.Parameter]]:
-        """Name and value of each parameter of a node; none for a node of the loss."""
+        """Name and value of each parameter of a node; empty for a node of the loss."""
         for step_name, module, _ in self.steps:
             if step_name == name:
                 return list(module.named_parameters())
@@ -103,7 +102,7 @@ class Network(nn.Module):
 class Loss(nn.Module):
     """The loss nodes of a graph, run on the network's output and the targets.
 
-    A graph without a loss is trained on the mean of its output, which needs no targets.
+    The loss of a graph without one is the mean of its output.
     """
 
     def __init__(self, graph: Fields) -> None:
@@ -115,7 +114,6 @@ class Loss(nn.Module):
         self._output = graph["output"]
 
     def forward(self, output: Any, *targets: Tensor) -> Tensor:
-        """One number to minimise."""
         scores = output if isinstance(output, list) else [output]
         values = dict(zip(self._scores, scores, strict=True))
         if not self._nodes:
@@ -128,12 +126,11 @@ class Loss(nn.Module):
 
 
 def cross_entropy(_: Fields, scores: Tensor, targets: Tensor) -> Tensor:
-    """Mean cross entropy in 32 bits, classes in the last dimension of the scores."""
+    """Mean cross entropy in 32 bits; classes are the last dimension of the scores."""
     return F.cross_entropy(scores.float().reshape(-1, scores.shape[-1]), targets.reshape(-1))
 
 
 def elementwise_loss(node: Fields, predicted: Tensor, wanted: Tensor) -> Tensor:
-    """Mean of a function of prediction and target."""
     functions: dict[str, Callable[..., Tensor]] = {
         "smooth_l1": F.smooth_l1_loss,
         "binary_cross_entropy": F.binary_cross_entropy_with_logits,
@@ -143,7 +140,7 @@ def elementwise_loss(node: Fields, predicted: Tensor, wanted: Tensor) -> Tensor:
 
 
 def focal_loss(_: Fields, scores: Tensor, targets: Tensor) -> Tensor:
-    """Mean focal loss of sigmoids: easy scores, which are nearly right, count little."""
+    """Mean focal loss of sigmoids (Lin et al. 2017), which reduces the weight of easy samples."""
     wanted = F.one_hot(targets, scores.shape[-1]).float()
     entropy = F.binary_cross_entropy_with_logits(scores.float(), wanted, reduction="none")
     return ((1 - (-entropy).exp()) ** 2 * entropy).mean()
@@ -152,7 +149,7 @@ def focal_loss(_: Fields, scores: Tensor, targets: Tensor) -> Tensor:
 def ctc_loss(_: Fields, scores: Tensor, labels: Tensor) -> Tensor:
     """Connectionist temporal classification of frames x classes; class 0 is the blank.
 
-    Without data its sum over alignments cannot be run, and a mean stands in for it.
+    Tensors without data have no alignments, so their mean is returned.
     """
     frames = torch.full((scores.shape[0],), scores.shape[1])
     lengths = torch.full((labels.shape[0],), labels.shape[1])
@@ -172,7 +169,7 @@ LOSS_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
 
 
 def build_node(node: Fields, shapes: Shapes) -> nn.Module:
-    """The module of one node, given the shapes of its inputs for one sample."""
+    """The module of one node; ``shapes`` are those of its inputs for one sample."""
     if node["op"] not in BUILDERS:
         raise ValueError(
             f"node '{node['name']}': the PyTorch worker does not support '{node['op']}'"
@@ -181,26 +178,25 @@ def build_node(node: Fields, shapes: Shapes) -> nn.Module:
 
 
 def meta_input(spec: Fields, sequence: int) -> Tensor:
-    """A tensor without memory of two samples of an input."""
+    """An input of two samples on the meta device."""
     shape = [sequence if size == "sequence" else size for size in spec["shape"]]
     dtype = torch.float32 if spec["dtype"].startswith("float") else torch.int64
     return torch.empty(2, *shape, dtype=dtype, device="meta")
 
 
 def run_on_meta(module: nn.Module, inputs: list[Tensor]) -> Tensor:
-    """The module's result in shape only; its own weights and statistics stay untouched."""
+    """Result of the module on meta tensors; its weights and statistics do not change."""
     state = {name: tensor.detach().to("meta") for name, tensor in named_tensors(module)}
     return torch.func.functional_call(module, state, tuple(inputs)).detach()
 
 
 def named_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Parameters and buffers."""
     yield from module.named_parameters()
     yield from module.named_buffers()
 
 
 def share_weights(module: nn.Module, owner: nn.Module, name: str, owner_name: str) -> None:
-    """Let ``module`` use the tensors of ``owner`` where both have one of that name and shape."""
+    """Make ``module`` use the tensors of ``owner`` with the same name and shape."""
     theirs = dict(owner.named_parameters())
     common = [
         parameter_name
@@ -214,7 +210,7 @@ def share_weights(module: nn.Module, owner: nn.Module, name: str, owner_name: st
 
 
 def add_nested(root: nn.Module, name: str, module: nn.Module) -> None:
-    """Put ``module`` at the dotted path ``name`` below ``root``."""
+    """Add ``module`` at the dotted path ``name`` below ``root``."""
     *path, last = name.split(".")
     holder = root
     for part in path:

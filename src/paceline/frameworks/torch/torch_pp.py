@@ -3,7 +3,7 @@
     python torch_pp.py JOB.json EVENTS.jsonl
 
 The global batch passes through the stages in micro-batches; the gradients are those of
-the mean loss. Statistics of a batch (`batch_norm`) are those of a micro-batch.
+the mean loss. Batch statistics (`batch_norm`) are those of a micro-batch.
 """
 
 import math
@@ -37,7 +37,7 @@ class PipelineTraining(TorchTraining):
         return own
 
     def batches(self, inputs: list[str], targets: list[str]) -> list:
-        """The batches of all ranks together, when they share the work of each."""
+        """Global batches: all ranks work on the same samples."""
         if not self.synchronises:
             return super().batches(inputs, targets)
         if len(targets) != 1:
@@ -45,7 +45,7 @@ class PipelineTraining(TorchTraining):
         return global_batches(self.job, self.world, inputs, targets)
 
     def step(self, index: int) -> torch.Tensor:
-        """One optimiser step; the loss, which only the last stage knows."""
+        """Run one optimiser step; return the loss, known to the last stage only."""
         if not self.synchronises:
             return super().step(index)
         inputs, targets = self.fetch(index)

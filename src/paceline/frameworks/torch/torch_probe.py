@@ -4,10 +4,9 @@
 
 One process per rank, environment as for `torch_ddp.py`. All ranks run the arithmetic and memory
 kernels at the same time, so that with several ranks the figures include contention; the
-all-reduce needs at least two ranks. Each event has every repetition. With
-``in_flight`` N all-reduces are issued together, as in a training step, and the time is
-that of one of them; ``pause_seconds`` pass before; ranks that are ``ahead`` get a processor before
-other programs do.
+all-reduce needs at least two ranks. Each event has every repetition. With ``in_flight``, N
+all-reduces are issued together, as in a training step, and the time is that of one of them. Each
+round begins with a pause of ``pause_seconds``; ranks that are ``ahead`` have real-time priority.
 """
 
 import json
@@ -20,11 +19,10 @@ import torch
 import torch.distributed as dist
 from channel import Events, die_with_parent
 from device_clock import run_ahead_of_others
-from torch_meeting import join
+from torch_rendezvous import join
 
 
 def main() -> None:
-    """Run every kernel the job lists and write its times."""
     die_with_parent()
     with open(sys.argv[1], encoding="utf-8") as file:
         job = json.load(file)
@@ -65,7 +63,7 @@ def copy(size: int, job: dict, world: int) -> list[float]:
 
 
 def all_reduce(size: int, job: dict) -> list[float]:
-    """Seconds of all-reduces of ``size`` bytes of float32, each started together."""
+    """Seconds of all-reduces of ``size`` bytes of float32; all ranks start each together."""
     count = job.get("in_flight", 1)
     buffers = [torch.zeros(max(1, size // 4)) for _ in range(count)]
     dist.all_reduce(buffers[0])
@@ -91,7 +89,7 @@ def vote(wish: bool) -> bool:
 
 
 def repeat(work: Callable[[], object], seconds: float, world: int) -> list[float]:
-    """Durations of repeated calls over about ``seconds``, after one call to warm up."""
+    """Durations of repeated calls for about ``seconds``, after one warm-up call."""
     work()
     if world > 1:
         dist.barrier()

@@ -28,7 +28,7 @@ class Probes:
             self._hook_layers()
 
     def step(self, index: int) -> torch.Tensor:
-        """The same step as the plain one, with a clock reading at each phase border."""
+        """The plain step with a clock reading at each phase boundary."""
         training, clock = self.training, time.perf_counter
         self.buckets, self.backward_marks = [], []
         start = clock()
@@ -66,7 +66,6 @@ class Probes:
         return loss.detach()
 
     def report(self, events: Events) -> None:
-        """Write the results of the hooks for the steps after the warm-up."""
         if not self.active:
             return
         kept = self.timelines[self.training.job["warmup_steps"] :]
@@ -88,14 +87,14 @@ class Probes:
             )
 
     def _time_buffers(self, model: DistributedDataParallel) -> None:
-        """DDP sends buffers (running means) before forward, and ranks wait for each other there."""
+        """Time DDP's broadcast of buffers (running statistics) before forward: ranks wait there."""
         send = model._sync_buffers
 
         def timed_send() -> None:
             record = {"start": time.perf_counter(), "blocking": True}
             send()
             record["end"] = time.perf_counter()
-            sizes = [one.numel() * one.element_size() for one in model.modules_buffers]
+            sizes = [buffer.numel() * buffer.element_size() for buffer in model.modules_buffers]
             self.buckets.append({**record, "bytes": sum(sizes)})
 
         model._sync_buffers = timed_send
@@ -116,10 +115,10 @@ class Probes:
         return work.get_future().then(finished)
 
     def _hook_layers(self) -> None:
-        """Clock every leaf module: forward between its two hooks, backward by marks.
+        """Time every leaf module: forward between its two hooks, backward by marks.
 
-        A hook on a layer's output fires when its gradient is complete, which is when the layer's
-        own backward begins; that backward lasts until the next layer's mark.
+        The hook on the gradient of a layer's output fires at the start of the layer's backward,
+        which lasts until the mark of the next layer.
         """
         for name, module in self.training.network.named_modules():
             if next(module.children(), None) is not None or name == "":
@@ -149,6 +148,6 @@ class Probes:
 
 
 def median_after(values: list[float], skip: int) -> float:
-    """Median of the values after the warm-up; 0.0 where there are none."""
+    """Median of the values after the warm-up; 0.0 without values."""
     kept = values[skip:] or values
     return statistics.median(kept) if kept else 0.0

@@ -1,7 +1,7 @@
-"""How each operation of a layer graph on sequences becomes a PyTorch module.
+"""PyTorch modules of operations on sequences.
 
-Where work depends on data (which expert, which cluster of words) and there is none, on meta or
-fake tensors, as many tokens are taken as the graph's costs expect.
+On meta or fake tensors, work that depends on data (routing to experts, clusters of tokens) uses the
+expected numbers of tokens of the graph's costs.
 """
 
 import itertools
@@ -24,33 +24,31 @@ class PositionEmbedding(nn.Module):
         self.weight = new_weight(node["length"], shapes[0][-1])
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Tokens of shape (batch, positions, width)."""
         return tokens + self.weight[: tokens.shape[-2]]
 
 
 @builds("class_token")
 class ClassToken(nn.Module):
-    """Puts one learned token before those of every sample."""
+    """Prepends one learned token to every sample."""
 
     def __init__(self, _: Fields, shapes: Shapes) -> None:
         super().__init__()
         self.weight = new_weight(1, shapes[0][-1])
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """One position more."""
         return torch.cat([self.weight.expand(tokens.shape[0], -1, -1), tokens], dim=1)
 
 
 @builds("rotary")
 class Rotary(nn.Module):
-    """Turns pairs of features of each head by an angle that grows with the position."""
+    """Rotates pairs of features of each head by an angle proportional to the position."""
 
     def __init__(self, node: Fields, _: Shapes) -> None:
         super().__init__()
         self._head_dim = node["head_dim"]
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Feature i of a head is paired with feature i + head_dim / 2."""
+        """Rotate feature i of a head with feature i + head_dim / 2."""
         half = self._head_dim // 2
         steps = torch.arange(half, device=tokens.device) / half
         positions = torch.arange(tokens.shape[1], device=tokens.device)
@@ -64,7 +62,7 @@ class Rotary(nn.Module):
 
 @builds("attention")
 class Attention(nn.Module):
-    """Softmax attention; ``fused`` uses PyTorch's own kernel, else scores are written out."""
+    """Softmax attention; ``fused`` uses PyTorch's kernel, otherwise scores go to memory."""
 
     def __init__(self, node: Fields, _: Shapes) -> None:
         super().__init__()
@@ -74,7 +72,6 @@ class Attention(nn.Module):
         self.distances = new_weight(buckets, heads) if buckets else None
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Tokens of shape (batch, positions, heads * head_dim)."""
         heads, kv_heads = self._node["heads"], self._node["kv_heads"]
         query, key, value = (
             tokens.unflatten(-1, (count, -1)).transpose(1, 2)
@@ -108,7 +105,7 @@ class Attention(nn.Module):
         return torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1] @ value
 
     def _mask(self, query: Tensor, key: Tensor) -> "Tensor | None":
-        """What is added to the scores, where it is more than hiding later keys."""
+        """Bias of the scores, unless a causal mask is sufficient."""
         window, causal = self._node.get("window", 0), self._node["causal"]
         if self.distances is None and not window:
             return None
@@ -127,7 +124,7 @@ class Attention(nn.Module):
 
 @builds("relative_attention")
 class RelativeAttention(nn.Module):
-    """Attention with relative positions; keys may begin before the queries (a memory)."""
+    """Attention with relative positions; keys may start before the queries (a memory)."""
 
     def __init__(self, node: Fields, _: Shapes) -> None:
         super().__init__()
@@ -138,7 +135,6 @@ class RelativeAttention(nn.Module):
         self.position_bias = new_weight(heads, head_dim)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Tokens of shape (batch, positions, width)."""
         query, key, value = (x.unflatten(-1, (self._heads, -1)) for x in (query, key, value))
         distances = F.linear(self._sinusoids(key), self.positions).unflatten(-1, (self._heads, -1))
         by_content = (query + self.content_bias).transpose(1, 2) @ key.permute(0, 2, 3, 1)
@@ -167,7 +163,6 @@ class AdditiveAttention(nn.Module):
         self.norm = nn.Parameter(torch.full((1,), width**-0.5))
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """One context for each query: the keys, weighted."""
         wanted, offered = F.linear(queries, self.query), F.linear(keys, self.key)
         sums = torch.tanh(wanted[:, :, None] + offered[:, None] + self.bias)
         direction = self.score / self.score.norm() * self.norm
@@ -177,7 +172,7 @@ class AdditiveAttention(nn.Module):
 
 @builds("lstm")
 class Lstm(nn.LSTM):
-    """PyTorch's LSTM, giving the states of every token; from a state and a cell if given."""
+    """PyTorch's LSTM, returning the states of all tokens; initial state and cell are optional."""
 
     def __init__(self, node: Fields, shapes: Shapes) -> None:
         super().__init__(
@@ -190,14 +185,13 @@ class Lstm(nn.LSTM):
         )
 
     def forward(self, tokens: Tensor, *start: Tensor) -> Tensor:
-        """Tokens of shape (batch, positions, features)."""
         states, _ = super().forward(tokens, tuple(own[None] for own in start) or None)
         return states
 
 
 @builds("moe")
 class MixtureOfExperts(nn.Module):
-    """Sends each token to the experts with the highest scores and sums what they make of it."""
+    """Routes each token to the experts with the highest scores and sums their weighted results."""
 
     def __init__(self, node: Fields, shapes: Shapes) -> None:
         super().__init__()
@@ -216,7 +210,6 @@ class MixtureOfExperts(nn.Module):
             self.register_parameter(f"{name}_bias", bias)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Tokens of shape (batch, positions, width)."""
         flat = tokens.flatten(0, -2)
         weights, chosen = F.linear(flat, self.router, self.router_bias).topk(self._top_k, dim=-1)
         weights = weights.softmax(-1).flatten()
@@ -231,7 +224,7 @@ class MixtureOfExperts(nn.Module):
         return result.view_as(tokens)
 
     def _evenly(self, flat: Tensor, weights: Tensor) -> Tensor:
-        """All experts at once, each on an even share of the tokens: there is no data to route."""
+        """All experts at once, each on an equal share of the tokens: nothing to route by."""
         experts = self.router.shape[0]
         load = max(1, round(weights.shape[0] / experts))
         places = torch.arange(experts * load, device=flat.device) % weights.shape[0]
@@ -252,7 +245,7 @@ class MixtureOfExperts(nn.Module):
 
 
 class Clusters(nn.Module):
-    """A vocabulary cut by frequency: wide rows for frequent words, narrow ones for rare."""
+    """A vocabulary split by frequency: wide rows for frequent tokens, narrow rows for rare ones."""
 
     def __init__(self, node: Fields) -> None:
         super().__init__()
@@ -266,15 +259,14 @@ class Clusters(nn.Module):
                 self.register_parameter(name, new_weight(self._width, narrow))
 
     def projection_name(self, cluster: int) -> str:
-        """What the projection of a cluster is called."""
         return f"projection_{cluster}"
 
     def projection(self, cluster: int) -> "Tensor | None":
-        """The matrix that widens the rows of a cluster, where rows are narrower at all."""
+        """The matrix that widens the rows of a cluster; None if they have the full width."""
         return getattr(self, self.projection_name(cluster)) if self._shrink > 1 else None
 
     def clusters(self, words: Tensor) -> "list[tuple[Tensor, Tensor]]":
-        """For each cluster the places of its words, and their numbers within it."""
+        """For each cluster, the positions of its tokens and their numbers within it."""
         total = zipf_sum(self._edges[-1])
         found = []
         for start, end in itertools.pairwise(self._edges):
@@ -286,13 +278,12 @@ class Clusters(nn.Module):
 
 @builds("adaptive_embedding")
 class AdaptiveEmbedding(Clusters):
-    """A row for each word, widened by its cluster's projection."""
+    """A row for each token, widened by the projection of its cluster."""
 
     def __init__(self, node: Fields, _: Shapes) -> None:
         super().__init__(node)
 
     def forward(self, words: Tensor) -> Tensor:
-        """Words of any shape; the width is appended."""
         flat = words.flatten()
         parts, order = [], []
         for cluster, (places, numbers) in enumerate(self.clusters(flat)):
@@ -306,7 +297,7 @@ class AdaptiveEmbedding(Clusters):
 
 @builds("adaptive_cross_entropy")
 class AdaptiveCrossEntropy(Clusters):
-    """Mean cross entropy: every token scores the head, one of a rare cluster also that cluster."""
+    """Mean cross entropy: tokens score the head, those of a rare cluster also that cluster."""
 
     def __init__(self, node: Fields, _: Shapes) -> None:
         super().__init__(node)
@@ -316,11 +307,11 @@ class AdaptiveCrossEntropy(Clusters):
         self.bias = nn.Parameter(torch.zeros(node["vocabulary"]))
 
     def projection_name(self, cluster: int) -> str:
-        """The head has a projection of its own, the others may be an embedding's."""
+        """The head has its own projection; the others may share those of an embedding."""
         return super().projection_name(cluster) if cluster else "head_projection"
 
     def forward(self, tokens: Tensor, words: Tensor) -> Tensor:
-        """Tokens of shape (..., width) and the words that they should predict."""
+        """Tokens of shape (..., width) and their targets."""
         flat, targets = tokens.flatten(0, -2), words.flatten()
         frequent, rare = self._edges[1], len(self._edges) - 2
         narrow = self._narrowed(flat, 0)
@@ -349,26 +340,26 @@ class AdaptiveCrossEntropy(Clusters):
 
 
 def new_weight(*shape: int) -> nn.Parameter:
-    """A weight with a standard deviation of 0.02, until `torch_data.initialise` sets it."""
+    """A weight with a standard deviation of 0.02, before `torch_data.initialise`."""
     return nn.Parameter(torch.randn(*shape) * 0.02)
 
 
 def members(mask: Tensor, share: float) -> Tensor:
-    """Places where ``mask`` holds; without data, as many as ``share`` of all."""
+    """Indices where ``mask`` is true; without data, a ``share`` of all."""
     if has_no_data(mask):
         return torch.arange(round(share * mask.shape[0]), device=mask.device)
     return mask.nonzero().flatten()
 
 
 def masked(scores: Tensor) -> Tensor:
-    """Scores of a query against keys that come after it are hidden; the last ones are aligned."""
+    """Mask scores of keys after the query; the last query is aligned with the last key."""
     queries, keys = scores.shape[-2:]
     seen = torch.ones(queries, keys, dtype=torch.bool, device=scores.device)
     return scores.masked_fill(~seen.tril(keys - queries), -math.inf)
 
 
 def distance_buckets(apart: Tensor, buckets: int, causal: bool, farthest: int = 128) -> Tensor:
-    """Row of the table of distances for each: single near by, then ever wider ones (T5)."""
+    """Bucket of each distance: single for near keys, then logarithmically wider (T5)."""
     found = torch.zeros_like(apart)
     if causal:
         apart = apart.clamp(min=0)
@@ -383,7 +374,7 @@ def distance_buckets(apart: Tensor, buckets: int, causal: bool, farthest: int = 
 
 
 def shifted(scores: Tensor) -> Tensor:
-    """Scores by distance, brought to the key at that distance: row i moves by i (a relative shift).
+    """Relative shift: move scores by distance to the key at that distance; row i moves by i.
 
     Column j holds the distance ``keys - 1 - j``; the last query keeps its row.
     """
@@ -393,5 +384,5 @@ def shifted(scores: Tensor) -> Tensor:
 
 
 def zipf_sum(count: int) -> float:
-    """Sum of 1/k up to ``count``: weight of the most frequent words of running text."""
+    """Sum of 1/k up to ``count``: the weight of the most frequent tokens in running text."""
     return math.log(count) + EULER + 1 / (2 * count) if count else 0.0

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class Stage(nn.Module):
-    """Consecutive nodes of a network, from their inputs to the values that later stages read."""
+    """Consecutive nodes of a network, with the values that later stages read as outputs."""
 
     def __init__(self, steps: list, given: list[str], left: list[str]) -> None:
         super().__init__()
@@ -15,7 +15,6 @@ class Stage(nn.Module):
         self.given, self.left = given, left
 
     def forward(self, *inputs: Tensor) -> Any:
-        """The values that later stages or the loss read: one, or several."""
         values = dict(zip(self.given, inputs, strict=True))
         for (name, reads), layer in zip(self.names, self.layers, strict=True):
             values[name] = layer(*[values[read] for read in reads])
@@ -24,7 +23,7 @@ class Stage(nn.Module):
 
 
 def cut(network: Any, count: int) -> list[Stage]:
-    """``count`` stages with as many layers with weights in each, as nearly as possible."""
+    """``count`` stages with as equal numbers of layers with weights as possible."""
     steps = network.steps
     weighted = [index for index, (_, module, _) in enumerate(steps) if list(module.parameters())]
     if len(weighted) < count:
@@ -43,6 +42,6 @@ def cut(network: Any, count: int) -> list[Stage]:
 
 
 def _still_read(given: list[str], own: list, later: list, outputs: list[str]) -> list[str]:
-    """Values at a border that something after it reads, in the order they came."""
+    """Values at a boundary that later nodes read, in order of creation."""
     wanted = {name for _, _, reads in later for name in reads} | set(outputs)
     return [name for name in [*given, *(name for name, _, _ in own)] if name in wanted]

@@ -1,4 +1,4 @@
-"""How operations of state spaces (Mamba, Mamba-2) become PyTorch modules, without kernels."""
+"""PyTorch modules of state-space operations (Mamba, Mamba-2), without fused kernels."""
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,7 @@ from torch_sequence_layers import new_weight
 
 @builds("causal_conv")
 class CausalConvolution(nn.Module):
-    """A filter for each channel over the present token and those before it."""
+    """One filter per channel over the present and earlier tokens."""
 
     def __init__(self, node: Fields, shapes: Shapes) -> None:
         super().__init__()
@@ -18,7 +18,6 @@ class CausalConvolution(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width)) if node["bias"] else None
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Tokens of shape (batch, positions, channels)."""
         channels = F.pad(tokens.transpose(1, 2), (self._before, 0))
         made = F.conv1d(channels, self.weight[:, None], self.bias, groups=channels.shape[1])
         return made.transpose(1, 2)
@@ -26,7 +25,7 @@ class CausalConvolution(nn.Module):
 
 @builds("selective_scan")
 class SelectiveScan(nn.Module):
-    """A state per channel that each token lets decay and adds to, one token after the other."""
+    """Selective scan (Mamba): each token decays the state of every channel and adds to it."""
 
     def __init__(self, _: Fields, shapes: Shapes) -> None:
         super().__init__()
@@ -34,7 +33,6 @@ class SelectiveScan(nn.Module):
         self.decay, self.direct = new_weight(width, state), new_weight(width)
 
     def forward(self, values: Tensor, steps: Tensor, into: Tensor, out: Tensor) -> Tensor:
-        """Values and steps (batch, positions, channels), the others (batch, positions, state)."""
         steps = F.softplus(steps)[..., None]
         kept = torch.exp(steps * -torch.exp(self.decay))
         added = steps * into[:, :, None] * values[..., None]
@@ -47,7 +45,7 @@ class SelectiveScan(nn.Module):
 
 @builds("state_space_dual")
 class StateSpaceDual(nn.Module):
-    """A state per head: products within chunks of tokens, then from chunk to chunk."""
+    """State-space duality (Mamba-2): matrix products within chunks, then a scan over chunks."""
 
     def __init__(self, node: Fields, _: Shapes) -> None:
         super().__init__()
@@ -56,7 +54,6 @@ class StateSpaceDual(nn.Module):
         self.step_bias = nn.Parameter(torch.zeros(self._heads))
 
     def forward(self, values: Tensor, steps: Tensor, into: Tensor, out: Tensor) -> Tensor:
-        """Tokens of shape (batch, positions, ...); the last chunk may be short."""
         length = values.shape[1]
         chunk = min(self._chunk, length)
         steps = F.softplus(steps + self.step_bias)
@@ -80,7 +77,7 @@ class StateSpaceDual(nn.Module):
         return padded.unflatten(1, (-1, chunk)).transpose(2, 3)
 
     def _of_heads(self, x: Tensor) -> Tensor:
-        """What a group of heads shares, for each of them."""
+        """Repeat the values that a group of heads shares for each head."""
         return x.repeat_interleave(self._heads // self._groups, dim=2)
 
     def _within(self, passed: Tensor, inputs: Tensor, into: Tensor, out: Tensor) -> Tensor:

@@ -2,8 +2,8 @@
 
     python torch_tp.py JOB.json EVENTS.jsonl
 
-Linear layers are split in turn by columns and by rows, so that one sum over ranks serves two
-layers. Every rank computes the global batch of all ranks; the loss is that of all of it.
+Linear layers are split alternately by columns and by rows, so that two layers need one all-reduce
+(Megatron-LM). Every rank computes the global batch and its loss.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ class TensorParallelTraining(TorchTraining):
     """A rank with its shard of every linear layer."""
 
     def share(self, network: torch.nn.Module) -> Any:
-        """The network with its linear layers in pairs: columns, then rows."""
+        """Split the linear layers in pairs: columns, then rows."""
         linear = [name for name, module in network.named_modules() if _splits(module, self.world)]
         pairs = linear[: len(linear) // 2 * 2]
         if not pairs:
@@ -33,7 +33,7 @@ class TensorParallelTraining(TorchTraining):
         return parallelize_module(network, mesh, styles)
 
     def batches(self, inputs: list[str], targets: list[str]) -> list:
-        """The batches of all ranks together, when they share the work of each."""
+        """Global batches: all ranks work on the same samples."""
         if not self.synchronises:
             return super().batches(inputs, targets)
         return global_batches(self.job, self.world, inputs, targets)

@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from torch_data import Batch, TensorEpochs, batches, initialise
 from torch_devices import place, synchronise
 from torch_emulated import Emulation
-from torch_meeting import join
 from torch_model import build, build_loss, build_optimiser
+from torch_rendezvous import join
 
 
 def lstm_flops(inputs: tuple, _: tuple, hidden_weight: tuple, *__: Any, **___: Any) -> int:
@@ -30,22 +30,22 @@ def attention_flops(query: tuple, key: tuple, value: tuple, *_: Any, **__: Any) 
 
 
 def _as_it_is(output: torch.Tensor, *_: Any) -> torch.Tensor:
-    """The loss of an emulated network, which is its output."""
+    """The loss of an emulated network: its output."""
     return output
 
 
 def global_batches(job: dict, world: int, inputs: list[str], targets: list[str]) -> list:
-    """The batches of all ranks together, for ranks that share the work of each sample."""
-    together = {**job, "batch_per_rank": job["batch_per_rank"] * world}
-    return batches(together, 0, 1, inputs, targets)
+    """Global batches, for ranks that work on the same samples."""
+    global_job = {**job, "batch_per_rank": job["batch_per_rank"] * world}
+    return batches(global_job, 0, 1, inputs, targets)
 
 
 class TorchTraining(Training):
-    """One rank's model, data and loop; alone, it trains without communication.
+    """One rank's model, data and loop; a single rank trains without communication.
 
-    ``network`` is the bare network; ``model`` is what is called, wrapped by `share`. A job with
-    ``emulated`` times has its layers slept. ``whole_gradients``: an emulated step makes its
-    gradients, since the wrapper reads them.
+    ``network`` is the bare network, ``model`` the network wrapped by `share`. A job with
+    ``emulated`` times sleeps instead of computing. With ``whole_gradients`` an emulated step
+    creates gradients, since the wrapper reads them.
     """
 
     whole_gradients = True
@@ -66,11 +66,11 @@ class TorchTraining(Training):
         self.loss_of: Any = build_loss(job["graph"]) if self.emulation is None else _as_it_is
         self.optimiser = self.make_optimiser()
         self.epochs: Any = TensorEpochs(job, rank, world) if job.get("epochs") else None
-        made = [] if self.epochs else self.made_batches(network)
+        made = [] if self.epochs else self.training_batches(network)
         self.data: list[Any] = [self.on_device(batch) for batch in made]
 
     def build_network(self) -> Any:
-        """The job's network with its initial weights; those of an emulated one are zero."""
+        """The job's network with its initial weights; zero for an emulated one."""
         if self.emulation is not None:
             return self.emulation.network()
         network = build(self.job["graph"])
@@ -78,38 +78,35 @@ class TorchTraining(Training):
         return network
 
     def join_ranks(self) -> None:
-        """Join the rendezvous."""
         join("nccl" if self.job["device"] == "cuda" else "gloo")
 
     def share(self, network: torch.nn.Module) -> Any:
-        """The network as all ranks train it together."""
+        """Wrap the network for training on all ranks."""
         return network
 
     def make_optimiser(self) -> Any:
-        """The job's optimiser of what this rank holds."""
+        """The job's optimiser of this rank's parameters."""
         if self.emulation is not None:
             return self.emulation.optimiser(self.model.parameters())
         return build_optimiser(self.model.parameters(), self.job["optimiser"])
 
-    def made_batches(self, network: Any) -> list:
-        """What is trained on: nothing, where nothing is computed."""
+    def training_batches(self, network: Any) -> list:
+        """Batches for training; empty for an emulated device."""
         if self.emulation is not None:
             return [([], [])]
         return self.batches(network.input_names, self.loss_of.target_names)
 
     def batches(self, inputs: list[str], targets: list[str]) -> list:
-        """The batches of this rank."""
         return batches(self.job, self.rank, self.world, inputs, targets)
 
     def on_device(self, batch: Batch) -> Batch:
-        """A batch where it is computed with."""
         inputs, targets = ([tensor.to(self.device) for tensor in part] for part in batch)
         return inputs, targets
 
     def begin_epoch(self, epoch: int) -> None:
-        """Place the batches of an epoch, in its order."""
+        """Move the batches of an epoch to the device, in order."""
         shares = self.epochs.shares(epoch)
-        self.data = [self.on_device(self.epochs.batch_of("train", one)) for one in shares]
+        self.data = [self.on_device(self.epochs.batch_of("train", share)) for share in shares]
 
     def evaluate(self) -> tuple[int, float, int]:
         """Evaluate this rank's share of the test samples, with running statistics."""
@@ -126,13 +123,13 @@ class TorchTraining(Training):
         return samples, total, correct
 
     def fetch(self, index: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        """Inputs and targets of a step; synthetic data was made before the first one."""
+        """Inputs and targets of a step; synthetic data is created before the first step."""
         return self.data[index % len(self.data)]
 
     def loss(
         self, inputs: list[torch.Tensor], targets: list[torch.Tensor], model: Any = None
     ) -> torch.Tensor:
-        """The forward pass, in the job's precision."""
+        """Forward pass in the job's precision; return the loss."""
         called = self.model if model is None else model
         with self.precision():
             return self.loss_of(called(*inputs), *targets)
@@ -143,13 +140,12 @@ class TorchTraining(Training):
             return self.model(*inputs)
 
     def precision(self) -> Any:
-        """The job's precision as a context of what is computed."""
         if self.job["precision"] == "bf16":
             return torch.autocast(self.device.type, dtype=torch.bfloat16)
         return nullcontext()
 
     def step(self, index: int) -> torch.Tensor:
-        """One plain optimiser step; the loss, not yet read from the device, without its graph."""
+        """Run one optimiser step; return the loss, detached and still on the device."""
         inputs, targets = self.fetch(index)
         self.optimiser.zero_grad()
         loss = self.loss(inputs, targets)
@@ -158,16 +154,15 @@ class TorchTraining(Training):
         return loss.detach()
 
     def wait(self, handle: Any) -> None:
-        """Return when a GPU has done what it was asked; a processor already has."""
+        """Wait for the issued work of a GPU; a CPU has finished it."""
         synchronise(self.device)
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         if self.world > 1:
             dist.barrier()
 
     def forward_flops(self) -> "float | None":
-        """Operations of the matrix products and convolutions of one forward pass."""
+        """FLOPs of the GEMMs and convolutions of one forward pass."""
         if self.synchronises or self.emulation is not None:
             return None
         counted = {
@@ -180,7 +175,7 @@ class TorchTraining(Training):
         return float(counter.get_total_flops())
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
-        """Every part, on the bare network where it is whole."""
+        """All parts, on the bare network if this rank has all of it."""
         optimiser = build_optimiser(self.network.parameters(), self.job["optimiser"])
         sizes = [own.numel() for own in self.network.parameters() if own.requires_grad]
         buffer = torch.zeros(sum(sizes), device=self.device)
@@ -209,7 +204,7 @@ class TorchTraining(Training):
         return parts
 
     def collective(self, buffer: torch.Tensor) -> None:
-        """The sum over ranks of a buffer of the gradients' size."""
+        """All-reduce of a buffer of the gradients' size."""
         dist.all_reduce(buffer)
 
     def report(self, events: Events) -> None:
@@ -218,6 +213,5 @@ class TorchTraining(Training):
             self.emulation.report(self.rank, events)
 
     def close(self) -> None:
-        """Shut down communication."""
         if self.world > 1:
             dist.destroy_process_group()

@@ -107,7 +107,7 @@ class CntkParser(LineParser):
     def finish(self) -> None:
         """Compute throughput from samples and times, and check the printed rates against it."""
         log = self.log
-        actions = max((one.action for one in self._progress.values()), default=0) + 1
+        actions = max((rank.action for rank in self._progress.values()), default=0) + 1
         if actions > 1:
             log.warn(f"the log has {actions} train actions; their steps are concatenated")
         if self._sync_rates:

@@ -76,7 +76,9 @@ class MlperfParser(LineParser):
         log, done = self.log, 0
         if log.global_batch and name != "samples counted between events":
             log.steps.clear()
-            batches = [one.global_batch or log.global_batch for one in self._counts.intervals]
+            batches = [
+                interval.global_batch or log.global_batch for interval in self._counts.intervals
+            ]
             for (samples, seconds), batch in zip(pairs, batches, strict=True):
                 steps = round(samples / batch)
                 if steps >= 1:
@@ -200,7 +202,7 @@ class MlperfParser(LineParser):
 def _interval(seconds: float, opening: dict[str, Any], closing: dict[str, Any]) -> TrainingInterval:
     """A block or epoch; its samples are the difference of its counts, or its closing count."""
     both = {**opening, **closing}
-    before, after = (_number(one.get("samples_count")) for one in (opening, closing))
+    before, after = (_number(event.get("samples_count")) for event in (opening, closing))
     samples = after - before if before is not None and after is not None else after
     epochs = _number(both.get("epoch_count", 1)) or 1.0
     return TrainingInterval(seconds, epochs, samples if samples and samples > 0 else None)

@@ -128,11 +128,13 @@ class _Reading:
 
 
 def _steps(exchanges: dict[int, list[TensorExchange]]) -> list[Step]:
-    begins = {step: min(one.ready_from for one in own) for step, own in exchanges.items()}
+    begins = {step: min(exchange.ready_from for exchange in own) for step, own in exchanges.items()}
     steps: list[Step] = []
     for number in sorted(exchanges):
         spans = _spans(exchanges[number])
-        late = Counter(one.last_rank for one in exchanges[number] if one.last_rank is not None)
+        late = Counter(
+            exchange.last_rank for exchange in exchanges[number] if exchange.last_rank is not None
+        )
         metadata: dict[str, str | float] = {"view": "rank 0"}
         if number >= 0 and number + 1 in begins and begins[number + 1] > begins[number]:
             metadata["period_seconds"] = begins[number + 1] - begins[number]
@@ -148,8 +150,11 @@ def _spans(exchanges: list[TensorExchange]) -> list[Span]:
     spans: list[Span] = []
     waits: list[tuple[float, float]] = []
     for number, group in enumerate(_fused(exchanges)):
-        start, end = min(one.start for one in group), max(one.end for one in group)
-        waits.append((min(one.ready_from for one in group), start))
+        start, end = (
+            min(exchange.start for exchange in group),
+            max(exchange.end for exchange in group),
+        )
+        waits.append((min(exchange.ready_from for exchange in group), start))
         name = group[0].operation.lower()
         spans.append(
             Span(
@@ -159,7 +164,7 @@ def _spans(exchanges: list[TensorExchange]) -> list[Span]:
                 start,
                 end,
                 f"bucket {number}",
-                sum(one.size_bytes for one in group),
+                sum(exchange.size_bytes for exchange in group),
             )
         )
     spans.extend(
@@ -171,14 +176,14 @@ def _spans(exchanges: list[TensorExchange]) -> list[Span]:
 
 def _fused(exchanges: list[TensorExchange]) -> list[list[TensorExchange]]:
     """Group overlapping operations: Horovod runs responses in sequence, so overlap means fusion."""
-    ordered = sorted(exchanges, key=lambda one: one.start)
-    intervals = merge([(one.start, one.end) for one in ordered])
+    ordered = sorted(exchanges, key=lambda exchange: exchange.start)
+    intervals = merge([(exchange.start, exchange.end) for exchange in ordered])
     groups: list[list[TensorExchange]] = [[] for _ in intervals]
     position = 0
-    for one in ordered:
-        while one.start > intervals[position][1]:
+    for exchange in ordered:
+        while exchange.start > intervals[position][1]:
             position += 1
-        groups[position].append(one)
+        groups[position].append(exchange)
     return [group for group in groups if group]
 
 

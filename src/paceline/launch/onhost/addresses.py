@@ -20,7 +20,7 @@ def interface_addresses() -> dict[str, str]:
                 request = struct.pack("256s", name.encode()[:15])
                 answer = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, request)
                 found[name] = socket.inet_ntoa(answer[20:24])
-    return dict(sorted(found.items(), key=lambda one: is_loopback(one[1])))
+    return dict(sorted(found.items(), key=lambda item: is_loopback(item[1])))
 
 
 def is_loopback(address: str) -> bool:

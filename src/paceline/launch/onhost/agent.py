@@ -97,13 +97,15 @@ def _run(directory: Path, launch: dict[str, Any], mine: Placement, asked: thread
             codes[rank] = _write_exit(directory, rank, CANNOT_RUN, reason)
     monitor = ConnectionMonitor(launch["timeout_seconds"])
     reason = _watch(directory, running, codes, asked, deadline, monitor)
-    for one in running:
-        _end(one.process)
-    for one in running:
-        if one.rank not in codes:
-            code = one.process.returncode
-            silent = monitor.seen.get(one.rank, ())
-            codes[one.rank] = _write_exit(directory, one.rank, code, reason, silent)
+    for rank_process in running:
+        _end(rank_process.process)
+    for rank_process in running:
+        if rank_process.rank not in codes:
+            code = rank_process.process.returncode
+            silent = monitor.seen.get(rank_process.rank, ())
+            codes[rank_process.rank] = _write_exit(
+                directory, rank_process.rank, code, reason, silent
+            )
     return next((_as_shell(code) for code in codes.values() if code != 0), 0)
 
 
@@ -117,12 +119,18 @@ def _watch(
 ) -> str:
     """Record each rank that ends; return the reason to end the remaining ranks."""
     while len(codes) < len(running) + sum(1 for code in codes.values() if code == CANNOT_RUN):
-        for one in running:
-            if one.rank not in codes and one.process.poll() is not None:
-                silent = monitor.seen.get(one.rank, ())
-                code = _write_exit(directory, one.rank, one.process.returncode, "", silent)
-                codes[one.rank] = code
-        left = {one.rank: one.process.pid for one in running if one.rank not in codes}
+        for rank_process in running:
+            if rank_process.rank not in codes and rank_process.process.poll() is not None:
+                silent = monitor.seen.get(rank_process.rank, ())
+                code = _write_exit(
+                    directory, rank_process.rank, rank_process.process.returncode, "", silent
+                )
+                codes[rank_process.rank] = code
+        left = {
+            rank_process.rank: rank_process.process.pid
+            for rank_process in running
+            if rank_process.rank not in codes
+        }
         monitor.check(left, now=asked.is_set())
         if asked.is_set():
             return ASKED

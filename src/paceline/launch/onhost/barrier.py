@@ -102,7 +102,7 @@ def join_barrier(
         raise BarrierError(
             f"rank 0 at {endpoint[0]}:{endpoint[1]} ended before all ranks had reached it"
         )
-    return sorted(json.loads(answer), key=lambda one: int(one["ranks"][0])), clock
+    return sorted(json.loads(answer), key=lambda agent: int(agent["ranks"][0])), clock
 
 
 def _clock_offset(stream: Any) -> Clock:
@@ -146,12 +146,12 @@ def _serve_safely(serve: Callable[[socket.socket], None], peer: socket.socket) -
 
 
 def _count(present: dict[int, AgentRecord]) -> int:
-    return sum(len(one["ranks"]) for one in present.values())
+    return sum(len(agent["ranks"]) for agent in present.values())
 
 
 def _describe_missing(
     present: dict[int, AgentRecord], world: int, endpoint: tuple[str, int], seconds: float
 ) -> str:
-    there = {rank for one in present.values() for rank in one["ranks"]}
+    there = {rank for agent in present.values() for rank in agent["ranks"]}
     missing = ", ".join(str(rank) for rank in range(world) if rank not in there)
     return f"rank {missing} did not reach {endpoint[0]}:{endpoint[1]} within {seconds:.0f} s"

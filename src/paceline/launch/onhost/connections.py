@@ -34,8 +34,8 @@ class ConnectionMonitor:
     def check(self, processes: Mapping[int, int], now: bool = False) -> None:
         """Check the processes of ranks when due, or ``now``, unless they have ended."""
         if now or time.monotonic() >= self.next:
-            alive = {rank: one for rank, one in processes.items() if descendants(one)}
-            self.seen |= {rank: unanswered(one) for rank, one in alive.items()}
+            alive = {rank: pid for rank, pid in processes.items() if descendants(pid)}
+            self.seen |= {rank: unanswered(pid) for rank, pid in alive.items()}
             self.next = time.monotonic() + self.pause
 
 
@@ -44,10 +44,10 @@ def unanswered(process: int) -> list[str]:
     if sys.platform != "linux":
         return []
     found: set[str] = set()
-    for one in (process, *descendants(process)):
-        own = set(_sockets(one))
+    for pid in (process, *descendants(process)):
+        own = set(_sockets(pid))
         if own:
-            found |= {peer for socket, peer in _silent(one) if socket in own}
+            found |= {peer for socket, peer in _silent(pid) if socket in own}
     return sorted(found)
 
 

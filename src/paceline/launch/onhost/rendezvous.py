@@ -123,7 +123,7 @@ def meet(
         present, clock = join_barrier(barrier, own, token, timeout)
         own_ip = address_towards(endpoint["address"])
     neighbours = tuple(
-        rank for one in present if one["boot"] == own["boot"] for rank in one["ranks"]
+        rank for agent in present if agent["boot"] == own["boot"] for rank in agent["ranks"]
     )
     return Rendezvous(
         nodes,

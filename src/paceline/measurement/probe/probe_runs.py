@@ -83,6 +83,6 @@ def median(ranks: Sequence[Sequence[Event]], kind: str, key: str, value: int) ->
 def collective_point(ranks: Sequence[Sequence[Event]], size: int) -> CollectivePoint:
     """Point of the curve for one size: a collective lasts until its slowest rank is done."""
     repetitions = zip(*(values(rank, "all_reduce", "bytes", size) for rank in ranks), strict=False)
-    slowest = sorted(max(one) for one in repetitions)
+    slowest = sorted(max(repetition) for repetition in repetitions)
     lower, middle, upper = statistics.quantiles(slowest, n=4)
     return CollectivePoint(float(size), middle, lower, upper)

@@ -71,7 +71,7 @@ def used_by_phase(directory: Path, ranks: Sequence[Sequence[Event]]) -> dict[str
         if None in edges:
             continue
         begin, end = (edge["time"] for edge in edges if edge)
-        inside = [one for one in samples if begin <= one["time"] <= end]
+        inside = [sample for sample in samples if begin <= sample["time"] <= end]
         if len(inside) > 1:
             found[name] = _usage(inside)
     if not found:
@@ -85,12 +85,12 @@ def _samples(path: Path) -> list[dict[str, Any]]:
     with suppress(OSError):
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
-                one = parsed_json(line)
+                sample = parsed_json(line)
             except ValueError:
                 continue
-            if isinstance(one, dict) and _is_sample(one):
-                found.append(one)
-    return sorted(found, key=lambda one: float(one["time"]))
+            if isinstance(sample, dict) and _is_sample(sample):
+                found.append(sample)
+    return sorted(found, key=lambda sample: float(sample["time"]))
 
 
 def _usage(samples: Sequence[dict[str, Any]]) -> dict[str, float | None]:
@@ -101,14 +101,14 @@ def _usage(samples: Sequence[dict[str, Any]]) -> dict[str, float | None]:
         max(0.0, value - first["cpu_seconds"].get(rank, 0.0))
         for rank, value in last["cpu_seconds"].items()
     )
-    gpus = [one["gpus"] for one in samples]
+    gpus = [sample["gpus"] for sample in samples]
     watts = _mean_over_gpus(gpus, "watts")
     package = _package_watts(samples)
     known = [power for power in (watts, package) if power is not None]
     return {
         "seconds": seconds,
         "cores_busy": cpu / seconds if seconds > 0 else None,
-        "memory_bytes": max(sum(one["memory_bytes"].values()) for one in samples),
+        "memory_bytes": max(sum(sample["memory_bytes"].values()) for sample in samples),
         "network_bytes_per_second": max(0.0, last["network_bytes"] - first["network_bytes"])
         / seconds
         if seconds > 0
@@ -133,8 +133,8 @@ def _mean_over_gpus(
 def _package_watts(samples: Sequence[dict[str, Any]]) -> float | None:
     """Mean power of the processors, without intervals in which their counter wrapped around."""
     joules = seconds = 0.0
-    for one, other in pairwise(samples):
-        before, after = one["package_joules"], other["package_joules"]
+    for sample, other in pairwise(samples):
+        before, after = sample["package_joules"], other["package_joules"]
         if before is not None and after is not None and after >= before:
-            joules, seconds = joules + after - before, seconds + other["time"] - one["time"]
+            joules, seconds = joules + after - before, seconds + other["time"] - sample["time"]
     return joules / seconds if seconds > 0 else None

@@ -43,8 +43,12 @@ def _value(node: ast.expr, find: Callable[[str], Any]) -> Any:
         case ast.Attribute(value=owner, attr=attribute):
             return getattr(_value(owner, find), attribute)
         case ast.Call(func=called, args=arguments, keywords=keywords):
-            named = {one.arg: _value(one.value, find) for one in keywords if one.arg}
-            return _value(called, find)(*(_value(one, find) for one in arguments), **named)
+            named = {
+                keyword.arg: _value(keyword.value, find) for keyword in keywords if keyword.arg
+            }
+            return _value(called, find)(
+                *(_value(argument, find) for argument in arguments), **named
+            )
         case ast.List(elts=parts):
             return [_value(part, find) for part in parts]
         case ast.Tuple(elts=parts):

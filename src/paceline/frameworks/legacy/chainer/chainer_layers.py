@@ -1,6 +1,6 @@
-"""How Chainer computes each operation of a layer graph: images, plain layers, losses.
+"""Operations of a layer graph in Chainer: images, plain layers, losses.
 
-Channels first. `chainer_sequence_layers` has those of sequences.
+Channels first. `chainer_sequence_layers` has the operations of sequences.
 """
 
 import math
@@ -44,7 +44,7 @@ def _batch_norm(_: Node, inputs: list, own: Own) -> Any:
 
 
 def _local_response_norm(node: Node, inputs: list, _: Own) -> Any:
-    """Chainer sums as many channels on either side, and does not divide the sum by its size."""
+    """Chainer takes half the window and does not divide the sum by its size."""
     size = node["size"]
     if size % 2 == 0:
         raise ValueError(f"node '{node['name']}': this worker only supports odd sizes, not {size}")
@@ -111,7 +111,7 @@ def _cross_entropy(_: Node, inputs: list, __: Own) -> Any:
 
 
 def _elementwise_loss(_: Node, inputs: list, __: Own) -> Any:
-    """Cross entropy of the chance that a score stands for, and a target between 0 and 1."""
+    """Binary cross entropy of a logit and a target between 0 and 1."""
     score, wanted = inputs
     return F.mean(F.softplus(score) - score * wanted)
 

@@ -29,7 +29,7 @@ def versions() -> Mapping[str, Any]:
 
 
 class Network(chainer.Link):
-    """The loss of a batch as one link: called with the inputs by name."""
+    """The loss of a batch as one link, called with the inputs by name."""
 
     def __init__(self, graph: Mapping[str, Any], seed: int) -> None:
         super().__init__()
@@ -43,7 +43,6 @@ class Network(chainer.Link):
             self.add_persistent(name, value)
 
     def forward(self, inputs: Mapping[str, Any]) -> Any:
-        """The mean loss."""
         own = {name: getattr(self, name) for name in self.names}
         return self.program.run(OPERATIONS, own, inputs)
 
@@ -86,24 +85,21 @@ class MpiTraining(Training):
             ]
 
     def forward(self, index: int) -> Any:
-        """Forward pass of a step's batch."""
         return self.network(self.data[index % len(self.data)])
 
     def gradients(self, index: int) -> Any:
-        """Forward and backward pass of a step's batch."""
         loss = self.forward(index)
         self.network.cleargrads()
         loss.backward()
         return loss
 
     def local_step(self, index: int) -> Any:
-        """The step without communication."""
         loss = self.gradients(index)
         self.optimiser.update()
         return loss
 
     def step(self, index: int) -> Any:
-        """One optimiser step; the loss without its graph, which would keep every activation."""
+        """Run one optimiser step; return the loss without its graph, which keeps activations."""
         loss = self.gradients(index)
         if self.synchronises:
             self.communicator.multi_node_mean_grad(self.network)
@@ -111,17 +107,16 @@ class MpiTraining(Training):
         return loss.array
 
     def wait(self, handle: Any) -> None:
-        """Return when a GPU has done what it was asked; a processor already has."""
+        """Wait for the issued work of a GPU; a CPU has finished it."""
         if self.gpu:
             chainer.cuda.Stream.null.synchronize()
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         if self.communicator is not None:
             self.communicator.mpi_comm.Barrier()
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
-        """Every part; the collective sends the last gradients again."""
+        """All parts; the collective sends the last gradients again."""
         parts: dict[str, Callable[[int], Any]] = {
             "forward": self.forward,
             "forward_backward": self.gradients,
@@ -132,7 +127,7 @@ class MpiTraining(Training):
         return parts
 
     def close(self) -> None:
-        """Leave MPI in order: an exit without it looks like a crash to the launcher."""
+        """Finalise MPI: otherwise the launcher takes the exit for a crash."""
         if self.communicator is not None:
             from mpi4py import MPI
 

@@ -1,6 +1,6 @@
-"""How Chainer computes each operation of a layer graph on sequences.
+"""Operations of a layer graph on sequences in Chainer.
 
-Tokens are of shape (batch, positions, features).
+Tokens have the shape (batch, positions, features).
 """
 
 import math
@@ -58,13 +58,13 @@ def _attention(node: Node, inputs: list, _: Own) -> Any:
 
 
 def _lstm(node: Node, inputs: list, own: Own) -> Any:
-    """Layer by layer, as Chainer's own `n_step_lstm` arranges the weights anew for each token."""
+    """Layer by layer: Chainer's `n_step_lstm` rearranges the weights for each token."""
     states = partial(_states, own)
     return lstm_layers(node, inputs[0], states, lambda ways: F.concat(ways, axis=2))
 
 
 def _states(own: Own, tokens: Any, place: str, reverse: bool) -> Any:
-    """The hidden state after each token of one layer in one direction."""
+    """Hidden states of all tokens of one layer in one direction."""
     weight_ih, weight_hh = own[f"weight_ih_{place}"], own[f"weight_hh_{place}"]
     bias_ih, bias_hh = own.get(f"bias_ih_{place}"), own.get(f"bias_hh_{place}")
     hidden = cell = weight_hh.xp.zeros((tokens.shape[0], weight_hh.shape[1]), weight_hh.dtype)

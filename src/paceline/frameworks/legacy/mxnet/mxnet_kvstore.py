@@ -4,7 +4,7 @@
 
 Started once per rank; MXNet, NumPy and the standard library only. Rank 0 also starts the
 scheduler and one server. PACELINE_MXNET_KVSTORE is `dist_sync` (default) or `dist_async`;
-PACELINE_MXNET_UPDATE is `worker` (default) or `server`, which is where weights are updated.
+PACELINE_MXNET_UPDATE is `worker` (default) or `server`: the process that updates weights.
 """
 
 import os
@@ -48,9 +48,9 @@ LEAVING = threading.Event()
 
 
 def end_with_roles() -> None:
-    """End this rank when its scheduler or server fails: otherwise it waits forever.
+    """End this rank if its scheduler or server fails: otherwise it waits forever.
 
-    They do when another program takes the port that they were about to listen on.
+    They fail if another program takes their port before they listen on it.
     """
 
     def watch(role: subprocess.Popen) -> None:
@@ -110,11 +110,11 @@ class KvstoreTraining(Training):
             self.share_weights()
 
     def connect(self) -> Any:
-        """The store of all ranks."""
+        """Return the store of all ranks."""
         return mx.kv.create(os.environ.get("PACELINE_MXNET_KVSTORE", "dist_sync"))
 
     def make_trainer(self, synchronises: bool) -> gluon.Trainer:
-        """A trainer that shares gradients through the store, or one that does not."""
+        """A trainer that exchanges gradients through the store, or a local one."""
         return gluon.Trainer(
             self.network.collect_params(),
             "sgd",
@@ -124,25 +124,24 @@ class KvstoreTraining(Training):
         )
 
     def share_weights(self) -> None:
-        """Give every rank the store's weights before any rank sends gradients.
+        """Copy the store's weights to every rank before any rank sends gradients.
 
-        The trainer would do so within its first step, without waiting: a rank was seen to train
-        with wrong weights in one of three launches. Where the server updates weights, this would
-        wait for ever, and is not needed.
+        The trainer would do so within its first step, without a barrier: in one of three launches a
+        rank trained with wrong weights. If the server updates weights, this would wait forever and
+        is not needed.
         """
         self.trainer._init_kvstore()
         self.trainer._init_params()
         self.barrier()
 
     def gradients(self, index: int) -> Any:
-        """Forward and backward pass of a step's batch."""
         with autograd.record():
             loss = self.network(*self.data[index % len(self.data)])
         loss.backward()
         return loss
 
     def step(self, index: int) -> Any:
-        """One optimiser step: the store adds gradients, so that their sum is divided by ranks."""
+        """Run one optimiser step; the store sums gradients, so they are divided by the ranks."""
         loss = self.gradients(index)
         self.trainer.step(self.world if self.synchronises else 1)
         return loss
@@ -152,17 +151,15 @@ class KvstoreTraining(Training):
         mx.nd.waitall()
 
     def loss_value(self, handle: Any) -> float:
-        """The loss as a number."""
         return float(handle.asscalar())
 
     def barrier(self) -> None:
-        """Every rank at the scheduler."""
         mx.nd.waitall()
         if self.store is not None:
             self.store._barrier()
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
-        """Every part; the collective only where weights are updated by the workers."""
+        """All parts; the collective only if the workers update weights."""
         alone = self.make_trainer(synchronises=False)
 
         def forward(index: int) -> Any:
@@ -184,7 +181,7 @@ class KvstoreTraining(Training):
         return parts
 
     def close(self) -> None:
-        """Tell scheduler and server that this rank leaves; they end when all have."""
+        """Notify scheduler and server that this rank leaves; they end after the last."""
         LEAVING.set()
         if self.store is not None:
             mx.base.check_call(mx.base._LIB.MXKVStoreFree(self.store.handle))

@@ -1,7 +1,7 @@
-"""How MXNet computes each operation of a layer graph: images, plain layers, losses.
+"""Operations of a layer graph in MXNet: images, plain layers, losses.
 
-Channels first. ``ops`` is MXNet's module of functions on arrays or on symbols; as symbols have no
-shapes, a node carries those that it reads, of one sample, as ``read``. `mxnet_sequence_layers` has
+Channels first. ``ops`` is MXNet's module of functions on arrays or on symbols. Symbols have no
+shapes, so a node has the shapes of its inputs (one sample) as ``read``. `mxnet_sequence_layers` has
 the operations on sequences.
 """
 
@@ -137,7 +137,7 @@ def _cross_entropy(ops: Any, _: Node, inputs: list, __: Own) -> Any:
 
 
 def _elementwise_loss(ops: Any, _: Node, inputs: list, __: Own) -> Any:
-    """Cross entropy of the chance that a score stands for, and a target between 0 and 1."""
+    """Binary cross entropy of a logit and a target between 0 and 1."""
     score, wanted = inputs
     return ops.mean(ops.Activation(score, act_type="softrelu") - score * wanted)
 

@@ -15,7 +15,7 @@ OPERATIONS = {**LAYERS, **SEQUENCE_LAYERS}
 
 
 class Network(gluon.HybridBlock):
-    """The loss of a batch as one block: called with the inputs in the graph's order."""
+    """The loss of a batch as one block; inputs are in the order of the graph."""
 
     def __init__(self, job: Mapping[str, Any], context: mx.Context) -> None:
         super().__init__(prefix="")
@@ -33,14 +33,14 @@ class Network(gluon.HybridBlock):
             parameter.set_data(mx.nd.array(value, ctx=context))
 
     def hybrid_forward(self, F: Any, *values: Any, **own: Any) -> Any:  # noqa: N803
-        """The mean loss; ``F`` is MXNet's module of functions on arrays, or on symbols."""
+        """The mean loss; ``F`` is MXNet's module of functions on arrays or on symbols."""
         operations = {name: partial(operation, F) for name, operation in OPERATIONS.items()}
         inputs = dict(zip(self.names, values, strict=True))
         return self.program.run(operations, own, inputs)
 
 
 def with_read_shapes(graph: Mapping[str, Any]) -> dict[str, Any]:
-    """The graph whose nodes know the shapes that they ``read``, which a symbol does not tell."""
+    """The graph with the shapes of inputs in each node (``read``): symbols have no shapes."""
     shapes = value_shapes(graph)
     nodes = [{**node, "read": [shapes[name] for name in node["inputs"]]} for node in graph["nodes"]]
     return {**graph, "nodes": nodes}

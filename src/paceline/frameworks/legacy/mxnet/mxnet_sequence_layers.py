@@ -1,7 +1,6 @@
-"""How MXNet computes each operation of a layer graph on sequences, on arrays or on symbols.
+"""Operations of a layer graph on sequences in MXNet, on arrays or on symbols.
 
-Tokens are of shape (batch, positions, features). In shapes, 0 stands for the size as it is and -3
-for the product of two.
+Tokens have the shape (batch, positions, features). In shapes, 0 keeps a size and -3 merges two.
 """
 
 import math
@@ -12,7 +11,7 @@ from layer_settings import NORM_EPSILON, RMS_EPSILON, ROTARY_BASE
 from mxnet_layers import Own
 
 HIDDEN_SCORE = -1e30
-"""Added to the score of a key that comes after the query: its share of the sum is zero."""
+"""Added to the score of a key after the query, so that its softmax is zero."""
 
 
 def _embedding(ops: Any, node: Node, inputs: list, own: Own) -> Any:
@@ -80,7 +79,7 @@ def _attention(ops: Any, node: Node, inputs: list, _: Own) -> Any:
 
 
 def _causal_bias(ops: Any, node: Node) -> Any:
-    """What is added to the scores; the last query is at the last key."""
+    """Bias of the scores; the last query is at the last key."""
     queries, keys = node["read"][0][0], node["read"][1][0]
     last_seen = ops.reshape(ops.arange(keys - queries, keys), shape=(1, -1, 1))
     place = ops.reshape(ops.arange(0, keys), shape=(1, 1, -1))

@@ -48,10 +48,10 @@ def outside_all_steps(log: ParsedLog) -> str | None:
     """
     printed = log.throughput
     rate = None if printed is None else _samples_per_second(log, printed)
-    records = [one for one in log.steps if not one.warm_up] or log.steps
+    records = [step for step in log.steps if not step.warm_up] or log.steps
     if printed is None or rate is None or not log.global_batch or not records:
         return None
-    rates = [(one.samples or log.global_batch) / one.seconds for one in records]
+    rates = [(record.samples or log.global_batch) / record.seconds for record in records]
     slowest, fastest = min(rates), max(rates)
     if slowest <= rate <= fastest or agree(rate, slowest) or agree(rate, fastest):
         return None

@@ -147,9 +147,9 @@ class LogBuilder:
 
     def drop_pauses(self) -> None:
         """Drop single steps far above the median: they include evaluation or a checkpoint."""
-        ordered = sorted(one.seconds for one in self.steps)
+        ordered = sorted(step.seconds for step in self.steps)
         usual = ordered[len(ordered) // 2] if len(ordered) > 2 else math.inf
-        kept = [one for one in self.steps if one.warm_up or one.seconds <= PAUSE * usual]
+        kept = [step for step in self.steps if step.warm_up or step.seconds <= PAUSE * usual]
         if len(kept) < len(self.steps):
             self.warn(
                 f"dropped {len(self.steps) - len(kept)} of {len(self.steps)} steps longer than "
@@ -159,7 +159,7 @@ class LogBuilder:
 
     def derive_batch(self, per_second: float) -> None:
         """Infer the batch from rate and step time if the log does not state it."""
-        known = self.global_batch or self.batch_per_rank or any(one.samples for one in self.steps)
+        known = self.global_batch or self.batch_per_rank or any(step.samples for step in self.steps)
         seconds = self._parsed().step_seconds
         if known or not seconds:
             return
@@ -176,7 +176,7 @@ class LogBuilder:
         self.ranks = self.ranks or self.printing_ranks
         if self.tasks > 1:
             self.facts["srun_tasks"] = float(self.tasks)
-            self.steps = [replace(one, rank=None) for one in slowest_of_each_step(self.steps)]
+            self.steps = [replace(step, rank=None) for step in slowest_of_each_step(self.steps)]
         if self.global_batch is None and self.batch_per_rank is not None and self.ranks:
             self.global_batch = self.batch_per_rank * self.ranks
         if self.throughput is None and self.steps:
@@ -208,7 +208,7 @@ class LogBuilder:
         mean = self._parsed().samples_per_step
         if mean is None:
             return
-        sizes = [one.samples for one in self.steps if one.samples is not None]
+        sizes = [step.samples for step in self.steps if step.samples is not None]
         if max(sizes) > 1.01 * min(sizes):
             self.warn(
                 f"samples per step vary from {min(sizes):,.4g} to {max(sizes):,.4g}; "

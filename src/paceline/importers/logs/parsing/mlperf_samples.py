@@ -37,14 +37,18 @@ class SampleCounts:
         """Samples and seconds of each interval by interpretation, the most reliable first."""
         readings: dict[str, list[tuple[float, float]]] = {}
         known = self.intervals
-        if known and all(one.samples_count for one in known):
-            readings["samples_count"] = [(one.samples_count or 0.0, one.seconds) for one in known]
-        if known and all(one.epochs > LARGEST_EPOCH_NUMBER for one in known):
-            readings["epoch_count as samples"] = [(one.epochs, one.seconds) for one in known]
+        if known and all(reading.samples_count for reading in known):
+            readings["samples_count"] = [
+                (reading.samples_count or 0.0, reading.seconds) for reading in known
+            ]
+        if known and all(reading.epochs > LARGEST_EPOCH_NUMBER for reading in known):
+            readings["epoch_count as samples"] = [
+                (reading.epochs, reading.seconds) for reading in known
+            ]
         elif known and self.samples_per_epoch:
             each = self.samples_per_epoch
             readings["epochs of train_samples"] = [
-                (one.epochs * each, one.seconds) for one in known
+                (reading.epochs * each, reading.seconds) for reading in known
             ]
         if sequence and sequence > 1:
             for name, pairs in list(readings.items()):

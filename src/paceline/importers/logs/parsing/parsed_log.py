@@ -146,8 +146,8 @@ class ParsedLog:
     def samples_per_step(self) -> float | None:
         """Mean samples per timed step; None unless the log states them for 90 % of the steps."""
         timed = self.timed_steps
-        records = [one for one in timed if one.samples is not None]
-        steps = sum(one.count for one in records)
-        if not steps or steps < 0.9 * sum(one.count for one in timed):
+        records = [record for record in timed if record.samples is not None]
+        steps = sum(record.count for record in records)
+        if not steps or steps < 0.9 * sum(record.count for record in timed):
             return None
-        return math.fsum((one.samples or 0.0) * one.count for one in records) / steps
+        return math.fsum((record.samples or 0.0) * record.count for record in records) / steps

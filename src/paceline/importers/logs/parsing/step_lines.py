@@ -104,10 +104,13 @@ class StepLineParser(LineParser):
         self._wall, self._stamps = LineClock(), LineClock()
         self._begun_at = 0
         self._own_rates = program.own_rates
-        self._times_single_steps = not all(one.averages for one in program.steps)
+        self._times_single_steps = not all(step.averages for step in program.steps)
         self.rules = (
-            *(LineRule(one.needle, one.pattern, self._taker(one)) for one in program.steps),
-            *(LineRule("", one.pattern, self._setter(one.name)) for one in program.settings),
+            *(LineRule(step.needle, step.pattern, self._taker(step)) for step in program.steps),
+            *(
+                LineRule("", setting.pattern, self._setter(setting.name))
+                for setting in program.settings
+            ),
             *((LineRule("", program.finished, self.end),) if program.finished else ()),
         )
 

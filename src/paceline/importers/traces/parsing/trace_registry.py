@@ -131,7 +131,7 @@ FORMATS = (
 
 
 def trace_formats() -> dict[str, TraceFormat]:
-    return {one.name: one for one in FORMATS}
+    return {trace_format.name: trace_format for trace_format in FORMATS}
 
 
 def _names() -> str:
@@ -143,7 +143,9 @@ def trace_format(path: Path, program: str | None = None) -> TraceFormat | None:
     if program is not None:
         return look_up("trace format", program, trace_formats(), f"known: {_names()}")
     head = "" if path.is_dir() else _head(path)
-    return next((one for one in FORMATS if one.matches(head, path)), None)
+    return next(
+        (trace_format for trace_format in FORMATS if trace_format.matches(head, path)), None
+    )
 
 
 def read_trace(paths: Sequence[Path], program: str | None = None) -> ParsedTrace:

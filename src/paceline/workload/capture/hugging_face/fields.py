@@ -77,7 +77,7 @@ class Config:
         """One string per layer, from a list or the characters of a string; empty if not given."""
         value = self._document.get(name) or []
         types: list[Any] = list(value) if isinstance(value, list | str) else [None]
-        if any(not isinstance(one, str) for one in types) or len(types) not in (0, layers):
+        if any(not isinstance(kind, str) for kind in types) or len(types) not in (0, layers):
             raise self._wrong(name, f"one string for each of the {layers} layers")
         return types
 

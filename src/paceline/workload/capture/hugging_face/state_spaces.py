@@ -120,7 +120,7 @@ def nemotron_h(config: Config) -> TransformerShape:
         raise InputError("Nemotron-H needs hybrid_override_pattern", OTHERS)
     if unknown := sorted(set(types) - set(_LAYERS_OF_NEMOTRON)):
         raise InputError(f"unknown layer types of Nemotron-H: {', '.join(unknown)}", OTHERS)
-    kinds = tuple(_LAYERS_OF_NEMOTRON[one] for one in types)
+    kinds = tuple(_LAYERS_OF_NEMOTRON[kind] for kind in types)
     space = StateSpace(
         inner=config.size("mamba_num_heads") * config.size("mamba_head_dim"),
         state=config.size("ssm_state_size"),

@@ -50,7 +50,6 @@ class EnvironmentState:
     verified: Mapping[str, Verification] = field(default_factory=dict)
 
     def state_of(self, framework: str) -> State:
-        """Return the state for one of its frameworks."""
         known = self.verified.get(framework)
         if self.state is not State.INSTALLED or known is None:
             return self.state
@@ -72,17 +71,14 @@ def environments_root() -> Path:
 
 
 def environment_directory(name: str) -> Path:
-    """Return the directory of the virtual environment of that name."""
     return environments_root() / name
 
 
 def log_path(name: str) -> Path:
-    """Return the path of the installation log."""
     return environments_root() / f"{name}.log"
 
 
 def python_in(directory: Path) -> Path:
-    """Return the interpreter of a virtual environment."""
     if sys.platform == "win32":
         return directory / "Scripts" / "python.exe"
     return directory / "bin" / "python"
@@ -107,7 +103,6 @@ def write_stamp(name: str, stamp: dict[str, Any]) -> None:
 
 
 def environment_state(spec: EnvironmentSpec) -> EnvironmentState:
-    """Return the state of an environment."""
     directory = environment_directory(spec.name)
     stamp = read_stamp(spec.name)
     if stamp is None or not python_in(directory).exists():
@@ -145,5 +140,5 @@ def directory_bytes(directory: Path) -> float:
     total = 0
     for parent, _, files in os.walk(directory):
         for name in files:
-            total += os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118
+            total += os.lstat(os.path.join(parent, name)).st_size
     return float(total)

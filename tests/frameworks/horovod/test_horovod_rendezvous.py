@@ -11,10 +11,10 @@ HERE = "198.51.100.7"
 
 
 @pytest.fixture
-def be_found_at():
-    from horovod_meeting import be_found_at
+def resolve_own_name_to():
+    from horovod_rendezvous import resolve_own_name_to
 
-    return be_found_at
+    return resolve_own_name_to
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def named(monkeypatch):
     def refused(name):
         raise PermissionError
 
-    monkeypatch.setattr("horovod_meeting._take_name", refused)
+    monkeypatch.setattr("horovod_rendezvous._set_host_name", refused)
     monkeypatch.setattr(socket, "gethostname", lambda: "box")
     return stands_for
 
@@ -35,24 +35,24 @@ def named(monkeypatch):
 @pytest.mark.parametrize(
     ("address", "several"), [(HERE, True), ("127.0.1.1", False), ("198.51.100.9", True)]
 )
-def test_a_name_that_others_can_use_is_left_alone(address, several, named, be_found_at):
+def test_a_name_that_others_can_use_is_left_alone(address, several, named, resolve_own_name_to):
     named(address)
-    be_found_at(HERE, several)
+    resolve_own_name_to(HERE, several)
 
 
-def test_a_name_that_means_loopback_is_told_where_it_cannot_be_changed(named, be_found_at):
+def test_a_name_that_means_loopback_is_told_where_it_cannot_be_changed(named, resolve_own_name_to):
     named("127.0.1.1")
     with pytest.raises(RuntimeError, match=rf"box to resolve to {HERE}, not 127.0.1.1: set it in"):
-        be_found_at(HERE, True)
+        resolve_own_name_to(HERE, True)
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs root, Linux")
-def test_a_process_gets_a_name_of_its_own(be_found_at):
+def test_a_process_gets_a_name_of_its_own(resolve_own_name_to):
     """In the thread that asks and those it starts; the machine keeps its name."""
     before = socket.gethostname()
 
     def named():
-        be_found_at(HERE, True)
+        resolve_own_name_to(HERE, True)
         with ThreadPoolExecutor(1) as below:
             return socket.gethostname(), below.submit(socket.gethostname).result()
 

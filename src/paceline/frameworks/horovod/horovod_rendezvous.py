@@ -5,12 +5,12 @@ import os
 import socket
 import sys
 
-from meeting import exchange, own_address
+from rank_exchange import exchange, own_address
 
 CLONE_NEWUTS = 0x04000000
 
 
-def be_found_at(address: str, several_machines: bool) -> None:
+def resolve_own_name_to(address: str, several_machines: bool) -> None:
     """Make the name of this machine resolve to ``address`` in this process.
 
     Horovod 0.28.1 uses the configured interface only for its first connections; for those
@@ -24,7 +24,7 @@ def be_found_at(address: str, several_machines: bool) -> None:
     if found == address:
         return
     try:
-        _take_name(address)
+        _set_host_name(address)
     except OSError:
         if several_machines and (not found or found.startswith("127.")):
             raise RuntimeError(
@@ -33,7 +33,7 @@ def be_found_at(address: str, several_machines: bool) -> None:
             ) from None
 
 
-def _take_name(name: str) -> None:
+def _set_host_name(name: str) -> None:
     """Set the host name of this thread and its children (Linux, needs root)."""
     if sys.platform != "linux" or ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUTS) != 0:
         raise PermissionError(ctypes.get_errno())
@@ -59,7 +59,7 @@ def join_ranks(rank: int, world: int) -> object:
             get_host_assignments(parse_hosts(",".join(f"{node}:{each}" for node in nodes)), world)
         )
     port = exchange(port)[0]
-    be_found_at(own_address(), len(nodes) > 1)
+    resolve_own_name_to(own_address(), len(nodes) > 1)
     node = rank // each
     own = {"RANK": rank, "SIZE": world, "LOCAL_RANK": rank % each, "LOCAL_SIZE": each}
     own |= {"CROSS_RANK": node, "CROSS_SIZE": len(nodes), "GLOO_RENDEZVOUS_PORT": port}

@@ -1,4 +1,4 @@
-"""A rendezvous of all ranks over TCP, for values that their framework cannot exchange."""
+"""Exchange of values between ranks over TCP, independent of their framework."""
 
 import json
 import os
@@ -11,8 +11,8 @@ PATIENCE_SECONDS = 120.0
 def exchange(value: object) -> list:
     """Return every rank's JSON ``value``, in the order of ranks, on every rank.
 
-    Rank 0 listens at MASTER_ADDR:MASTER_PORT, and no longer when it answers: ranks may exchange
-    again at once.
+    Rank 0 listens at MASTER_ADDR:MASTER_PORT and closes the port before it answers, so that ranks
+    may exchange again at once.
     """
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
