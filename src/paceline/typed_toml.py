@@ -43,6 +43,16 @@ def read_file(root: TomlTable, kind: type[T]) -> T:
     return value
 
 
+def tables_in(root: TomlTable, kind: str, problems: Problems) -> list[TomlTable]:
+    """The tables ``[kind.NAME]`` of a file."""
+    found = []
+    with problems.at(kind):
+        for name in root.table(kind).values:
+            with problems.at(kind, name):
+                found.append(root.table(kind).table(name))
+    return found
+
+
 def fields_in(
     values: Mapping[str, Any],
     keys: Keys,
@@ -70,13 +80,20 @@ def fields_in(
     return found
 
 
+def nearest_key(key: str, keys: Keys) -> str | None:
+    """The key that an unknown one most likely stands for: ``node_price`` for ``price``."""
+    siblings = dict.fromkeys(parts[0] for parts in keys)
+    near = [one for one in siblings if key in one.split("_")] or nearest(key, siblings, 1)
+    return near[0] if near else None
+
+
 def _unknown_key(
     key: str, keys: Keys, path: TablePath, hints: Mapping[str, str]
 ) -> tuple[str, str]:
     where = f" in [{'.'.join(map(str, path))}]" if path else ""
-    siblings = dict.fromkeys(parts[0] for parts in keys)
-    near = [one for one in siblings if key in one.split("_")] or nearest(key, siblings, 1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(siblings)}"
+    near = nearest_key(key, keys)
+    known = ", ".join(dict.fromkeys(parts[0] for parts in keys))
+    hint = f"did you mean '{near}'?" if near else f"known: {known}"
     return f"unknown key '{key}'{where}", hints.get(key, hint)
 
 
@@ -97,8 +114,9 @@ def _dataclass(
     hints: Mapping[str, str] = getattr(kind, "KEY_HINTS", {})
     found = fields_in(values, keys, path, problems, hints)
     arguments = {name: readers[name](value, at, problems) for name, (at, value) in found.items()}
+    meant = {nearest_key(key, keys) for key in values if (key,) not in keys}
     for key, name in required.items():
-        if name not in arguments:
+        if name not in arguments and name not in own and key not in meant:
             where = f" in [{'.'.join(map(str, path))}]" if path else ""
             problems.add(path, f"missing key '{key}'{where}", f"add {key} = ...")
     if len(problems) > before:

@@ -19,7 +19,7 @@ GRAPH = {
 WORKER = Path(__file__).parent / "quick_worker.py"
 
 
-ADAPTER = FrameworkAdapter("quick", WORKER, "json", profile="torch-ddp")
+ADAPTER = FrameworkAdapter("quick", WORKER, "json", None, profile="torch-ddp")
 
 
 def job(behaviour="well", **changes):

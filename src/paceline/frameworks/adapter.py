@@ -2,10 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from paceline.frameworks.operations import ends_in_loss, missing_operations
+from paceline.errors import InputError
+from paceline.file_keys import NOT_IN_FILE, Key
+from paceline.frameworks.environments.spec import FileName
+from paceline.frameworks.operations import COMMON_OPERATIONS, ends_in_loss, missing_operations
+
+
+def _operations(value: Any) -> frozenset[str] | None:
+    if value in ("all", "common"):
+        return None if value == "all" else COMMON_OPERATIONS
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise InputError(
+            f"invalid operations {value!r}", 'write "all", "common" or a list of names'
+        )
+    return frozenset(value)
 
 
 @dataclass(frozen=True)
@@ -21,16 +33,16 @@ class FrameworkAdapter:
     trains by epochs on real data and reports its accuracy after each.
     """
 
-    name: str
-    worker: Path
+    name: Annotated[str, NOT_IN_FILE]
+    worker: FileName
     module: str
+    operations: Annotated[frozenset[str] | None, Key(parse=_operations)]
     environment: str = ""
     uses: tuple[str, ...] = ()
-    operations: frozenset[str] | None = None
     instruments: tuple[str, ...] = ("none", "difference")
     variables: Mapping[str, str] = field(default_factory=dict)
     synchronous: bool = True
-    launcher: str = ""
+    launcher: Annotated[str, Key(choices=("", "mpiexec"))] = ""
     profile: str = ""
     evaluates: bool = False
 

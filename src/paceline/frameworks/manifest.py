@@ -19,32 +19,21 @@ docs/guides/frameworks.md lists every key.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any
 
-from paceline import units
+from paceline.file_errors import Problems
+from paceline.file_keys import Key
 from paceline.frameworks.adapter import FrameworkAdapter
-from paceline.frameworks.environments.spec import (
-    NEWEST_PYTHON,
-    OLDEST_PYTHON,
-    EnvironmentSpec,
-    PipStep,
-)
-from paceline.frameworks.operations import COMMON_OPERATIONS
-from paceline.frameworks.recipes import ProgramRecipe, read_recipe
+from paceline.frameworks.environments.spec import EnvironmentSpec, PipStep
+from paceline.frameworks.recipes import ProgramRecipe
 from paceline.located_toml import TomlTable, read_toml
+from paceline.typed_toml import read_table, tables_in
 
 FILE_NAME = "manifest.toml"
 STATUSES = ("maintained", "legacy", "external")
 """Maintained by its project; run, but no longer developed; predicted and imported, not run."""
-
-_FRAMEWORK_KEYS = (
-    *("worker", "module", "environment", "uses", "operations", "instruments", "variables"),
-    *("synchronous", "launcher", "profile", "evaluates"),
-)
-_ENVIRONMENT_KEYS = (
-    *("module", "disk", "steps", "tools", "oldest_python", "newest_python", "compiler_standard"),
-)
 
 
 @dataclass(frozen=True)
@@ -64,106 +53,88 @@ class FrameworkManifest:
     recipes: Mapping[str, ProgramRecipe]
 
 
+@dataclass(frozen=True)
+class _Tables:
+    """The top level of a manifest."""
+
+    status: Annotated[str, Key(choices=STATUSES)]
+    framework: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    profile: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+
+
 def read_manifest(path: Path) -> FrameworkManifest:
     """Read the manifest of a folder, or a manifest file with another name."""
     file = path / FILE_NAME if path.is_dir() else path
-    folder = file.parent
     root = read_toml(file)
-    root.check_keys(("status", "framework", "environment", "profile", "recipe"), needed=("status",))
-    environments = {
-        name: _environment(table, folder)
-        for name, table in root.table("environment").tables().items()
-    }
+    problems = Problems(root)
+    top = read_table(root, _Tables, problems)
+    environments = {}
+    for table in tables_in(root, "environment", problems):
+        if (environment := _environment(table, file.parent, problems)) is not None:
+            environments[table.name] = environment
+    adapters = {}
+    for table in tables_in(root, "framework", problems):
+        if (adapter := _adapter(table, file.parent, environments, problems)) is not None:
+            adapters[table.name] = adapter
+    recipes = {}
+    for table in tables_in(root, "recipe", problems):
+        if (recipe := read_table(table, ProgramRecipe, problems, name=table.name)) is not None:
+            recipes[table.name] = recipe
+    problems.check()
+    assert top is not None
     return FrameworkManifest(
-        name=folder.name if file.name == FILE_NAME else file.stem,
-        folder=folder,
-        status=root.text_of("status", allowed=STATUSES),
-        adapters={
-            name: _adapter(table, folder, environments)
-            for name, table in root.table("framework").tables().items()
-        },
+        name=file.parent.name if file.name == FILE_NAME else file.stem,
+        folder=file.parent,
+        status=top.status,
+        adapters=adapters,
         environments=environments,
         profiles=root.table("profile").tables(),
-        recipes={name: read_recipe(table) for name, table in root.table("recipe").tables().items()},
+        recipes=recipes,
     )
 
 
 def _adapter(
-    table: TomlTable, folder: Path, environments: Mapping[str, EnvironmentSpec]
-) -> FrameworkAdapter:
-    environment = table.text_of("environment")
-    needed = ("worker", "operations") if environment else ("worker", "operations", "module")
-    table.check_keys(_FRAMEWORK_KEYS, needed)
+    table: TomlTable,
+    folder: Path,
+    environments: Mapping[str, EnvironmentSpec],
+    problems: Problems,
+) -> FrameworkAdapter | None:
+    own: dict[str, Any] = {"name": table.name}
+    environment = str(table.values.get("environment", ""))
     if environment and environment not in environments:
-        table.fail("environment", f"no [environment.{environment}]", "add it to this file")
-    return FrameworkAdapter(
-        name=table.name,
-        worker=_file(table, "worker", folder),
-        module=table.text_of("module") or environments[environment].module,
-        environment=environment,
-        uses=tuple(table.names("uses")),
-        operations=_operations(table),
-        instruments=tuple(table.names("instruments")) or FrameworkAdapter.instruments,
-        variables=_texts(table.table("variables")),
-        synchronous="synchronous" not in table.values or table.flag("synchronous"),
-        launcher=table.text_of("launcher", allowed=("", "mpiexec")),
-        evaluates="evaluates" in table.values and table.flag("evaluates"),
-        profile=table.text_of("profile", table.name),
-    )
+        where = (*table.path, "environment")
+        problems.add(where, f"no [environment.{environment}]", "add it to this file")
+        own["module"] = ""
+    elif environment and "module" not in table.values:
+        own["module"] = environments[environment].module
+    if "profile" not in table.values:
+        own["profile"] = table.name
+    found = read_table(table, FrameworkAdapter, problems, **own)
+    if found is None:
+        return None
+    return replace(found, worker=_existing(folder, found.worker, (*table.path, "worker"), problems))
 
 
-def _operations(table: TomlTable) -> frozenset[str] | None:
-    value = table.values["operations"]
-    if isinstance(value, list):
-        return frozenset(table.names("operations"))
-    if value not in ("all", "common"):
-        table.fail(
-            "operations",
-            f"invalid operations {value!r}",
-            'write "all", "common" or a list of names',
-        )
-    return None if value == "all" else COMMON_OPERATIONS
+def _environment(table: TomlTable, folder: Path, problems: Problems) -> EnvironmentSpec | None:
+    own: dict[str, Any] = {"name": table.name}
+    if "steps" not in table.values:
+        own["steps"] = (PipStep(Path("requirements.txt")),)
+    found = read_table(table, EnvironmentSpec, problems, **own)
+    if found is None:
+        return None
+    steps = []
+    for index, step in enumerate(found.steps):
+        where = (*table.path, "steps", index, "requirements")
+        file = _existing(folder, step.requirements, where, problems)
+        steps.append(replace(step, requirements=file))
+    return replace(found, steps=tuple(steps))
 
 
-def _environment(table: TomlTable, folder: Path) -> EnvironmentSpec:
-    table.check_keys(_ENVIRONMENT_KEYS, needed=("module", "disk"))
-    usual = replace(table, values={"requirements": "requirements.txt"})
-    return EnvironmentSpec(
-        name=table.name,
-        module=table.text_of("module"),
-        steps=tuple(_step(step, folder) for step in table.array("steps") or [usual]),
-        disk_bytes=table.parsed("disk", units.parse_bytes) or 0.0,
-        tools=tuple(table.names("tools")),
-        oldest_python=_version(table, "oldest_python", OLDEST_PYTHON),
-        newest_python=_version(table, "newest_python", NEWEST_PYTHON),
-        compiler_standard=table.text_of("compiler_standard"),
-    )
-
-
-def _step(table: TomlTable, folder: Path) -> PipStep:
-    table.check_keys(("requirements", "options", "variables"), needed=("requirements",))
-    return PipStep(
-        _file(table, "requirements", folder),
-        tuple(table.names("options")),
-        _texts(table.table("variables")),
-    )
-
-
-def _file(table: TomlTable, key: str, folder: Path) -> Path:
-    path = folder / table.text_of(key)
+def _existing(folder: Path, file: Path, where: tuple[str | int, ...], problems: Problems) -> Path:
+    path = folder / file
     if not path.is_file():
-        table.fail(key, f"file {path} does not exist", "name a file in the folder of the manifest")
+        hint = "name a file in the folder of the manifest"
+        problems.add(where, f"file {path} does not exist", hint)
     return path
-
-
-def _texts(table: TomlTable) -> dict[str, str]:
-    return {key: table.text_of(key) for key in table.values}
-
-
-def _version(table: TomlTable, key: str, default: tuple[int, int]) -> tuple[int, int]:
-    if key not in table.values:
-        return default
-    major, _, minor = table.text_of(key).partition(".")
-    if not (major.isdecimal() and minor.isdecimal()):
-        table.fail(key, f"invalid version '{table.text_of(key)}'", 'write for example "3.11"')
-    return int(major), int(minor)

@@ -2,10 +2,17 @@
 
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Annotated
 
 from paceline.errors import InputError
-from paceline.located_toml import TomlTable
+from paceline.file_keys import NOT_IN_FILE, Key
+
+
+def _stripped(value: object) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"expected a string, not {value!r}", 'write it in "quotes"')
+    return value.strip()
 
 
 @dataclass(frozen=True)
@@ -17,35 +24,16 @@ class ProgramRecipe:
     programs comparable; ``tells`` and ``does_not_tell`` list what the log contains and lacks.
     """
 
-    name: str
+    name: Annotated[str, NOT_IN_FILE]
     title: str
     reader: str
     install: tuple[str, ...]
-    command: str
+    command: Annotated[str, Key(parse=_stripped)]
     log: str
     comparable: tuple[str, ...]
     tells: tuple[str, ...]
     does_not_tell: tuple[str, ...]
     placeholders: Mapping[str, str]
-
-
-def read_recipe(table: TomlTable) -> ProgramRecipe:
-    """Read the recipe of one ``[recipe.NAME]`` table."""
-    keys = tuple(field.name for field in fields(ProgramRecipe) if field.name != "name")
-    table.check_keys(keys, needed=keys)
-    described = table.table("placeholders")
-    return ProgramRecipe(
-        name=table.name,
-        title=table.text_of("title"),
-        reader=table.text_of("reader"),
-        install=tuple(table.names("install")),
-        command=table.text_of("command").strip(),
-        log=table.text_of("log"),
-        comparable=tuple(table.names("comparable")),
-        tells=tuple(table.names("tells")),
-        does_not_tell=tuple(table.names("does_not_tell")),
-        placeholders={name: described.text_of(name) for name in described.values},
-    )
 
 
 def placeholders(template: str) -> list[str]:

@@ -22,7 +22,7 @@ from paceline.hardware.link import Link
 from paceline.hardware.provenance import Confidence, Provenance, SourcedEntry
 from paceline.located_toml import TomlTable
 from paceline.naming import nearest
-from paceline.typed_toml import read_table
+from paceline.typed_toml import read_table, tables_in
 
 _LINK_SCOPES = {"intra": ("intra",), "inter": ("inter",), "host": ("host", "intra")}
 
@@ -69,36 +69,26 @@ def read_hardware(root: TomlTable, known_sources: Mapping[str, Provenance]) -> H
             near = nearest(kind, KINDS, 1) or ["device"]
             problems.add([kind], f"unknown table '{kind}'", f"did you mean [{near[0]}.NAME]?")
     found = HardwareFile(sources=dict(known_sources))
-    for table in _tables(root, "source", problems):
+    for table in tables_in(root, "source", problems):
         if (source := read_table(table, Provenance, problems)) is not None:
             found.sources[table.name] = source
-    for table in _tables(root, "device", problems):
+    for table in tables_in(root, "device", problems):
         provenance = _provenance(table, found.sources, problems)
         device = read_table(table, Device, problems, name=table.name, provenance=provenance)
         if device is not None:
             found.devices[table.name] = device
-    for table in _tables(root, "link", problems):
+    for table in tables_in(root, "link", problems):
         own: dict[str, Any] = {"provenance": _provenance(table, found.sources, problems)}
         if table.values.get("scope") == "inter" and "per" not in table.values:
             own["per"] = "nic"
         if (link := read_table(table, Link, problems, name=table.name, **own)) is not None:
             found.links[table.name] = link
-    for table in _tables(root, "cluster", problems):
+    for table in tables_in(root, "cluster", problems):
         provenance = _provenance(table, found.sources, problems)
         cluster = read_table(table, ClusterTable, problems, name=table.name, provenance=provenance)
         if cluster is not None:
             found.clusters[table.name] = cluster
     problems.check()
-    return found
-
-
-def _tables(root: TomlTable, kind: str, problems: Problems) -> list[TomlTable]:
-    """The tables ``[kind.NAME]`` of a file."""
-    found = []
-    with problems.at(kind):
-        for name in root.table(kind).values:
-            with problems.at(kind, name):
-                found.append(root.table(kind).table(name))
     return found
 
 

@@ -5,15 +5,38 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated, Any
+
+from paceline.errors import InputError
+from paceline.file_keys import NOT_IN_FILE, Key, quantity
+from paceline.units import parse_bytes
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
+
+
+def relative_path(value: Any) -> Path:
+    """A path in the folder of the file."""
+    if not isinstance(value, str):
+        raise InputError(f"expected a file name, not {value!r}", 'write it in "quotes"')
+    return Path(value)
+
+
+def _version(value: Any) -> tuple[int, int]:
+    major, _, minor = str(value).partition(".")
+    if not isinstance(value, str) or not (major.isdecimal() and minor.isdecimal()):
+        raise InputError(f"invalid version {value!r}", 'write for example "3.11"')
+    return int(major), int(minor)
+
+
+FileName = Annotated[Path, Key(parse=relative_path)]
+Version = Annotated[tuple[int, int], Key(parse=_version)]
 
 
 @dataclass(frozen=True)
 class PipStep:
     """One call of pip: a requirements file, options and environment variables."""
 
-    requirements: Path
+    requirements: FileName
     options: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
@@ -27,13 +50,13 @@ class EnvironmentSpec:
     standard of a build, where the sources set one that is too old.
     """
 
-    name: str
+    name: Annotated[str, NOT_IN_FILE]
     module: str
     steps: tuple[PipStep, ...]
-    disk_bytes: float
+    disk_bytes: Annotated[float, quantity(parse_bytes, "disk")]
     tools: tuple[str, ...] = ()
-    oldest_python: tuple[int, int] = OLDEST_PYTHON
-    newest_python: tuple[int, int] = NEWEST_PYTHON
+    oldest_python: Version = OLDEST_PYTHON
+    newest_python: Version = NEWEST_PYTHON
     compiler_standard: str = ""
 
     @property
