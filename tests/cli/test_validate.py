@@ -103,7 +103,7 @@ def test_unknown_devices_and_frameworks_are_predicted_from_their_baseline_and_sa
     hkbu.write_text(hkbu.read_text().replace("v100_pcie_32gb", "abacus"))
     text = " ".join(run(validate, "--data", hkbu).split())
     assert "skipped: no device named 'abacus'" in text
-    assert "predicted with: rates of device 'abacus' are not known" in text
+    assert "predicted with: unknown rates of device 'abacus'" in text
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def test_a_good_line_becomes_a_measurement(tmp_path):
         (GOOD.replace(",400,", ",-1,"), "column 'throughput': -1 is below zero"),
         (GOOD.replace(",400,", ",0,"), "column 'throughput': must be greater than 0"),
         (GOOD.replace(",400,", ",,"), "column 'throughput' is empty"),
-        (GOOD.replace(",8,1,8,", ",2.5,1,8,"), "column 'devices': '2.5' is not a whole number"),
+        (GOOD.replace(",8,1,8,", ",2.5,1,8,"), "column 'devices': '2.5' is not an integer"),
         (GOOD.replace(",8,1,8,", ",8,2,8,"), "2 nodes of 8 devices are not 8 devices"),
         (GOOD.replace(",8,1,1,1", ",4,1,1,1"), "dp x tp x pp x cp = 4, but 8 devices"),
         (GOOD.replace(",400,", ",inf,"), "column 'throughput': 'inf' is not a finite number"),

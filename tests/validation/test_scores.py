@@ -56,7 +56,7 @@ def test_twice_too_fast_and_twice_too_slow_have_one_geometric_error():
 
 def test_nothing_predicted_has_no_error():
     result = score([RowOutcome(row(), Mode.COLD, None, "no such device")])
-    assert (result.asked, result.scored) == (1, 0)
+    assert (result.applicable, result.scored) == (1, 0)
     assert math.isnan(result.mean_absolute_error)
 
 
@@ -84,7 +84,7 @@ def test_baseline_mode_asks_only_about_rows_with_a_smaller_baseline():
     again = row("again", baseline_id="one")
     orphan = row("orphan", devices=4, devices_per_node=4, baseline_id="none")
     asked = cases([one, two, again, orphan], Mode.BASELINE)
-    assert [bool(case.left_out) for case in asked] == [True, False, True, True]
+    assert [bool(case.skip_reason) for case in asked] == [True, False, True, True]
     assert asked[1].baseline is one
 
 
@@ -98,7 +98,7 @@ def test_a_baseline_may_be_found_elsewhere_if_it_is_of_the_same_source_and_model
 
 def test_the_reference_has_1180_rows_to_predict_from_a_baseline():
     asked = cases(reference_table().measurements, Mode.BASELINE)
-    assert sum(not case.left_out for case in asked) == 1180
+    assert sum(not case.skip_reason for case in asked) == 1180
 
 
 def test_layouts_are_compared_within_one_job_on_the_same_devices():

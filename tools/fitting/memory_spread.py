@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fitting.memory_scores import Peak, measured_peaks
 from paceline.constants import number, overridden
-from paceline.validation.memory_scores import Peak, measured_peaks
 from paceline.validation.reference_data import layout_table
 
 _TRIED: Mapping[str, Sequence[float]] = {

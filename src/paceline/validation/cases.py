@@ -20,19 +20,19 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A row to predict and its baseline, or the reason for skipping it."""
+class Case:
+    """A row to predict and its baseline, or the reason why the mode does not apply to it."""
 
     measurement: PublishedRow
     baseline: PublishedRow | None = None
-    left_out: str = ""
+    skip_reason: str = ""
 
 
 def cases(
     measurements: Sequence[PublishedRow],
     mode: Mode,
     elsewhere: Mapping[str, PublishedRow] | None = None,
-) -> list[Question]:
+) -> list[Case]:
     """One case per row, in row order.
 
     A baseline that is not among ``measurements`` is looked up by its id ``elsewhere``, and used
@@ -46,12 +46,12 @@ def cases(
             row.configuration.id for rows in layout_groups(measurements).values() for row in rows
         }
         return [
-            Question(row)
+            Case(row)
             if row.configuration.id in comparable
-            else Question(row, left_out="no other layout of the same job to compare with")
+            else Case(row, skip_reason="no other layout of the same job to compare with")
             for row in measurements
         ]
-    return [Question(row) for row in measurements]
+    return [Case(row) for row in measurements]
 
 
 def layout_groups(
@@ -76,28 +76,28 @@ def layout_groups(
 
 def _with_baseline(
     row: PublishedRow, by_id: Mapping[str, PublishedRow], elsewhere: Mapping[str, PublishedRow]
-) -> Question:
+) -> Case:
     what = row.configuration
     if row.failed:
-        return Question(row, left_out="it did not run")
+        return Case(row, skip_reason="it did not run")
     if not what.baseline_id:
-        return Question(row, left_out="its group has no baseline row")
+        return Case(row, skip_reason="its group has no baseline row")
     if what.baseline_id == what.id:
-        return Question(row, left_out="it is the baseline of its group")
+        return Case(row, skip_reason="it is the baseline of its group")
     baseline = by_id.get(what.baseline_id)
     if baseline is None:
         found = elsewhere.get(what.baseline_id)
         if found is not None and _same_origin(found.configuration, what):
             baseline = found
     if baseline is None:
-        return Question(
-            row, left_out=f"its baseline '{what.baseline_id}' is not among the usable rows"
+        return Case(
+            row, skip_reason=f"its baseline '{what.baseline_id}' is not among the usable rows"
         )
     if baseline.configuration.devices >= what.devices:
-        return Question(row, left_out="its baseline does not have fewer devices")
+        return Case(row, skip_reason="its baseline does not have fewer devices")
     if baseline.configuration.throughput_unit != what.throughput_unit:
-        return Question(row, left_out="its baseline is in another unit")
-    return Question(row, baseline)
+        return Case(row, skip_reason="its baseline is in another unit")
+    return Case(row, baseline)
 
 
 def _same_origin(first: Configuration, second: Configuration) -> bool:

@@ -63,7 +63,7 @@ def layout_choices(outcomes: Sequence[RowOutcome]) -> list[LayoutChoice]:
     The best layout is among all measured ones of the job, predicted or not.
     """
     by_id = {outcome.measurement.configuration.id: outcome for outcome in outcomes}
-    groups = layout_groups([outcome.measurement for outcome in outcomes if outcome.asked])
+    groups = layout_groups([outcome.measurement for outcome in outcomes if outcome.applicable])
     choices = []
     for (group, devices, global_batch), rows in sorted(groups.items()):
         predicted = [
@@ -96,7 +96,7 @@ def layout_choices(outcomes: Sequence[RowOutcome]) -> list[LayoutChoice]:
 def top_regret(outcomes: Sequence[RowOutcome], count: int) -> list[float]:
     """By job, the regret of the best of the ``count`` layouts that are predicted fastest."""
     by_id = {outcome.measurement.configuration.id: outcome for outcome in outcomes}
-    groups = layout_groups([outcome.measurement for outcome in outcomes if outcome.asked])
+    groups = layout_groups([outcome.measurement for outcome in outcomes if outcome.applicable])
     regrets = []
     for rows in groups.values():
         predicted = [
@@ -114,7 +114,7 @@ def top_regret(outcomes: Sequence[RowOutcome], count: int) -> list[float]:
 
 def rule_of_thumb_regrets(outcomes: Sequence[RowOutcome]) -> list[float]:
     """Regrets of a rule of thumb: most replicas first, then the largest micro-batch."""
-    groups = layout_groups([outcome.measurement for outcome in outcomes if outcome.asked])
+    groups = layout_groups([outcome.measurement for outcome in outcomes if outcome.applicable])
     regrets = []
     for rows in groups.values():
         chosen = max(

@@ -127,5 +127,5 @@ def line_rate(configuration: Configuration) -> float | Skipped:
         bandwidth = link.known_bandwidth
     except PacelineError as problem:
         return Skipped(problem.message)
-    cards = configuration.nics_per_node or 1
-    return bandwidth * cards if link.per == "nic" else bandwidth
+    nics = configuration.nics_per_node or 1
+    return bandwidth * nics if link.per == "nic" else bandwidth

@@ -57,13 +57,13 @@ def answered_by_workers(
     parts = [ids[start : start + size] for start in range(0, len(ids), size)]
     done = 0
 
-    def tell(part: int) -> None:
+    def report(part: int) -> None:
         nonlocal done
         done += len(parts[part])
         progress(done, len(ids))
 
-    ask = partial(_answers, model, list(measurements), mode)
-    found = parallel_map(ask, parts, workers, tell)
+    forecast = partial(_answers, model, list(measurements), mode)
+    found = parallel_map(forecast, parts, workers, report)
     return AnsweredModel(model, {key: answer for part in found for key, answer in part})
 
 
@@ -78,5 +78,5 @@ def _answers(
             outcome.forecast if outcome.forecast is not None else Skipped(outcome.skipped_because),
         )
         for outcome in run.outcomes
-        if outcome.asked
+        if outcome.applicable
     ]

@@ -42,12 +42,12 @@ _NOMINAL_BANDWIDTH = 1e12
 
 @dataclass(frozen=True)
 class PublishedJob:
-    """What ran: a workload on a cluster under a plan, by a program.
+    """A workload on a cluster under a plan, run by a program.
 
-    ``cold_obstacle`` says why its time cannot be predicted from nothing (a black box, a device
-    that the catalogue lacks); empty if it can. ``units_per_sample`` is what throughput counts
-    per sample of the workload (tokens of a sequence), ``samples`` the samples of a step of the
-    whole job. ``assumptions`` say what the row does not.
+    ``cold_obstacle`` is the reason why a cold prediction is impossible (an unknown network or
+    device); empty if it is possible. ``units_per_sample`` is the number of units of throughput
+    per sample (tokens of a sequence), ``samples`` the global batch in samples. ``assumptions``
+    replace fields that the row leaves empty.
     """
 
     workload: Workload
@@ -108,7 +108,7 @@ def _job(configuration: Configuration) -> PublishedJob:
 
 
 def program_of(configuration: Configuration) -> Program:
-    """Which program a row is of, by the names that its source gives."""
+    """The program of a row, from the names in its source."""
     method = configuration.method
     compiler = "xla" if "XLA on" in method else "plain" if "XLA off" in method else ""
     return Program(
@@ -141,13 +141,13 @@ def _tuning_of_sources() -> dict[str, str]:
 
 
 def _device(configuration: Configuration, assumptions: list[str]) -> tuple[Device, str]:
-    """The device of the catalogue, and why layers cannot be timed on it; one to stand in then."""
+    """The device of the catalogue, or a placeholder and the reason why it is needed."""
     try:
         device = catalogue.device(configuration.device)
         device.peak(precision(_precision(configuration, device)).compute)
         _ = device.known_memory_bandwidth
     except PacelineError as problem:
-        assumptions.append(f"rates of device '{configuration.device}' are not known")
+        assumptions.append(f"unknown rates of device '{configuration.device}'")
         return Device(
             configuration.device,
             "",
@@ -167,7 +167,7 @@ def _precision(configuration: Configuration, device: Device) -> str:
 
 
 def _framework(configuration: Configuration, assumptions: list[str]) -> FrameworkProfile:
-    """The profile of the method where it has one (WFBP, BSP, ...), else of the framework."""
+    """The profile of the method if it has one (WFBP, BSP, ...), else of the framework."""
     for name in (configuration.method, configuration.framework):
         profile = _known_framework(name)
         if profile is not None:
@@ -185,7 +185,7 @@ def _known_framework(name: str) -> FrameworkProfile | None:
 
 
 def _cluster(configuration: Configuration, device: Device, assumptions: list[str]) -> Cluster:
-    """The machine, its links as usual where they are not stated."""
+    """The machine; links that the row does not state are the usual ones of the device."""
     found = with_default_links(
         device,
         configuration.nodes,
@@ -243,7 +243,7 @@ def _plan(
 def _micro_batches(
     configuration: Configuration, batch: int, pp: int, assumptions: list[str]
 ) -> int:
-    """Micro-batches per step: as the row states, else of one sample in a pipeline."""
+    """Micro-batches per step: from the row, else of one sample in a pipeline."""
     if configuration.micro_batches is not None or pp == 1:
         return configuration.micro_batches or 1
     if configuration.micro_batch is not None:
@@ -258,24 +258,24 @@ def _expert_degree(
     """Expert-parallel degree, if the network has experts and the row states it."""
     stated = configuration.ep or 1
     try:
-        shared_out = replace(plan, ep=stated)
-        check_experts(shared_out, graph)
+        expert_parallel = replace(plan, ep=stated)
+        check_experts(expert_parallel, graph)
     except PacelineError as problem:
         assumptions.append(f"ep {stated} left out: {problem.message}")
         return 1
-    return shared_out.ep
+    return expert_parallel.ep
 
 
 def _data_parallel_part(plan: Plan) -> Plan:
-    """The plan of a black box: only its replicas are known to exchange anything."""
+    """The plan of a black box: data parallel, since its layers are unknown."""
     return replace(plan, dp=plan.devices, tp=1, pp=1, cp=1, zero=0, recompute=Recompute.NONE)
 
 
 def has_fused_attention(profile: FrameworkProfile, device: Device) -> bool:
-    """Whether attention keeps its scores on the chip.
+    """Whether a fused attention kernel is assumed.
 
-    Such kernels became usual in 2022: devices since then, and frameworks that appeared with
-    them, are taken to use them.
+    FlashAttention (Dao et al., arXiv:2205.14135) appeared in May 2022: later devices, and
+    frameworks that appeared after it, are assumed to use such kernels.
     """
     recent = device.year is not None and device.year >= _FUSED_ATTENTION_SINCE
     return recent or profile.name in _FUSED_FRAMEWORKS
@@ -288,7 +288,7 @@ def _interleave(
     profile: FrameworkProfile,
     assumptions: list[str],
 ) -> int:
-    """Chunks per stage: of the row, else of the framework's recipes."""
+    """Chunks per stage: from the row, else from the recipes of the framework."""
     if pp == 1:
         return 1
     layers = configuration.layers or 0
@@ -296,12 +296,12 @@ def _interleave(
         return configuration.interleave or 1
     if count % pp:
         return 1
-    assumptions.append("interleaving not stated: a block per chunk, as recipes have it")
+    assumptions.append("interleaving not stated: one block per chunk, as in its recipes")
     return layers // pp
 
 
 def _has_sequence_parallelism(configuration: Configuration, profile: FrameworkProfile) -> bool:
-    """Whether tensor-parallel devices share out tokens between products, by row or framework."""
+    """Whether tensor parallelism includes sequence parallelism, by row or framework."""
     stated = re.split(r"[;,+ ]+", configuration.method.lower())
     return profile.sequence_parallel or "sp" in stated
 
@@ -314,7 +314,7 @@ def _recompute(configuration: Configuration) -> Recompute:
 
 
 def _synchronisation(configuration: Configuration, profile: FrameworkProfile) -> Synchronisation:
-    """The profile's, with the policy and the exchange that the row states."""
+    """Synchronisation of the profile, with policy and exchange of the row if stated."""
     own = profile.synchronisation
     policy = _POLICIES.get(configuration.overlap, own.policy)
     if configuration.sync != "ps":
@@ -332,7 +332,7 @@ def _synchronisation(configuration: Configuration, profile: FrameworkProfile) ->
 def _parameters(configuration: Configuration, assumptions: list[str]) -> float:
     if configuration.n_params is not None:
         return configuration.n_params
-    assumptions.append(f"number of parameters not known: {_ASSUMED_PARAMETERS:.0f} assumed")
+    assumptions.append(f"number of parameters unknown: {_ASSUMED_PARAMETERS:.0f} assumed")
     return _ASSUMED_PARAMETERS
 
 

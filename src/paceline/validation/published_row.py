@@ -11,7 +11,7 @@ from typing import Any
 SIXTEEN_BIT = frozenset(
     {"amp_fp16", "fp16", "bf16", "amp_bf16", "mixed", "fp8", "mxfp8", "mxfp4", "nvfp4"}
 )
-"""Precisions whose gradients may travel in two bytes per parameter."""
+"""Precisions whose gradients may be sent in two bytes per parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class Configuration:
 
     ``interleave`` counts chunks per pipeline stage, ``micro_batches`` accumulation or pipeline
     micro-batches; ``batch_per_replica`` is samples per optimiser step and data-parallel rank,
-    ``global_batch`` the same of the whole job. ``tuning`` is how well the program was tuned
-    (`paceline.predictor.uncertainty`), where that follows from its source. Names are those of
-    the hardware catalogue and of the zoo.
+    ``global_batch`` those of the whole job. ``tuning`` is the level of tuning of the program
+    (`paceline.predictor.uncertainty`), if its source shows it. Names are those of the hardware
+    catalogue and of the zoo.
     """
 
     id: str
@@ -76,7 +76,7 @@ class Configuration:
 
     @property
     def half_precision(self) -> bool:
-        """Whether gradients may travel as 16-bit numbers."""
+        """Whether gradients may be sent as 16-bit numbers."""
         return self.precision in SIXTEEN_BIT
 
     @property
@@ -96,17 +96,17 @@ class Configuration:
 
     @property
     def layout(self) -> tuple[int | float | None, ...]:
-        """What differs between the layouts of one job: degrees and micro batch."""
+        """The fields that differ between layouts of one job: degrees and micro-batch."""
         return (self.dp, self.tp, self.pp, self.cp, self.ep, self.zero, self.micro_batch)
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """A configuration with the speed that was published for it.
+    """A configuration with its published throughput.
 
     ``throughput`` is that of the whole job in ``configuration.throughput_unit`` per second, NaN
-    where the job ``failed``; ``memory_bytes`` the peak of one device where it was printed,
-    ``spread`` relative, ``source`` and ``source_path`` where it was printed.
+    if the job ``failed``; ``memory_bytes`` is the published peak of one device; ``spread`` is
+    relative; ``source`` and ``source_path`` name the repository and file.
     """
 
     configuration: Configuration
@@ -127,13 +127,13 @@ class PublishedRow:
     def step_seconds(self) -> float:
         """Seconds per optimiser step, in the batch's unit (global batch over throughput).
 
-        Where throughput counts something finer than the batch (tokens of sequences), this is
-        seconds per so many of the finer units: ratios within a group are still right.
+        If throughput counts finer units than the batch (tokens of sequences), only ratios within
+        a group are meaningful.
         """
         return self.configuration.global_batch / self.throughput
 
     def value(self, column: str) -> Any:
-        """The value of a column of this row by its attribute name, for filters and sorting."""
+        """The value of an attribute of the row or its configuration."""
         if column in Configuration.__dataclass_fields__:
             return getattr(self.configuration, column)
         return getattr(self, column)

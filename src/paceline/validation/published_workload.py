@@ -1,4 +1,4 @@
-"""Which network a published row trained: of the zoo, or of the sizes that the row gives."""
+"""The network of a published row: one of the zoo, or one built from the sizes of the row."""
 
 import math
 import re
@@ -12,21 +12,21 @@ from paceline.workload.graph import Graph
 from paceline.workload.zoo.builder import NetworkBuilder
 from paceline.workload.zoo.sizes import LlamaSize
 
-_FEWEST_WORDS = 1000
-_USUAL_WORDS = 32_000
+_LEAST_VOCABULARY = 1000
+_USUAL_VOCABULARY = 32_000
 _USUAL_SEQUENCE = 2048
 _BOX_LAYERS = 40
 _VARIANTS = {"pretraining": "_pretraining", "fine-tuning": "_squad"}
-"""What published programs compute of a BERT, by their task."""
+"""Heads of BERT by task."""
 _BERTS = ("bert_base", "bert_large")
 
 
 def graph_of(configuration: Configuration) -> Graph | Skipped:
-    """The layer graph of the row's model, or why there is none.
+    """The layer graph of the row's model, or the reason why there is none.
 
-    Sizes that the row gives go before a name. A transformer that the zoo does not know by name
-    is a GPT of the row's width, depth and heads, with as many words as its number of parameters
-    leaves room for.
+    Sizes in the row take precedence over its name. A transformer that is not in the zoo is
+    treated as a GPT of the row's width, depth and heads; its vocabulary follows from the number
+    of parameters.
     """
     model, sequence = configuration.model, configuration.sequence
     if configuration.feed_forward and configuration.hidden and configuration.layers:
@@ -47,15 +47,15 @@ def graph_of(configuration: Configuration) -> Graph | Skipped:
         return named
     name = f"gpt_h{width}_l{depth}" + (f"_a{heads}" if heads else "")
     if configuration.n_params:
-        words = (configuration.n_params - 12.0 * depth * width**2) / width
-        name += f"_v{max(_FEWEST_WORDS, round(words))}"
+        vocabulary = (configuration.n_params - 12.0 * depth * width**2) / width
+        name += f"_v{max(_LEAST_VOCABULARY, round(vocabulary))}"
     generic = _named(name, sequence)
     return generic if isinstance(generic, Graph) else named
 
 
 @lru_cache(maxsize=64)
 def black_box(parameters: float) -> Graph:
-    """A network of equal layers, for models of which only the number of parameters is known."""
+    """A network of equal layers, for models with a known number of parameters only."""
     width = max(1, round(math.sqrt(parameters / _BOX_LAYERS)))
     net = NetworkBuilder(f"black box of {parameters:.3g} parameters")
     x = net.image(width)
@@ -67,8 +67,8 @@ def black_box(parameters: float) -> Graph:
 def sample_flops(configuration: Configuration) -> float | Skipped:
     """Training FLOP per unit of throughput: from the layer graph, else 6 per parameter and token.
 
-    The second form counts one forward and one backward pass of a transformer whose layer graph
-    is not known.
+    The second form is that of Kaplan et al. (arXiv:2001.08361): 2 FLOP per parameter and token
+    in the forward pass, 4 in the backward pass.
     """
     graph = graph_of(configuration)
     if isinstance(graph, Graph):
@@ -88,7 +88,7 @@ def sample_flops(configuration: Configuration) -> float | Skipped:
 
 
 def tokens_per_sample(configuration: Configuration, graph: Graph | Skipped) -> float:
-    """What throughput counts per sample of the graph: tokens of a sequence, else one."""
+    """Units of throughput per sample of the graph: tokens of a sequence, else one."""
     if configuration.throughput_unit != "tokens":
         return 1.0
     length = configuration.sequence
@@ -107,7 +107,7 @@ def _of_sizes(configuration: Configuration) -> Graph | Skipped:
             heads,
             configuration.kv_heads or heads,
             configuration.feed_forward,
-            configuration.vocabulary or _USUAL_WORDS,
+            configuration.vocabulary or _USUAL_VOCABULARY,
             configuration.sequence or _USUAL_SEQUENCE,
             tied=bool(configuration.tied_embeddings),
         )

@@ -1,7 +1,6 @@
-"""The columns of a table of published measurements, and how one line becomes a value.
+"""Columns of a table of published measurements, and the parser of one line.
 
-Every reason for which a line cannot be used is a sentence about that line; nothing here raises
-for the content of a table.
+An invalid line gives a message about that line; the content of a table never raises an error.
 """
 
 import re
@@ -28,11 +27,11 @@ PyTorch's allocator as GB divide by this."""
 
 
 class CellError(ValueError):
-    """A cell whose text is not what its column holds; the message is the reason."""
+    """An invalid cell; the message is the reason."""
 
 
 FAILED = "failed"
-"""Status of a job that did not run, which has no throughput."""
+"""Status of a job that did not run and has no throughput."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _SHOWN = 40
@@ -70,12 +69,12 @@ def _positive(cell: str) -> float:
 def _count(cell: str) -> int:
     number = _number(cell)
     if number != int(number):
-        raise CellError(f"'{cell[:_SHOWN]}' is not a whole number")
+        raise CellError(f"'{cell[:_SHOWN]}' is not an integer")
     return int(number)
 
 
 def _counted(most: int, least: int = 1) -> Callable[[str], int]:
-    """A reader of whole numbers between ``least`` and ``most``."""
+    """A reader of integers between ``least`` and ``most``."""
 
     def read(cell: str) -> int:
         number = _count(cell)
@@ -94,12 +93,12 @@ def _flag(cell: str) -> bool:
     return cell.lower() in ("true", "1", "yes")
 
 
-def _one_of(*words: str) -> Callable[[str], str]:
+def _one_of(*values: str) -> Callable[[str], str]:
     """A reader of one of a few values."""
 
     def read(cell: str) -> str:
-        if cell.lower() not in words:
-            raise CellError(f"'{cell[:_SHOWN]}' must be one of {', '.join(words)}")
+        if cell.lower() not in values:
+            raise CellError(f"'{cell[:_SHOWN]}' must be one of {', '.join(values)}")
         return cell.lower()
 
     return read
@@ -161,7 +160,7 @@ CONFIGURATION_COLUMNS = (
     SchemaColumn("axis", "axis", _text),
     SchemaColumn("tuning", "tuning", _one_of("plain", "reference", "tuned")),
 )
-"""What describes a configuration; a blank cell is unknown."""
+"""Columns of a configuration; an empty cell is unknown."""
 
 RESULT_COLUMNS = (
     SchemaColumn("throughput", "throughput", _positive, required=True),
@@ -172,7 +171,7 @@ RESULT_COLUMNS = (
     SchemaColumn("source_path", "source_path", _text),
     SchemaColumn("notes", "notes", _text),
 )
-"""What was measured and where it was printed."""
+"""Measured values and their source."""
 
 COLUMNS = {column.name: column for column in (*CONFIGURATION_COLUMNS, *RESULT_COLUMNS)}
 REQUIRED = tuple(name for name, column in COLUMNS.items() if column.required)
@@ -181,26 +180,26 @@ _INTERLEAVING_NOTE = re.compile(r"\binterleaving (\d{1,3})\b")
 
 
 def missing_columns(header: list[str]) -> list[str]:
-    """Columns without which no line can be used and which ``header`` lacks."""
+    """Required columns that are missing in ``header``."""
     return [name for name in REQUIRED if name not in header]
 
 
 def header_remarks(header: list[str]) -> list[str]:
-    """What a reader of the results should know about the columns of a file."""
+    """Remarks on missing and unknown columns of a file."""
     absent = [name for name in COLUMNS if name not in header and name not in REQUIRED]
-    strange = [name for name in header if name not in COLUMNS and name not in _IGNORED]
+    unknown = [name for name in header if name not in COLUMNS and name not in _IGNORED]
     remarks = []
     if absent:
         remarks.append(f"missing columns, treated as unknown: {', '.join(absent)}")
-    for name in strange:
-        near = nearest(name, COLUMNS, count=1)
-        meant = f" (did you mean {near[0]}?)" if near and near[0] in absent else ""
-        remarks.append(f"column '{name}' is unknown and ignored{meant}")
+    for name in unknown:
+        close = nearest(name, COLUMNS, count=1)
+        suggestion = f" (did you mean {close[0]}?)" if close and close[0] in absent else ""
+        remarks.append(f"column '{name}' is unknown and ignored{suggestion}")
     return remarks
 
 
 def read_cells(cells: Mapping[str, str]) -> PublishedRow | str:
-    """The measurement that one line holds, or the reason why it holds none."""
+    """The measurement of one line, or the reason why the line is invalid."""
     values: dict[str, object] = {}
     for name, column in COLUMNS.items():
         text = (cells.get(name) or "").strip()

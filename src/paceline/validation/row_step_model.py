@@ -1,4 +1,4 @@
-"""Published rows as prepared steps: the same road as any prediction."""
+"""Published rows as inputs of the predictor, in the same way as any prediction."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -26,14 +26,14 @@ def measured_seconds(row: PublishedRow) -> float:
 
 
 def prepared_row(configuration: Configuration) -> StepModel:
-    """The step of a row, nothing of it measured and nothing corrected."""
+    """The step of a row without measurements and corrections."""
     return _prepared(configuration.unnamed)
 
 
 def baseline_evidence(baseline: PublishedRow, row: Configuration) -> Evidence:
     """The measured baseline of a group, as evidence for another row of it.
 
-    Where the row's model or device is not known, the baseline is taken to be of the same.
+    If the model or device of the row is unknown, the baseline is assumed to have the same.
     """
     known = baseline.configuration
     if job_of(row).cold_obstacle:
@@ -42,12 +42,12 @@ def baseline_evidence(baseline: PublishedRow, row: Configuration) -> Evidence:
 
 
 def row_replica(configuration: Configuration) -> Replica:
-    """The replica of a row, made once."""
+    """The replica of a row, cached."""
     return prepared_row(configuration).replica
 
 
 def row_covariates(configuration: Configuration) -> Covariates:
-    """What corrections may depend on in a row. Its measured speed is no part of it."""
+    """Properties of a row that corrections may depend on, without its measured speed."""
     return _covariates(configuration.unnamed)
 
 

@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
-from paceline.validation.cases import Mode, Question, cases
+from paceline.validation.cases import Case, Mode, cases
 from paceline.validation.forecast import Forecast, RowModel
 from paceline.validation.published_row import PublishedRow
 from paceline.validation.read_rows import RowProblem
@@ -44,15 +44,15 @@ def run_model(
     among the rows may be a reference row.
     """
     outcomes = []
-    asked = [
+    selected = [
         case
         for case in cases(measurements, mode, reference_table().by_id)
         if only is None or case.measurement.configuration.id in only
     ]
-    for number, case in enumerate(asked, start=1):
+    for number, case in enumerate(selected, start=1):
         outcomes.append(_outcome(case, mode, model))
         if progress is not None:
-            progress(number, len(asked))
+            progress(number, len(selected))
     return Run(model.name, mode, outcomes)
 
 
@@ -74,9 +74,9 @@ def predictions_csv(runs: Sequence[Run], problems: Sequence[RowProblem] = ()) ->
     return out.getvalue()
 
 
-def _outcome(case: Question, mode: Mode, model: RowModel) -> RowOutcome:
-    if case.left_out:
-        return RowOutcome(case.measurement, mode, None, case.left_out, asked=False)
+def _outcome(case: Case, mode: Mode, model: RowModel) -> RowOutcome:
+    if case.skip_reason:
+        return RowOutcome(case.measurement, mode, None, case.skip_reason, applicable=False)
     answer = model.predict(case.measurement.configuration, case.baseline)
     if isinstance(answer, Forecast):
         return RowOutcome(case.measurement, mode, answer)

@@ -56,7 +56,7 @@ def skipped_lines(summary: ModeSummary, most: int) -> list[str]:
         )
     for what, reasons in (
         ("skipped", summary.skipped),
-        ("skipped", summary.left_out),
+        ("skipped", summary.not_applicable),
         ("predicted with", summary.assumed),
     ):
         shown = list(reasons.items())[:most]

@@ -20,20 +20,18 @@ FEWEST_ROWS = 10
 """Least number of rows for comparing a source with the null models."""
 NULL_ALLOWANCE = 1.1
 
-_Say = Callable[[str], None]
-
 
 @dataclass(frozen=True)
 class ProtocolScore:
     """Scores of one mode under one hold-out: the model, the best null model, and by source.
 
-    ``coverage_alike`` is the coverage with equal weight per source.
+    ``coverage_by_source`` is the coverage with equal weight per source.
     """
 
     mode: Mode
     hold_out: HoldOut
     score: Score
-    coverage_alike: float
+    coverage_by_source: float
     nulls: Mapping[str, Score]
     by_source: Mapping[str, tuple[Score, Score]]
 
@@ -56,8 +54,8 @@ def protocol_score(
     measurements: Sequence[PublishedRow], mode: Mode, hold_out: HoldOut
 ) -> ProtocolScore:
     """Score one mode under one hold-out."""
-    asked = [row for row in measurements if level_of(row.configuration, hold_out)]
-    ids = {row.configuration.id for row in asked}
+    applicable = [row for row in measurements if level_of(row.configuration, hold_out)]
+    ids = {row.configuration.id for row in applicable}
     own = _of(run_model(measurements, mode, PacelineModel(hold_out), only=ids), ids)
     nulls = {
         null.name: _of(run_model(measurements, mode, null, only=ids), ids)
@@ -65,12 +63,14 @@ def protocol_score(
     }
     scored = {outcome.measurement.configuration.id for outcome in own if outcome.forecast}
     compared = {name: [o for o in outcomes if _id(o) in scored] for name, outcomes in nulls.items()}
-    sources = sorted({outcome.measurement.configuration.family for outcome in own if outcome.asked})
+    sources = sorted(
+        {outcome.measurement.configuration.family for outcome in own if outcome.applicable}
+    )
     return ProtocolScore(
         mode,
         hold_out,
         score(own),
-        _coverage_alike(own),
+        _coverage_by_source(own),
         {name: score(outcomes) for name, outcomes in compared.items()},
         {
             source: (
@@ -87,10 +87,10 @@ def protocol_score(
 
 @dataclass(frozen=True)
 class Board:
-    """Scores by protocol and mode, of near rows, and of layouts."""
+    """Scores by protocol and mode, with only the own group held out, and of layouts."""
 
     protocols: tuple[ProtocolScore, ...]
-    near: tuple[ProtocolScore, ...]
+    group_held_out: tuple[ProtocolScore, ...]
     layouts: tuple["LayoutScore", ...]
 
     def pooled(self, mode: Mode) -> tuple[float, float]:
@@ -132,24 +132,24 @@ def layout_score(
 def board(
     measurements: Sequence[PublishedRow],
     layouts: Sequence[PublishedRow],
-    say: _Say = lambda text: None,
+    on_stage: Callable[[str], None] = lambda text: None,
 ) -> Board:
     """Compute all scores. This takes minutes."""
 
     def scored(mode: Mode, hold_out: HoldOut) -> ProtocolScore:
-        say(f"{mode}, {hold_out} held out")
+        on_stage(f"{mode}, {hold_out} held out")
         return protocol_score(measurements, mode, hold_out)
 
     modes = (Mode.BASELINE, Mode.COLD)
     protocols = tuple(scored(mode, each) for mode in modes for each in PROTOCOLS)
-    near = tuple(scored(mode, HoldOut.GROUP) for mode in modes)
-    say("layouts")
+    group_held_out = tuple(scored(mode, HoldOut.GROUP) for mode in modes)
+    on_stage("layouts")
     chosen = (
         layout_score("vtrain, source held out", _vtrain(measurements), HoldOut.SOURCE),
         layout_score("nanotron, source held out", usable_layouts(layouts), HoldOut.SOURCE),
         layout_score("nanotron, model held out", usable_layouts(layouts), HoldOut.MODEL),
     )
-    return Board(protocols, near, chosen)
+    return Board(protocols, group_held_out, chosen)
 
 
 def board_page(found: Board, fitted_on: str) -> str:
@@ -197,13 +197,13 @@ def board_page(found: Board, fitted_on: str) -> str:
     ]
     lines += [
         "",
-        "## Near",
+        "## Only the own table or figure held out",
         "",
-        "Only the row's own table or figure is held out: other rows of the same program and",
-        "machine were fitted. This measures memorisation more than generalisation.",
+        "Other rows of the same program and machine were fitted. This measures memorisation more",
+        "than generalisation.",
         "",
         *_HEADER,
-        *[_line(each) for each in found.near],
+        *[_line(each) for each in found.group_held_out],
     ]
     return "\n".join(lines) + "\n"
 
@@ -232,7 +232,7 @@ def _line(each: ProtocolScore) -> str:
                 own.mean_absolute_error,
                 own.median_absolute_error,
                 own.coverage,
-                each.coverage_alike,
+                each.coverage_by_source,
                 own.median_width,
             ),
         ),
@@ -274,7 +274,7 @@ def _vtrain(measurements: Sequence[PublishedRow]) -> list[PublishedRow]:
     return [row for row in measurements if row.configuration.family == "vtrain"]
 
 
-def _coverage_alike(outcomes: Sequence[RowOutcome]) -> float:
+def _coverage_by_source(outcomes: Sequence[RowOutcome]) -> float:
     inside = [
         (o.measurement.configuration.family, f.low <= o.measurement.throughput <= f.high)
         for o in outcomes

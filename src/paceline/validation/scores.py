@@ -21,7 +21,7 @@ class RowOutcome:
     mode: Mode
     forecast: Forecast | None
     skipped_because: str = ""
-    asked: bool = True
+    applicable: bool = True
     """False if the mode does not apply to the row (it is the baseline itself, ...)."""
 
     @property
@@ -40,7 +40,7 @@ class Score:
     interval, ``median_width`` the median of (high - low) / predicted; None without intervals.
     """
 
-    asked: int
+    applicable: int
     scored: int
     mean_absolute_error: float
     median_absolute_error: float
@@ -57,16 +57,18 @@ class Score:
 
 def score(outcomes: Iterable[RowOutcome]) -> Score:
     """The score of ``outcomes``; errors are NaN without predictions."""
-    asked = [outcome for outcome in outcomes if outcome.asked and not outcome.measurement.failed]
-    scored = [outcome for outcome in asked if outcome.forecast is not None]
+    applicable = [
+        outcome for outcome in outcomes if outcome.applicable and not outcome.measurement.failed
+    ]
+    scored = [outcome for outcome in applicable if outcome.forecast is not None]
     if not scored:
         nothing = math.nan
-        return Score(len(asked), 0, nothing, nothing, nothing, nothing, nothing, None, None)
+        return Score(len(applicable), 0, nothing, nothing, nothing, nothing, nothing, None, None)
     errors = np.array([outcome.relative_error for outcome in scored])
     size = np.abs(errors)
     coverage, width = _intervals(scored)
     return Score(
-        len(asked),
+        len(applicable),
         len(scored),
         float(size.mean()),
         float(np.median(size)),
@@ -84,7 +86,7 @@ def scores_by(
     """Scores of the rows that agree in ``columns`` (attributes of a measurement), sorted."""
     parts: dict[tuple[str, ...], list[RowOutcome]] = defaultdict(list)
     for outcome in outcomes:
-        if outcome.asked:
+        if outcome.applicable:
             key = tuple(_label(outcome.measurement.value(column)) for column in columns)
             parts[key].append(outcome)
     return {key: score(parts[key]) for key in sorted(parts)}

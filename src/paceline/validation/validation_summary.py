@@ -66,7 +66,7 @@ class ModeSummary:
     scores: Mapping[str, Score]
     parts: Mapping[tuple[str, ...], Mapping[tuple[str, ...], Mapping[str, Score]]]
     skipped: Mapping[str, int]
-    left_out: Mapping[str, int]
+    not_applicable: Mapping[str, int]
     assumed: Mapping[str, int]
     layout: LayoutSummary | None
 
@@ -89,7 +89,7 @@ class ModeSummary:
                 for values, by_model in parts.items()
             ],
             "skipped_because": dict(self.skipped),
-            "not_asked_because": dict(self.left_out),
+            "not_applicable_because": dict(self.not_applicable),
             "assumed": dict(self.assumed),
             "layout": None if self.layout is None else self.layout.to_json(),
         }
@@ -101,15 +101,15 @@ def summarise(
     model: RowModel,
     by: Sequence[str] = (),
     progress: Progress | None = None,
-    beside: Sequence[RowModel] = (),
+    other_models: Sequence[RowModel] = (),
 ) -> ModeSummary:
     """Run ``model`` and the null models of ``mode``, and score them overall and by group.
 
-    ``by`` are further columns (attributes of a measurement) to group by, together; ``beside``
+    ``by`` are further columns (attributes of a measurement) to group by, together; ``other_models``
     are further models to compare with.
     """
     run = run_model(measurements, mode, model, progress)
-    others = [*beside, *null_models(mode, measurements)]
+    others = [*other_models, *null_models(mode, measurements)]
     runs = [run, *(run_model(measurements, mode, other) for other in others)]
     columns: list[tuple[str, ...]] = [(column,) for column in ALWAYS_BY]
     if by and tuple(by) not in columns:
@@ -118,8 +118,8 @@ def summarise(
         run,
         {each.model: score(each.outcomes) for each in runs},
         {split: _split(runs, split) for split in columns},
-        _reasons(outcome for outcome in run.outcomes if outcome.asked),
-        _reasons(outcome for outcome in run.outcomes if not outcome.asked),
+        _reasons(outcome for outcome in run.outcomes if outcome.applicable),
+        _reasons(outcome for outcome in run.outcomes if not outcome.applicable),
         _assumed(run),
         _layout(run) if mode is Mode.LAYOUT else None,
     )

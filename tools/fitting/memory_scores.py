@@ -24,29 +24,30 @@ class MemoryScore:
 
     ``mean_error`` is of predicted over measured bytes, ``bias`` the mean of its logarithm. A plan
     is predicted to fail if it is rejected or its probability to fit is below one half; not every
-    failed job was out of memory.
+    failed job was out of memory. ``ran_predicted`` and ``failed_predicted`` are the shares of jobs
+    whose outcome was predicted.
     """
 
     peaks: int
     mean_error: float
     bias: float
     ran: int
-    ran_said_to: float
+    ran_predicted: float
     failed: int
-    failed_said_not_to: float
+    failed_predicted: float
 
 
 def memory_score(layouts: Sequence[PublishedRow]) -> MemoryScore:
     """Scores of tried layouts; peaks only with tensor parallelism inside a node."""
-    ratios, said_to = [], {True: [0, 0], False: [0, 0]}
+    ratios, verdicts = [], {True: [0, 0], False: [0, 0]}
     for row in layouts:
         memories = predicted_memories(row.configuration)
-        counts = said_to[not row.failed]
+        counts = verdicts[not row.failed]
         counts[0] += 1
-        counts[1] += _said_to_run(row.configuration, memories)
+        counts[1] += _predicted_to_run(row.configuration, memories)
         if memories and row.memory_bytes and is_inside_a_node(row.configuration):
             ratios.append(float(memories[0].total_bytes) / row.memory_bytes)
-    (ran, ran_to), (failed, failed_to) = said_to[True], said_to[False]
+    (ran, ran_to), (failed, failed_to) = verdicts[True], verdicts[False]
     return MemoryScore(
         len(ratios),
         float(np.mean(np.abs(np.array(ratios) - 1.0))),
@@ -116,7 +117,7 @@ def is_inside_a_node(configuration: Configuration) -> bool:
     return (configuration.tp or 1) <= configuration.devices_per_node
 
 
-def _said_to_run(configuration: Configuration, memories: Sequence[Memory]) -> bool:
+def _predicted_to_run(configuration: Configuration, memories: Sequence[Memory]) -> bool:
     if not memories:
         return False
     fullest = max(float(memory.total_bytes) for memory in memories)
