@@ -29,7 +29,7 @@ from paceline.frameworks.framework_registry import framework, frameworks
 from paceline.launch import LaunchRequest, LocalLauncher
 from paceline.measurement.events import only, read_events
 from paceline.measurement.job import Job
-from paceline.measurement.run import events_path, run_job, thread_variables
+from paceline.measurement.run_job import events_path, run_job, thread_variables
 from paceline.store import Status, Store
 from paceline.workload import zoo
 

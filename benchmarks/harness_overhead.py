@@ -19,7 +19,7 @@ from common import arguments, finish, machine, ratio_interval
 from paceline.analysis.launch_statistics import mean_step_seconds
 from paceline.launch import LaunchRequest, LocalLauncher
 from paceline.measurement.job import Job
-from paceline.measurement.run import run_job, thread_variables
+from paceline.measurement.run_job import run_job, thread_variables
 from paceline.store import Store
 from paceline.workload import zoo
 

@@ -32,7 +32,7 @@ from paceline.launch import LaunchSettings, launcher
 from paceline.measurement.job import Job
 from paceline.measurement.probe.link_probe import LINK_BYTES, probe_links
 from paceline.measurement.probe.machine_probe import probe_machine
-from paceline.measurement.run import run_job
+from paceline.measurement.run_job import run_job
 from paceline.predictor.comm.measured_curve import MeasuredCurve
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.kernels.layer_traces import layer_times, traced_graph

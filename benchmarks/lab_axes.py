@@ -38,7 +38,7 @@ from paceline.hardware import Cluster, Device, catalogue
 from paceline.hardware.link import Link
 from paceline.lab import missing_for_lab
 from paceline.measurement.job import Job
-from paceline.measurement.run import run_job
+from paceline.measurement.run_job import run_job
 from paceline.predictor.comm.measured_curve import MeasuredCurve
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.plan.plan import Plan
@@ -50,7 +50,7 @@ from paceline.store import Store
 from paceline.units import parse_bandwidth
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 MIDDLE: dict[str, Any] = {
     "batch": 64,

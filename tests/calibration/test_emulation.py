@@ -15,7 +15,7 @@ from paceline.calibration.emulation import (
 from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.measurement.job import Job
-from paceline.measurement.run import run_job
+from paceline.measurement.run_job import run_job
 from paceline.predictor.kernels.layer_traces import traced_graph
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import prepare

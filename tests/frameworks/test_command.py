@@ -7,7 +7,7 @@ from paceline.frameworks.command import check_runnable, interpreter, search_path
 from paceline.frameworks.environments.choice import EnvironmentChoice, choose, forget
 from paceline.frameworks.framework_registry import framework, frameworks
 from paceline.measurement.job import Job
-from paceline.measurement.run import run_job
+from paceline.measurement.run_job import run_job
 from paceline.store import Status, Store
 from paceline.workload import zoo
 

@@ -4,7 +4,7 @@ import pytest
 
 from paceline.errors import InputError, UnknownNameError
 from paceline.frameworks.framework_registry import recipe, recipes
-from paceline.frameworks.recipes import fill, placeholders
+from paceline.frameworks.program_recipe import fill, placeholders
 from paceline.importers.logs import readers
 
 

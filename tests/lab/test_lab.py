@@ -10,9 +10,9 @@ import pytest
 from lab.conftest import needs_lab
 from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.lab import LabSettings, known_labs, lab_down, lab_named, lab_up
-from paceline.lab.cluster import NAMESPACES
 from paceline.lab.groups import speed_controller
-from paceline.lab.record import held, record_path
+from paceline.lab.lab_cluster import NAMESPACES
+from paceline.lab.lab_record import held, record_path
 
 SERVER = """
 import socket
@@ -130,8 +130,8 @@ def wait_until_gone(process):
 def test_a_maker_killed_half_way_is_cleaned_up_after(lab_name):
     """The record comes before what it names."""
     script = (
-        "import os\nfrom paceline.lab import cluster\nfrom paceline.lab import *\n"
-        "cluster.shape = lambda *_: os.kill(os.getpid(), 9)\n"
+        "import os\nfrom paceline.lab import lab_cluster\nfrom paceline.lab import *\n"
+        "lab_cluster.shape = lambda *_: os.kill(os.getpid(), 9)\n"
         f"lab_up(LabSettings(2, 12.5e6), '{lab_name}')\n"
     )
     subprocess.run([sys.executable, "-c", script], check=False)

@@ -11,7 +11,7 @@ from lab.conftest import needs_lab
 from lab.test_lab import wait_until_gone
 from paceline.errors import InputError, UnknownNameError
 from paceline.lab import LabSettings, lab_down, lab_up
-from paceline.lab.cluster import NAMESPACES
+from paceline.lab.lab_cluster import NAMESPACES
 from paceline.launch import LaunchRequest, LaunchSettings, launcher
 from paceline.testing.launcher_suite import CHECKS, Stand, run_check
 

@@ -2,8 +2,8 @@ import pytest
 
 from paceline.errors import InputError, UnknownNameError
 from paceline.lab import LabSettings
+from paceline.lab.link_shaping import burst_bytes, goodput
 from paceline.lab.settings import checked_name
-from paceline.lab.shaping import burst_bytes, goodput
 
 
 def test_settings_are_read_as_people_write_them():

@@ -10,7 +10,7 @@ import pytest
 from lab.conftest import needs_lab
 from paceline.errors import PacelineError
 from paceline.lab import LabSettings, lab_up
-from paceline.lab.shaping import shape
+from paceline.lab.link_shaping import shape
 from paceline.launch import LaunchRequest, LaunchSettings, launcher
 from paceline.measurement import preflight
 from paceline.measurement.preflight import examine_hosts

@@ -14,7 +14,7 @@ from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.frameworks.command import interpreter
 from paceline.frameworks.framework_registry import framework
 from paceline.measurement.job import Job, batch_per_rank
-from paceline.measurement.run import run_job
+from paceline.measurement.run_job import run_job
 from paceline.measurement.study_runner import Design, run_study
 from paceline.store import Outcome, Status, Store
 

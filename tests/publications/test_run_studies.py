@@ -99,7 +99,7 @@ def test_a_part_without_what_it_needs_says_why(only_torch, tmp_path):
 
 
 def test_without_root_the_lab_is_left_out_and_processes_stay(only_torch, tmp_path, monkeypatch):
-    monkeypatch.setattr("paceline.launch.lab.missing_for_lab", lambda: "become root")
+    monkeypatch.setattr("paceline.launch.lab_launcher.missing_for_lab", lambda: "become root")
     lab = planned("pdp2021-lab", tmp_path / "own.db")
     assert lab.study is None
     assert "become root" in lab.reason

@@ -10,7 +10,7 @@ from paceline.errors import InputError
 from paceline.frameworks.framework_registry import framework
 from paceline.measurement.events import only, read_events
 from paceline.measurement.job import Job, Optimiser
-from paceline.measurement.run import events_path, run_job
+from paceline.measurement.run_job import events_path, run_job
 from paceline.store import Launch, Status, Store
 from paceline.testing.bench import COUNTED_LOSSES
 from paceline.testing.reference import check_reference, first_loss_and_gradients, reference_losses

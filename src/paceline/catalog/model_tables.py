@@ -10,7 +10,7 @@ from paceline.workload import zoo
 from paceline.workload.capture_notes import capture_notes, unknown_operations
 from paceline.workload.cost import GROWING_QUANTITIES, GraphCost, LayerCost, Shape
 from paceline.workload.graph import Graph
-from paceline.workload.ops.sizes import describe
+from paceline.workload.ops.dimensions import describe
 from paceline.workload.precision import precision as find_precision
 from paceline.workload.summary import LayerGroup, grouped_layers, single_layers
 

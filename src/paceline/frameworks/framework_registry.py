@@ -10,7 +10,7 @@ from paceline.errors import InputError, PacelineError
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.environments.spec import EnvironmentSpec
 from paceline.frameworks.manifest import FILE_NAME, STATUSES, FrameworkManifest, read_manifest
-from paceline.frameworks.recipes import ProgramRecipe
+from paceline.frameworks.program_recipe import ProgramRecipe
 from paceline.located_toml import TomlTable
 from paceline.naming import look_up
 from paceline.plugins import Plugin, PluginError, PluginKind, plugins, with_plugins

@@ -27,7 +27,7 @@ from paceline.file_errors import Problems
 from paceline.file_keys import Key
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.frameworks.environments.spec import EnvironmentSpec, PipStep
-from paceline.frameworks.recipes import ProgramRecipe
+from paceline.frameworks.program_recipe import ProgramRecipe
 from paceline.located_toml import TomlTable, read_toml
 from paceline.typed_toml import read_table, tables_in
 

@@ -1,6 +1,6 @@
 """Virtual clusters on one Linux machine: hosts in network namespaces with shaped links."""
 
-from paceline.lab.cluster import Lab, known_labs, lab_down, lab_named, lab_up
+from paceline.lab.lab_cluster import Lab, known_labs, lab_down, lab_named, lab_up
 from paceline.lab.launches import lab_for_launch, lab_users
 from paceline.lab.machine import missing_for_lab
 from paceline.lab.settings import DEFAULT_NAME, LabSettings

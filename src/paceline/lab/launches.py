@@ -5,9 +5,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from paceline.lab.cluster import LAUNCH_PREFIX, Lab, end_abandoned, end_held, lab_named, make_held
+from paceline.lab.lab_cluster import (
+    LAUNCH_PREFIX,
+    Lab,
+    end_abandoned,
+    end_held,
+    lab_named,
+    make_held,
+)
+from paceline.lab.lab_record import held, lock_path
 from paceline.lab.machine import require_lab
-from paceline.lab.record import held, lock_path
 from paceline.lab.settings import LabSettings
 
 _numbers = count(1)

@@ -11,7 +11,7 @@ from paceline.plugins import PluginKind, with_plugins
 DEFAULT_LAUNCHER = LocalLauncher.name
 BUILT_IN = {
     "local": "local.LocalLauncher",
-    "lab": "lab.LabLauncher",
+    "lab": "lab_launcher.LabLauncher",
     "ssh": "ssh.SshLauncher",
     "torchrun": "torchrun.TorchrunLauncher",
     "mpiexec": "mpiexec.MpiexecLauncher",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from paceline.launch import DEFAULT_LAUNCHER, Launcher, LaunchSettings
 from paceline.launch import launcher as launcher_named
-from paceline.measurement.run import named_options
+from paceline.measurement.run_job import named_options
 
 
 def chosen_launcher(

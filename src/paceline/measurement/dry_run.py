@@ -17,7 +17,7 @@ from paceline.launch.launcher import refuse_control_characters
 from paceline.launch.onhost.agent import STUDY
 from paceline.measurement.environment import describe_environment
 from paceline.measurement.job import Job
-from paceline.measurement.run import (
+from paceline.measurement.run_job import (
     events_path,
     launch_directory,
     launcher_for,

@@ -11,7 +11,7 @@ from paceline.frameworks.framework_registry import framework
 from paceline.launch import Launcher, LaunchExit, LaunchRequest
 from paceline.measurement.events import Event, only, read_events
 from paceline.measurement.failures import failure_reason
-from paceline.measurement.run import events_path, launch_directory, write_job
+from paceline.measurement.run_job import events_path, launch_directory, write_job
 from paceline.store import Store
 from paceline.store.launch import new_launch_id
 from paceline.units import format_bandwidth, format_seconds

@@ -8,7 +8,7 @@ from typing import Any
 
 from paceline.errors import InputError
 from paceline.measurement.job import Job
-from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS, run_job
+from paceline.measurement.run_job import DEFAULT_TIMEOUT_SECONDS, run_job
 from paceline.measurement.study_design import Design
 from paceline.measurement.study_state import NextLaunch, StudyState
 from paceline.store import Launch, Store

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paceline.explanation.study_explanation import StudyExplanation
-from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS
+from paceline.measurement.run_job import DEFAULT_TIMEOUT_SECONDS
 from paceline.store import Store, default_store_path
 from paceline.study import Study, StudySettings
 

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS
+from paceline.measurement.run_job import DEFAULT_TIMEOUT_SECONDS
 from paceline.store import Launch, Status, Store, default_store_path
 from paceline.study.study_settings import StudySettings
 from paceline.topology import PREDICTED_LINK, PREDICTED_NODES

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paceline.measurement.job import Job
-from paceline.measurement.run import DEFAULT_TIMEOUT_SECONDS
+from paceline.measurement.run_job import DEFAULT_TIMEOUT_SECONDS
 from paceline.measurement.study_design import Design
 from paceline.measurement.study_state import StudyState
 from paceline.store import Launch, Status

@@ -11,7 +11,7 @@ from paceline.frameworks.command import check_runnable
 from paceline.frameworks.framework_registry import framework, frameworks
 from paceline.measurement.job import Job, Optimiser, batch_per_rank
 from paceline.measurement.resource_check import check_resources
-from paceline.measurement.run import launcher_for
+from paceline.measurement.run_job import launcher_for
 from paceline.study.study_settings import StudySettings
 from paceline.study.training_data import check_data, data_source, scaled_rate
 from paceline.topology import Topology

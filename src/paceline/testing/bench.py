@@ -7,7 +7,7 @@ from typing import Any
 from paceline.frameworks.adapter import FrameworkAdapter
 from paceline.measurement.events import Event, only, read_events
 from paceline.measurement.job import Job
-from paceline.measurement.run import events_path, run_job
+from paceline.measurement.run_job import events_path, run_job
 from paceline.store import Launch, Status, Store
 from paceline.testing.contract import ContractError
 from paceline.testing.leftovers import check_nothing_left

@@ -12,7 +12,7 @@ from paceline.errors import PacelineError
 from paceline.launch.ports import checked_port, free_port
 from paceline.measurement.events import only, read_events
 from paceline.measurement.job import Job
-from paceline.measurement.run import events_path, run_job
+from paceline.measurement.run_job import events_path, run_job
 from paceline.store import Launch, Store
 
 SETTLING_SECONDS = 5.0

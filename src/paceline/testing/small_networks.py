@@ -7,9 +7,9 @@ with that family.
 from collections.abc import Callable
 
 from paceline.workload import Graph, ops
-from paceline.workload.zoo.builder import NetworkBuilder
 from paceline.workload.zoo.gpt import gpt
 from paceline.workload.zoo.llama import llama
+from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.sizes import GptSize, LlamaSize
 from paceline.workload.zoo.transformers import TransformerShape, stack
 

@@ -9,7 +9,7 @@ from paceline.validation.forecast import Skipped
 from paceline.validation.published_row import Configuration
 from paceline.workload import zoo
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.sizes import LlamaSize
 
 _LEAST_VOCABULARY = 1000

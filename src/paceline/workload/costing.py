@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from paceline.errors import InputError, PacelineError
 from paceline.workload.cost import NOTHING, Affine, Gemm, GraphProfile, LayerProfile, Shape, total
 from paceline.workload.ops.base import Op, Parameters, Shapes
-from paceline.workload.ops.sizes import elements
+from paceline.workload.ops.dimensions import elements
 from paceline.workload.ops.work import INDEX_BYTES, Work
 from paceline.workload.precision import Precision
 

@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from paceline.errors import EnvironmentUnusableError, InputError
-from paceline.frameworks.environments.diagnosis import diagnose
 from paceline.frameworks.environments.environment_state import (
     State,
     environment_directory,
@@ -23,6 +22,7 @@ from paceline.frameworks.environments.environment_state import (
     record_verification,
 )
 from paceline.frameworks.environments.install import install, remove
+from paceline.frameworks.environments.install_commands import diagnose
 from paceline.frameworks.environments.spec import EnvironmentSpec, PipStep
 from paceline.frameworks.framework_registry import environment, environments
 

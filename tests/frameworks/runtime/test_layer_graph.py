@@ -6,7 +6,7 @@ import pytest
 from paceline.testing.small_networks import SMALL_NETWORKS, small_images
 from paceline.workload import ops
 from paceline.workload.shapes import with_shapes
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 
 def run_of(program, name):

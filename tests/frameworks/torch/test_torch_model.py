@@ -12,8 +12,8 @@ import torch_layers  # noqa: E402
 import torch_model  # noqa: E402
 
 from paceline.workload import Graph, ops, zoo  # noqa: E402
-from paceline.workload.zoo.builder import NetworkBuilder  # noqa: E402
 from paceline.workload.zoo.llama import llama  # noqa: E402
+from paceline.workload.zoo.network_builder import NetworkBuilder  # noqa: E402
 from paceline.workload.zoo.sizes import LlamaSize  # noqa: E402
 
 pytestmark = pytest.mark.torch

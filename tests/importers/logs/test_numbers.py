@@ -4,7 +4,13 @@ import re
 
 import pytest
 
-from paceline.importers.logs.parsing.numbers import NUMBER, count, duration, finite, positive
+from paceline.importers.logs.parsing.printed_numbers import (
+    NUMBER,
+    count,
+    duration,
+    finite,
+    positive,
+)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from paceline.predictor.kernels.roofline import (
 )
 from paceline.predictor.schedule.step_costs import LayerTime
 from paceline.workload import ops, zoo
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 # Microseconds on an H100 at batch 128, TF32 convolutions, summed over layers of a kind
 # (per-operator trace of sarchlab/triosim@3fb3c06): forward, backward. The backward of

@@ -8,7 +8,7 @@ import pytest
 from paceline.hardware.catalogue import device
 from paceline.predictor.kernels.roofline import layer_times
 from paceline.predictor.kernels.winograd import TransformedProducts
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 ROLES = ("forward", "weight_gradient", "input_gradient")
 

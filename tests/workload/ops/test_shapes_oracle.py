@@ -14,7 +14,7 @@ from paceline.errors import InputError
 from paceline.workload import ops
 from paceline.workload.cost import Affine
 from paceline.workload.ops.base import count_parameters
-from paceline.workload.ops.sizes import (
+from paceline.workload.ops.dimensions import (
     describe,
     differs,
     elements,

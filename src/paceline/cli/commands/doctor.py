@@ -35,7 +35,7 @@ def command(store_path: Path | None, as_json: bool, **options: Any) -> None:
         return
     from dataclasses import asdict
 
-    from paceline.measurement.doctor import examine
+    from paceline.measurement.machine_check import examine
     from paceline.plugins import PluginKind
     from paceline.render.figures import figure_kinds
     from paceline.render.table import Column, Table

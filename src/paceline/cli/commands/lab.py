@@ -112,7 +112,7 @@ def status(as_json: bool) -> None:
 def down(name: str, everything: bool, as_json: bool) -> None:
     """Tear down a lab: processes, namespaces, queues and control groups."""
     from paceline.lab import lab_down
-    from paceline.lab.record import recorded_names
+    from paceline.lab.lab_record import recorded_names
 
     names = recorded_names() if everything else [name]
     ended = [each for each in names if lab_down(each)]

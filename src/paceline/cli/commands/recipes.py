@@ -12,7 +12,7 @@ from paceline.cli.output import emit_json, json_option
 from paceline.errors import InputError
 
 if TYPE_CHECKING:
-    from paceline.frameworks.recipes import ProgramRecipe
+    from paceline.frameworks.program_recipe import ProgramRecipe
 
 EXAMPLE = """
 \b

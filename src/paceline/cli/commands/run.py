@@ -140,7 +140,7 @@ def _command(
 ) -> tuple[dict[str, str], tuple[str, ...], str | None]:
     """Environment variables, arguments and log reader of the command to run."""
     from paceline.frameworks.framework_registry import recipe
-    from paceline.frameworks.recipes import fill
+    from paceline.frameworks.program_recipe import fill
 
     reader = None
     if recipe_name is not None:

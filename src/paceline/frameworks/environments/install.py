@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from paceline.errors import EnvironmentUnusableError, InputError
-from paceline.frameworks.environments.commands import Report, explained_failures, run_logged
 from paceline.frameworks.environments.environment_state import (
     State,
     directory_bytes,
@@ -25,6 +24,7 @@ from paceline.frameworks.environments.environment_state import (
     read_stamp,
     write_stamp,
 )
+from paceline.frameworks.environments.install_commands import Report, explained_failures, run_logged
 from paceline.frameworks.environments.spec import EnvironmentSpec, PipStep
 
 JOURNAL = "paceline-steps.json"

@@ -1,6 +1,12 @@
 """Readers of other programs' logs, chosen by name or by content."""
 
-from paceline.importers.logs.parsing.lines import LogLine
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import (
+    LineParser,
+    LineRule,
+    LogReader,
+    ProgramReader,
+)
 from paceline.importers.logs.parsing.log_registry import read_log, reader_named, readers, sniff_log
 from paceline.importers.logs.parsing.parsed_log import (
     OperationTime,
@@ -11,7 +17,6 @@ from paceline.importers.logs.parsing.parsed_log import (
     StepRecord,
     TimedCollective,
 )
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, LogReader, ProgramReader
 
 __all__ = [
     "LineParser",

@@ -4,9 +4,15 @@ import re
 from dataclasses import replace
 
 from paceline.importers.logs.parsing.caffe_network import BYTES_PER_PARAMETER, CaffeNetwork
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, duration, finite, positive
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import (
+    NUMBER,
+    count,
+    duration,
+    finite,
+    positive,
+)
 
 MILLISECOND = 1e-3
 

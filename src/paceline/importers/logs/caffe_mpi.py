@@ -4,9 +4,15 @@ import re
 from collections import Counter
 
 from paceline.importers.logs.caffe import CaffeParser
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, duration, finite, positive
-from paceline.importers.logs.parsing.reader import LineRule, ProgramReader
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import (
+    NUMBER,
+    count,
+    duration,
+    finite,
+    positive,
+)
 
 _FIRST_ITERATION = re.compile(
     rf"Iteration ([01]) \(({NUMBER}) s\)(?:, [\d./]+ep)?, loss = ({NUMBER}|-?nan|-?inf)\s*$"

@@ -4,10 +4,16 @@ import re
 from dataclasses import dataclass
 
 from paceline.importers.logs.parsing.agreement import agree, mean_rate
-from paceline.importers.logs.parsing.builder import MOST_RECORDS
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, duration, finite, positive
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_builder import MOST_RECORDS
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import (
+    NUMBER,
+    count,
+    duration,
+    finite,
+    positive,
+)
 
 # One lazy ".*?" per pattern at most: a long damaged line must not cost quadratic time.
 _MINIBATCHES = re.compile(

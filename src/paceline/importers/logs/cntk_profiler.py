@@ -2,9 +2,9 @@
 
 import re
 
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, duration
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, duration
 
 _TIME = rf"(?:{NUMBER} ms|\d+:\d\d:\d\d(?:\.\d+)?)"
 _ROW = re.compile(

@@ -3,10 +3,10 @@
 import re
 
 from paceline.importers.logs.parsing.line_clock import stamp
-from paceline.importers.logs.parsing.lines import LogLine
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineRule, ProgramReader
 from paceline.importers.logs.parsing.metric_parser import MetricParser
-from paceline.importers.logs.parsing.numbers import NUMBER, finite
-from paceline.importers.logs.parsing.reader import LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import NUMBER, finite
 
 _DLL_LINE = re.compile(
     r"DLL (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+) - "

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 
 from paceline.importers.logs.parsing.line_clock import stamp
-from paceline.importers.logs.parsing.lines import LogLine
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineRule, ProgramReader
 from paceline.importers.logs.parsing.metric_parser import MetricParser
-from paceline.importers.logs.parsing.metrics import check_run_length
-from paceline.importers.logs.parsing.numbers import NUMBER, count, finite
+from paceline.importers.logs.parsing.metric_rows import check_run_length
+from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, finite
 from paceline.importers.logs.parsing.progress_bars import Bars
-from paceline.importers.logs.parsing.reader import LineRule, ProgramReader
 
 _PAIR = re.compile(rf"['\"]([\w./| -]{{1,80}})['\"]: ['\"]?({NUMBER})['\"]?(?=[,}}])")
 _BATCH = re.compile(r"Total train batch size \(w\. parallel.*\) = ([\d,]+)")

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.importers.logs.parsing.lines import LogLine
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import ProgramReader
 from paceline.importers.logs.parsing.metric_parser import MetricParser, plain_numbers
-from paceline.importers.logs.parsing.metrics import check_run_length
-from paceline.importers.logs.parsing.reader import ProgramReader
+from paceline.importers.logs.parsing.metric_rows import check_run_length
 
 LONGEST_DOCUMENT = 1 << 26
 

@@ -2,10 +2,10 @@
 
 import re
 
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, positive
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.parsed_log import Rate, RateScope, RateUnit
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, positive
 
 BATCHES_PER_ITERATION = 10
 """Default of ``--num-batches-per-iter``: steps per printed iteration."""

@@ -2,9 +2,9 @@
 
 import re
 
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, duration, finite
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, duration, finite
 
 _STATISTICS = re.compile(
     rf"^(.{{1,200}}?) training epoch (\d+) mini-batch time statistics : ({NUMBER})s mean, "

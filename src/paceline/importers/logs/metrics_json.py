@@ -2,9 +2,9 @@
 
 import json
 
-from paceline.importers.logs.parsing.lines import LogLine
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import ProgramReader
 from paceline.importers.logs.parsing.metric_parser import MetricParser, plain_numbers, starts_with
-from paceline.importers.logs.parsing.reader import ProgramReader
 
 
 class JsonLinesParser(MetricParser):

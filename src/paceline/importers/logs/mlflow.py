@@ -2,10 +2,10 @@
 
 import re
 
-from paceline.importers.logs.parsing.lines import LogLine
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineRule, ProgramReader
 from paceline.importers.logs.parsing.metric_parser import MetricParser, starts_with
-from paceline.importers.logs.parsing.numbers import NUMBER
-from paceline.importers.logs.parsing.reader import LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import NUMBER
 
 
 class MlflowParser(MetricParser):

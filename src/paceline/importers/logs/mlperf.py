@@ -5,14 +5,14 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from paceline.importers.logs.parsing.lines import LogLine
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.mlperf_samples import (
     SampleCounts,
     TrainingInterval,
     chosen_reading,
 )
-from paceline.importers.logs.parsing.numbers import finite
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import finite
 
 MILLISECOND = 1e-3
 

@@ -2,7 +2,7 @@
 
 import re
 
-from paceline.importers.logs.parsing.numbers import NUMBER
+from paceline.importers.logs.parsing.printed_numbers import NUMBER
 from paceline.importers.logs.parsing.step_lines import StepLine, StepLog
 
 READER = StepLog(

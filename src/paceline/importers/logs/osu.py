@@ -2,10 +2,10 @@
 
 import re
 
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, duration
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.parsed_log import TimedCollective
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, duration
 
 MICROSECOND = 1e-6
 MOST_ROWS = 100_000

@@ -2,9 +2,15 @@
 
 import re
 
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, duration, finite, positive
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import (
+    NUMBER,
+    count,
+    duration,
+    finite,
+    positive,
+)
 
 _OPTION = re.compile(r"^\s{0,4}([\w-]{1,40})\s*: (\S.*)$")
 _BAR = re.compile(

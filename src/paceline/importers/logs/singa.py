@@ -2,9 +2,15 @@
 
 import re
 
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, duration, finite, positive
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import (
+    NUMBER,
+    count,
+    duration,
+    finite,
+    positive,
+)
 
 _PROPAGATION = re.compile(rf"(Forward|Backward) Propagation Time ?: ({NUMBER}) sec")
 _OPERATION = re.compile(rf"OP_ID(\d+)\. (\S.*?) ?: ({NUMBER}) sec\s*$")

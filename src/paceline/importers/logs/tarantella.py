@@ -2,10 +2,10 @@
 
 import re
 
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, duration, finite
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.parsed_log import StepRecord
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, duration, finite
 
 _PROGRESS = re.compile(r"^\s*(\d+)/(\d+) (?:\[[=>.]*\]|[━╸╺\s]+|-)")
 _PER_STEP = re.compile(rf"\b({NUMBER})(s|ms|us|µs)/(step|sample)\b")

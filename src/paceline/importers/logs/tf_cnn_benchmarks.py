@@ -3,9 +3,9 @@
 import math
 import re
 
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, finite, positive
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, finite, positive
 
 _STEP = re.compile(
     rf"\b(\d+)\s+images/sec: ({NUMBER}) \+/- ({NUMBER}) \(jitter = ({NUMBER})\)\s*({NUMBER}|nan)?"

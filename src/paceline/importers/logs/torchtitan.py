@@ -4,10 +4,10 @@ import re
 from datetime import datetime
 from math import prod
 
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, count, finite, positive
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.parsed_log import RateScope, RateUnit
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, finite, positive
 
 _STEP = re.compile(rf"(?<!validate )\bstep:\s*(\d+)\s+loss:\s*({NUMBER}|-?nan|-?inf)\b")
 _RATE = re.compile(rf"\b(?:tps|wps): ({NUMBER})")

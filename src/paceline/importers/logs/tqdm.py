@@ -2,8 +2,8 @@
 
 import re
 
+from paceline.importers.logs.parsing.log_reader import LineParser, ProgramReader
 from paceline.importers.logs.parsing.progress_bars import Bars, has_bar
-from paceline.importers.logs.parsing.reader import LineParser, ProgramReader
 
 
 class ProgressBarParser(LineParser):

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.importers.logs.parsing.lines import read_chunks
+from paceline.importers.logs.parsing.line_rules import read_chunks
 from paceline.importers.logs.parsing.protocol_buffers import BYTES, fields, varint
 from paceline.importers.traces.parsing.parsed_trace import ParsedTrace
-from paceline.importers.traces.parsing.phases import phase_of
+from paceline.importers.traces.parsing.phase_names import phase_of
 from paceline.importers.traces.parsing.spans import MOST_SPANS, Span, measured_step
 from paceline.step import Phase
 

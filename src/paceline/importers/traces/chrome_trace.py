@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from paceline.importers.traces.parsing.events import ChromeTrace
 from paceline.importers.traces.parsing.merge_ranks import merge_ranks
 from paceline.importers.traces.parsing.parsed_trace import ParsedTrace
 from paceline.importers.traces.parsing.regions import RegionPairing, region_trace
+from paceline.importers.traces.parsing.trace_events import ChromeTrace
 
 MOST_PROCESSES = 10_000
 

@@ -3,12 +3,12 @@
 import re
 from pathlib import Path
 
-from paceline.importers.logs.parsing.lines import read_lines
-from paceline.importers.logs.parsing.numbers import finite
-from paceline.importers.traces.parsing.events import ChromeTrace
+from paceline.importers.logs.parsing.line_rules import read_lines
+from paceline.importers.logs.parsing.printed_numbers import finite
 from paceline.importers.traces.parsing.parsed_trace import ParsedTrace
 from paceline.importers.traces.parsing.regions import Region, RegionPairing, region_trace
 from paceline.importers.traces.parsing.spans import MOST_SPANS
+from paceline.importers.traces.parsing.trace_events import ChromeTrace
 from paceline.step import Phase
 
 MILLISECOND = 1e-3

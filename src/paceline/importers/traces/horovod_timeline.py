@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
-from paceline.importers.traces.parsing.events import ChromeEvent, ChromeTrace
 from paceline.importers.traces.parsing.parsed_trace import STARTUP_LABEL, ParsedTrace
 from paceline.importers.traces.parsing.spans import MOST_SPANS, Span, measured_step
+from paceline.importers.traces.parsing.trace_events import ChromeEvent, ChromeTrace
 from paceline.step import Phase, Step
 from paceline.step.breakdown import merge
 

@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
-from paceline.importers.traces.parsing.events import ChromeTrace
 from paceline.importers.traces.parsing.kineto_events import (
     BACKWARD_PREFIX,
     DEVICE_CATEGORIES,
@@ -19,6 +18,7 @@ from paceline.importers.traces.parsing.kineto_events import (
     device_activity,
 )
 from paceline.importers.traces.parsing.spans import MOST_SPANS, Span, host_gaps, outermost
+from paceline.importers.traces.parsing.trace_events import ChromeTrace
 from paceline.step import Phase
 from paceline.step.exchanges import group_name
 

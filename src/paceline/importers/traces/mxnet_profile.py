@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from paceline.importers.traces.parsing.events import ChromeTrace
 from paceline.importers.traces.parsing.parsed_trace import ParsedTrace
 from paceline.importers.traces.parsing.regions import Region, RegionPairing, region_trace
+from paceline.importers.traces.parsing.trace_events import ChromeTrace
 from paceline.step import Phase
 
 _SKIPPED = re.compile(r"^(?:Wait|MXNDArrayWait|MX[A-Z]|ResourceParallel|Set[A-Z]|Delete)")

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.importers.logs.parsing.lines import read_lines
-from paceline.importers.logs.parsing.numbers import finite
+from paceline.importers.logs.parsing.line_rules import read_lines
+from paceline.importers.logs.parsing.printed_numbers import finite
 from paceline.importers.traces.parsing.parsed_trace import ParsedTrace
-from paceline.importers.traces.parsing.phases import lane_of, phase_of
+from paceline.importers.traces.parsing.phase_names import lane_of, phase_of
 from paceline.importers.traces.parsing.spans import MOST_SPANS, Span, measured_step
 from paceline.importers.traces.parsing.table_cells import cells_of, split_unit
 from paceline.step import Phase

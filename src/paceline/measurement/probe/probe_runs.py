@@ -13,7 +13,7 @@ from paceline.hardware.machine_profile import CollectivePoint
 from paceline.launch import Launcher, LaunchRequest
 from paceline.measurement.events import Event, only, read_events
 from paceline.measurement.failures import failure_reason
-from paceline.measurement.run import events_path, launch_directory, thread_variables, write_job
+from paceline.measurement.run_job import events_path, launch_directory, thread_variables, write_job
 from paceline.store import Store
 from paceline.store.launch import new_launch_id
 

@@ -26,7 +26,7 @@ from paceline.measurement.recording.collect import (
     watched_job,
 )
 from paceline.measurement.recording.recorded_launch import launch_of_job
-from paceline.measurement.run import launch_directory
+from paceline.measurement.run_job import launch_directory
 from paceline.store import Launch, Outcome, Status, Store, default_store_path
 from paceline.store.database import now
 from paceline.store.launch import new_launch_id

@@ -18,7 +18,7 @@ from paceline.measurement.recording.command_runner import (
     run_command,
     watching_environment,
 )
-from paceline.measurement.run import interrupted, launch_directory
+from paceline.measurement.run_job import interrupted, launch_directory
 from paceline.store import Launch, Outcome, Status, Store
 from paceline.store.database import now
 from paceline.store.launch import new_launch_id

@@ -13,7 +13,7 @@ from paceline.predictor.partition.tensor_parallel import Division, Role, Transfe
 from paceline.workload.cost import Affine, GraphProfile, LayerProfile, Number
 from paceline.workload.graph import Graph, Node
 from paceline.workload.ops import Attention, MixtureOfExperts, RelativeAttention
-from paceline.workload.ops.sizes import elements
+from paceline.workload.ops.dimensions import elements
 from paceline.workload.precision import Precision, precision
 
 

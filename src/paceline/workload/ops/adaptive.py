@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Shape
 from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
-from paceline.workload.ops.sizes import (
+from paceline.workload.ops.dimensions import (
     describe,
     elements,
     fixed_dimension,

@@ -5,7 +5,7 @@ import math
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Number, Shape
 from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
-from paceline.workload.ops.sizes import describe, elements, fixed_dimension, require_positive
+from paceline.workload.ops.dimensions import describe, elements, fixed_dimension, require_positive
 from paceline.workload.ops.windows import check_window, check_windows_fit, window_positions
 from paceline.workload.ops.work import Kept, Traffic, Work
 

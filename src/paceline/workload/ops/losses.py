@@ -3,7 +3,7 @@
 from paceline.errors import InputError
 from paceline.workload.cost import Shape
 from paceline.workload.ops.base import Op, Shapes, operation
-from paceline.workload.ops.sizes import describe, elements, exceeds, require_rank, same_shape
+from paceline.workload.ops.dimensions import describe, elements, exceeds, require_rank, same_shape
 from paceline.workload.ops.work import FLOAT32_BYTES, INDEX_BYTES, Kept, Traffic, Work
 
 

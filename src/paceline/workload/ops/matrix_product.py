@@ -3,7 +3,7 @@
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Shape
 from paceline.workload.ops.base import Op, Shapes, operation
-from paceline.workload.ops.sizes import describe, differs, elements, same_shape
+from paceline.workload.ops.dimensions import describe, differs, elements, same_shape
 from paceline.workload.ops.work import Kept, Traffic, Work
 
 

@@ -4,7 +4,7 @@ from paceline.errors import InputError
 from paceline.naming import look_up
 from paceline.workload.cost import Shape
 from paceline.workload.ops.base import Op, Parameters, Shapes, operation
-from paceline.workload.ops.sizes import describe, elements, fixed_dimension, same_shape
+from paceline.workload.ops.dimensions import describe, elements, fixed_dimension, same_shape
 from paceline.workload.ops.work import MASK_BYTES, Kept, Traffic, Work
 
 KEEPS_OUTPUT = {

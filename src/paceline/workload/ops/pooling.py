@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from paceline.errors import InputError
 from paceline.workload.cost import Shape
 from paceline.workload.ops.base import Op, Shapes, operation
-from paceline.workload.ops.sizes import describe, elements, require_rank
+from paceline.workload.ops.dimensions import describe, elements, require_rank
 from paceline.workload.ops.windows import check_window, check_windows_fit, window_positions
 from paceline.workload.ops.work import INDEX_BYTES, Kept, Traffic, Work
 

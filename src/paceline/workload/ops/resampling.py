@@ -3,7 +3,13 @@
 from paceline.errors import InputError
 from paceline.workload.cost import Shape
 from paceline.workload.ops.base import Op, Shapes, operation
-from paceline.workload.ops.sizes import describe, differs, elements, require_positive, require_rank
+from paceline.workload.ops.dimensions import (
+    describe,
+    differs,
+    elements,
+    require_positive,
+    require_rank,
+)
 from paceline.workload.ops.work import FLOAT32_BYTES, Kept, Traffic, Work
 
 

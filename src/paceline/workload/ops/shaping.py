@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from paceline.errors import InputError
 from paceline.workload.cost import Number, Shape
 from paceline.workload.ops.base import Op, Shapes, operation
-from paceline.workload.ops.sizes import (
+from paceline.workload.ops.dimensions import (
     describe,
     differs,
     elements,

@@ -5,7 +5,7 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.workload.cost import Gemm, Number, Shape
 from paceline.workload.ops.base import Op, Parameters, Shapes, count_parameters, operation
-from paceline.workload.ops.sizes import (
+from paceline.workload.ops.dimensions import (
     describe,
     differs,
     elements,

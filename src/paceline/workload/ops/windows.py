@@ -2,7 +2,7 @@
 
 from paceline.errors import InputError
 from paceline.workload.cost import Number, Shape
-from paceline.workload.ops.sizes import describe, exceeds, require_positive
+from paceline.workload.ops.dimensions import describe, exceeds, require_positive
 
 
 def check_window(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.transformers import TransformerShape
-from paceline.workload.zoo.transformers.encoders import encoder_decoder
+from paceline.workload.zoo.transformers.encoder_decoder import encoder_decoder
 
 _POSITIONS = 1026
 """1,024 and the two rows that fairseq reserves for padding."""

@@ -1,7 +1,7 @@
 """DenseNet-121 (Huang et al. 2017): every layer reads all earlier ones of its block."""
 
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _GROWTH = 32
 _BOTTLENECK = 4 * _GROWTH

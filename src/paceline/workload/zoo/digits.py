@@ -1,7 +1,7 @@
 """A small network for scikit-learn's digits, which trains to its accuracy in seconds."""
 
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 
 def digits_cnn() -> Graph:

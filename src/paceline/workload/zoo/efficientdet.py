@@ -2,8 +2,8 @@
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
 from paceline.workload.zoo.inverted_residual import InvertedResidual
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _SIDE = 512
 _WIDTH = 64

@@ -6,7 +6,7 @@ margin are pointwise and left out.
 """
 
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _PERSONS = 85_742
 _SIDE = 112

@@ -7,7 +7,7 @@ quantile loss. A matrix of 16,384 parameters that the recipe never uses is left 
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _HIDDEN, _HEADS = 128, 4
 _HOURS, _PAST = 192, 168

@@ -2,7 +2,7 @@
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 # Widths of a module: 1x1; 3x3 reduced, 3x3; 5x5 reduced, 5x5; 1x1 after the pool.
 _MODULES = {

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
 from paceline.workload.zoo.inverted_residual import InvertedResidual
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 Stage = tuple[InvertedResidual, int, int, int]
 """Block, channels, stride of the first block, and number of blocks."""

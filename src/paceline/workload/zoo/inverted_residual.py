@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.resnet import gate
 
 

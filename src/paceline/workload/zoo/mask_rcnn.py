@@ -7,7 +7,7 @@ matching to targets are left out: boxes are an input. Losses read 256 sampled an
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.pyramid import WIDTH, backbone, detector, pyramid, shared_head
 from paceline.workload.zoo.resnet import Bottleneck
 

@@ -2,7 +2,7 @@
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _MOVIELENS_USERS, _MOVIELENS_ITEMS = 138_493, 26_744
 

@@ -1,8 +1,8 @@
 """MobileNet v1 and v2: depthwise separable convolutions."""
 
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
 from paceline.workload.zoo.inverted_residual import InvertedResidual
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 
 def mobilenet_v1() -> Graph:

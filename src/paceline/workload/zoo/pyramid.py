@@ -1,7 +1,7 @@
 """Feature pyramid networks (Lin et al. 2017) on ResNets, with heads shared by all levels."""
 
 from paceline.workload import ops
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.resnet import Bottleneck, bottleneck_stage, resnet_stem
 
 WIDTH = 256

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _DENSE_FIELDS = 13
 _CRITEO_FIELDS = 26

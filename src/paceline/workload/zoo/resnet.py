@@ -8,7 +8,7 @@ and the MLPerf benchmark run v1.5.
 from dataclasses import dataclass
 
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _BLOCKS = {
     18: (2, 2, 2, 2),

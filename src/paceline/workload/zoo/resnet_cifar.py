@@ -6,7 +6,7 @@ they have no weights. ResNet-44 then has 658,586 parameters, the 0.66 M of the p
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _WIDTHS = (16, 32, 64)
 

@@ -5,7 +5,7 @@ A sample is 16.7 s of speech: 1,670 frames of 64 bands, with a transcript of 200
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _MEL_BANDS = 64
 _FRAMES = 1670

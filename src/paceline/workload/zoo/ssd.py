@@ -4,7 +4,7 @@ Hard-negative mining is left out of the loss: it sorts 8,732 values per image, w
 """
 
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.resnet import Bottleneck, basic_stage, bottleneck_stage, resnet_stem
 
 _CLASSES = 81

@@ -6,9 +6,9 @@ the variational autoencoder; both only run forward. Training does not use the de
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.transformers import TransformerShape, stack
-from paceline.workload.zoo.transformers.attention import attention
+from paceline.workload.zoo.transformers.transformer_layers import attention
 
 _SIDE, _LATENT_CHANNELS = 512, 4
 _VOCABULARY, _TEXT_LENGTH, _TEXT_WIDTH, _TEXT_LAYERS = 49_408, 77, 1024, 23

@@ -6,7 +6,7 @@ positions are sinusoids, which have no parameters. Source and target have the sa
 
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.transformers import TransformerShape
-from paceline.workload.zoo.transformers.encoders import encoder_decoder
+from paceline.workload.zoo.transformers.encoder_decoder import encoder_decoder
 
 
 def transformer(name: str, hidden: int, heads: int, sequence: int = 256) -> Graph:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.transformers import LayerKind, TransformerShape
-from paceline.workload.zoo.transformers.feed_forward import feed_forward
+from paceline.workload.zoo.transformers.transformer_layers import feed_forward
 
 _VOCABULARY = 267_735
 _CUTOFFS = (19_997, 39_997, 199_997)

@@ -1,7 +1,7 @@
 """U-Net (Ronneberger et al. 2015) as published: valid convolutions, cropped shortcuts."""
 
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _WIDTHS = (64, 128, 256, 512, 1024)
 

@@ -5,7 +5,7 @@ The loss is the cross entropy alone; the Dice term that recipes add is pointwise
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _KITS_WIDTHS = (32, 64, 128, 256, 320, 320)
 

@@ -5,7 +5,7 @@ Upsampling is nearest-neighbour and a 2x2 convolution instead of a transposed co
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 _SIDE = 512
 _WIDTHS = (32, 32, 64, 128)

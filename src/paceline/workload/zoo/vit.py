@@ -2,7 +2,7 @@
 
 from paceline.workload.graph import Graph
 from paceline.workload.zoo.transformers import TransformerShape
-from paceline.workload.zoo.transformers.encoders import image_classifier
+from paceline.workload.zoo.transformers.encoder_decoder import image_classifier
 
 
 def vit_b_16() -> Graph:

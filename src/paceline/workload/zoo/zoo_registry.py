@@ -155,8 +155,8 @@ def _signals() -> dict[str, ZooEntry]:
 
 def _texts() -> dict[str, ZooEntry]:
     table = {
-        "lstm_ptb": network("LSTM", "recurrent.lstm_ptb"),
-        "gnmt_v2": network("LSTM", "recurrent.gnmt_v2"),
+        "lstm_ptb": network("LSTM", "lstm.lstm_ptb"),
+        "gnmt_v2": network("LSTM", "lstm.gnmt_v2"),
     }
     for name, (hidden, heads) in {
         "transformer_base": (512, 8),

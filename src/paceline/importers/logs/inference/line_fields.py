@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from paceline.importers.logs.parsing.line_clock import stamp
-from paceline.importers.logs.parsing.numbers import SUFFIXES, finite, half_unit
+from paceline.importers.logs.parsing.printed_numbers import SUFFIXES, finite, half_unit
 
 MOST_FIELDS = 60
 

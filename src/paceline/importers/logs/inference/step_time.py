@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from paceline.importers.logs.inference.line_fields import FieldKind, LogField
 from paceline.importers.logs.inference.training_series import Series
-from paceline.importers.logs.parsing.numbers import LONGEST_SECONDS, SHORTEST_SECONDS
+from paceline.importers.logs.parsing.printed_numbers import LONGEST_SECONDS, SHORTEST_SECONDS
 
 AGREES_WITHIN = 0.05
 PAUSE = 5.0

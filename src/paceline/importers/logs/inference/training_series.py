@@ -10,7 +10,7 @@ from paceline.importers.logs.inference.line_fields import (
     fields_of,
     line_stamp,
 )
-from paceline.importers.logs.parsing.lines import LogLine
+from paceline.importers.logs.parsing.line_rules import LogLine
 
 MOST_RECORDS = 50_000
 MOST_SERIES = 200

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError
-from paceline.importers.logs.parsing.lines import read_lines
+from paceline.importers.logs.parsing.line_rules import read_lines
+from paceline.importers.logs.parsing.log_reader import LogReader
 from paceline.importers.logs.parsing.parsed_log import ParsedLog
-from paceline.importers.logs.parsing.reader import LogReader
 from paceline.importers.logs.tensorboard import is_event_file, read_event_file
 from paceline.naming import look_up
 from paceline.plugins import PluginKind, with_plugins

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paceline.importers.logs.parsing.metrics import MetricRows
-from paceline.importers.logs.parsing.reader import LineParser
+from paceline.importers.logs.parsing.log_reader import LineParser
+from paceline.importers.logs.parsing.metric_rows import MetricRows
 
 
 class MetricParser(LineParser):

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable
 
 from paceline.importers.logs.parsing.agreement import agree
-from paceline.importers.logs.parsing.builder import LogBuilder
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import NUMBER, half_unit, positive
-from paceline.importers.logs.parsing.reader import LineRule
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_builder import LogBuilder
+from paceline.importers.logs.parsing.log_reader import LineRule
+from paceline.importers.logs.parsing.printed_numbers import NUMBER, half_unit, positive
 
 CLEAR_SECONDS = 20.0
 """Progress bars show whole seconds: shorter times are too inaccurate."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from paceline.importers.logs.parsing.agreement import agree
-from paceline.importers.logs.parsing.numbers import COARSEST_DIGIT, duration, last_digit
+from paceline.importers.logs.parsing.printed_numbers import COARSEST_DIGIT, duration, last_digit
 
 CLEAR = 0.04
 """Largest relative rounding error of a difference of two means; else more lines are joined."""

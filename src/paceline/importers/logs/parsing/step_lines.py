@@ -23,12 +23,18 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from paceline.importers.logs.parsing.agreement import agree, devices, mean_rate
-from paceline.importers.logs.parsing.builder import MOST_RECORDS
 from paceline.importers.logs.parsing.line_clock import IMPOSSIBLE, LineClock, stamp
-from paceline.importers.logs.parsing.lines import LogLine
-from paceline.importers.logs.parsing.numbers import count, duration, finite, half_unit, positive
+from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_builder import MOST_RECORDS
+from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.parsed_log import RateScope, RateUnit
-from paceline.importers.logs.parsing.reader import LineParser, LineRule, ProgramReader
+from paceline.importers.logs.parsing.printed_numbers import (
+    count,
+    duration,
+    finite,
+    half_unit,
+    positive,
+)
 from paceline.importers.logs.parsing.step_cursor import MeanLine, StepCursor, TimedSteps
 
 Apply: TypeAlias = Callable[[re.Match[str], LogLine], None]

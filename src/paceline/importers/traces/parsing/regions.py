@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from paceline.importers.traces.parsing.events import ChromeEvent
 from paceline.importers.traces.parsing.parsed_trace import ParsedTrace
-from paceline.importers.traces.parsing.phases import STEP_NAME, lane_of, phase_of
+from paceline.importers.traces.parsing.phase_names import STEP_NAME, lane_of, phase_of
 from paceline.importers.traces.parsing.spans import MOST_SPANS, Span, measured_step, outermost
+from paceline.importers.traces.parsing.trace_events import ChromeEvent
 from paceline.step import Phase
 
 MICROSECOND = 1e-6

@@ -7,7 +7,6 @@ from paceline.workload.capture.hugging_face import (
     decoders,
     early_decoders,
     encoders,
-    others,
     sparse,
     state_spaces,
 )
@@ -54,7 +53,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "mistral": decoders.mistral,
     "mixtral": sparse.mixtral,
     "mpt": early_decoders.mpt,
-    "mt5": others.t5,
+    "mt5": encoders.t5,
     "nemotron": decoders.nemotron,
     "nemotron_h": state_spaces.nemotron_h,
     "olmo2": decoders.olmo2,
@@ -72,9 +71,9 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "seed_oss": decoders.seed_oss,
     "smollm3": decoders.smollm3,
     "starcoder2": decoders.starcoder2,
-    "t5": others.t5,
-    "vit": others.vit,
-    "whisper": others.whisper,
+    "t5": encoders.t5,
+    "vit": encoders.vit,
+    "whisper": encoders.whisper,
     "xlm-roberta": encoders.roberta,
 }
 """Converter of each ``model_type``."""

@@ -1,8 +1,112 @@
-"""Text encoders: BERT, RoBERTa, DistilBERT."""
+"""Encoders of text (BERT), images (ViT) and sound, and encoder-decoders (T5, Whisper)."""
 
-from paceline.workload.capture.hugging_face.common import common_sizes, position_rows
-from paceline.workload.capture.hugging_face.fields import Config
+from collections.abc import Callable
+from functools import partial
+
+from paceline.errors import InputError
+from paceline.workload.capture.hugging_face.common import common_sizes, position_rows, sequence_of
+from paceline.workload.capture.hugging_face.fields import ACTIVATIONS, HEADS, OTHERS, Config
+from paceline.workload.graph import Graph
 from paceline.workload.zoo.transformers import TransformerShape
+from paceline.workload.zoo.transformers.encoder_decoder import (
+    encoder_decoder,
+    image_classifier,
+    speech_recogniser,
+)
+
+
+def t5(config: Config) -> Callable[[str], Graph]:
+    """T5: relative positions, no biases."""
+    _require_head(config, "tokens")
+    gate, _, activation = config.text("feed_forward_proj", "relu").rpartition("-")
+    if activation not in ACTIVATIONS or gate not in ("", "gated"):
+        raise InputError(
+            f"unsupported feed_forward_proj of T5: {config.text('feed_forward_proj', '')}", OTHERS
+        )
+    encoder = TransformerShape(
+        hidden=config.size("d_model"),
+        layers=config.size("num_layers"),
+        vocabulary=config.size("vocab_size"),
+        sequence=sequence_of(config),
+        heads=config.size("num_heads"),
+        kv_heads=config.size("num_heads"),
+        head_dim=config.size("d_kv"),
+        inner=config.size("d_ff"),
+        relative_buckets=config.size("relative_attention_num_buckets", default=32),
+        norm="rms",
+        activation="gelu_tanh" if activation == "gelu" else ACTIVATIONS[activation],
+        gated=bool(gate),
+        causal=False,
+        query_bias=False,
+        out_bias=False,
+        mlp_bias=False,
+        tied=config.flag("tie_word_embeddings", True),
+    )
+    layers = config.size("num_decoder_layers", default=encoder.layers)
+    decoder = encoder.replaced(layers=layers, causal=True)
+    return partial(encoder_decoder, encoder=encoder, decoder=decoder)
+
+
+def whisper(config: Config) -> Callable[[str], Graph]:
+    """Whisper: convolutions over a spectrogram, then an encoder and a decoder."""
+    _require_head(config, "tokens")
+    positions = config.size("max_target_positions", default=448)
+    hidden, heads = config.size("d_model"), config.size("encoder_attention_heads")
+    encoder = TransformerShape(
+        hidden=hidden,
+        layers=config.size("encoder_layers"),
+        heads=heads,
+        kv_heads=heads,
+        head_dim=max(1, hidden // heads),
+        inner=config.size("encoder_ffn_dim"),
+        activation=config.activation("activation_function", default="gelu"),
+        causal=False,
+        key_bias=False,
+        learned_positions=config.size("max_source_positions", default=1500),
+    )
+    heads = config.size("decoder_attention_heads")
+    decoder = encoder.replaced(
+        layers=config.size("decoder_layers"),
+        vocabulary=config.size("vocab_size"),
+        sequence=positions,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=max(1, hidden // heads),
+        inner=config.size("decoder_ffn_dim"),
+        causal=True,
+        learned_positions=positions,
+        tied=config.flag("tie_word_embeddings", True),
+    )
+    bands = config.size("num_mel_bins", default=80)
+    return partial(speech_recogniser, encoder=encoder, decoder=decoder, bands=bands)
+
+
+def vit(config: Config) -> Callable[[str], Graph]:
+    hidden, heads = config.size("hidden_size"), config.size("num_attention_heads")
+    shape = TransformerShape(
+        hidden=hidden,
+        layers=config.size("num_hidden_layers"),
+        heads=heads,
+        kv_heads=heads,
+        head_dim=max(1, hidden // heads),
+        inner=config.size("intermediate_size"),
+        activation=config.activation("hidden_act", default="gelu"),
+        causal=False,
+        query_bias=config.flag("qkv_bias", True),
+        labels=config.labels(),
+    )
+    _require_head(config, "classes")
+    side, patch = config.size("image_size", default=224), config.size("patch_size", default=16)
+    if side < patch:
+        raise InputError(f"image_size {side} is smaller than patch_size {patch}")
+    channels = config.size("num_channels", default=3)
+    return partial(image_classifier, shape=shape, side=side, patch=patch, channels=channels)
+
+
+def _require_head(config: Config, wanted: str) -> None:
+    if config.head(wanted) != wanted:
+        known = ", ".join(f"...{suffix}" for suffix, head in HEADS.items() if head == wanted)
+        raise InputError(f"this model_type is supported only as {known}", OTHERS)
 
 
 def bert(config: Config) -> TransformerShape:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from paceline.importers.logs.parsing.agreement import AGREES_WITHIN, agree, devices, mean_rate
-from paceline.importers.logs.parsing.builder import MOST_RECORDS, LogBuilder
-from paceline.importers.logs.parsing.numbers import (
+from paceline.importers.logs.parsing.log_builder import MOST_RECORDS, LogBuilder
+from paceline.importers.logs.parsing.parsed_log import RateScope, RateUnit
+from paceline.importers.logs.parsing.printed_numbers import (
     COARSEST_DIGIT,
     LONGEST_SECONDS,
     SHORTEST_SECONDS,
     half_unit,
 )
-from paceline.importers.logs.parsing.parsed_log import RateScope, RateUnit
 
 _TRAINING = r"(?:train(?:ing)?[./|_])*"
 _MEANINGS = {

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from paceline.errors import InputError
 from paceline.lab.groups import end_processes, group_directories, make_group, remove_group
-from paceline.lab.machine import LabError, require_lab, run, works
-from paceline.lab.record import (
+from paceline.lab.lab_record import (
     LabInUseError,
     LabRecord,
     held,
@@ -26,8 +25,9 @@ from paceline.lab.record import (
     state_directory,
     write_record,
 )
+from paceline.lab.link_shaping import has_netem, shape
+from paceline.lab.machine import LabError, require_lab, run, works
 from paceline.lab.settings import DEFAULT_NAME, LabSettings, checked_name
-from paceline.lab.shaping import has_netem, shape
 
 INTERFACE = "eth0"
 NETWORK = "198.18.0"

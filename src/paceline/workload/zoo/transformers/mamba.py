@@ -3,7 +3,7 @@
 from itertools import accumulate
 
 from paceline.workload import ops
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.transformers.shape import StateSpace
 
 

@@ -1,9 +1,13 @@
-"""Attention of a layer: projections, rotary positions, scores, output projection."""
+"""Attention, feed-forward (dense or experts) and norms of one layer."""
 
 from paceline.workload import ops
-from paceline.workload.zoo.builder import NetworkBuilder
-from paceline.workload.zoo.transformers.norms import norm_of_heads
-from paceline.workload.zoo.transformers.shape import LatentAttention, TransformerShape
+from paceline.workload.zoo.network_builder import NetworkBuilder
+from paceline.workload.zoo.transformers.shape import (
+    Experts,
+    LatentAttention,
+    LayerKind,
+    TransformerShape,
+)
 
 _ADAPTER_DROPOUT = 0.1
 
@@ -118,3 +122,58 @@ def _from_latent(
         net.reshape("key_joined", key, -1, heads * (plain + rotary)),
         net.reshape("value", value, -1, heads * latent.value_dim),
     )
+
+
+def feed_forward(net: NetworkBuilder, x: str, shape: TransformerShape, kind: LayerKind) -> str:
+    if kind.feed_forward == "experts" and shape.experts is not None:
+        return _experts(net, x, shape, shape.experts)
+    return _dense(net, "mlp", x, shape.inner, shape)
+
+
+def _experts(net: NetworkBuilder, x: str, shape: TransformerShape, experts: Experts) -> str:
+    moe = ops.MixtureOfExperts(
+        experts.count, experts.top_k, experts.inner, gated=shape.gated, bias=experts.bias
+    )
+    y = net.add_node("experts", moe, x)
+    if not experts.shared_inner:
+        return y
+    shared = _dense(net, "shared_expert", x, experts.shared_inner, shape)
+    if experts.shared_gate:
+        gate = net.flatten("shared_gate_flat", net.linear("shared_gate", x, 1, bias=False))
+        gate = net.activation("shared_gate_sigmoid", gate, "sigmoid")
+        shared = net.multiply("shared_gated", shared, gate)
+    return net.add("add_shared", y, shared)
+
+
+def _dense(net: NetworkBuilder, name: str, x: str, inner: int, shape: TransformerShape) -> str:
+    with net.scope(name):
+        first = net.linear("gate" if shape.gated else "up", x, inner, shape.mlp_bias)
+        y = net.activation("activation", first, shape.activation)
+        if shape.gated:
+            up = net.linear("up", x, inner, shape.mlp_bias)
+            y = net.add_node("product", ops.Multiply(), y, up)
+        return net.linear("down", y, shape.hidden, shape.mlp_bias)
+
+
+def norm(net: NetworkBuilder, name: str, x: str, shape: TransformerShape) -> str:
+    if shape.norm == "rms":
+        return net.add_node(name, ops.RmsNorm(), x)
+    return net.layer_norm(name, x, shape.norm_bias)
+
+
+def norm_of_heads(
+    net: NetworkBuilder, name: str, x: str, width: int, shape: TransformerShape
+) -> str:
+    """Add a norm of queries or keys: over their whole width, or per head with one scale."""
+    if shape.norm_of_heads == "no":
+        return x
+    if shape.norm_of_heads == "whole":
+        return norm(net, name, x, shape)
+    apart = net.reshape(f"{name}_heads", x, -1, shape.head_dim)
+    y = norm(net, name, apart, shape)
+    return net.reshape(f"{name}_joined", y, -1, width)
+
+
+def dropout(net: NetworkBuilder, name: str, x: str, shape: TransformerShape) -> str:
+    """Add dropout where the architecture is trained with it."""
+    return net.dropout(name, x, shape.dropout) if shape.dropout else x

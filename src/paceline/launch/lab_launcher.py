@@ -15,7 +15,7 @@ from paceline.lab import (
     lab_users,
     missing_for_lab,
 )
-from paceline.lab.cluster import INTERFACE, address_of
+from paceline.lab.lab_cluster import INTERFACE, address_of
 from paceline.lab.settings import MOST_HOSTS
 from paceline.launch.launcher import (
     Detection,

@@ -2,7 +2,7 @@
 
 from paceline.workload import ops
 from paceline.workload.graph import Graph
-from paceline.workload.zoo.builder import NetworkBuilder
+from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.transformers.shape import TransformerShape
 from paceline.workload.zoo.transformers.stack import embedding, stack
 
