@@ -45,7 +45,7 @@ from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict
 from paceline.predictor.uncertainty.step_corrections import StepCorrections
 from paceline.render.figures import Crossover, LineSeries, LinesInfo, draw, standalone
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.store import Store
 from paceline.units import parse_bandwidth
 from paceline.workload.graph import Graph

@@ -99,7 +99,7 @@ def test_a_package_s_launcher_keeps_the_contract(command):
     code = (
         "from paceline.launch import launcher\n"
         "from paceline.testing.launcher_suite import run_suite\n"
-        "for one in run_suite(launcher('nice')): print(one.check, one.passed, one.words, sep='|')\n"
+        "for r in run_suite(launcher('nice')): print(r.check, r.passed, r.message, sep='|')\n"
     )
     answer = command(["nice_launcher"], code=code)
     results = [line.split("|") for line in answer.stdout.splitlines()]

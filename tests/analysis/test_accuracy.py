@@ -7,7 +7,7 @@ from builders import a_launch, keep
 
 from paceline.analysis.accuracy import study_accuracy
 from paceline.analysis.accuracy_tables import accuracy_json, accuracy_tables
-from paceline.render.page import render
+from paceline.render.html_page import render
 from paceline.report.study_page import study_page
 from paceline.stats.pairs import paired_difference
 from paceline.store import Outcome, RankSteps, Status, Store

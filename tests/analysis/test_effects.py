@@ -9,7 +9,7 @@ from builders import a_launch, keep
 
 from paceline.analysis.effect_tables import effects_tables
 from paceline.analysis.effects import study_effects
-from paceline.render.page import render
+from paceline.render.html_page import render
 from paceline.report.study_page import study_page
 from paceline.store import Outcome, RankSteps, Status, Store
 from paceline.study import Study

@@ -13,7 +13,7 @@ from paceline.calibration.prediction_error import compare_processes
 from paceline.errors import InputError
 from paceline.explanation.explain_step import explain
 from paceline.hardware.link import Link
-from paceline.render.page import render
+from paceline.render.html_page import render
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_page import study_page
 from paceline.store import Outcome, Status

@@ -28,7 +28,7 @@ def parts(*launches):
     return {item.label: item.seconds for item in explanation.waterfall.items}
 
 
-def test_a_rank_that_had_no_core_is_not_called_a_straggler():
+def test_a_rank_without_a_core_is_not_a_straggler():
     """Both do the same work; rank 0 waits 30 ms longer for a core than rank 1."""
     run = together({"forward": 0.07}, {"forward": 0.04}, delays=[0.04, 0.01])
     found = explain([alone(), run]).findings
@@ -38,21 +38,21 @@ def test_a_rank_that_had_no_core_is_not_called_a_straggler():
     assert "10.0 ms (rank 0: 40.0 ms)" in found[0].why
 
 
-def test_a_rank_that_has_more_to_do_is_a_straggler_though_both_waited():
+def test_a_rank_with_more_work_is_a_straggler_despite_contention():
     run = together({"forward": 0.08}, {"forward": 0.04}, delays=[0.01, 0.01])
     found = explain([alone(), run]).findings[0]
     assert found.cause is Cause.STRAGGLER
     assert found.seconds == pytest.approx(0.04, rel=0.05)
 
 
-def test_sleeping_is_not_waiting_for_a_core():
+def test_sleeping_is_not_cpu_contention():
     """Two ranks sleep 30 ms in forward on one core: CPU time alone would call that a wait."""
     slow = {"forward": 0.06}
     found = explain([alone(), together(slow, slow, delays=[0.0, 0.0], cores=[0])]).findings
     assert Cause.CORES not in {one.cause for one in found}
 
 
-def test_an_ideal_step_does_not_wait_for_a_core():
+def test_the_ideal_step_has_no_cpu_contention():
     crowded = {"forward": 0.05}
     both = together(crowded, crowded, delays=[0.02, 0.02])
     seen = parts(alone(delay=0.02, **crowded), both)
@@ -60,13 +60,13 @@ def test_an_ideal_step_does_not_wait_for_a_core():
     assert seen["CPU contention"] == pytest.approx(0.02, rel=0.05)
 
 
-def test_a_lone_run_needs_no_reference_to_tell_waiting_for_a_core():
+def test_cpu_contention_of_one_run_needs_no_reference():
     slow = {"forward": 0.06}
     found = explain([together(slow, slow, delays=[0.03, 0.03])]).findings[0]
     assert (found.cause, found.seconds) == (Cause.CORES, pytest.approx(0.03, rel=0.05))
 
 
-def test_messages_whose_thread_has_no_core_are_no_large_gradient():
+def test_delayed_communication_threads_are_not_a_large_gradient():
     """Messages take 60 ms after backward, of which their thread had no core for 55."""
     facts = {"message_delay_seconds": [0.055, 0.05]}
     how = {"start": 0.0, "per_byte": 7.5e-9, "after_backward": True}
@@ -79,7 +79,7 @@ def test_messages_whose_thread_has_no_core_are_no_large_gradient():
     assert "their communication threads for 55.0 ms" in found.why
 
 
-def test_too_many_loader_workers_are_told_with_a_number_that_fits():
+def test_too_many_loader_workers_give_a_number_that_fits():
     slow = {"forward": 0.05, "backward": 0.1}
     facts = {"loader_workers": [8, 8]}
     run = together(slow, slow, delays=[0.05, 0.05], facts=facts, cores=range(4))
@@ -98,25 +98,25 @@ def input_finding(workers, cores):
     return found
 
 
-def test_input_with_workers_already_asks_for_more_where_cores_are_left():
+def test_more_workers_are_recommended_if_cores_are_free():
     found = input_finding(workers=2, cores=16)
     assert "(2 data-loader workers)" in found.why
     assert "num_workers=4 in the data loader instead of 2" in found.remedy
     assert found.saved_seconds == pytest.approx(0.091)
 
 
-def test_input_with_workers_on_all_cores_is_to_cost_less():
+def test_without_free_cores_cheaper_input_is_recommended():
     found = input_finding(workers=8, cores=2)
     assert "num_workers" not in found.remedy
     assert "halve the cost" in found.remedy
     assert found.saved_seconds == pytest.approx(0.091)
 
 
-def test_input_without_workers_asks_for_the_first():
+def test_first_workers_are_recommended_without_any():
     assert "num_workers=1 in the data loader" in input_finding(workers=0, cores=2).remedy
 
 
-def test_workers_are_advised_only_where_a_core_is_free():
+def test_workers_are_recommended_only_with_a_free_core():
     """Decoding keeps the core of each rank busy: workers would take turns with training."""
     step = seen_step({"input": 0.06}, {"input": 0.06})
     on_two = seen_launch(2, step, cpu=0.15, cores=range(2))
@@ -127,7 +127,7 @@ def test_workers_are_advised_only_where_a_core_is_free():
     assert not [one for one in explain([others]).findings if "num_workers" in one.remedy]
 
 
-def test_synchronising_in_every_micro_batch_is_told_with_no_sync():
+def test_synchronisation_in_every_micro_batch_recommends_no_sync():
     how = {"start": 0.0, "per_byte": 2e-8, "after_backward": True}
     plain = together({}, {}, delays=[0.0, 0.0], how=how)
     accumulated = together({}, {}, delays=[0.0, 0.0], how=how, facts={"synchronised_backwards": 4})
@@ -141,7 +141,7 @@ def test_synchronising_in_every_micro_batch_is_told_with_no_sync():
     assert sum(others) <= 0.26 * exposed, "what no_sync saves is not saved again"
 
 
-def test_garbage_collection_is_told_with_its_length():
+def test_garbage_collection_is_reported_with_its_duration():
     run = together({}, {}, delays=[0.0, 0.0], facts={"collection_seconds": 0.012})
     found = explain([alone(), run]).findings[0]
     assert (found.cause, found.seconds) == (Cause.COLLECTION, 0.012)
@@ -155,7 +155,7 @@ def test_launches_of_older_versions_are_explained_without_delays():
     assert explain([alone(), old]).findings[0].cause is Cause.STRAGGLER
 
 
-def test_loader_workers_are_told_beside_other_programs():
+def test_loader_workers_are_reported_next_to_other_programs():
     slow = {"forward": 0.05, "backward": 0.1}
     facts = {"loader_workers": [8, 8], "other_busy_cores": 1.5}
     run = together(slow, slow, delays=[0.05, 0.05], facts=facts, cores=range(4))
@@ -164,7 +164,7 @@ def test_loader_workers_are_told_beside_other_programs():
     assert "num_workers=1" in found.remedy
 
 
-def test_no_ideal_is_negative_however_long_a_rank_had_no_core():
+def test_the_ideal_is_never_negative():
     """The host and the input of a step had no core either, and have their own items."""
     slow = {"input": 0.02, "forward": 0.06, "backward": 0.1}
     seen = parts(alone(delay=0.18, **slow), together(slow, slow, delays=[0.18, 0.18]))
@@ -185,7 +185,7 @@ def in_turns(delays):
     return replace(run, outcome=replace(run.outcome, ranks=ranks))
 
 
-def test_ranks_that_have_no_core_in_turns_are_not_called_uneven():
+def test_alternating_contention_is_not_jitter():
     waited = parts(alone(), in_turns([(0.04, 0.0), (0.0, 0.04)]))
     assert waited["CPU contention"] == pytest.approx(0.04, rel=0.05)
     assert waited.get("jitter", 0.0) == pytest.approx(0.0, abs=1e-9)
@@ -194,7 +194,7 @@ def test_ranks_that_have_no_core_in_turns_are_not_called_uneven():
     assert "CPU contention" not in worked
 
 
-def test_one_core_is_blamed_for_the_turns_of_its_ranks_and_other_programs_for_the_rest():
+def test_contention_is_split_between_pinning_and_other_programs():
     """91 ms of work on each of two ranks, which had no core for 150 ms."""
     slow = {"forward": 0.08, "backward": 0.16}
     run = together(slow, slow, delays=[0.15] * 2, cores=[0], facts={"other_busy_cores": 1.0})
@@ -211,7 +211,7 @@ def not_looked_into(launch):
     return replace(launch, outcome=replace(launch.outcome, timeline=None))
 
 
-def test_a_step_that_nobody_looked_into_tells_how_long_it_had_no_core():
+def test_uninstrumented_steps_have_cpu_contention():
     slow = {"forward": 0.07}
     one = not_looked_into(alone(delay=0.01))
     run = not_looked_into(
@@ -225,7 +225,7 @@ def test_a_step_that_nobody_looked_into_tells_how_long_it_had_no_core():
     assert "other programs used 1.5 cores" in explanation.findings[0].verdict
 
 
-def test_what_ranks_lose_beside_each_other_is_not_counted_twice():
+def test_contention_of_co_located_ranks_is_not_counted_twice():
     slow = {"forward": 0.07}
     beside = replace(seen_launch(3, seen_step(slow, slow)), synchronised=False)
     run = seen_launch(2, seen_step(slow, slow), cpu=0.1, delays=[0.03, 0.03])
@@ -235,13 +235,13 @@ def test_what_ranks_lose_beside_each_other_is_not_counted_twice():
     assert labels["memory and cache contention"] == pytest.approx(0.01)
 
 
-def test_a_lone_run_that_nobody_looked_into_tells_its_delays():
+def test_one_uninstrumented_run_has_cpu_contention():
     found = explain([not_looked_into(together({}, {}, delays=[0.03, 0.02]))])
     assert found.findings[0].cause is Cause.CORES
     assert found.waterfall.ideal_seconds == pytest.approx(found.measured.step.mean - 0.03)
 
 
-def test_messages_that_take_a_core_from_their_own_rank_are_not_called_crowding():
+def test_contention_with_own_messages_is_not_oversubscription():
     """Nobody else ran: what backward is kept waiting for is the thread of the messages."""
     busy = {"backward": 0.09}
     own = {"other_busy_cores": 0.0, "message_delay_seconds": [0.02, 0.02]}
@@ -254,7 +254,7 @@ def test_messages_that_take_a_core_from_their_own_rank_are_not_called_crowding()
     assert parts(alone(), crowd)["CPU contention"] > 0.025
 
 
-def test_a_rank_with_a_core_of_its_own_that_nobody_wanted_waits_for_none():
+def test_a_rank_with_its_own_core_has_no_contention():
     slow = {"forward": 0.036}
     facts = {"other_busy_cores": 0.0}
     run = together(

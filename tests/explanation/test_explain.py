@@ -32,7 +32,7 @@ def first(*launches, **how):
     return explanation.findings[0]
 
 
-def test_a_healthy_step_has_nothing_to_gain():
+def test_a_healthy_step_has_no_findings():
     explanation = explain([alone(), together({}, {})])
     assert explanation.findings == ()
     assert explanation.efficiency > 0.97
@@ -58,7 +58,7 @@ def test_a_straggler_is_named_with_the_phase_in_which_it_is_slow(where):
     assert found.seconds == pytest.approx(0.06, rel=0.1)
 
 
-def test_the_victim_waits_longest_and_is_not_blamed():
+def test_the_rank_that_waits_longest_is_not_the_straggler():
     """Ranks end together: rank 0 has the longest messages because rank 1 comes late."""
     explanation = explain([alone(), together({}, {"backward": 0.12})])
     victim, culprit = explanation.profile.ranks
@@ -67,7 +67,7 @@ def test_the_victim_waits_longest_and_is_not_blamed():
     assert culprit.last_share == 1.0
 
 
-def test_a_slow_link_is_told_from_a_large_gradient():
+def test_a_slow_link_is_distinguished_from_a_large_gradient():
     slow = first(alone(), together({}, {}, per_byte=4e-8))
     assert slow.cause is Cause.LINK
     assert slow.seconds == pytest.approx(4 * 2e6 * 4e-8 - 0.045, rel=0.2)
@@ -78,7 +78,7 @@ def test_a_slow_link_is_told_from_a_large_gradient():
     assert found.seconds == pytest.approx(4 * 0.1 - 0.045, rel=0.2)
 
 
-def test_what_is_usual_comes_from_the_probe_where_there_is_one():
+def test_expected_costs_come_from_the_probe_if_available():
     """83 MB/s are slow by themselves, and no wonder in training where a probe saw 200 MB/s."""
     launches = [alone(), together({}, {}, per_byte=1.2e-8)]
     assert first(*launches).cause is Cause.LINK
@@ -87,7 +87,7 @@ def test_what_is_usual_comes_from_the_probe_where_there_is_one():
     assert Cause.VOLUME in causes
 
 
-def test_a_slow_start_of_collectives_is_told_from_a_slow_link():
+def test_high_latency_is_distinguished_from_low_bandwidth():
     sizes = ((0.3, 1e6), (1.0, 8e6))
     found = first(alone(), together({}, {}, messages=sizes, start=0.02))
     assert found.cause is Cause.START
@@ -95,7 +95,7 @@ def test_a_slow_start_of_collectives_is_told_from_a_slow_link():
     assert "20.0 ms" in found.why
 
 
-def test_messages_of_one_size_do_not_tell_start_from_rate_which_is_said():
+def test_messages_of_one_size_cannot_separate_latency_from_bandwidth():
     found = first(alone(), together({}, {}, start=0.03))
     assert found.cause is Cause.LINK
     assert "or its latency is high" in found.verdict
@@ -109,14 +109,14 @@ def test_tiny_buckets_slow_the_backward_pass():
     assert found.seconds == pytest.approx(0.03, rel=0.2)
 
 
-def test_gradients_sent_after_backward_are_told():
+def test_gradients_sent_after_backward_are_reported():
     late = {"messages": MESSAGES, **QUICK, "per_byte": 2e-9, "after_backward": True}
     found = first(alone(), seen_launch(2, seen_step({}, {}, **late), cpu=0.08))
     assert found.cause is Cause.OVERLAP
     assert found.saved_seconds == pytest.approx(4 * 2e6 * 2e-9, rel=0.3)
 
 
-def test_messages_cannot_hide_where_the_cores_are_busy_with_them():
+def test_messages_cannot_overlap_without_a_free_core():
     """Both ranks compute or carry messages all the time: the work of messages stays."""
     late = tuple((1.0, size) for _, size in MESSAGES)
     step = seen_step({}, {}, messages=late, start=2e-4, per_byte=2e-9)
@@ -128,7 +128,7 @@ def test_messages_cannot_hide_where_the_cores_are_busy_with_them():
     assert "no core is free to overlap" in found.why
 
 
-def test_processes_on_one_core_wait_for_it():
+def test_processes_on_one_core_have_cpu_contention():
     slow = {"forward": 0.06, "backward": 0.12, "update": 0.002}
     one = seen_launch(1, seen_step({}), cpu=0.091)
     both = seen_step(slow, slow, messages=MESSAGES, **QUICK)
@@ -160,7 +160,7 @@ def test_computing_that_takes_longer_without_more_cpu_time_is_unattributed():
     assert items["unattributed"] == pytest.approx(0.03)
 
 
-def test_a_tiny_batch_moves_weights_and_little_else():
+def test_a_tiny_batch_is_dominated_by_weights():
     tiny = {"forward": 0.001, "backward": 0.003}
     one = seen_launch(1, seen_step(tiny), cpu=0.005)
     both = seen_step(tiny, tiny, messages=((0.3, 1e6), (1.0, 8e6)), **QUICK)
@@ -179,7 +179,7 @@ def test_fewer_samples_per_process_in_strong_scaling_are_a_cause_of_their_own():
     assert explanation.findings[0].cause is Cause.BATCH
 
 
-def test_a_lone_run_is_explained_and_says_what_it_cannot_know():
+def test_one_run_is_explained_with_missing_measurements():
     run = replace(together({}, {"forward": 0.09}), job={"command": ["python", "train.py"]})
     explanation = explain([run])
     assert explanation.findings[0].cause is Cause.STRAGGLER
@@ -189,12 +189,12 @@ def test_a_lone_run_is_explained_and_says_what_it_cannot_know():
     assert single.missing == ()
 
 
-def test_an_imported_trace_says_what_to_import():
+def test_an_imported_trace_lists_missing_imports():
     explanation = explain([replace(together({}, {}), provenance="imported")])
     assert "paceline import --study s" in explanation.missing[0]
 
 
-def test_sleeping_is_not_waiting_for_a_core_without_a_reason_to_think_so():
+def test_sleeping_is_not_contention_without_evidence():
     """A host that waits for its accelerator uses little CPU time, and is healthy."""
     step = seen_step({}, {}, messages=MESSAGES, **QUICK)
     assert explain([seen_launch(2, step, cpu=0.01, cores=[0, 1])]).findings == ()
@@ -202,7 +202,7 @@ def test_sleeping_is_not_waiting_for_a_core_without_a_reason_to_think_so():
     assert confined[0].cause is Cause.CORES
 
 
-def test_parts_have_an_interval_where_several_launches_tell():
+def test_several_launches_give_intervals():
     launches = [
         alone(),
         *(
@@ -240,7 +240,7 @@ def test_a_cause_whose_interval_over_launches_includes_zero_is_unattributed():
     assert Cause.STRAGGLER not in {one.cause for one in explanation.findings}
 
 
-def test_a_rank_that_is_no_slower_without_its_waits_has_no_negative_line():
+def test_no_negative_straggler_item():
     launches = [StepOverheads(ideal=0.1, straggler=-0.007, jitter=late) for late in (0.008, 0.0081)]
     found, _ = over_launches(launches, {})
     assert found.straggler == 0.0
@@ -297,14 +297,14 @@ def test_host_work_in_every_step_is_not_part_of_the_ideal():
     assert explain(launches).waterfall.ideal_seconds == pytest.approx(0.091)
 
 
-def test_a_rank_with_more_samples_is_told_by_them():
+def test_a_rank_with_more_samples_is_reported_with_them():
     step = seen_step({}, {"forward": 0.06, "backward": 0.12}, messages=MESSAGES, **QUICK)
     found = first(alone(), with_profile(seen_launch(2, step), [step] * 5, samples=[256, 512]))
     assert found.cause is Cause.STRAGGLER
     assert "512 samples per step instead of 256" in found.why
 
 
-def test_a_lead_within_the_noise_of_its_steps_is_no_straggler():
+def test_a_difference_within_the_noise_is_not_a_straggler():
     """Rank 1 is 6 ms slower in the mean, nearly all of them by one step of sixteen."""
     late = [0.031 + 0.08 * (n == 7) for n in range(16)]
     steps = [seen_step({}, {"forward": f}, messages=MESSAGES, **QUICK) for f in late]
@@ -313,7 +313,7 @@ def test_a_lead_within_the_noise_of_its_steps_is_no_straggler():
     assert Cause.STRAGGLER not in causes
 
 
-def test_copying_large_gradients_is_their_size_and_not_the_number_of_messages():
+def test_copying_cost_follows_size_not_number_of_messages():
     """Ten messages of 25 MB cost backward 200 ms: other buckets would not help, 16 bits would."""
     large = tuple(((n + 1) / 10, 2.5e7) for n in range(10))
     step = seen_step({}, {}, messages=large, handling=0.02, start=1e-3, per_byte=2e-9)
@@ -322,7 +322,7 @@ def test_copying_large_gradients_is_their_size_and_not_the_number_of_messages():
     assert found.saved_seconds == pytest.approx(found.seconds / 2, rel=0.3)
 
 
-def test_few_messages_that_seem_to_start_at_once_do_not_make_hundreds_of_them_free():
+def test_few_messages_do_not_show_zero_latency():
     """Two large messages whose fitted start is nothing: no advice to send 400 small ones."""
     large = ((0.3, 1.7e7), (1.0, 4e7))
     step = seen_step({}, {}, messages=large, start=0.0, per_byte=1.5e-9)
@@ -339,7 +339,7 @@ def in_a_crowd(launch):
     return replace(launch, environment={**launch.environment, "cores": 2}, outcome=outcome)
 
 
-def test_a_link_is_not_called_slow_because_the_machine_is_crowded():
+def test_oversubscription_is_not_a_slow_link():
     step = seen_step({}, {}, messages=MESSAGES, start=2e-4, per_byte=6e-9)
     waited = seen_launch(2, step, cpu=0.02)
     assert first(alone(), waited).cause is Cause.LINK
@@ -349,7 +349,7 @@ def test_a_link_is_not_called_slow_because_the_machine_is_crowded():
     assert first(alone(), at_work).cause is Cause.LINK, "it never waited for a core"
 
 
-def test_messages_that_others_delay_are_not_blamed_for_it():
+def test_delays_by_other_programs_are_not_communication():
     """8 MB that backward hides were held up on a crowded machine: no remedy for messages."""
     step = seen_step({}, {}, messages=MESSAGES, **QUICK)
     last = max(end for task, end in zip(step.tasks, step.ends, strict=True) if task.size_bytes)
@@ -366,7 +366,7 @@ def test_messages_that_others_delay_are_not_blamed_for_it():
     assert all(one.saved_seconds < 0.01 for one in findings if one.cause is Cause.VOLUME)
 
 
-def test_computing_slowed_by_messages_is_told_by_launches_without_them():
+def test_no_sync_launches_show_the_slowdown_by_messages():
     slowed = seen_step({"backward": 0.08}, {"backward": 0.08}, messages=MESSAGES, **QUICK)
     launch = with_profile(seen_launch(3, slowed), [slowed] * 5, cpu=0.12)
     both = seen_step({"backward": 0.065}, {"backward": 0.065})

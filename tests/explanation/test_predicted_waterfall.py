@@ -25,7 +25,7 @@ def parts(prediction):
     return {item.label: item.seconds for item in waterfall.items}
 
 
-def test_the_network_s_part_is_what_a_free_network_saves(cluster):
+def test_the_network_part_is_the_gain_of_a_free_network(cluster):
     workload = Workload(zoo.build("vgg16"), 32)
     now = predict(workload, cluster, Plan(dp=4))
     free = replace(cluster.inter, bandwidth=1e20, latency_seconds=0.0, collective_bandwidth=None)
@@ -36,7 +36,7 @@ def test_the_network_s_part_is_what_a_free_network_saves(cluster):
     )
 
 
-def test_the_part_of_waiting_is_what_equal_workers_save(cluster):
+def test_the_waiting_part_is_the_gain_of_equal_workers(cluster):
     workload = Workload(zoo.build("resnet50"), 32)
     uneven, even = (
         predict(workload, cluster, Plan(dp=4), evidence=Evidence(spread=spread))

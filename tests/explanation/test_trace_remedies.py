@@ -58,7 +58,7 @@ def places(stages=3, replicas=2):
     }
 
 
-def test_a_replay_of_what_happened_takes_as_long_as_it_did():
+def test_a_replay_of_recorded_durations_takes_the_recorded_time():
     for step in (pipeline(), pipeline(slow_stage=1), seen_step({}, {"forward": 0.05})):
         replay = Replay([step])
         assert replay.seconds() == pytest.approx(step.seconds, rel=0.01)
@@ -93,7 +93,7 @@ def test_a_straggler_of_data_parallel_ranks_is_found_though_clocks_differ():
     assert {one.what: one.speed_up for one in found.remedies}["rank 0"] <= 1.001
 
 
-def test_a_message_under_backward_keeps_its_place_in_it():
+def test_an_overlapped_message_keeps_its_position_in_backward():
     """It leaves half-way: with backward twice as long it leaves twice as late."""
     step = seen_step({}, {}, messages=((0.5, 1e6),), start=0.01)
     replay = Replay([step])
@@ -103,10 +103,10 @@ def test_a_message_under_backward_keeps_its_place_in_it():
     assert message.seconds == pytest.approx(0.01)
 
 
-def test_one_rank_has_operations_to_repair_and_no_ranks():
+def test_one_rank_has_remedies_for_operations_only():
     found = analyse_remedies([seen_step({}), seen_step({"forward": 0.05})], {}, common_clock=False)
     assert {one.group for one in found.remedies} == {"operation"}
 
 
-def test_nothing_to_play_is_none():
+def test_no_tasks_give_no_remedies():
     assert analyse_remedies([], {}, common_clock=True) is None

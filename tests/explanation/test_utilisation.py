@@ -24,7 +24,7 @@ def cluster():
     return cluster_of(None, {"device": "v100_sxm2_16gb", "processes": 2})
 
 
-def test_what_is_reached_is_flop_over_peak(cluster):
+def test_achieved_mfu_is_flop_over_peak(cluster):
     found = explain_utilisation(trained(), cluster)
     flops = float(zoo.build("resnet50").cost(1).training_flops)
     # Winograd executes a quarter of the FLOPs of windows of 3 x 3, half of those of ResNet-50.
@@ -35,7 +35,7 @@ def test_what_is_reached_is_flop_over_peak(cluster):
     assert 1.0 > found.attainable >= found.predicted > 0
 
 
-def test_published_rows_are_of_the_same_network_and_say_what_differs(cluster):
+def test_published_rows_are_of_the_same_network_and_list_differences(cluster):
     found = explain_utilisation(trained(), cluster)
     assert len(found.published) == 3
     for row in found.published:
@@ -50,11 +50,11 @@ def test_more_than_the_peak_is_an_error(cluster):
         explain_utilisation(trained(seconds=0.001), cluster)
 
 
-def test_a_network_that_nobody_described_has_no_flop(cluster):
+def test_a_network_without_a_graph_has_no_flop(cluster):
     with pytest.raises(InputError, match="unknown FLOP of 'mine'"):
         explain_utilisation(trained(model="mine"), cluster)
 
 
-def test_an_unknown_precision_is_said(cluster):
+def test_an_unknown_precision_is_noted(cluster):
     (group,) = grouped([replace(trained().first, precision="unknown")])
     assert "fp32 is assumed" in explain_utilisation(group, cluster).notes[0]

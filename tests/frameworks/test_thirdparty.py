@@ -15,7 +15,7 @@ from paceline.testing.adapter_suite import QUICK, run_suite
 names = ("parameters", "losses", "synchronisation", "phases", "crash", "out of memory")
 for result in run_suite("plain-numpy", {name: QUICK[name] for name in names}):
     assert result.passed, result
-    print(result.check, result.words)
+    print(result.check, result.message)
 """
 
 

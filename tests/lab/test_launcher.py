@@ -27,7 +27,7 @@ def lab_launcher(**options):
 def test_the_lab_launcher_keeps_the_contract(check, tmp_path, lab_name):
     lab_up(LabSettings(2), lab_name)
     result = run_check(check, CHECKS[check], Stand(lab_launcher(name=lab_name), tmp_path))
-    assert result.passed, result.words
+    assert result.passed, result.message
 
 
 @needs_lab

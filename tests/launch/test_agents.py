@@ -22,7 +22,7 @@ def request_of(directory, script, **options):
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_launcher_of_hosts_keeps_the_contract(check, tmp_path):
     result = run_check(check, CHECKS[check], Stand(HereLauncher(), tmp_path))
-    assert result.passed, result.words
+    assert result.passed, result.message
 
 
 def test_each_rank_says_where_it_ran_and_how_its_clock_goes(tmp_path):

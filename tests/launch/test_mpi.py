@@ -91,4 +91,4 @@ def real_mpiexec(request):
 def test_ranks_of_a_real_mpi_keep_the_contract(check, real_mpiexec, tmp_path):
     settings = LaunchSettings(("localhost", "localhost"), {"mpiexec": real_mpiexec})
     result = run_check(check, CHECKS[check], Stand(launcher("mpiexec", settings), tmp_path))
-    assert result.passed, result.words
+    assert result.passed, result.message

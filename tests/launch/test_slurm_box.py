@@ -27,7 +27,7 @@ def slurm_box(tmp_path_factory):
 @pytest.mark.parametrize("check", CHECKS)
 def test_ranks_of_slurm_keep_the_contract(check, slurm_box, tmp_path):
     result = run_check(check, CHECKS[check], Stand(launcher("slurm"), tmp_path))
-    assert result.passed, result.words
+    assert result.passed, result.message
 
 
 def test_a_study_runs_on_two_nodes(slurm_box):

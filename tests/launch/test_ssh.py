@@ -44,14 +44,14 @@ def reason(starter, directory, **options):
 @pytest.mark.parametrize("check", [*(c for c in CHECKS if c in ("nodes", "exit codes"))])
 def test_ranks_over_ssh_keep_the_contract(check, daemon, tmp_path):
     result = run_check(check, CHECKS[check], Stand(over(daemon), tmp_path))
-    assert result.passed, result.words
+    assert result.passed, result.message
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS)
 def test_ranks_over_ssh_keep_the_whole_contract(check, daemon, tmp_path):
     result = run_check(check, CHECKS[check], Stand(over(daemon), tmp_path))
-    assert result.passed, result.words
+    assert result.passed, result.message
 
 
 WHERE = """import json, os, sys

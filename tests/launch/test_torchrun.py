@@ -53,4 +53,4 @@ def test_an_interpreter_without_pytorch_is_named(tmp_path):
 def test_ranks_of_torchrun_keep_the_contract(check, rendezvous, tmp_path):
     stand = Stand(torchrun(rendezvous=rendezvous), tmp_path)
     result = run_check(check, CHECKS[check], stand)
-    assert result.passed, result.words
+    assert result.passed, result.message

@@ -14,7 +14,7 @@ FIGURE = PublishedFigure(
 )
 
 
-def test_the_five_studies_are_there_with_what_is_left_out():
+def test_the_five_studies_list_omitted_parts():
     studies = published_studies()
     assert [study.letter for study in studies] == list("ABCDE")
     for study in studies:
@@ -49,7 +49,7 @@ def test_the_command_prints_tables_and_the_same_as_json():
     assert all(point["low"] < point["predicted"] < point["high"] for point in study["points"])
 
 
-def test_a_study_that_is_not_there_is_one_line_with_a_hint():
+def test_an_unknown_study_is_one_line_with_a_hint():
     with pytest.raises(PacelineError, match="no published study named 'Z'") as caught:
         paceline.reproduce("Z")
     assert "A (ccgrid2020)" in caught.value.hint

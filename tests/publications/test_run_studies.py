@@ -70,14 +70,14 @@ def both_ways(study):
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.study)
-def test_every_study_file_is_one_and_its_short_form_is_less(part):
+def test_every_study_file_is_valid_and_its_short_form_smaller(part):
     whole, short = study_settings(part), study_settings(part, short=True)
     assert whole.points
     assert short.most_seconds < whole.most_seconds
     assert short.launches < whole.launches
 
 
-def test_all_studies_fit_into_their_time():
+def test_all_studies_fit_into_their_time_budget():
     def seconds(short):
         return sum(study_settings(part, short).most_seconds for part in PARTS)
 
@@ -85,20 +85,20 @@ def test_all_studies_fit_into_their_time():
     assert seconds(short=True) <= 7 * 60
 
 
-def test_frameworks_that_are_not_installed_are_left_out_and_said(only_torch, tmp_path):
+def test_missing_frameworks_are_skipped_and_reported(only_torch, tmp_path):
     part = planned("ccgrid2020", tmp_path / "own.db")
     assert part.study.settings.frameworks == ("torch-ddp",)
     assert part.missing["mxnet"] == "paceline frameworks install mxnet"
 
 
-def test_a_part_without_what_it_needs_says_why(only_torch, tmp_path):
+def test_a_part_without_required_frameworks_has_a_reason(only_torch, tmp_path):
     horovod = planned("erad2021-horovod", tmp_path / "own.db")
     assert horovod.study is None
     assert horovod.reason == "horovod-torch is not installed"
     assert horovod.result(tmp_path / "own.db").analysis is None
 
 
-def test_without_root_the_lab_is_left_out_and_processes_stay(only_torch, tmp_path, monkeypatch):
+def test_without_root_the_lab_part_is_skipped(only_torch, tmp_path, monkeypatch):
     monkeypatch.setattr("paceline.launch.lab_launcher.missing_for_lab", lambda: "become root")
     lab = planned("pdp2021-lab", tmp_path / "own.db")
     assert lab.study is None
@@ -106,7 +106,7 @@ def test_without_root_the_lab_is_left_out_and_processes_stay(only_torch, tmp_pat
     assert planned("pdp2021", tmp_path / "own.db").study is not None
 
 
-def test_what_cannot_run_here_keeps_the_reason(only_torch, tmp_path, monkeypatch):
+def test_parts_that_cannot_run_have_a_reason(only_torch, tmp_path, monkeypatch):
     def refuse(settings, run_here=True):
         raise PacelineError("2 processes need 2 cores, and there is 1", "take fewer")
 
@@ -116,7 +116,7 @@ def test_what_cannot_run_here_keeps_the_reason(only_torch, tmp_path, monkeypatch
     assert "there is 1 (take fewer)" in found.reason
 
 
-def test_both_ways_are_predicted_and_their_crossover_found(launched):
+def test_both_plans_are_predicted_with_their_crossover(launched):
     with Store(launched) as store:
         compared = compare_dp_tp(store.launches("pdp2021-short"), None)
     assert [(one.batch, one.measured_ratio) for one in compared] == [(16, 0.5), (256, 2.0)]
@@ -150,13 +150,13 @@ def test_pages_contain_no_local_path_and_only_links_between_them(launched, only_
         assert all(Path("pages", link).is_file() for link in links), links
 
 
-def test_reasons_keep_files_but_not_directories():
+def test_reasons_contain_file_names_without_directories():
     assert without_paths("cannot read '/mnt/data/x.npz' (give 1/2)") == (
         "cannot read 'x.npz' (give 1/2)"
     )
 
 
-def test_launches_that_are_there_are_not_run_again(monkeypatch, quick_framework, tmp_path):
+def test_existing_launches_are_not_repeated(monkeypatch, quick_framework, tmp_path):
     path = tmp_path / "own.db"
     part = MeasuredPart("erad2021-phases", "quick", {})
     settings = study_settings(part)
@@ -171,7 +171,7 @@ def test_launches_that_are_there_are_not_run_again(monkeypatch, quick_framework,
     assert len(told) == len(planned.study.launches) == 1
 
 
-def test_a_short_form_of_nothing_is_one_line_with_a_hint():
+def test_short_without_run_is_one_line_with_a_hint():
     with pytest.raises(PacelineError, match="require --run or --site") as caught:
         run("paceline reproduce --short")
     assert "--run" in caught.value.hint
@@ -179,7 +179,7 @@ def test_a_short_form_of_nothing_is_one_line_with_a_hint():
 
 @pytest.mark.slow
 @pytest.mark.torch
-def test_study_d_runs_in_its_short_form_and_goes_on(tmp_path):
+def test_study_d_runs_in_its_short_form_and_resumes(tmp_path):
     (found,) = paceline.run_studies("D", short=True, store="own.db", site="pages")
     (part,) = found.measured
     before = len(part.analysis.launches)

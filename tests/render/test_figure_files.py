@@ -34,14 +34,14 @@ def test_the_suffix_selects_the_format(tmp_path, suffix, start):
     assert path.read_bytes().startswith(start)
 
 
-def test_an_unknown_suffix_is_refused_with_those_that_are_known(tmp_path):
+def test_an_unknown_suffix_is_an_error_that_lists_the_known_ones(tmp_path):
     with pytest.raises(InputError, match=r"unsupported suffix '\.jpeg'") as refused:
         write_drawing(tmp_path / "f.jpeg", draw(throughput()))
     assert ".pdf" in refused.value.hint
     assert not list(tmp_path.iterdir())
 
 
-def test_captions_are_kept_in_the_files():
+def test_files_contain_captions():
     pdf = pdf_bytes(draw(throughput()), CAPTION)
     subject = re.search(rb"/Subject <([0-9A-Fa-f\s]+)>", pdf)[1].decode()
     assert bytes.fromhex(subject).decode("utf-16") == CAPTION
@@ -59,11 +59,11 @@ def test_no_css_variable_is_left_for_the_renderer(name):
 
 @settings(max_examples=30, deadline=None)
 @given(INFO)
-def test_whatever_can_be_drawn_can_be_written(info):
+def test_every_drawing_can_be_written(info):
     assert pdf_bytes(draw(info)).rstrip().endswith(b"%%EOF")
 
 
-def test_a_picture_has_the_colours_of_the_style_sheet():
+def test_a_png_has_the_colours_of_the_style_sheet():
     picture = Image.open(io.BytesIO(png_bytes(BAR_AND_DOT))).convert("RGB")
     assert picture.size == (80, 40)
     assert picture.getpixel((20, 20)) == (0x2F, 0x5F, 0xB8)

@@ -201,7 +201,7 @@ def test_figures_use_classes_only_so_that_the_policy_of_the_page_holds(name):
         assert not {"style", "fill", "stroke", "id", "onclick"} & set(mark.attrib)
 
 
-def test_a_line_breaks_no_order_a_higher_value_is_drawn_higher():
+def test_a_higher_value_is_drawn_higher():
     info = ScalingInfo("speed-up", (scaling_series("one", 1, 0.1, (1, 2, 4, 8)),))
     root, *_ = parsed(draw(info))
     markers = root.findall(f".//{SVG}circle[@class='marker']")
@@ -210,7 +210,7 @@ def test_a_line_breaks_no_order_a_higher_value_is_drawn_higher():
     assert xs == sorted(xs) and ys == sorted(ys, reverse=True)
 
 
-def test_the_ideal_line_is_neutral_where_all_share_it_and_coloured_where_not():
+def test_the_ideal_line_is_neutral_if_shared_and_coloured_otherwise():
     same = tuple(scaling_series(name, 1, loss) for name, loss in (("a", 0.1), ("b", 0.2)))
     other = tuple(scaling_series(name, base, 0.1) for name, base in (("a", 100), ("b", 300)))
     shared, own = draw(ScalingInfo("speed-up", same)), draw(ScalingInfo("img/s", other))
@@ -218,7 +218,7 @@ def test_the_ideal_line_is_neutral_where_all_share_it_and_coloured_where_not():
     assert 'class="c1 ideal"' in own and 'class="c2 ideal"' in own
 
 
-def test_a_prediction_has_no_ideal_line_beside_a_measurement():
+def test_a_prediction_has_no_ideal_line_next_to_a_measurement():
     measured = scaling_series("measured", 100, 0.1)
     predicted = scaling_series("predicted", 300, 0.1, is_predicted=True)
     both = draw(ScalingInfo("img/s", (measured, predicted)))
@@ -302,19 +302,19 @@ def test_the_efficiency_table_has_the_published_form():
     assert len(efficiency_table([ScalingSeries("nothing", ())], "img/s").rows) == 1
 
 
-def test_a_figure_of_a_page_is_drawn_twice_and_a_half_one_once():
+def test_a_full_width_figure_is_drawn_twice_and_a_half_one_once():
     wide = figure("Scaling", throughput())
     half = figure("Scaling", throughput(), half=True)
     assert 'width="920"' in wide.svg and 'width="400"' in wide.narrow_svg
     assert half.svg == half.narrow_svg == wide.narrow_svg
 
 
-def test_a_drawing_of_its_own_carries_its_style():
+def test_a_standalone_drawing_contains_its_style():
     root, *_ = parsed(standalone(draw(throughput())))
     assert "--communicate" in root.find(f"{SVG}style").text
 
 
-def test_a_value_outside_the_numbers_is_left_out_and_the_rest_is_drawn():
+def test_infinite_values_are_omitted_and_the_rest_is_drawn():
     series = ScalingSeries(
         "one", tuple(ScalingPoint(n, Ranged(v)) for n, v in ((1, 1.0), (2, math.nan), (4, 3.0)))
     )

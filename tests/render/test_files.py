@@ -29,7 +29,7 @@ def test_it_replaces_the_old_file_and_has_usual_permissions(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["taken/report.html", "directory", "a" * 300])
-def test_what_cannot_be_written_is_an_error_with_a_hint(tmp_path, path):
+def test_an_unwritable_path_is_an_error_with_a_hint(tmp_path, path):
     (tmp_path / "taken").write_text("a file, not a directory")
     (tmp_path / "directory").mkdir()
     before = names_in(tmp_path)
@@ -39,7 +39,7 @@ def test_what_cannot_be_written_is_an_error_with_a_hint(tmp_path, path):
     assert names_in(tmp_path) == before
 
 
-def test_a_failure_half_way_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_only_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
 

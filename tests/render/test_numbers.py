@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from paceline.render.numbers import (
+from paceline.render.number_format import (
     Ranged,
     common_decimals,
     format_number,
@@ -23,7 +23,7 @@ from paceline.stats.estimate import estimate
         (Ranged(5.0, 5.0, 5.0), "5.00 ± 0.00 img/s"),
     ],
 )
-def test_an_interval_decides_how_many_digits_mean_something(number, text):
+def test_the_interval_determines_the_significant_digits(number, text):
     assert ranged_text(number, "img/s") == text
 
 
@@ -36,7 +36,7 @@ def test_a_single_launch_has_no_interval():
     assert Ranged.of(estimate([100.0])).bounds is None
 
 
-def test_a_column_gets_one_precision():
+def test_a_column_has_one_precision():
     assert common_decimals([0.0123, 0.0456]) == 4
     assert common_decimals([1540.0, 1380.0]) == 0
     assert common_decimals([]) == common_decimals([math.nan, 0.0]) == 0
@@ -46,7 +46,7 @@ def test_a_column_gets_one_precision():
     ("value", "text"),
     [(None, "–"), (math.nan, "–"), (math.inf, "∞"), (-math.inf, "-∞"), (-0.001, "0.0")],
 )
-def test_numbers_that_are_none_and_zero_without_a_sign(value, text):
+def test_missing_numbers_and_zero_without_a_sign(value, text):
     assert format_number(value, 1) == text
 
 

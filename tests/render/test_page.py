@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from paceline.render import Column, Fact, Page, Section, Table, render
-from paceline.render.page import paragraphs
+from paceline.render.html_page import paragraphs
 from render.samples import sample_page, sample_table
 
 HOSTILE = "</style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x00\x1b"
@@ -48,14 +48,14 @@ def html():
     return render(sample_page())
 
 
-def test_the_page_is_whole_and_well_formed(html):
+def test_the_page_is_complete_and_well_formed(html):
     document = Document(html)
     assert document.tags.count("svg") == 5 + 2 * 7
     assert document.tags.count("h2") == 6 + 1
     assert len(html.encode()) < 500_000
 
 
-def test_the_page_asks_nothing_of_the_network(html):
+def test_the_page_makes_no_network_requests(html):
     document = Document(html)
     assert not {"link", "img", "iframe", "object", "base", "form"} & set(document.tags)
     assert not {name for name, _ in document.attributes} & {"src", "style", "onload", "onclick"}
@@ -88,7 +88,7 @@ def test_hostile_text_stays_text():
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 50])
-def test_contents_appear_when_there_is_something_to_find(count):
+def test_long_pages_have_a_table_of_contents(count):
     sections = [Section(f"Part {n}", tables=[sample_table()]) for n in range(count)]
     html = render(Page("Many", sections=sections))
     document = Document(html)
@@ -97,7 +97,7 @@ def test_contents_appear_when_there_is_something_to_find(count):
     assert len(html.encode()) < 500_000
 
 
-def test_tables_sort_only_where_there_are_rows_to_sort():
+def test_only_long_tables_are_sortable():
     rows = tuple((f"row {n}", float(n)) for n in range(6))
     columns = (Column("name"), Column("n"))
     long = render(Page("t", sections=[Section("s", tables=[Table(columns, rows)])]))

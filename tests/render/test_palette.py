@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from paceline.render.page import package_text
+from paceline.render.html_page import package_text
 
 SIMULATED = {
     "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
@@ -66,7 +66,7 @@ def lab(rgb):
 @pytest.mark.parametrize("vision", SIMULATED)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("names", [SERIES, PHASES], ids=["series", "phases"])
-def test_no_two_colours_look_alike(names, theme, vision):
+def test_colours_are_distinguishable(names, theme, vision):
     colours = palettes()[theme]
     places = {name: lab(seen(colours[name], SIMULATED[vision])) for name in names}
     for (one, a), (two, b) in itertools.combinations(places.items(), 2):
@@ -74,7 +74,7 @@ def test_no_two_colours_look_alike(names, theme, vision):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_can_be_read(theme):
+def test_text_has_enough_contrast(theme):
     colours = palettes()[theme]
 
     def luminance(name):

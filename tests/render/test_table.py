@@ -11,7 +11,7 @@ def column_of(*cells, **options):
     return [text.replace("\u2007", "_") for text in table.texts_of(0)]
 
 
-def test_symmetric_intervals_are_written_with_plus_minus_one_below_the_other():
+def test_symmetric_intervals_have_aligned_plus_minus_signs():
     assert column_of(Ranged(102.4, 100.5, 104.3), Ranged(1187.6, 1173.5, 1201.7), None) == [
         "__102.4 _± 1.9",
         "1,187.6 ± 14.1",
@@ -19,7 +19,7 @@ def test_symmetric_intervals_are_written_with_plus_minus_one_below_the_other():
     ]
 
 
-def test_one_lopsided_interval_puts_the_column_in_brackets():
+def test_one_asymmetric_interval_puts_the_column_in_brackets():
     assert column_of(Ranged(190, 178, 205), Ranged(1540, 1380, 1700)) == [
         "__190 [178, 205]____",
         "1,540 [1,380, 1,700]",
@@ -31,16 +31,16 @@ def test_a_column_converts_to_its_unit_at_the_edge():
     assert column_of(0.014, -0.02, scale=100, decimals=1, signed=True) == ["+1.4", "-2.0"]
 
 
-def test_whole_numbers_stay_whole_and_the_unknown_is_a_dash():
+def test_integers_have_no_decimals_and_unknown_values_are_a_dash():
     assert column_of(16, 1, None) == ["16", "1", "–"]
     assert column_of(math.nan, 2.5) == ["–", "2.50"]
 
 
-def test_numbers_stand_right_and_text_left_unless_said():
+def test_numbers_are_aligned_right_and_text_left_by_default():
     table = Table((Column("a"), Column("b"), Column("c", align=Align.RIGHT)), (("x", 1, "y"),))
     assert [table.align_of(i) for i in range(3)] == [Align.LEFT, Align.RIGHT, Align.RIGHT]
 
 
-def test_a_row_of_the_wrong_length_is_refused():
+def test_a_row_of_the_wrong_length_is_rejected():
     with pytest.raises(InputError, match="row 2 of table 'T' has 1 cells for 2 columns"):
         Table((Column("a"), Column("b")), ((1, 2), (1,)), title="T")

@@ -14,7 +14,7 @@ from paceline.step.waterfall import ItemKind, Waterfall, WaterfallItem
 from render.samples import sample_table, sample_waterfall
 
 
-def test_the_waterfall_reads_as_in_the_tour():
+def test_the_waterfall_is_as_in_the_tour():
     waterfall = sample_waterfall()
     assert waterfall_heading(waterfall, "Where the second process goes") == (
         "Where the second process goes (ms per step, 683 measured, 625 ideal)"
@@ -28,7 +28,7 @@ def test_the_waterfall_reads_as_in_the_tour():
     ]
 
 
-def test_what_shortens_the_step_has_a_minus_and_a_light_bar():
+def test_negative_items_have_a_minus_and_a_light_bar():
     items = [WaterfallItem("ideal", 1.0, ItemKind.IDEAL), WaterfallItem("cache", -0.1)]
     assert waterfall_lines(items)[1] == "  cache ... -  100  ░░░"
 
@@ -67,7 +67,7 @@ def test_a_table_aligns_its_numbers():
 
 
 @pytest.mark.parametrize("width", [100, 72, 40])
-def test_a_table_that_is_too_wide_goes_on_below_and_loses_no_number(width):
+def test_a_wide_table_continues_below_and_loses_no_number(width):
     lines = table_lines(sample_table(), width)
     assert max(map(display_width, lines)) <= width
     text = "\n".join(lines)
@@ -92,7 +92,7 @@ def printed(function, *arguments, **options):
     return stream.getvalue()
 
 
-def test_without_colour_nothing_is_lost():
+def test_output_without_colour_has_the_same_text():
     plain = printed(print_waterfall, sample_waterfall(), "Where it goes")
     coloured = printed(
         print_waterfall,

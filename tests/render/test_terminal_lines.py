@@ -1,5 +1,5 @@
-from paceline.render.figures.lines import Crossover, LineSeries, LinesInfo
-from paceline.render.numbers import Ranged
+from paceline.render.figures.line_chart import Crossover, LineSeries, LinesInfo
+from paceline.render.number_format import Ranged
 from paceline.render.terminal_lines import lines_text
 
 
@@ -24,7 +24,7 @@ def test_curves_have_marks_of_their_own_and_a_legend():
     assert "link, B/s" in text and "samples/s" in text
 
 
-def test_a_crossover_is_a_dotted_line_at_its_place():
+def test_a_crossover_is_a_dotted_line_at_its_position():
     info = LinesInfo("x", "y", (RISING, FLAT), (Crossover(10.0, 10.0),), log_x=True, log_y=True)
     rows = [line.partition("│")[2] for line in lines_text(info, width=53, height=9) if "│" in line]
     assert {row.index("┊") for row in rows if "┊" in row} == {20}

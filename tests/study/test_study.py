@@ -5,7 +5,7 @@ from builders import comparison_launches, keep, keep_profile, study_launches
 
 from paceline.analysis.parity_tables import Parity, ParityTable
 from paceline.errors import InputError, UnknownNameError
-from paceline.render.page import render
+from paceline.render.html_page import render
 from paceline.report.study_page import study_page
 from paceline.store import Store
 from paceline.study import Study, StudySettings

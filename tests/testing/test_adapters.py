@@ -17,7 +17,7 @@ from paceline.store import Store
 from paceline.testing.adapter_suite import CHECKS, QUICK
 from paceline.testing.bench import Bench
 from paceline.testing.contract import run_check
-from paceline.testing.network_checks import check_network, of_a_size_to_build
+from paceline.testing.network_checks import check_network, is_small_enough
 from paceline.workload import zoo
 
 ORDINARY = ("losses", "synchronisation", "crash", "out of memory")
@@ -52,7 +52,7 @@ def marks_of(name, always=False):
 def assert_check(name, check, tmp_path):
     with Store(tmp_path / "store.db") as store:
         result = run_check(check, CHECKS[check], Bench(framework(name), store))
-    assert result.passed, result.words
+    assert result.passed, result.message
 
 
 @pytest.mark.parametrize("check", ORDINARY)
@@ -67,7 +67,7 @@ def test_pytorch_keeps_the_rest_of_its_contract(check, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("network", [name for name in zoo.names() if of_a_size_to_build(name)])
+@pytest.mark.parametrize("network", [name for name in zoo.names() if is_small_enough(name)])
 def test_pytorch_builds_every_network(network, tmp_path):
     """A step of the largest is some teraFLOP: a minute on a quiet core, many on a busy one."""
     with Store(tmp_path / "store.db") as store:
@@ -90,12 +90,12 @@ def assert_contract(name, tmp_path):
 def failures(bench, labels):
     """What went wrong, by check."""
     results = [run_check(label, QUICK[label], bench) for label in labels]
-    return {one.check: one.words for one in results if one.passed is False}
+    return {one.check: one.message for one in results if one.passed is False}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OF_PYTORCH)
-def test_other_ways_of_pytorch_keep_their_contract(name, tmp_path):
+def test_other_pytorch_adapters_keep_their_contract(name, tmp_path):
     assert_contract(name, tmp_path)
 
 

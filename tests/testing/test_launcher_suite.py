@@ -25,7 +25,7 @@ sys.exit(max(rank.wait() for rank in ranks))
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_local_launcher_keeps_the_contract(check, tmp_path):
     result = run_check(check, CHECKS[check], Stand(LocalLauncher(), tmp_path))
-    assert result.passed, result.words
+    assert result.passed, result.message
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def _mpiexec(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("_mpiexec")
-def test_a_command_that_mpi_cannot_run_is_told_by_its_rank(tmp_path):
+def test_a_command_that_mpi_cannot_run_is_reported_with_its_rank(tmp_path):
     request = LaunchRequest(lambda rank: ["no-such-program"], tmp_path, 20.0, processes=2)
     ended = MpiexecLauncher().launch(request)
     assert [rank.code for rank in ended.ranks] == [127, 127]
@@ -51,7 +51,7 @@ def test_a_command_that_mpi_cannot_run_is_told_by_its_rank(tmp_path):
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_mpi_launcher_keeps_the_contract(check, tmp_path):
     result = run_check(check, CHECKS[check], Stand(MpiexecLauncher(), tmp_path))
-    assert result.passed, result.words
+    assert result.passed, result.message
 
 
 class Careless(Launcher):
@@ -75,7 +75,7 @@ class Careless(Launcher):
 
 
 @pytest.mark.parametrize(
-    ("check", "words"),
+    ("check", "message"),
     [
         ("detection", "neither success nor a remedy"),
         ("validation", "more nodes than hosts"),
@@ -84,28 +84,28 @@ class Careless(Launcher):
         ("events", "started"),
     ],
 )
-def test_a_careless_launcher_is_told_what_it_owes(check, words, tmp_path):
+def test_violations_of_a_launcher_are_reported(check, message, tmp_path):
     result = run_check(check, CHECKS[check], Stand(Careless(), tmp_path))
     assert result.passed is False
-    assert words in result.words
+    assert message in result.message
 
 
-def test_a_launcher_that_leaves_processes_is_told_so(tmp_path, monkeypatch):
+def test_leftover_processes_of_a_launcher_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr("paceline.testing.leftovers.SETTLING_SECONDS", 0.5)
     monkeypatch.setattr("paceline.testing.launcher_suite.HANGS", "import time; time.sleep(8)")
     result = run_check("timeout", CHECKS["timeout"], Stand(Careless(), tmp_path))
     assert result.passed is False
-    assert "leftover process" in result.words
+    assert "leftover process" in result.message
 
 
-def test_mpiexec_that_is_missing_is_said_with_what_to_do(tmp_path, monkeypatch):
+def test_a_missing_mpiexec_is_reported_with_a_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert MpiexecLauncher().detect() == Detection(False, "", MpiexecLauncher().detect().remedy)
     result = run_check("events", CHECKS["events"], Stand(MpiexecLauncher(), tmp_path))
-    assert "did not find the program mpiexec" in result.words
+    assert "did not find the program mpiexec" in result.message
 
 
-def test_mpiexec_beside_the_interpreter_goes_first(tmp_path):
+def test_mpiexec_next_to_the_interpreter_has_precedence(tmp_path):
     (tmp_path / "mpiexec").touch(mode=0o755)
     command = (str(tmp_path / "python"), "worker.py")
     request = LaunchRequest(lambda rank: command, Path(), 1.0, processes=2)

@@ -76,17 +76,17 @@ def a_job(model="resnet20", **changes):
     return Job(**{"model": model, "warmup_steps": 0, **fields, **changes})
 
 
-def test_two_ranks_are_one_batch():
+def test_two_ranks_equal_one_batch():
     graph = narrowed_fcn5()
     one = reference_losses(a_job(graph=graph, batch_per_rank=4))
     assert reference_losses(a_job(graph=graph, world_size=2)) == one
 
 
-def test_an_untrained_classifier_of_ten_classes_guesses():
+def test_an_untrained_classifier_has_the_loss_of_guessing():
     assert reference_losses(a_job(steps=1))[0] == pytest.approx(np.log(10), rel=0.3)
 
 
-def test_what_it_cannot_train_is_refused():
+def test_unsupported_networks_are_rejected():
     with pytest.raises(InputError, match=r"no operation .*moe"):
         reference_losses(a_job("mixtral_8x7b"))
     with pytest.raises(InputError, match="no operation dropout"):

@@ -185,7 +185,7 @@ def test_the_gradients_of_a_network_are_pytorchs(name):
         assert_same(gradients[full], parameter.grad)
 
 
-def test_between_them_small_networks_use_every_operation():
+def test_small_networks_together_use_every_operation():
     """With the two of the zoo that every framework's contract trains; dropout is random."""
     graphs = [build() for build in SMALL_NETWORKS.values()]
     graphs += [zoo.build("fcn5"), zoo.build("resnet20")]

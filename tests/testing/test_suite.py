@@ -27,7 +27,7 @@ def bench(tmp_path, quick_framework):
 
 
 @pytest.mark.parametrize(
-    ("check", "words"),
+    ("check", "message"),
     [
         ("parameters", "wrote no 'ready' event"),
         ("losses", "losses differ"),
@@ -38,11 +38,11 @@ def bench(tmp_path, quick_framework):
         ("crash", "no reason"),
     ],
 )
-def test_a_worker_that_trains_nothing_fails(bench, check, words):
+def test_a_worker_that_trains_nothing_fails(bench, check, message):
     """The quick worker writes losses of 1 and ends well whatever the job is."""
     result = run_check(check, QUICK[check], bench)
     assert result.passed is False
-    assert words in result.words
+    assert message in result.message
 
 
 def test_a_worker_that_times_out_before_it_is_ready_fails(bench, monkeypatch):
@@ -50,10 +50,10 @@ def test_a_worker_that_times_out_before_it_is_ready_fails(bench, monkeypatch):
     monkeypatch.setattr(failure_checks, "TIMEOUT_SECONDS", (1.0, 2.0))
     result = run_check("timeout", QUICK["timeout"], bench)
     assert result.passed is False
-    assert result.words == "not all ranks were ready after 2 s"
+    assert result.message == "not all ranks were ready after 2 s"
 
 
-def test_a_framework_that_lifts_its_pin_fails_however_busy_the_machine_is(bench, monkeypatch):
+def test_a_framework_that_changes_its_affinity_fails(bench, monkeypatch):
     """Its processes had half a core each, but might have had two."""
     launch = study_launches("pinned")[0]
     ranks = tuple(
@@ -65,11 +65,11 @@ def test_a_framework_that_lifts_its_pin_fails_however_busy_the_machine_is(bench,
     monkeypatch.setattr(Bench, "finished", lambda self, job: seen)
     result = run_check("cores", QUICK["cores"], bench)
     assert result.passed is False
-    assert result.words == "a process with 1 thread may use 2 cores (world size 1)"
+    assert result.message == "a process with 1 thread may use 2 cores (world size 1)"
 
 
 @pytest.mark.parametrize("network", SMALL_NETWORKS)
-def test_updates_of_small_networks_that_are_one_percent_off_are_told(bench, network):
+def test_updates_that_are_one_percent_off_are_detected(bench, network):
     job = small_job(bench, network)
     right, wrong = reference_losses(job), reference_losses(off_by_one_percent(job))
     assert max(abs(a - b) / b for a, b in zip(wrong, right, strict=True)) > SMALL_TOLERANCE

@@ -50,7 +50,7 @@ def model(hold_out=HoldOut.GROUP):
     return PacelineModel(hold_out)
 
 
-def test_the_policy_that_a_row_states_goes_before_the_frameworks():
+def test_the_policy_of_a_row_has_precedence_over_the_frameworks():
     bulk = job_of(row("hkbu-0004").configuration)
     assert bulk.plan.synchronisation.policy is Policy.ONE_MESSAGE
     server = job_of(row("hkbu-0024").configuration).plan.synchronisation
@@ -58,7 +58,7 @@ def test_the_policy_that_a_row_states_goes_before_the_frameworks():
     assert (server.servers, server.servers_on_workers) == (2, False)
 
 
-def test_what_is_not_known_is_assumed_and_said():
+def test_unknown_fields_are_assumed_with_a_remark():
     strange = changed(
         row("dlperf-0003"),
         framework="homemade",
@@ -120,7 +120,7 @@ def test_a_row_that_gives_sizes_is_built_from_them():
     assert sizes["vocabulary"] == layout.configuration.vocabulary
 
 
-def test_tokens_of_a_batch_in_tokens_are_sequences():
+def test_a_batch_in_tokens_is_converted_to_sequences():
     job = job_of(row("dle-0613").configuration)
     assert job.samples * job.units_per_sample == pytest.approx(10240)
 
@@ -133,7 +133,7 @@ def test_tokens_of_a_batch_in_tokens_are_sequences():
         ({"precision": "int3"}, "no precision named 'int3'"),
     ],
 )
-def test_cold_says_why_not(changes, reason):
+def test_skipped_cold_rows_have_a_reason(changes, reason):
     answer = model(None).predict(changed(row("dlperf-0003"), **changes).configuration, None)
     assert isinstance(answer, Skipped)
     assert answer.reason.startswith(reason)
@@ -164,7 +164,7 @@ def _prepared(configuration):
 
 @pytest.mark.parametrize("identifier", ["dlperf-0003", "hkbu-0004", "mpt-0190", "vtrain-s0002"])
 @pytest.mark.parametrize("given", ["baseline", "nothing"])
-def test_the_answer_of_validate_is_that_of_predict(identifier, given):
+def test_validate_equals_predict(identifier, given):
     what = row(identifier)
     known = what.configuration.baseline_id
     if given == "baseline" and known in ("", identifier):
@@ -292,7 +292,7 @@ def test_points_that_were_answered_well_still_are():
     assert not lost
 
 
-def test_protocols_are_what_users_ask():
+def test_protocols_match_questions_of_users():
     assert {str(each) for each in PROTOCOLS} == {
         *("source", "generation", "framework", "model", "network", "scale")
     }

@@ -38,6 +38,6 @@ def test_one_worker_is_this_process():
 
 
 @pytest.mark.parametrize("workers", [0, -1, 4 * (os.cpu_count() or 1) + 1])
-def test_impossible_numbers_of_workers_are_refused(workers):
+def test_invalid_numbers_of_workers_are_rejected(workers):
     with pytest.raises(InputError, match="--workers must be between"):
         answered_by_workers(PacelineModel(None), [], Mode.COLD, workers)

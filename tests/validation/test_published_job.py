@@ -81,12 +81,12 @@ def test_sequence_parallelism_is_stated_or_the_frameworks_habit(cells, divided):
         ({"model": "llama2_7b", "ep": "8"}, 1),
     ],
 )
-def test_experts_are_shared_out_where_the_network_has_them(cells, degree):
+def test_expert_parallelism_requires_experts(cells, degree):
     spread = {"dp": "8", "tp": "8", "pp": "1", "micro_batches": "8"}
     assert plan_of(**spread, **cells).ep == degree
 
 
-def test_mixed_precision_is_with_the_format_that_the_device_has():
+def test_mixed_precision_uses_the_format_of_the_device():
     cells = {"precision": "mixed", "model": "resnet50", "batch_unit": "images"}
     alone = {"nodes": "1", "devices_per_node": "1", "devices": "1", "tp": "1", "pp": "1"}
     row = {**ROW, **cells, **alone, "micro_batches": "1"}

@@ -64,7 +64,7 @@ def test_a_good_line_becomes_a_measurement(tmp_path):
         ("a,lab", "2 cells for 16 columns"),
     ],
 )
-def test_a_bad_line_is_refused_with_its_reason(tmp_path, line, reason):
+def test_an_invalid_line_is_rejected_with_its_reason(tmp_path, line, reason):
     table = read(tmp_path, HEADER, line, GOOD.replace("a,", "b,", 1))
     assert [row.configuration.id for row in table.measurements] == ["b"]
     (problem,) = table.problems
@@ -72,7 +72,7 @@ def test_a_bad_line_is_refused_with_its_reason(tmp_path, line, reason):
     assert problem.reason == reason
 
 
-def test_the_second_line_of_an_id_is_refused(tmp_path):
+def test_a_duplicate_id_is_rejected(tmp_path):
     table = read(tmp_path, HEADER, GOOD, GOOD)
     assert len(table.measurements) == 1
     assert reasons(table) == ["id 'a' is already used on line 2 of rows.csv"]
@@ -85,7 +85,7 @@ def test_a_missing_required_column_is_the_reason_of_every_line(tmp_path):
     assert reasons(table) == ["the file has no column 'device'"] * 2
 
 
-def test_missing_optional_and_unknown_columns_are_remarked_on(tmp_path):
+def test_missing_optional_and_unknown_columns_give_remarks(tmp_path):
     table = read(tmp_path, HEADER + ",n_param", GOOD + ",1")
     assert table.measurements
     assert any("treated as unknown: framework_version" in remark for remark in table.remarks)
@@ -102,7 +102,7 @@ def test_a_single_device_needs_no_node_count(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"no,columns,here\n1,2,3\n", b"\xff\xfe\x00\x01", b"\n"])
-def test_what_is_no_table_at_all_is_one_error(tmp_path, content):
+def test_a_file_that_is_not_a_table_is_one_error(tmp_path, content):
     path = tmp_path / "odd.csv"
     path.write_bytes(content)
     with pytest.raises(InputError):
@@ -126,7 +126,7 @@ def test_a_byte_order_mark_and_other_line_ends_are_read(tmp_path, text):
     assert not table.problems
 
 
-def test_bytes_that_are_no_text_cost_their_line_only(tmp_path):
+def test_invalid_utf8_rejects_its_line_only(tmp_path):
     path = tmp_path / "rows.csv"
     latin = GOOD.replace("resnet50", "r\xe9snet").encode("latin-1")
     path.write_bytes(b"\n".join([HEADER.encode(), latin, GOOD.replace("a,", "b,", 1).encode()]))
@@ -135,7 +135,7 @@ def test_bytes_that_are_no_text_cost_their_line_only(tmp_path):
     assert reasons(table) == ["column 'model': not text in UTF-8"]
 
 
-def test_a_cell_without_end_is_the_reason_of_its_line(tmp_path):
+def test_an_oversized_cell_rejects_its_line(tmp_path):
     endless = GOOD.replace("resnet50", "x" * 10_000_001)
     table = read(tmp_path, HEADER, endless, GOOD)
     assert len(table.measurements) == 1
@@ -143,7 +143,7 @@ def test_a_cell_without_end_is_the_reason_of_its_line(tmp_path):
     assert reason.startswith("not CSV: field larger than field limit")
 
 
-def test_a_quote_that_never_closes_takes_the_rest_with_it_and_says_so(tmp_path):
+def test_an_unclosed_quote_rejects_the_rest_with_a_reason(tmp_path):
     table = read(tmp_path, HEADER, GOOD, '"' + GOOD.replace("a,", "b,", 1), GOOD)
     assert [row.configuration.id for row in table.measurements] == ["a"]
     (problem,) = table.problems
@@ -158,7 +158,7 @@ def test_a_damaged_archive_is_one_error(tmp_path):
         read_tables([path])
 
 
-def test_a_file_that_is_not_there_is_one_error(tmp_path):
+def test_a_missing_file_is_one_error(tmp_path):
     with pytest.raises(InputError, match="No such file"):
         read_tables([tmp_path / "none.csv"])
     with pytest.raises(InputError, match="directory"):
@@ -186,7 +186,7 @@ def test_the_reference_is_complete_and_every_row_names_its_source():
     assert all(row.source_path for row in table.measurements)
 
 
-def test_what_is_written_is_read_back_the_same(tmp_path):
+def test_written_rows_are_read_back_unchanged(tmp_path):
     path = tmp_path / "out.csv"
     path.write_text(to_csv(reference_table().measurements), encoding="utf-8")
     assert read_tables([path]).measurements == reference_table().measurements

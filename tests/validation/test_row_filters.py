@@ -23,7 +23,7 @@ def test_conditions(conditions, count):
     assert len(selected(ROWS, conditions)) == count
 
 
-def test_a_text_may_be_looked_for_anywhere_in_a_column():
+def test_a_condition_may_match_a_substring():
     chosen = selected(ROWS, ["method~XLA ON"])
     assert chosen
     assert all("xla on" in row.configuration.method.lower() for row in chosen)
@@ -38,7 +38,7 @@ def test_sorting_puts_unknown_values_last_in_both_directions():
     assert downwards[-1].configuration.sequence is None
 
 
-def test_mistakes_are_explained():
+def test_errors_explain_the_condition():
     with pytest.raises(UnknownNameError, match="devices"):
         selected(ROWS, ["devicess>4"])
     with pytest.raises(InputError, match="not a number"):

@@ -49,7 +49,7 @@ def test_score_of_two_rows():
     assert result.median_width == pytest.approx((25 / 110 + 20 / 80) / 2)
 
 
-def test_twice_too_fast_and_twice_too_slow_have_one_geometric_error():
+def test_the_geometric_error_is_symmetric():
     assert score([outcome(200.0)]).geometric_error == pytest.approx(1.0)
     assert score([outcome(50.0)]).geometric_error == pytest.approx(1.0)
 
@@ -78,7 +78,7 @@ def test_rank_correlation_is_spearmans(pairs):
         assert ours == pytest.approx(spearmanr(left, right).statistic)
 
 
-def test_baseline_mode_asks_only_about_rows_with_a_smaller_baseline():
+def test_baseline_mode_applies_to_rows_with_a_smaller_baseline():
     one = row("one", baseline_id="one")
     two = row("two", devices=2, devices_per_node=2, baseline_id="one")
     again = row("again", baseline_id="one")
@@ -88,7 +88,7 @@ def test_baseline_mode_asks_only_about_rows_with_a_smaller_baseline():
     assert asked[1].baseline is one
 
 
-def test_a_baseline_may_be_found_elsewhere_if_it_is_of_the_same_source_and_model():
+def test_a_baseline_of_the_same_source_and_model_may_be_elsewhere():
     one = row("one", baseline_id="one")
     two = row("two", devices=2, devices_per_node=2, baseline_id="one")
     assert cases([two], Mode.BASELINE, {"one": one})[0].baseline is one
@@ -159,7 +159,7 @@ def test_nulls_reproduce_their_figures():
     assert perfect.mean_absolute_error == pytest.approx(0.2010, abs=0.0005)
 
 
-def test_no_null_reads_the_answer():
+def test_no_null_model_reads_the_answer():
     for case in cases(reference_table().measurements, Mode.BASELINE):
         if case.baseline is not None:
             what = case.measurement.configuration

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from paceline.analysis.accuracy import StudyAccuracy, TrainedGroup
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 
 

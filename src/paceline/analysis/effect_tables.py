@@ -3,7 +3,7 @@
 import math
 
 from paceline.analysis.effects import StudyEffects
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 from paceline.stats.factorial import Effect
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from paceline.analysis.configurations import LaunchGroup, grouped, warning_lines
 from paceline.analysis.launch_statistics import mean_step_seconds, throughput, wall_over_cpu
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.render.table import Cell, Column, Table
 from paceline.stats.normality import ENOUGH
 from paceline.store import Launch, Status

@@ -6,7 +6,7 @@ from typing import Any
 from paceline.analysis.parity_tables import ParityTable
 from paceline.analysis.ranking import Ranking
 from paceline.render.figures.bars import BarSeries, BarsInfo
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 from paceline.units import plural
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline.analysis.regression import TimeChange
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 
 

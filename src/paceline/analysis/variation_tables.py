@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paceline.analysis.variation import Variation
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 from paceline.stats.laws import FittedLaw
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from paceline.analysis.configurations import LaunchGroup
 from paceline.calibration.prediction_error import Comparison
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 
 

@@ -32,7 +32,7 @@ from paceline.render.figures import (
     draw,
     phase_bar,
 )
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.spec.defaults import complete_job
 from paceline.spec.job_options import cluster_of, parse_job_options, program_of, workload_of
 from paceline.spec.plan_options import plan_of

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 
 from paceline.explore.state import ExplorerState, choices
-from paceline.render.page import hashed, package_text
+from paceline.render.html_page import hashed, package_text
 
 
 def explorer_page(studies: Sequence[str] = ()) -> str:

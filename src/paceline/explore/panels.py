@@ -10,7 +10,7 @@ from paceline.explore.answers import NARROW, WIDE, AskedJob
 from paceline.predictor.api import sweep, whatif
 from paceline.predictor.search.api import advise
 from paceline.render.figures import draw, gantt_info
-from paceline.render.page import table_html
+from paceline.render.html_page import table_html
 from paceline.render.table import Column, Table
 
 SURFACE_POINTS = 24

@@ -14,7 +14,7 @@ from paceline.analysis.launch_tables import launch_kind
 from paceline.analysis.ranking import rank
 from paceline.explore.page import own_template
 from paceline.render.figures import draw, gantt_info
-from paceline.render.page import hashed, package_text
+from paceline.render.html_page import hashed, package_text
 from paceline.step.breakdown import breakdowns
 from paceline.step.serialise import chrome_trace
 from paceline.store import Launch, Status

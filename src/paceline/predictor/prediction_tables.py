@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from paceline.predictor.prediction import Prediction
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.render.safe_text import NO_ROOM
 from paceline.render.table import Column, Table
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.predictor.prediction_tables import differing_columns, link_of, with_interval_note
 from paceline.predictor.training_run import DAY, HOUR, RangedValue, TrainingRun
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.render.safe_text import NO_ROOM
 from paceline.render.table import Cell, Column, Table
 from paceline.units import format_bandwidth, format_bytes, format_count, format_seconds

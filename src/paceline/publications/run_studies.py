@@ -77,7 +77,7 @@ def _results(study: PublishedStudy, store: Path, short: bool) -> ReproductionRes
 def _write_site(results: Sequence[ReproductionResult], folder: Path) -> None:
     """A self-contained page for each study, and an index."""
     from paceline.publications.site import site_pages
-    from paceline.render.page import render
+    from paceline.render.html_page import render
 
     for name, page in site_pages(results).items():
         write_text(folder / name, render(page))

@@ -42,7 +42,7 @@ def written(path: Path | str) -> Iterator[IO[bytes]]:
 
 
 def check_writable(path: Path | str) -> None:
-    """Raise errors of writing ``path`` before the work that leads to it; leave no file."""
+    """Raise the error of writing ``path`` early, before expensive work; leave no file."""
     target = Path(path)
     parents = [parent for parent in target.parents if not parent.exists()]
     try:
@@ -83,7 +83,7 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
 
 
 def _umask() -> int:
-    """Permissions the user takes from new files; reading it means setting it for a moment."""
+    """The umask, which can only be read by setting it."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

@@ -28,20 +28,20 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A LaTeX table for the package booktabs; the title is its caption, the note stands below."""
-    places = "".join("r" if table.align_of(i) is Align.RIGHT else "l" for i in _range(table))
+    """A LaTeX table for the package booktabs; the title is its caption, the note is below."""
+    alignment = "".join("r" if table.align_of(i) is Align.RIGHT else "l" for i in _range(table))
     head = " & ".join(latex_text(column.heading) for column in table.columns)
     body = [" & ".join(map(latex_text, cells)) + r" \\" for cells in _texts(table)]
     lines = [r"\begin{table}", r"\centering"]
     lines += [rf"\caption{{{latex_text(table.title)}}}"] if table.title else []
-    lines += [rf"\begin{{tabular}}{{{places}}}", r"\toprule", rf"{head} \\", r"\midrule"]
+    lines += [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", rf"{head} \\", r"\midrule"]
     lines += [*body, r"\bottomrule", r"\end{tabular}"]
     lines += [rf"\par\smallskip\footnotesize {latex_text(table.note)}"] if table.note else []
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
 def latex_text(text: str) -> str:
-    """Text with the characters that LaTeX obeys written out."""
+    """Text with the special characters of LaTeX escaped."""
     escaped = _SPECIAL.sub(lambda found: _LATEX.get(found[0], "\\" + found[0]), _plain(text))
     for sign in ("±", "×", "∞"):
         escaped = escaped.replace(sign, _LATEX[sign])

@@ -1,16 +1,17 @@
-"""Text that comes from outside (layer names, host names, labels), made safe to lay out."""
+"""Layout of untrusted text (layer names, host names, labels)."""
 
 import unicodedata
 
 NO_ROOM = "does NOT fit"
-"""How a plan that needs more memory than a device has is marked; red where a terminal can."""
+"""Mark of a plan that needs more memory than a device has."""
 
 MISSING = "–"
-"""Stands where a number is not known."""
+"""Text for an unknown number."""
 
 
 def printable(text: str) -> str:
-    """``text`` on one line without control characters, which terminals and XML both obey."""
+    """``text`` on one line without control characters."""
+    # Terminals interpret them, and XML 1.0 forbids them.
     if text.isascii() and text.isprintable():
         return text
     return "".join(" " if c in "\n\r\t" else c for c in text if _is_shown(c))
@@ -24,7 +25,7 @@ def display_width(text: str) -> int:
 
 
 def pad(text: str, width: int, *, right: bool = False, fill: str = " ") -> str:
-    """``text`` filled up to ``width`` terminal columns; ``right`` moves it to the right edge."""
+    """``text`` padded to ``width`` terminal columns, at the left edge or the ``right`` one."""
     filling = fill * max(0, width - display_width(text))
     return filling + text if right else text + filling
 
@@ -43,7 +44,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """``text`` in lines of at most ``width`` terminal columns, broken between words if it can."""
+    """``text`` in lines of at most ``width`` terminal columns, broken between words if possible."""
     lines: list[str] = []
     line = ""
     for word in text.split():

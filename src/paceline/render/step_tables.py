@@ -3,6 +3,7 @@
 from paceline.render.table import Column, Table
 from paceline.step import Step, StepProfile, breakdown
 from paceline.step.difference import StepDifference
+from paceline.units import plural
 
 SHOWN_RANKS = 8
 SHOWN_TASKS = 10
@@ -42,7 +43,7 @@ def ranks_table(profile: StepProfile) -> Table:
             (str(rank.rank), *(rank.phases.get(p) for p in phases), rank.last_share)
             for rank in profile.ranks[:SHOWN_RANKS]
         ),
-        note=f"Mean of {profile.steps} step{'s' if profile.steps != 1 else ''}. Communication is "
+        note=f"Mean of {plural(profile.steps, 'step')}. Communication is "
         "exposed time including waiting; the rank that waits least is the straggler."
         + (f" {more} more ranks." if more > 0 else ""),
     )

@@ -1,4 +1,4 @@
-"""Tables as values: what the page and the terminal both print."""
+"""Tables, independent of their output format."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -6,20 +6,20 @@ from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
 from paceline.errors import InputError
-from paceline.render.numbers import Ranged, format_number, interval_decimals, interval_text
+from paceline.render.number_format import Ranged, format_number, interval_decimals, interval_text
 from paceline.render.safe_text import MISSING, pad, printable
 
 Cell: TypeAlias = str | float | Ranged | None
-"""Text, a number, a number with its interval, or nothing known."""
+"""Text, a number, a number with its interval, or None if unknown."""
 
 T = TypeVar("T")
 
 FIGURE_SPACE = "\u2007"
-"""A space as wide as a digit: pads numbers where the font is proportional."""
+"""A space as wide as a digit, which pads numbers in proportional fonts."""
 
 
 class Align(StrEnum):
-    """The edge at which the cells of a column line up."""
+    """Alignment of the cells of a column."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -27,11 +27,11 @@ class Align(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """Heading of a column and how its numbers are printed.
+    """Heading of a column and the format of its numbers.
 
-    Cells hold SI numbers; ``scale`` turns them into ``unit`` (``scale=1e3, unit="ms"``).
-    Without ``decimals`` the column gets one precision that suits its values; without
-    ``align`` numbers stand right and text left.
+    Cells are SI numbers; ``scale`` converts them to ``unit`` (``scale=1e3, unit="ms"``).
+    Without ``decimals`` the column has one precision for all its values; without ``align``
+    numbers are aligned right and text left.
     """
 
     title: str
@@ -78,7 +78,7 @@ class Table:
         note: str = "",
         keys: int = 1,
     ) -> "Table":
-        """A row for each item; every column comes with what it shows of one."""
+        """A row for each item; every column has a function from an item to its cell."""
         rows = tuple(tuple(shown(item) for _, shown in columns) for item in items)
         return cls(tuple(column for column, _ in columns), rows, title, note, keys)
 
@@ -90,7 +90,7 @@ class Table:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from paceline.render.page import table_html
+        from paceline.render.html_page import table_html
 
         return table_html(self)
 
@@ -99,7 +99,6 @@ class Table:
         return [row[index] for row in self.rows]
 
     def align_of(self, index: int) -> Align:
-        """Edge at which a column lines up."""
         column = self.columns[index]
         if column.align is not None:
             return column.align
@@ -116,7 +115,7 @@ class Table:
 
 
 def sort_key(cell: Cell) -> float | str | None:
-    """What a reader expects a column to be sorted by."""
+    """The value that a column is sorted by."""
     return cell.value if isinstance(cell, Ranged) else cell
 
 

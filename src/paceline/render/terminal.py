@@ -1,4 +1,4 @@
-"""Tables for the terminal: plain lines first, colour only as a second sign."""
+"""Tables for the terminal; colour only repeats information of the text."""
 
 import errno
 import shutil
@@ -20,15 +20,15 @@ _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 
 def terminal_width() -> int:
-    """Columns to print to: those of the terminal, at most 100."""
+    """Columns of the terminal, at most 100."""
     return min(MOST_COLUMNS, shutil.get_terminal_size((MOST_COLUMNS, 24)).columns)
 
 
 def table_lines(table: Table, width: int = MOST_COLUMNS) -> list[str]:
     """``table`` as lines of at most ``width`` columns.
 
-    Too wide a table first shortens its text columns, then goes on below with the columns that
-    are left, each part starting with its first columns (`Table.keys`) again. No digit is ever cut.
+    A wide table first shortens its text columns, then continues below with the remaining columns,
+    each part beginning with the key columns (`Table.keys`). Numbers are never truncated.
     """
     blocks = [_Block.of(table, index) for index in range(len(table.columns))]
     lines = [printable(table.title)] if table.title else []
@@ -41,7 +41,7 @@ def table_lines(table: Table, width: int = MOST_COLUMNS) -> list[str]:
 
 
 def print_table(table: Table, console: "Console | None" = None) -> None:
-    """Print ``table``; its title is bold, rows of plans that do not fit red, where possible."""
+    """Print ``table`` with a bold title; rows of plans that do not fit are red."""
     lines = table_lines(table, terminal_width())
     styles = ["bold red" if NO_ROOM in line else "" for line in lines]
     if table.title:
@@ -51,7 +51,7 @@ def print_table(table: Table, console: "Console | None" = None) -> None:
 
 @dataclass(frozen=True)
 class _Block:
-    """One column of a table on its way to the terminal."""
+    """One column of a table as text."""
 
     heading: list[str]
     cells: list[str]
@@ -60,9 +60,9 @@ class _Block:
     @classmethod
     def of(cls, table: Table, index: int) -> "_Block":
         cells = [text.replace(FIGURE_SPACE, " ") for text in table.texts_of(index)]
-        words = table.columns[index].heading
-        narrowest = max(map(display_width, [*words.split(), *cells, "-"]))
-        return cls(wrap(words, narrowest), cells, table.align_of(index) is Align.RIGHT)
+        heading = table.columns[index].heading
+        narrowest = max(map(display_width, [*heading.split(), *cells, "-"]))
+        return cls(wrap(heading, narrowest), cells, table.align_of(index) is Align.RIGHT)
 
     @cached_property
     def width(self) -> int:
@@ -75,12 +75,12 @@ class _Block:
         ]
 
     def shortened(self, width: int) -> "_Block":
-        heading = [line for word in self.heading for line in wrap(word, width)]
+        heading = [line for part in self.heading for line in wrap(part, width)]
         return _Block(heading, [shorten(cell, width) for cell in self.cells], self.right)
 
 
 def _shrunk(blocks: list[_Block], width: int) -> list[_Block]:
-    """``blocks`` with the widest text columns shortened until all fit, if that can be."""
+    """``blocks`` with the widest text columns shortened until all fit, if possible."""
     shrunk = list(blocks)
     excess = sum(block.width for block in blocks) + len(_GAP) * (len(blocks) - 1) - width
     by_width = sorted(range(len(blocks)), key=lambda index: -blocks[index].width)
@@ -123,13 +123,13 @@ def bar_text(length: float) -> str:
 
 
 def print_lines(lines: Iterable[tuple[str, str]], console: "Console | None") -> None:
-    """Print lines; a style colours the bars of a line, or all of it where it has none."""
+    """Print lines; a style colours the bars of a line, or the whole line if it has none."""
     from rich.console import Console
     from rich.text import Text
 
     class Piped(Console):
         def on_broken_pipe(self) -> None:
-            """Leave it to the command line to end; Rich would exit with 1."""
+            """Let the command line end the process; Rich would exit with 1."""
             raise BrokenPipeError(errno.EPIPE, "standard output is closed")
 
     console = console or Piped(highlight=False, width=terminal_width())

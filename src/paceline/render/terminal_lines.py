@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from paceline.render.figures.lines import LinesInfo
-from paceline.render.numbers import short_number
+from paceline.render.figures.line_chart import LinesInfo
+from paceline.render.number_format import short_number
 from paceline.render.safe_text import pad, printable, shorten
 
 _MARKS = "●○▲△■□"
@@ -18,30 +18,30 @@ def lines_text(info: LinesInfo, width: int = 78, height: int = 14) -> list[str]:
     if not points:
         return []
     columns = width - _LABEL_WIDTH - 2
-    x_place = _Scale([x for x, _ in points], columns, info.log_x)
-    y_place = _Scale([y for _, y in points], height, info.log_y)
+    to_column = _Scale([x for x, _ in points], columns, info.log_x)
+    to_row = _Scale([y for _, y in points], height, info.log_y)
     cells = [[" "] * columns for _ in range(height)]
     for crossing in info.crossovers:
-        column = x_place(crossing.x)
+        column = to_column(crossing.x)
         for row in cells:
             row[column] = _CROSSING
     for number, series in enumerate(info.series):
         for x, y in series.points:
-            cells[height - 1 - y_place(y.value)][x_place(x)] = _MARKS[number % len(_MARKS)]
-    labels = {0: short_number(y_place.high), height - 1: short_number(y_place.low)}
+            cells[height - 1 - to_row(y.value)][to_column(x)] = _MARKS[number % len(_MARKS)]
+    labels = {0: short_number(to_row.high), height - 1: short_number(to_row.low)}
     lines = [printable(info.y_title)]
     for number, row in enumerate(cells):
         label = pad(labels.get(number, ""), _LABEL_WIDTH, right=True)
         lines.append(f"{label} │{''.join(row)}".rstrip())
     lines.append(" " * _LABEL_WIDTH + " └" + "─" * columns)
-    lines.append(_axis_line(info.x_title, x_place, columns))
+    lines.append(_axis_line(info.x_title, to_column, columns))
     keys = [f"{_MARKS[n % len(_MARKS)]} {s.label}" for n, s in enumerate(info.series)]
     lines.append(" " * (_LABEL_WIDTH + 2) + "   ".join(keys))
     return lines
 
 
 class _Scale:
-    """From numbers to rows or columns."""
+    """Scale from numbers to rows or columns."""
 
     def __init__(self, values: Sequence[float], cells: int, logarithmic: bool) -> None:
         self.low, self.high = min(values), max(values)

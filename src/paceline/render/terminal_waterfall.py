@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from paceline.render.numbers import common_decimals, format_number
+from paceline.render.number_format import common_decimals, format_number
 from paceline.render.safe_text import display_width, pad, printable, shorten, wrap
 from paceline.render.terminal import MOST_COLUMNS, bar_text, print_lines, terminal_width
 from paceline.step.waterfall import ItemKind, Waterfall, WaterfallItem
@@ -31,8 +31,8 @@ def waterfall_heading(waterfall: Waterfall, subject: str, real: str = "measured"
 def waterfall_lines(items: Sequence[WaterfallItem], width: int = MOST_COLUMNS) -> list[str]:
     """One line or more per item: label, time, bar and note, at most ``width`` columns wide.
 
-    Times are in the unit that `waterfall_heading` names. Bars share one scale; what shortens
-    the step is drawn light. Long notes go on below their beginning.
+    Times are in the unit of `waterfall_heading`. Bars share one scale; negative ones are light.
+    Long notes continue below.
     """
     return [line for block in _waterfall_blocks(items, width) for line in block]
 
@@ -40,7 +40,7 @@ def waterfall_lines(items: Sequence[WaterfallItem], width: int = MOST_COLUMNS) -
 def print_waterfall(
     waterfall: Waterfall, subject: str, real: str = "measured", console: "Console | None" = None
 ) -> None:
-    """Print heading and bars; colour repeats the information of the label."""
+    """Print heading and bars."""
     lines = [(f" {waterfall_heading(waterfall, subject, real)}", "bold")]
     blocks = _waterfall_blocks(waterfall.items, terminal_width())
     for item, block in zip(waterfall.items, blocks, strict=True):
@@ -90,7 +90,7 @@ def _sign(item: WaterfallItem, text: str) -> str:
 
 
 def _with_note(line: str, note: str, column: int, width: int) -> list[str]:
-    """``line`` with ``note`` from ``column`` on, or below it where no room is left."""
+    """``line`` with ``note`` from ``column`` on, or below it if there is too little space."""
     if not note.strip():
         return [line]
     if width - column < _NARROWEST_NOTE:

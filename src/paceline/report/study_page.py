@@ -1,7 +1,7 @@
 """The page of a study in the order of a paper: verdict, question, design, results, explanation."""
 
 from paceline.analysis.configurations import LaunchGroup
-from paceline.render.page import Fact, Page
+from paceline.render.html_page import Fact, Page
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.accuracy_section import accuracy_section
 from paceline.report.study_sections.closing import appendix_section, threats_section

@@ -293,7 +293,7 @@ class Study:
         An existing ``analysis`` is used as it is.
         """
         from paceline.render.files import write_text
-        from paceline.render.page import render
+        from paceline.render.html_page import render
         from paceline.report.study_page import study_page
 
         return write_text(path, render(study_page(analysis or self.analyse(nodes, link))))

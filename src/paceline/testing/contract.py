@@ -24,7 +24,7 @@ class Result:
 
     check: str
     passed: bool | None
-    words: str
+    message: str
     seconds: float
 
 
@@ -33,9 +33,9 @@ def run_check(name: str, check: Callable[[Subject], str], subject: Subject) -> R
     begun = time.monotonic()
     passed: bool | None = True
     try:
-        words = check(subject)
+        message = check(subject)
     except NotApplicable as reason:
-        passed, words = None, str(reason)
+        passed, message = None, str(reason)
     except (ContractError, PacelineError) as error:
-        passed, words = False, str(error)
-    return Result(name, passed, words, time.monotonic() - begun)
+        passed, message = False, str(error)
+    return Result(name, passed, message, time.monotonic() - begun)

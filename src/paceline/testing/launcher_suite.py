@@ -33,8 +33,8 @@ TIMEOUT_SECONDS = (2.0, 10.0, 40.0)
 HANGS = """
 import json, os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-words = [sys.executable, "-c", "import time; time.sleep(600)", sys.argv[1]]
-child = subprocess.Popen(words)
+command = [sys.executable, "-c", "import time; time.sleep(600)", sys.argv[1]]
+child = subprocess.Popen(command)
 print(json.dumps([os.getpid(), child.pid]), flush=True)
 time.sleep(600)
 """
@@ -42,7 +42,7 @@ time.sleep(600)
 
 
 @dataclass(frozen=True)
-class Stand:
+class LauncherBench:
     """The launcher under test and the directory of its checks."""
 
     launcher: Launcher
@@ -56,9 +56,9 @@ class Stand:
             "processes": RANKS,
             "peer_grace_seconds": GRACE_SECONDS,
         }
-        words = (sys.executable, "-c", script, str(directory))
+        command = (sys.executable, "-c", script, str(directory))
         exited = self.launcher.launch(
-            LaunchRequest(lambda rank: words, directory, **{**fields, **options})
+            LaunchRequest(lambda rank: command, directory, **{**fields, **options})
         )
         check_nothing_left(directory)
         _require([one.rank for one in exited.ranks] == list(range(RANKS)), f"{exited.ranks}")
@@ -76,30 +76,30 @@ def _printed(exited: LaunchExit) -> list[str]:
     return [log.read_text(encoding="utf-8").strip() if log.exists() else "" for log in logs]
 
 
-def check_detection(stand: Stand) -> str:
+def check_detection(bench: LauncherBench) -> str:
     """The launcher works or names a remedy, and has a host."""
-    found = stand.launcher.detect()
+    found = bench.launcher.detect()
     _require(found.works or bool(found.remedy), "detect() reports neither success nor a remedy")
-    _require(bool(stand.launcher.hosts()), "hosts() is empty")
+    _require(bool(bench.launcher.hosts()), "hosts() is empty")
     return found.found or found.remedy
 
 
-def check_validation(stand: Stand) -> str:
+def check_validation(bench: LauncherBench) -> str:
     """The launcher accepts `RANKS` ranks and rejects more nodes than hosts."""
-    stand.launcher.validate(1, RANKS)
+    bench.launcher.validate(1, RANKS)
     try:
-        stand.launcher.validate(len(stand.launcher.hosts()) + 1, 1)
+        bench.launcher.validate(len(bench.launcher.hosts()) + 1, 1)
     except InputError as error:
         _require(bool(error.hint), "the error of validate() has no hint")
         return error.message
     raise ContractError("validate() accepts more nodes than hosts")
 
 
-def check_identity(stand: Stand) -> str:
+def check_identity(bench: LauncherBench) -> str:
     """Each rank has its rank, its own variables and its own log."""
     names = ["RANK", "WORLD_SIZE", "OWN", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"]
     script = f"import json, os; print(json.dumps([os.environ.get(name) for name in {names}]))"
-    exited = stand.launch(script, variables=lambda rank: {"OWN": f"of {rank}"})
+    exited = bench.launch(script, variables=lambda rank: {"OWN": f"of {rank}"})
     _require(not exited.reason, f"ranks that succeed are reported as failed: {exited.reason}")
     for rank, text in enumerate(_printed(exited)):
         _require(text.startswith("["), f"unexpected log of rank {rank}: {text!r}")
@@ -110,15 +110,15 @@ def check_identity(stand: Stand) -> str:
     return f"{RANKS} ranks"
 
 
-def check_nodes(stand: Stand) -> str:
+def check_nodes(bench: LauncherBench) -> str:
     """Ranks of two nodes have the same rendezvous address, and each has its local rank."""
-    if len(stand.launcher.hosts()) < 2:
+    if len(bench.launcher.hosts()) < 2:
         return "only one host"
     script = (
         "import json, os; print(json.dumps([os.environ[name] for name in "
         "('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT')]))"
     )
-    exited = stand.launch(script, nodes=2, processes=RANKS // 2)
+    exited = bench.launch(script, nodes=2, processes=RANKS // 2)
     _require(not exited.reason, f"ranks that succeed are reported as failed: {exited.reason}")
     values = [json.loads(text) for text in _printed(exited)]
     for rank, one in enumerate(values):
@@ -131,10 +131,10 @@ def check_nodes(stand: Stand) -> str:
     return ", ".join(sorted({rank.host for rank in exited.ranks if rank.host})) or "two nodes"
 
 
-def check_commands(stand: Stand) -> str:
+def check_commands(bench: LauncherBench) -> str:
     """Each rank runs its own command."""
-    directory = Path(tempfile.mkdtemp(dir=stand.directory))
-    exited = stand.launcher.launch(
+    directory = Path(tempfile.mkdtemp(dir=bench.directory))
+    exited = bench.launcher.launch(
         LaunchRequest(
             lambda rank: (sys.executable, "-c", f"print('I am {rank}')"),
             directory,
@@ -144,27 +144,27 @@ def check_commands(stand: Stand) -> str:
     )
     expected = [f"I am {rank}" for rank in range(RANKS)]
     _require(_printed(exited) == expected, f"printed: {_printed(exited)}")
-    return "one command a rank"
+    return "one command per rank"
 
 
-def check_exit_codes(stand: Stand) -> str:
+def check_exit_codes(bench: LauncherBench) -> str:
     """Codes and signals come back, each with its rank, and the first failure is named."""
     script = "import os, sys; sys.exit(3 if os.environ['RANK'] == '1' else 0)"
-    exited = stand.launch(script)
+    exited = bench.launch(script)
     codes = [rank.code for rank in exited.ranks]
     _require(codes == [0, 3], f"ranks that end with 0 and 3 come back as {codes}")
     _require(exited.first_failed == 1, f"rank 1 failed, not {exited.first_failed}")
     _require("rank 1" in exited.reason, f"the reason names no rank: '{exited.reason}'")
-    killed = stand.launch("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    killed = bench.launch("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     codes = [rank.code for rank in killed.ranks]
     _require(-9 in codes, f"ranks killed by signal 9 come back as {codes}")
     return exited.reason
 
 
-def check_peers(stand: Stand) -> str:
+def check_peers(bench: LauncherBench) -> str:
     """When one rank fails, the others are ended within the grace period."""
     script = "import os, time; os._exit(7) if os.environ['RANK'] == '0' else time.sleep(600)"
-    exited = stand.launch(script)
+    exited = bench.launch(script)
     _require(
         exited.seconds < LAUNCH_SECONDS / 2, f"the others continued for {exited.seconds:.0f} s"
     )
@@ -173,10 +173,10 @@ def check_peers(stand: Stand) -> str:
     return exited.reason
 
 
-def check_timeout(stand: Stand) -> str:
+def check_timeout(bench: LauncherBench) -> str:
     """At the timeout all ranks end, also those that ignore SIGTERM, with their children."""
     for seconds in TIMEOUT_SECONDS:
-        exited = stand.launch(HANGS, timeout_seconds=seconds)
+        exited = bench.launch(HANGS, timeout_seconds=seconds)
         _require("timed out" in exited.reason, f"the reason is '{exited.reason}'")
         if all(printed := _printed(exited)):
             break
@@ -190,11 +190,11 @@ def _runs_here(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
-def check_events(stand: Stand) -> str:
+def check_events(bench: LauncherBench) -> str:
     """Events report the start and end of ranks."""
     events: list[RankEvent] = []
     begun = time.monotonic()
-    exited = stand.launch("pass", on_event=events.append)
+    exited = bench.launch("pass", on_event=events.append)
     _require(
         time.monotonic() - begun >= exited.seconds, "the reported duration exceeds the measured one"
     )
@@ -205,14 +205,14 @@ def check_events(stand: Stand) -> str:
     return f"{len(events)} events"
 
 
-def check_output(stand: Stand) -> str:
+def check_output(bench: LauncherBench) -> str:
     """Large output on both streams is kept completely and does not block."""
     lines = 20_000
     script = (
         f"import sys\nfor line in range({lines}): print('out', line)\n"
         "sys.stdout.flush(); print('last', file=sys.stderr)"
     )
-    for rank, text in enumerate(_printed(stand.launch(script))):
+    for rank, text in enumerate(_printed(bench.launch(script))):
         kept = text.splitlines()
         _require(
             len(kept) == lines + 1, f"the log of rank {rank} has {len(kept)} of {lines + 1} lines"
@@ -223,7 +223,7 @@ def check_output(stand: Stand) -> str:
     return f"{lines} lines per rank"
 
 
-CHECKS: dict[str, Callable[[Stand], str]] = {
+CHECKS: dict[str, Callable[[LauncherBench], str]] = {
     "detection": check_detection,
     "validation": check_validation,
     "identity": check_identity,
@@ -244,6 +244,6 @@ def run_suite(launcher: Launcher, directory: Path | None = None) -> Iterator[Res
     Logs are kept below ``directory``, or dropped without one.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        stand = Stand(launcher, directory or Path(temporary))
+        bench = LauncherBench(launcher, directory or Path(temporary))
         for name, check in CHECKS.items():
-            yield run_check(name, check, stand)
+            yield run_check(name, check, bench)

@@ -26,9 +26,9 @@ def processes_of(directory: Path) -> list[psutil.Process]:
     """Return the processes with a file of a launch among their arguments."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
-        words = process.info["cmdline"] or []
+        arguments = process.info["cmdline"] or []
         if process.info["status"] != psutil.STATUS_ZOMBIE and any(
-            str(directory) in word for word in words
+            str(directory) in argument for argument in arguments
         ):
             found.append(process)
     return found

@@ -19,21 +19,21 @@ def check_parameters(bench: Bench) -> str:
     """Supported networks have the described parameters and FLOPs."""
     names = ("fcn5", IMAGES[0])
     built = claimed(bench.framework, names)
-    words = [check_network(bench, name) for name in built]
+    checked = [check_network(bench, name) for name in built]
     others = [f"{name} is not supported" for name in names if name not in built]
-    return "; ".join([*words, *others])
+    return "; ".join([*checked, *others])
 
 
 def check_every_network(bench: Bench) -> str:
     """Every supported network of the zoo up to `LARGEST_BUILT_PARAMETERS` builds."""
     names = zoo.names()
     ours = claimed(bench.framework, names)
-    small = [name for name in ours if of_a_size_to_build(name)]
+    small = [name for name in ours if is_small_enough(name)]
     for name in small:
         check_network(bench, name)
     left = [name for name in names if name not in ours]
-    words = f"{len(small)} networks built, {len(ours) - len(small)} larger ones skipped"
-    return f"{words}; not supported: {', '.join(left) or 'none'}"
+    summary = f"{len(small)} networks built, {len(ours) - len(small)} larger ones skipped"
+    return f"{summary}; not supported: {', '.join(left) or 'none'}"
 
 
 def claimed(wanted: FrameworkAdapter, names: Sequence[str]) -> list[str]:
@@ -41,8 +41,7 @@ def claimed(wanted: FrameworkAdapter, names: Sequence[str]) -> list[str]:
     return [name for name in names if wanted.claims(zoo.build(name).to_json())]
 
 
-def of_a_size_to_build(name: str) -> bool:
-    """Return whether a network of the zoo is small enough for the suite."""
+def is_small_enough(name: str) -> bool:
     return float(zoo.build(name).cost(1).parameters) <= LARGEST_BUILT_PARAMETERS
 
 

@@ -1,4 +1,4 @@
-"""Training a network in plain NumPy: the losses that every framework must come to."""
+"""Training of a network in plain NumPy: reference losses for every framework."""
 
 import math
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from paceline.testing.reference_sequence_layers import SEQUENCE_LAYERS
 from paceline.workload.shapes import with_shapes
 
 OPERATIONS: dict[str, Layer] = {**LAYERS, **SEQUENCE_LAYERS, **LOSS_LAYERS}
-"""Every operation the reference computes: those of all workers but dropout, which is random."""
+"""Operations of the reference: those of all workers except dropout, which is random."""
 
 CHUNK = 2**18
-"""Numbers made at once, so that they stay in a cache."""
+"""Numbers generated at once, so that they fit into a cache."""
 
 
 def reference_losses(job: Job) -> list[float]:
     """Loss of each step of ``job``, warm-up included, in float64.
 
-    What all its ranks do together is done here at once: the loss is that of the global batch.
-    Ranks with batch statistics of their own (`batch_norm`) are beyond it unless there is one.
+    All ranks are computed together: the loss is that of the global batch. A job of several ranks
+    must not have `batch_norm`, whose statistics differ between ranks.
     """
     check_reference(job.graph)
     if job.world_size > 1 and any(node["op"] == "batch_norm" for node in job.graph["nodes"]):
@@ -53,7 +53,7 @@ def reference_losses(job: Job) -> list[float]:
 
 
 def check_reference(graph: Mapping[str, Any]) -> None:
-    """Refuse a network that the reference cannot train."""
+    """Raise for a network that the reference cannot train."""
     missing = missing_operations(graph, OPERATIONS)
     if missing:
         raise InputError(
@@ -73,7 +73,6 @@ def initial_weights(graph: Mapping[str, Any], seed: int) -> dict[str, Array]:
 
 
 def first_loss_and_gradients(job: Job) -> tuple[float, dict[str, Array]]:
-    """Loss and gradients of a job's first step."""
     graph = with_shapes(job.graph, job.sequence)
     return loss_and_gradients(graph, initial_weights(graph, job.seed), _batch(job, graph, 0))
 

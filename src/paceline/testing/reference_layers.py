@@ -1,8 +1,8 @@
-"""Layers in plain NumPy, forward and backward: what every framework is held to.
+"""Layers in plain NumPy, forward and backward: the reference for every framework.
 
-Written to be read. Values are float64, samples first, then channels. A layer takes its node, the
-values it reads and its parameters, and returns its result and a function that turns the gradient
-of the result into those of the values and of the parameters. Layers of sequences are in
+Values are float64, samples first, then channels. A layer takes its node, its input values and its
+parameters, and returns its result and a function from the gradient of the result to the gradients
+of inputs and parameters. Layers of sequences are in
 `reference_sequence_layers`, losses in `reference_loss_layers`.
 """
 
@@ -33,17 +33,18 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 def conv(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Convolution: the sum over places of the kernel of a matrix product per group of channels."""
+    """Convolution: a sum of matrix products over kernel positions, per group of channels."""
     groups, weight = node["groups"], own["weight"]
     padded = _padded(inputs[0], [(size, size) for size in node["padding"]])
-    places = _places(node, padded)
+    windows = _windows(node, padded)
     # (group, sample, row, column, channel) and (kernel row, kernel column, group, in, out)
     x = _by_group(padded, groups)
     matrices = weight.reshape(groups, -1, *weight.shape[1:]).transpose(3, 4, 0, 2, 1)
-    products = (
-        _product(x[:, :, down, right], matrices[place]) for place, (down, right) in places.items()
+    terms = (
+        _product(x[:, :, down, right], matrices[position])
+        for position, (down, right) in windows.items()
     )
-    result = _from_groups(sum(products, np.zeros(())))
+    result = _from_groups(sum(terms, np.zeros(())))
     if "bias" in own:
         result = result + own["bias"][:, None, None]
 
@@ -51,10 +52,10 @@ def conv(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
         by_group = _by_group(gradient, groups)
         by_row = by_group.reshape(groups, -1, by_group.shape[-1])
         of_x, of_matrices = np.zeros(x.shape), np.zeros(matrices.shape)
-        for place, (down, right) in places.items():
+        for position, (down, right) in windows.items():
             taken = x[:, :, down, right].reshape(groups, -1, x.shape[-1])
-            of_matrices[place] = taken.swapaxes(1, 2) @ by_row
-            of_x[:, :, down, right] += _product(by_group, matrices[place].swapaxes(1, 2))
+            of_matrices[position] = taken.swapaxes(1, 2) @ by_row
+            of_x[:, :, down, right] += _product(by_group, matrices[position].swapaxes(1, 2))
         gradients = {"weight": of_matrices.transpose(2, 4, 3, 0, 1).reshape(weight.shape)}
         if "bias" in own:
             gradients["bias"] = gradient.sum(axis=(0, 2, 3))
@@ -81,7 +82,7 @@ def linear(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
 
 
 def batch_norm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Each channel less its mean over its deviation, both of this batch, then scaled and moved."""
+    """Standardise each channel over the batch, then scale and shift it."""
     x = inputs[0]
     axes = (0, *range(2, x.ndim))
     shape = (1, -1, *[1] * (x.ndim - 2))
@@ -99,7 +100,7 @@ def batch_norm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backwa
 
 
 def standardised(x: Array, axes: tuple[int, ...]) -> tuple[Array, Callable[[Array], Array]]:
-    """``x`` less its mean over its deviation along some axes, and how gradients go back."""
+    """``x`` standardised along some axes, and its backward function."""
     deviation = np.sqrt(x.var(axis=axes, keepdims=True) + NORM_EPSILON)
     standard = (x - x.mean(axis=axes, keepdims=True)) / deviation
 
@@ -112,7 +113,7 @@ def standardised(x: Array, axes: tuple[int, ...]) -> tuple[Array, Callable[[Arra
 
 
 def local_response_norm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Each number over a power of the squares of its neighbours in the channels."""
+    """Local response normalisation over neighbouring channels (Krizhevsky et al., 2012)."""
     x, size = inputs[0], node["size"]
     before, after = size // 2, (size - 1) // 2
     share = RESPONSE_ALPHA / size
@@ -137,7 +138,7 @@ def _sum_of_channels(x: Array, before: int, after: int) -> Array:
 
 
 def activation(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """A function of each number; its slope is worked out with its result."""
+    """Elementwise function; its derivative is computed with its result."""
     result, slope = ACTIVATIONS[node["function"]](inputs[0])
     return result, lambda gradient: ([gradient * slope], {})
 
@@ -192,21 +193,21 @@ ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
     "silu": _silu,
     "tanh": _tanh,
 }
-"""Every function of a number, with its slope."""
+"""Elementwise functions; each returns its result and its derivative."""
 
 
 def max_pool(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """The largest of each window; its gradient goes to the first that is as large."""
+    """Maximum of each window; the gradient goes to its first maximum."""
     x = inputs[0]
     ends = zip(node["padding"], beyond_end(node, x.shape[2:]), strict=True)
     padded = _padded(x, [(size, size + more) for size, more in ends], -np.inf)
-    places = list(_places(node, padded).values())
-    taken = np.stack([padded[:, :, down, right] for down, right in places])
+    windows = list(_windows(node, padded).values())
+    taken = np.stack([padded[:, :, down, right] for down, right in windows])
     chosen = taken.argmax(axis=0)
 
     def backward(gradient: Array) -> Gradients:
         of_x = np.zeros(padded.shape)
-        for number, (down, right) in enumerate(places):
+        for number, (down, right) in enumerate(windows):
             of_x[:, :, down, right] += gradient * (chosen == number)
         return [_cropped(of_x, node["padding"], x.shape)], {}
 
@@ -217,15 +218,15 @@ def avg_pool(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward
     """The mean of each window, padding counted as zeros."""
     x = inputs[0]
     padded = _padded(x, [(size, size) for size in node["padding"]])
-    places = list(_places(node, padded).values())
+    windows = list(_windows(node, padded).values())
 
     def backward(gradient: Array) -> Gradients:
         of_x = np.zeros(padded.shape)
-        for down, right in places:
-            of_x[:, :, down, right] += gradient / len(places)
+        for down, right in windows:
+            of_x[:, :, down, right] += gradient / len(windows)
         return [_cropped(of_x, node["padding"], x.shape)], {}
 
-    return np.mean([padded[:, :, down, right] for down, right in places], axis=0), backward
+    return np.mean([padded[:, :, down, right] for down, right in windows], axis=0), backward
 
 
 def global_avg_pool(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
@@ -242,12 +243,12 @@ def global_avg_pool(node: Node, inputs: list[Array], own: Own) -> tuple[Array, B
 
 
 def add(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """The sum of all it reads."""
+    """Sum of the inputs."""
     return sum(inputs[1:], inputs[0]), lambda gradient: ([gradient] * len(inputs), {})
 
 
 def multiply(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """A product number by number; the second may be one number for all positions of a channel."""
+    """Elementwise product; the second input may have one number per channel."""
     x, y = inputs
     spread = tuple(range(y.ndim, x.ndim))
     factor = np.expand_dims(y, spread)
@@ -259,7 +260,7 @@ def multiply(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward
 
 
 def concat(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Values joined along an axis of a sample."""
+    """Concatenation along an axis of a sample."""
     axis = _axis(node.get("axis", 0), inputs[0])
     borders = np.cumsum([value.shape[axis] for value in inputs])[:-1]
     result = np.concatenate(inputs, axis=axis)
@@ -267,29 +268,29 @@ def concat(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
 
 
 def slice_(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Some neighbours along an axis of a sample."""
+    """Slice along an axis of a sample."""
     x = inputs[0]
     taken = [slice(None)] * x.ndim
     taken[_axis(node["axis"], x)] = slice(node["start"], node["stop"])
-    place = tuple(taken)
+    selected = tuple(taken)
 
     def backward(gradient: Array) -> Gradients:
         of_x = np.zeros(x.shape)
-        of_x[place] = gradient
+        of_x[selected] = gradient
         return [of_x], {}
 
-    return x[place], backward
+    return x[selected], backward
 
 
 def flatten(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """The axes of a sample from one on as a single one."""
+    """Flatten the axes of a sample from a given one on."""
     x = inputs[0]
     kept = x.shape[: 1 + node.get("start_axis", 0)]
     return x.reshape(*kept, -1), lambda gradient: ([gradient.reshape(x.shape)], {})
 
 
 def transpose(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """The axes of a sample in another order."""
+    """Permutation of the axes of a sample."""
     order = (0, *(axis + 1 for axis in node["axes"]))
     back = np.argsort(order)
     return inputs[0].transpose(order), lambda gradient: ([gradient.transpose(back)], {})
@@ -332,18 +333,18 @@ def _cropped(x: Array, padding: list[int], shape: tuple[int, ...]) -> Array:
     return x[:, :, top : top + height, left : left + width]
 
 
-def _places(node: Node, padded: Array) -> dict[tuple[int, ...], tuple[slice, slice]]:
-    """For each place in the kernel, the rows and columns that all windows together have there."""
+def _windows(node: Node, padded: Array) -> dict[tuple[int, ...], tuple[slice, slice]]:
+    """For each kernel position, the rows and columns of the input that it reads."""
     dilation = node.get("dilation", (1, 1))
     found = {}
-    for place in itertools.product(*map(range, node["kernel"])):
+    for position in itertools.product(*map(range, node["kernel"])):
         down, right = (
             slice(i * d, size - (k - 1 - i) * d, step)
             for i, d, k, size, step in zip(
-                place, dilation, node["kernel"], padded.shape[2:], node["stride"], strict=True
+                position, dilation, node["kernel"], padded.shape[2:], node["stride"], strict=True
             )
         )
-        found[place] = down, right
+        found[position] = down, right
     return found
 
 

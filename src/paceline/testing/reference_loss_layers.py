@@ -7,7 +7,7 @@ from paceline.testing.reference_layers import Array, Backward, Gradients, Layer,
 
 
 def cross_entropy(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Mean over labels of the negative logarithm of the right class's share."""
+    """Mean negative log-likelihood of the labels."""
     scores, labels = inputs[0].reshape(-1, inputs[0].shape[-1]), inputs[1].reshape(-1)
     logarithms = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
     rows = np.arange(len(labels))
@@ -22,7 +22,7 @@ def cross_entropy(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Bac
 
 
 def binary_cross_entropy(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Mean over numbers of the cross entropy of a score's sigmoid and a target."""
+    """Mean binary cross entropy of the sigmoid of scores with targets."""
     scores, wanted = inputs
 
     def backward(gradient: Array) -> Gradients:
@@ -33,7 +33,7 @@ def binary_cross_entropy(node: Node, inputs: list[Array], own: Own) -> tuple[Arr
 
 
 def weighted_sum(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Losses with their weights."""
+    """Weighted sum of losses."""
     weights = node["weights"]
     total = sum((w * loss for w, loss in zip(weights, inputs, strict=True)), np.zeros(()))
     return total, lambda gradient: ([gradient * w for w in weights], {})
@@ -43,4 +43,4 @@ LOSS_LAYERS: dict[str, Layer] = {
     **named(cross_entropy, weighted_sum),
     "elementwise_loss": binary_cross_entropy,
 }
-"""The operations of this module by their names in a graph; the one elementwise loss there is."""
+"""The operations of this module by their names in a graph."""

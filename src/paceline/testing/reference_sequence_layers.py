@@ -1,6 +1,6 @@
 """Layers of sequences in plain NumPy, forward and backward, as in `reference_layers`.
 
-Values are (sample, position, feature), float64; words are integers.
+Values are (sample, position, feature), float64; token ids are integers.
 """
 
 from collections.abc import Callable
@@ -26,19 +26,19 @@ LstmBackward: TypeAlias = Callable[[Array], tuple[Array, Array, Array, Array]]
 
 
 def embedding(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """The row of each word."""
-    words, weight = inputs[0], own["weight"]
+    """The row of each token id."""
+    tokens, weight = inputs[0], own["weight"]
 
     def backward(gradient: Array) -> Gradients:
         of_weight = np.zeros(weight.shape)
-        np.add.at(of_weight, words, gradient)
-        return [np.zeros(words.shape)], {"weight": of_weight}
+        np.add.at(of_weight, tokens, gradient)
+        return [np.zeros(tokens.shape)], {"weight": of_weight}
 
-    return weight[words], backward
+    return weight[tokens], backward
 
 
 def position_embedding(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Tokens with the row of their position added."""
+    """Add the row of its position to each token."""
     x, weight = inputs[0], own["weight"]
     positions = x.shape[-2]
 
@@ -51,7 +51,7 @@ def position_embedding(node: Node, inputs: list[Array], own: Own) -> tuple[Array
 
 
 def class_token(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """One learned token before those of every sample."""
+    """Prepend a trained token to each sample."""
     x = inputs[0]
     token = np.broadcast_to(own["weight"], (len(x), 1, x.shape[-1]))
 
@@ -62,7 +62,7 @@ def class_token(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backw
 
 
 def layer_norm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Each token less its mean over its deviation, then scaled and moved."""
+    """Standardise each token, then scale and shift it."""
     standard, of_standard = standardised(inputs[0], (-1,))
     result = standard * own["weight"]
     if "bias" in own:
@@ -78,7 +78,7 @@ def layer_norm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backwa
 
 
 def rms_norm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Each token over the root of its mean square, then scaled."""
+    """Divide each token by its root mean square, then scale it."""
     x = inputs[0]
     size = np.sqrt((x**2).mean(axis=-1, keepdims=True) + RMS_EPSILON)
     standard = x / size
@@ -92,22 +92,22 @@ def rms_norm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward
 
 
 def rotary(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Features i and i + h/2 of a head of h, turned by an angle that grows with the position."""
+    """Rotate features i and i + h/2 of a head of size h by an angle that grows with position."""
     positions, half = inputs[0].shape[1], node["head_dim"] // 2
     angles = np.arange(positions)[:, None] * ROTARY_BASE ** -(np.arange(half) / half)
 
-    def turned(x: Array, angles: Array) -> Array:
+    def rotated(x: Array, angles: Array) -> Array:
         cosine, sine = np.cos(angles)[:, None], np.sin(angles)[:, None]
         heads = x.reshape(*x.shape[:-1], -1, node["head_dim"])
         first, second, rest = np.split(heads, [half, 2 * half], axis=-1)
         pair = [first * cosine - second * sine, second * cosine + first * sine]
         return np.concatenate([*pair, rest], axis=-1).reshape(x.shape)
 
-    return turned(inputs[0], angles), lambda gradient: ([turned(gradient, -angles)], {})
+    return rotated(inputs[0], angles), lambda gradient: ([rotated(gradient, -angles)], {})
 
 
 def attention(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Values averaged by the softmax of queries times keys; heads in groups share keys, values."""
+    """Scaled dot-product attention; groups of query heads share keys and values."""
     kv_heads, group = node["kv_heads"], node["heads"] // node["kv_heads"]
 
     def by_head(x: Array, shared: int) -> Array:
@@ -141,17 +141,17 @@ def attention(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backwar
 
 
 def lstm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Layers of cells over the tokens, forwards, or forwards and backwards, joined."""
+    """LSTM layers; the states of both directions are concatenated."""
     directions = ("", "_reverse")[: 1 + node["bidirectional"]]
     x = inputs[0]
     tape: list[list[tuple[str, LstmBackward]]] = []
     for layer in range(node["layers"]):
         states, backwards = [], []
         for direction in directions:
-            place = f"l{layer}{direction}"
-            made, backward = _lstm_pass(_in_order(x, direction), own, place)
+            suffix = f"l{layer}{direction}"
+            made, backward = _lstm_pass(_in_order(x, direction), own, suffix)
             states.append(_in_order(made, direction))
-            backwards.append((place, backward))
+            backwards.append((suffix, backward))
         x = np.concatenate(states, axis=-1)
         tape.append(backwards)
 
@@ -160,14 +160,14 @@ def lstm(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
         for backwards in reversed(tape):
             of_x = np.zeros(())
             parts = np.split(gradient, len(backwards), axis=-1)
-            for direction, part, (place, backward) in zip(
+            for direction, part, (suffix, backward) in zip(
                 directions, parts, backwards, strict=True
             ):
                 of_values, of_input, of_state, of_bias = backward(_in_order(part, direction))
                 of_x = of_x + _in_order(of_values, direction)
-                gradients |= {f"weight_ih_{place}": of_input, f"weight_hh_{place}": of_state}
+                gradients |= {f"weight_ih_{suffix}": of_input, f"weight_hh_{suffix}": of_state}
                 if node["bias"]:
-                    gradients |= {f"bias_ih_{place}": of_bias, f"bias_hh_{place}": of_bias}
+                    gradients |= {f"bias_ih_{suffix}": of_bias, f"bias_hh_{suffix}": of_bias}
             gradient = of_x
         return [gradient], gradients
 
@@ -178,10 +178,10 @@ def _in_order(x: Array, direction: str) -> Array:
     return x[:, ::-1] if direction else x
 
 
-def _lstm_pass(x: Array, own: Own, place: str) -> tuple[Array, LstmBackward]:
+def _lstm_pass(x: Array, own: Own, suffix: str) -> tuple[Array, LstmBackward]:
     """States of one layer in one direction; gates are input, forget, candidate, output."""
-    of_values, of_state = own[f"weight_ih_{place}"], own[f"weight_hh_{place}"]
-    bias = own.get(f"bias_ih_{place}", 0.0) + own.get(f"bias_hh_{place}", 0.0)
+    of_values, of_state = own[f"weight_ih_{suffix}"], own[f"weight_hh_{suffix}"]
+    bias = own.get(f"bias_ih_{suffix}", 0.0) + own.get(f"bias_hh_{suffix}", 0.0)
     known = x @ of_values.T + bias
     count, tokens, hidden = *x.shape[:2], of_state.shape[1]
     states, cells = np.zeros((2, count, tokens + 1, hidden))

@@ -1,7 +1,6 @@
-"""Networks of a few hundred weights that between them use every operation of the workers.
+"""Networks of a few hundred weights that together use every operation of the workers.
 
-Each follows a family of the zoo, so that a worker which trains them as NumPy does can be trusted
-with that family.
+Each represents a family of the zoo.
 """
 
 from collections.abc import Callable
@@ -13,9 +12,9 @@ from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.zoo.sizes import GptSize, LlamaSize
 from paceline.workload.zoo.transformers import TransformerShape, stack
 
-WORDS = 61
+VOCABULARY = 61
 LENGTH = 6
-"""Words and tokens of the small networks on sequences."""
+"""Vocabulary and sequence length of the small networks."""
 
 CLASSES = 10
 
@@ -44,7 +43,7 @@ def small_images() -> Graph:
 
 
 def small_vision_transformer() -> Graph:
-    """Patches as tokens behind a class token, attention of all to all."""
+    """Patches as tokens after a class token, with full attention."""
     net = NetworkBuilder("small_vision_transformer")
     x = net.conv("patches", net.image(3, 8, 12), 16, 4, 4, bias=True)
     x = net.transpose("tokens", net.flatten("flatten", x, 1), 1, 0)
@@ -56,17 +55,17 @@ def small_vision_transformer() -> Graph:
 
 
 def small_recurrent() -> Graph:
-    """An LSTM both ways over words, then two layers of one forwards."""
+    """A bidirectional LSTM, then two layers of a unidirectional one."""
     net = NetworkBuilder("small_recurrent")
-    x = net.embedding("embedding", net.integers("tokens", WORDS, "sequence"), WORDS, 12)
+    x = net.embedding("embedding", net.integers("tokens", VOCABULARY, "sequence"), VOCABULARY, 12)
     x = net.add_node("both_ways", ops.Lstm(8, bidirectional=True), x)
-    x = net.linear("head", net.add_node("lstm", ops.Lstm(16, layers=2), x), WORDS)
-    target = net.integers("target", WORDS, "sequence")
+    x = net.linear("head", net.add_node("lstm", ops.Lstm(16, layers=2), x), VOCABULARY)
+    target = net.integers("target", VOCABULARY, "sequence")
     return net.build(net.cross_entropy("loss", x, target), LENGTH)
 
 
 def small_ratings() -> Graph:
-    """Products and perceptrons of two embeddings, scored number by number."""
+    """Elementwise products and perceptrons of two embeddings, with an elementwise loss."""
     net = NetworkBuilder("small_ratings")
     user, item = net.integers("user", 31), net.integers("item", 29)
     product = net.add_node(
@@ -85,9 +84,9 @@ def small_ratings() -> Graph:
 SMALL_NETWORKS: dict[str, Callable[[], Graph]] = {
     "small_images": small_images,
     "small_vision_transformer": small_vision_transformer,
-    "small_gpt": lambda: gpt("small_gpt", GptSize(16, 2, 2, WORDS, LENGTH)),
+    "small_gpt": lambda: gpt("small_gpt", GptSize(16, 2, 2, VOCABULARY, LENGTH)),
     "small_llama": lambda: llama(
-        "small_llama", LlamaSize(16, 1, 4, 2, 24, WORDS, LENGTH, tied=True)
+        "small_llama", LlamaSize(16, 1, 4, 2, 24, VOCABULARY, LENGTH, tied=True)
     ),
     "small_recurrent": small_recurrent,
     "small_ratings": small_ratings,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.render.svg.element import document, element, number, text
-from paceline.render.svg.metrics import fitted, text_width
+from paceline.render.svg.text_metrics import fitted, text_width
 
 
 @given(st.text(), st.text(), st.text())

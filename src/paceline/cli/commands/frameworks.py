@@ -166,7 +166,7 @@ def _print_states(states: "list[FrameworkState]") -> None:
 
 def _print_result(name: str, result: "Result") -> None:
     verdict = {True: "passed", False: "FAILED", None: "not applicable"}[result.passed]
-    echo(f"{name}: {result.check}: {verdict} ({result.words})")
+    echo(f"{name}: {result.check}: {verdict} ({result.message})")
 
 
 def _gigabytes(size_bytes: float | None) -> str:

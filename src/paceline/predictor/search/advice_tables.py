@@ -7,7 +7,7 @@ from paceline.predictor.plan.plan import Plan
 from paceline.predictor.prediction_json import prediction_json
 from paceline.predictor.prediction_tables import notes_of, with_interval_note
 from paceline.predictor.search import Advice, PlanSearch
-from paceline.render.numbers import Ranged
+from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 from paceline.units import format_bytes, seconds_unit
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.predictor.sweep import WAYS, SweepComparison
-from paceline.render.figures.lines import Crossover, LineSeries, LinesInfo
-from paceline.render.numbers import Ranged
+from paceline.render.figures.line_chart import Crossover, LineSeries, LinesInfo
+from paceline.render.number_format import Ranged
 from paceline.render.table import Cell, Column, Table
 from paceline.render.terminal_lines import lines_text
 from paceline.units import format_bandwidth, format_flops, seconds_unit

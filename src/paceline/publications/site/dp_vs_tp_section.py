@@ -7,8 +7,8 @@ import numpy as np
 from paceline.predictor.prediction import Prediction
 from paceline.publications.dp_vs_tp import DpVsTp, crossover_batch
 from paceline.render.figures import Crossover, LineSeries, LinesInfo, figure
-from paceline.render.numbers import Ranged
-from paceline.render.page import Section
+from paceline.render.html_page import Section
+from paceline.render.number_format import Ranged
 from paceline.render.table import Cell, Column, Table
 
 

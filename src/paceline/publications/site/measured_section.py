@@ -12,7 +12,7 @@ from paceline.publications.site.dp_vs_tp_section import describe_crossover, dp_v
 from paceline.publications.site.phases import describe_phases, phases_table
 from paceline.render.figures import figure
 from paceline.render.figures.heatmap import heatmap_info
-from paceline.render.page import Figure, Section
+from paceline.render.html_page import Figure, Section
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.accuracy_section import accuracy_section
 from paceline.report.study_sections.explanation_section import explanations_section, timed_step

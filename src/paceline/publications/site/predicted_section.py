@@ -10,8 +10,8 @@ from paceline.publications.reproduction_result import PredictedLine, Reproductio
 from paceline.publications.reproduction_tables import format_topology
 from paceline.publications.site.published_section import SPEED_UP, published_series
 from paceline.render.figures import ScalingInfo, ScalingPoint, ScalingSeries, figure
-from paceline.render.numbers import Ranged
-from paceline.render.page import Figure, Section
+from paceline.render.html_page import Figure, Section
+from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 from paceline.report.study_sections.verdict import listed
 from paceline.topology import Topology

@@ -18,8 +18,8 @@ from paceline.render.figures import (
     ScatterPoint,
     figure,
 )
-from paceline.render.numbers import Ranged
-from paceline.render.page import Figure, Section
+from paceline.render.html_page import Figure, Section
+from paceline.render.number_format import Ranged
 from paceline.topology import Topology
 
 SPEED_UP = "speed-up"

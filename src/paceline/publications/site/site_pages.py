@@ -22,7 +22,7 @@ from paceline.publications.site.published_section import (
     difference_points,
     published_section,
 )
-from paceline.render.page import Fact, Page, PageLink, Section
+from paceline.render.html_page import Fact, Page, PageLink, Section
 from paceline.render.table import Column, Table
 from paceline.report.study_sections.closing import threats_section
 from paceline.report.study_sections.opening import describe_load

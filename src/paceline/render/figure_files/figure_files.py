@@ -17,7 +17,7 @@ WRITERS: dict[str, Callable[[str, str], bytes]] = {
 
 
 def check_figure_path(path: Path) -> None:
-    """Raise errors of writing a figure to ``path`` before the work that leads to the figure."""
+    """Raise the error of writing a figure to ``path`` early, before expensive work."""
     _writer(path)
     if path.suffix.lower() != ".svg":
         require_renderer()

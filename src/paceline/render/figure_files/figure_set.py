@@ -7,8 +7,8 @@ from paceline.naming import file_name
 from paceline.render.figure_files.figure_files import WRITERS, write_drawing
 from paceline.render.figure_files.svg_renderer import require_renderer
 from paceline.render.files import write_text
+from paceline.render.html_page import Figure, Page
 from paceline.render.markup import latex_text
-from paceline.render.page import Figure, Page
 
 INCLUDED = ".pdf"
 """The format that LaTeX includes."""

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from paceline.errors import MissingExtraError
-from paceline.render.page import package_text
+from paceline.render.html_page import package_text
 
 DOTS_PER_PIXEL = 2
 _VARIABLE = re.compile(r"var\((--[\w-]+)\)")

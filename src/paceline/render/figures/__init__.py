@@ -3,16 +3,24 @@
 from paceline.render.figures.bars import BarSeries, BarsInfo
 from paceline.render.figures.collective import CollectiveInfo, CollectiveSeries
 from paceline.render.figures.drawing import FigureKind, draw, figure, figure_kinds, standalone
-from paceline.render.figures.efficiency import efficiency_table
 from paceline.render.figures.gantt import GanttBar, GanttInfo, GanttLane, gantt_info
 from paceline.render.figures.layers import LayersInfo, LayerSize, MessageSize
-from paceline.render.figures.lines import Crossover, LineSeries, LinesInfo
-from paceline.render.figures.phases import PhaseBar, PhasesInfo, phase_bar
+from paceline.render.figures.line_chart import Crossover, LineSeries, LinesInfo
+from paceline.render.figures.phase_bars import PhaseBar, PhasesInfo, phase_bar
 from paceline.render.figures.repetitions import RepeatedRow, RepetitionsInfo
-from paceline.render.figures.scaling import ScalingInfo, ScalingPoint, ScalingSeries
+from paceline.render.figures.scaling import (
+    ScalingInfo,
+    ScalingPoint,
+    ScalingSeries,
+    efficiency_table,
+)
 from paceline.render.figures.scatter import ScatterGroup, ScatterInfo, ScatterPoint
-from paceline.render.figures.utilisation import UtilisationInfo, UtilisationLane, utilisation_info
-from paceline.render.figures.waterfall import WaterfallInfo
+from paceline.render.figures.utilisation_chart import (
+    UtilisationInfo,
+    UtilisationLane,
+    utilisation_info,
+)
+from paceline.render.figures.waterfall_chart import WaterfallInfo
 
 __all__ = [
     "BarSeries",

@@ -1,15 +1,15 @@
-"""F8: grouped bars with intervals, for machines, links or frameworks."""
+"""Grouped bars with intervals, for machines, links or frameworks."""
 
 from dataclasses import dataclass
 
-from paceline.render.numbers import Ranged, ranged_text, short_number
+from paceline.render.number_format import Ranged, ranged_text, short_number
 from paceline.render.svg.axis import length_axis
+from paceline.render.svg.colours import series_colour
 from paceline.render.svg.element import document, group, text
 from paceline.render.svg.legend import LegendEntry, legend
 from paceline.render.svg.marks import bar, error_bar_across
-from paceline.render.svg.rows import rows
+from paceline.render.svg.row_layout import rows
 from paceline.render.svg.scale import Scale
-from paceline.render.svg.series import series_colour
 from paceline.render.svg.ticks import finite
 
 _BAR = 15.0
@@ -17,7 +17,7 @@ _BAR = 15.0
 
 @dataclass(frozen=True)
 class BarSeries:
-    """One value per group; None where there is none."""
+    """One value per group; None if there is none."""
 
     label: str
     values: tuple[Ranged | None, ...]
@@ -25,7 +25,7 @@ class BarSeries:
 
 @dataclass(frozen=True)
 class BarsInfo:
-    """Groups top to bottom, the bars of all series in each; ``title`` has the unit in it."""
+    """Groups top to bottom, the bars of all series in each; ``title`` contains the unit."""
 
     title: str
     groups: tuple[str, ...]

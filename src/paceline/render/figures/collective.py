@@ -1,15 +1,15 @@
-"""F4: time of a collective against its size, measured and fitted, both axes logarithmic."""
+"""Time of a collective against its size, measured and fitted, both axes logarithmic."""
 
 from dataclasses import dataclass
 
 from paceline.render.figures.labels import short_bytes, short_seconds
-from paceline.render.numbers import Ranged, ranged_text
+from paceline.render.number_format import Ranged, ranged_text
 from paceline.render.svg.axis import log_axis
+from paceline.render.svg.colours import series_colour
 from paceline.render.svg.element import document, group
 from paceline.render.svg.legend import LegendEntry, Symbol
 from paceline.render.svg.marks import error_bar, marker, polyline
 from paceline.render.svg.panel import Panel, xy_panel
-from paceline.render.svg.series import series_colour
 from paceline.render.svg.ticks import finite
 from paceline.units import format_bytes, format_seconds, seconds_unit
 
@@ -25,7 +25,7 @@ class CollectiveSeries:
 
 @dataclass(frozen=True)
 class CollectiveInfo:
-    """Series to compare; ``title`` says what is timed."""
+    """Series to compare; ``title`` names the collective."""
 
     series: tuple[CollectiveSeries, ...]
     title: str = "time of an all-reduce"

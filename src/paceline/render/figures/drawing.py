@@ -12,24 +12,24 @@ from paceline.render.figures import (
     gantt,
     heatmap,
     layers,
-    lines,
-    phases,
+    line_chart,
+    phase_bars,
     repetitions,
     scaling,
     scatter,
-    utilisation,
-    waterfall,
+    utilisation_chart,
+    waterfall_chart,
 )
-from paceline.render.page import Figure, package_text
+from paceline.render.html_page import Figure, package_text
 from paceline.render.svg.element import escape
 from paceline.render.table import Table
 
 WIDE = 920.0
-"""Pixels of a drawing as wide as the page."""
+"""Width in pixels of a drawing across the page."""
 NARROW = 400.0
-"""Pixels of a drawing for half the page, or for a phone."""
+"""Width in pixels of a drawing for half the page or a phone."""
 NARROW_LIMIT = 560.0
-"""Pixels up to which a drawing is a narrow one, and less high."""
+"""Width in pixels up to which a drawing uses the narrow layout."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class FigureKind:
     draw: Callable[[Any, float, float], str]
 
 
-def _as_high_as_needed(draw: Callable[[Any, float], str]) -> Callable[[Any, float, float], str]:
+def _natural_height(draw: Callable[[Any, float], str]) -> Callable[[Any, float, float], str]:
     return lambda info, width, height: draw(info, width)
 
 
@@ -53,23 +53,25 @@ def _scatter(info: scatter.ScatterInfo, width: float, height: float) -> str:
 
 
 BUILT_IN = {
-    "bars": FigureKind(bars.BarsInfo, _as_high_as_needed(bars.draw)),
+    "bars": FigureKind(bars.BarsInfo, _natural_height(bars.draw)),
     "collective": FigureKind(collective.CollectiveInfo, collective.draw),
-    "gantt": FigureKind(gantt.GanttInfo, _as_high_as_needed(gantt.draw)),
-    "heatmap": FigureKind(heatmap.HeatmapInfo, _as_high_as_needed(heatmap.draw)),
+    "gantt": FigureKind(gantt.GanttInfo, _natural_height(gantt.draw)),
+    "heatmap": FigureKind(heatmap.HeatmapInfo, _natural_height(heatmap.draw)),
     "layers": FigureKind(layers.LayersInfo, layers.draw),
-    "lines": FigureKind(lines.LinesInfo, lines.draw),
-    "phases": FigureKind(phases.PhasesInfo, _as_high_as_needed(phases.draw)),
-    "repetitions": FigureKind(repetitions.RepetitionsInfo, _as_high_as_needed(repetitions.draw)),
+    "lines": FigureKind(line_chart.LinesInfo, line_chart.draw),
+    "phases": FigureKind(phase_bars.PhasesInfo, _natural_height(phase_bars.draw)),
+    "repetitions": FigureKind(repetitions.RepetitionsInfo, _natural_height(repetitions.draw)),
     "scaling": FigureKind(scaling.ScalingInfo, scaling.draw),
     "scatter": FigureKind(scatter.ScatterInfo, _scatter),
-    "utilisation": FigureKind(utilisation.UtilisationInfo, _as_high_as_needed(utilisation.draw)),
-    "waterfall": FigureKind(waterfall.WaterfallInfo, _as_high_as_needed(waterfall.draw)),
+    "utilisation": FigureKind(
+        utilisation_chart.UtilisationInfo, _natural_height(utilisation_chart.draw)
+    ),
+    "waterfall": FigureKind(waterfall_chart.WaterfallInfo, _natural_height(waterfall_chart.draw)),
 }
 
 
 def figure_kinds() -> dict[str, FigureKind]:
-    """Every kind of figure by name: ours, and those of installed packages."""
+    """Every kind of figure by name, including those of plugins."""
     return with_plugins(PluginKind.FIGURE, BUILT_IN, FigureKind)
 
 

@@ -1,15 +1,15 @@
-"""F5: a step as it unfolds, one lane per rank and resource."""
+"""Timeline of a step, one lane per rank and resource."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from paceline.render.svg.axis import length_axis
+from paceline.render.svg.colours import in_phase_order, phase_colour
 from paceline.render.svg.element import document, group
 from paceline.render.svg.legend import LegendEntry, Symbol, legend
 from paceline.render.svg.marks import bar
-from paceline.render.svg.rows import rows
+from paceline.render.svg.row_layout import rows
 from paceline.render.svg.scale import Scale
-from paceline.render.svg.series import in_phase_order, phase_colour
 from paceline.render.svg.ticks import finite
 from paceline.step import Step
 from paceline.step.critical_path import critical_path
@@ -17,7 +17,7 @@ from paceline.units import format_seconds, seconds_unit
 
 _BAR = 20.0
 _MOST_BARS = 600
-_WORTH_A_TIP = 3.0
+_LEAST_TIP_WIDTH = 3.0
 _MOST_LANES = 24
 
 
@@ -33,13 +33,12 @@ class GanttBar:
 
     @property
     def end_seconds(self) -> float:
-        """When it ends."""
         return self.start_seconds + self.seconds
 
 
 @dataclass(frozen=True)
 class GanttLane:
-    """What one resource of one rank does."""
+    """Tasks of one resource of one rank."""
 
     label: str
     bars: tuple[GanttBar, ...]
@@ -47,7 +46,7 @@ class GanttLane:
 
 @dataclass(frozen=True)
 class GanttInfo:
-    """Lanes top to bottom; ``left_out`` says how many more there were."""
+    """Lanes top to bottom; ``left_out`` is the number of lanes not drawn."""
 
     lanes: tuple[GanttLane, ...]
     title: str = "time in the step"
@@ -55,13 +54,13 @@ class GanttInfo:
 
     @property
     def seconds(self) -> float:
-        """When the last bar ends."""
+        """End of the last bar."""
         ends = finite(bar.end_seconds for lane in self.lanes for bar in lane.bars)
         return max(ends, default=0.0)
 
 
 def gantt_info(step: Step, ranks: Sequence[int] | None = None) -> GanttInfo:
-    """The lanes of a measured or predicted step, of all ranks or of those named."""
+    """The lanes of a measured or predicted step, of all or of given ``ranks``."""
     critical = set(critical_path(step))
     lanes: dict[tuple[int, str], list[GanttBar]] = {}
     for index, (task, start) in enumerate(zip(step.tasks, step.starts, strict=True)):
@@ -69,7 +68,7 @@ def gantt_info(step: Step, ranks: Sequence[int] | None = None) -> GanttInfo:
             lanes.setdefault((task.rank, task.resource), []).append(
                 GanttBar(task.name, str(task.phase), start, task.seconds, index in critical)
             )
-    order = {resource: place for place, resource in enumerate(step.resources)}
+    order = {resource: index for index, resource in enumerate(step.resources)}
     ordered = sorted(lanes, key=lambda lane: (lane[0], order[lane[1]]))
     one_rank = len({rank for rank, _ in ordered}) == 1
     drawn = tuple(
@@ -116,23 +115,23 @@ def _lane_blocks(info: GanttInfo, pixel_seconds: float) -> list[list[GanttBar]]:
 
 
 def _lane(blocks: Sequence[GanttBar], top: float, scale: Scale, factor: float) -> str:
-    alike: dict[str, list[str]] = {}
+    by_class: dict[str, list[str]] = {}
     for block in blocks:
         left, right = scale(block.start_seconds * factor), scale(block.end_seconds * factor)
         begin, duration = format_seconds(block.start_seconds), format_seconds(block.seconds)
-        tip = f"{block.name}\n{duration} from {begin}" if right - left >= _WORTH_A_TIP else ""
+        tip = f"{block.name}\n{duration} from {begin}" if right - left >= _LEAST_TIP_WIDTH else ""
         edge = "critical" if block.is_critical else "outlined"
-        alike.setdefault(f"{phase_colour(block.phase)} {edge}", []).append(
+        by_class.setdefault(f"{phase_colour(block.phase)} {edge}", []).append(
             bar(left, top, max(right - left, 0.5), _BAR, tip=tip)
         )
-    return "".join(group(*bars, class_=class_) for class_, bars in alike.items())
+    return "".join(group(*bars, class_=class_) for class_, bars in by_class.items())
 
 
 def _merged(bars: Iterable[GanttBar], pixel_seconds: float) -> list[GanttBar]:
-    """``bars`` in order of time, with those too thin to tell apart drawn as one.
+    """``bars`` in order of time; bars that are too thin to distinguish are merged.
 
-    Thin bars of one phase that follow each other are joined; so are bars of several phases as
-    long as they share one pixel, which then shows the phase that fills most of it.
+    Consecutive thin bars of one phase are merged; so are bars of several phases within one pixel,
+    which then shows the phase that fills most of it.
     """
     runs: list[list[GanttBar]] = []
     drawable = (b for b in bars if len(finite([b.start_seconds, b.seconds])) == 2 and b.seconds > 0)

@@ -1,7 +1,6 @@
-"""A step as a map of time and ranks: what fills most of each slice of time on each rank.
+"""Heat map of a step: the dominant phase of each time slice and rank.
 
-Aggregated in both directions: neighbouring ranks share a row where there are many, and slices that
-show the same become one block.
+Many ranks share rows with their neighbours, and neighbouring slices of one phase are one block.
 """
 
 from collections.abc import Sequence
@@ -9,11 +8,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from paceline.render.svg.axis import length_axis
+from paceline.render.svg.colours import in_phase_order, phase_colour
 from paceline.render.svg.element import document, group
 from paceline.render.svg.legend import LegendEntry, legend
 from paceline.render.svg.marks import bar
-from paceline.render.svg.rows import rows
-from paceline.render.svg.series import in_phase_order, phase_colour
+from paceline.render.svg.row_layout import rows
 from paceline.step import Phase, Step
 from paceline.units import format_seconds, seconds_unit
 
@@ -24,7 +23,7 @@ _BAR = 12.0
 
 @dataclass(frozen=True, slots=True)
 class HeatBlock:
-    """Slices of one row that show the same: the phase, from when, how long (seconds).
+    """Neighbouring slices of one row with the same phase.
 
     ``share`` is the part of the block that the phase fills, over all ranks of the row.
     """
@@ -37,7 +36,7 @@ class HeatBlock:
 
 @dataclass(frozen=True)
 class HeatRow:
-    """One rank, or several that are neighbours."""
+    """One rank, or several neighbouring ones."""
 
     label: str
     blocks: tuple[HeatBlock, ...]
@@ -45,7 +44,7 @@ class HeatRow:
 
 @dataclass(frozen=True)
 class HeatmapInfo:
-    """Rows from the first rank down."""
+    """Rows from the first rank down; ``seconds`` is the length of the step."""
 
     rows: tuple[HeatRow, ...]
     seconds: float
@@ -72,35 +71,35 @@ def heatmap_info(step: Step) -> HeatmapInfo:
 def _fill(
     slices: Sequence[dict[Phase, float]], phase: Phase, start: float, end: float, width: float
 ) -> None:
-    """Add a task to the slices it lies in; computing that hides a message counts twice."""
+    """Add a task to its slices; overlapping tasks all count."""
     first, last = max(0, int(start / width)), min(len(slices) - 1, int(end / width))
-    for place in range(first, last + 1):
-        inside = min(end, (place + 1) * width) - max(start, place * width)
+    for index in range(first, last + 1):
+        inside = min(end, (index + 1) * width) - max(start, index * width)
         if inside > 0:
-            slices[place][phase] = slices[place].get(phase, 0.0) + inside
+            slices[index][phase] = slices[index].get(phase, 0.0) + inside
 
 
 def _blocks(
     slices: Sequence[dict[Phase, float]], width: float, ranks: int
 ) -> tuple[HeatBlock, ...]:
-    """Neighbouring slices with the same phase in front as one block; idle ones are waiting."""
+    """Neighbouring slices with the same dominant phase as one block; idle ones are waiting."""
     found = []
-    place = 0
-    for phase, run in groupby(_front(own, width * ranks) for own in slices):
+    first = 0
+    for phase, run in groupby(_dominant(own, width * ranks) for own in slices):
         count = len(list(run))
-        inside = sum(own.get(phase, 0.0) for own in slices[place : place + count])
+        inside = sum(own.get(phase, 0.0) for own in slices[first : first + count])
         if phase is Phase.WAIT:
             inside = count * width * ranks
         share = min(1.0, inside / (count * width * ranks))
-        found.append(HeatBlock(str(phase), place * width, count * width, share))
-        place += count
+        found.append(HeatBlock(str(phase), first * width, count * width, share))
+        first += count
     return tuple(found)
 
 
-def _front(slices: dict[Phase, float], whole: float) -> Phase:
-    """The phase that fills most of a slice; waiting where half of it is empty.
+def _dominant(slices: dict[Phase, float], whole: float) -> Phase:
+    """The phase that fills most of a slice; waiting if half of it is empty.
 
-    A message under computing is hidden, so computing goes first.
+    Computation takes precedence over communication that it overlaps.
     """
     computing = {p: s for p, s in slices.items() if p is not Phase.COMMUNICATE}
     if computing and sum(computing.values()) >= whole / 2:

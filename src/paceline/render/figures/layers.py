@@ -1,4 +1,4 @@
-"""F3: how large the gradients of the layers are, and the messages they travel in."""
+"""Sizes of the gradients of layers, and the messages that carry them."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from paceline.render.svg.axis import Axis, log_axis
 from paceline.render.svg.element import document, element, group, text
 from paceline.render.svg.legend import LegendEntry, legend
 from paceline.render.svg.marks import bar
-from paceline.render.svg.metrics import text_width
 from paceline.render.svg.panel import horizontal_grid
 from paceline.render.svg.scale import BandScale, Scale
+from paceline.render.svg.text_metrics import text_width
 from paceline.render.svg.ticks import finite
 from paceline.units import format_bytes
 
@@ -56,15 +56,15 @@ def draw(info: LayersInfo, width: float, height: float) -> str:
     key, key_height = legend(entries, 0, width, 0)
     left, right, bottom = axis.label_width + 12, width - 12, height - 26
     top = key_height + 30 + (_STRIP if info.messages else 0)
-    places = BandScale(len(info.layers), left, right, 0.15)
+    bands = BandScale(len(info.layers), left, right, 0.15)
     y = axis.scale(bottom, top)
     below = text(info.order, right, bottom + 18, class_="axis-title", anchor="end")
     parts = [
         key,
         text(axis.title, 0, key_height + 14, class_="axis-title"),
         horizontal_grid(axis, y, left, right),
-        _layers(info, places, y, axis, bottom),
-        _messages(info, places, top - _STRIP + 4),
+        _layers(info, bands, y, axis, bottom),
+        _messages(info, bands, top - _STRIP + 4),
         element("line", x1=left, y1=bottom, x2=right, y2=bottom, class_="base"),
         below,
     ]
@@ -73,12 +73,12 @@ def draw(info: LayersInfo, width: float, height: float) -> str:
     return document(width, height, "Sizes of layers and messages", description, *parts)
 
 
-def _layers(info: LayersInfo, places: BandScale, y: Scale, axis: Axis, bottom: float) -> str:
+def _layers(info: LayersInfo, bands: BandScale, y: Scale, axis: Axis, bottom: float) -> str:
     bars = [
         bar(
-            places.edge(index),
+            bands.edge(index),
             y(layer.gradient_bytes),
-            max(places.width, 0.5),
+            max(bands.width, 0.5),
             bottom - y(layer.gradient_bytes),
             tip=f"{layer.name}\n{format_bytes(layer.gradient_bytes)}",
         )
@@ -88,14 +88,14 @@ def _layers(info: LayersInfo, places: BandScale, y: Scale, axis: Axis, bottom: f
     return group(*bars, class_="c1")
 
 
-def _messages(info: LayersInfo, places: BandScale, top: float) -> str:
+def _messages(info: LayersInfo, bands: BandScale, top: float) -> str:
     parts: list[str] = []
     count = len(info.layers)
     for message in info.messages:
         if not (0 <= message.first <= message.last < count and finite([message.size_bytes])):
             continue
-        left = places.edge(message.first)
-        right = max(places.edge(message.last) + places.width, left + 1)
+        left = bands.edge(message.first)
+        right = max(bands.edge(message.last) + bands.width, left + 1)
         size = format_bytes(message.size_bytes)
         tip = f"message of {size}\n{message.last - message.first + 1} layers"
         parts.append(bar(left, top + 14, right - left, 8, tip=tip))

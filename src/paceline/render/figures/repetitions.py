@@ -1,19 +1,19 @@
-"""Launches one by one: a point each, the mean and its interval below them, row by row."""
+"""Launches as points, with their mean and its interval below them, by configuration."""
 
 from dataclasses import dataclass
 
-from paceline.render.numbers import Ranged, ranged_text, short_number
+from paceline.render.number_format import Ranged, ranged_text, short_number
 from paceline.render.svg.axis import linear_axis
 from paceline.render.svg.element import document, element, group, text
 from paceline.render.svg.legend import LegendEntry, Symbol, legend
 from paceline.render.svg.marks import error_bar_across, marker
-from paceline.render.svg.rows import rows
+from paceline.render.svg.row_layout import rows
 from paceline.render.svg.scale import Scale
 from paceline.render.svg.ticks import finite
 
 _ROW = 22.0
 _MOST_POINTS = 60
-"""Points of a row; of more launches as many are drawn, evenly chosen by size."""
+"""Limit of points in a row; of more launches, evenly spaced quantiles are drawn."""
 _FROM_ZERO_UNLESS = 0.5
 
 
@@ -28,7 +28,7 @@ class RepeatedRow:
 
 @dataclass(frozen=True)
 class RepetitionsInfo:
-    """Configurations top to bottom; ``title`` has the unit in it."""
+    """Configurations top to bottom; ``title`` contains the unit."""
 
     title: str
     rows: tuple[RepeatedRow, ...]
@@ -64,8 +64,10 @@ def draw(info: RepetitionsInfo, width: float) -> str:
         _row(row, scale, layout.bar_top(number), layout.right, info.unit)
         for number, row in enumerate(info.rows)
     ]
-    said = "; ".join(f"{row.label}: {ranged_text(row.mean, info.unit)}" for row in info.rows)
-    return document(width, layout.height, info.title, said, key, layout.backdrop(axis), *parts)
+    description = "; ".join(f"{row.label}: {ranged_text(row.mean, info.unit)}" for row in info.rows)
+    return document(
+        width, layout.height, info.title, description, key, layout.backdrop(axis), *parts
+    )
 
 
 def _row(row: RepeatedRow, scale: Scale, top: float, right: float, unit: str) -> str:
@@ -95,7 +97,7 @@ def _row(row: RepeatedRow, scale: Scale, top: float, right: float, unit: str) ->
 
 
 def _thinned(values: list[float]) -> list[float]:
-    """All values, or as many as a row has room for with the smallest and the largest."""
+    """At most `_MOST_POINTS` values, including the smallest and the largest."""
     if len(values) <= _MOST_POINTS:
         return values
     last = len(values) - 1

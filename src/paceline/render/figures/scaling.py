@@ -1,22 +1,25 @@
-"""F1: throughput or speed-up against the number of devices, with the ideal line."""
+"""Throughput or speed-up against the number of devices, with the ideal line."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.render.numbers import Ranged, ranged_text
+from paceline.render.number_format import Ranged, percent, ranged_text, short_number
+from paceline.render.safe_text import MISSING
 from paceline.render.svg.axis import count_axis, linear_axis, log_axis
+from paceline.render.svg.colours import series_colour
 from paceline.render.svg.element import document, group
 from paceline.render.svg.legend import LegendEntry, Symbol
 from paceline.render.svg.marks import band, error_bar, marker, polyline
 from paceline.render.svg.panel import Panel, xy_panel
-from paceline.render.svg.series import series_colour
 from paceline.render.svg.ticks import finite
+from paceline.render.table import Align, Cell, Column, Table
 
 _LOGARITHMIC_FROM = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingPoint:
-    """What ``devices`` devices reached; all of them together."""
+    """The total value of ``devices`` devices."""
 
     devices: int
     value: Ranged
@@ -38,7 +41,7 @@ class ScalingSeries:
 
     @property
     def ideal_per_device(self) -> float | None:
-        """What each device would add if scaling were perfect from the first point on."""
+        """Value per device of the first point, which perfect scaling keeps."""
         points = self.drawable
         return points[0].value.value / points[0].devices if points else None
 
@@ -47,8 +50,8 @@ class ScalingSeries:
 class ScalingInfo:
     """Series of one quantity; ``title`` names it with its unit: ``throughput (img/s)``.
 
-    ``ideal`` draws what perfect scaling from each series' first point would give, ``bound`` a
-    thin line that results should not be below.
+    ``ideal`` draws perfect scaling from the first point of each series, ``bound`` a thin line as
+    a lower bound.
     """
 
     title: str
@@ -88,16 +91,17 @@ def _extent(value: Ranged) -> list[float]:
 
 @dataclass(frozen=True)
 class _Ideals:
-    """What perfect scaling is called in the legend, and slope and colour of its lines."""
+    """Label of perfect scaling in the legend, and slope and colour of its lines."""
 
     label: str
     lines: list[tuple[float, str]]
 
 
 def _ideals(info: ScalingInfo) -> _Ideals:
-    """The ideal of each measured series, or of the predicted ones where none was measured.
+    """The ideal line of each measured series, or of predicted ones if none was measured.
 
-    Series that share it get one neutral line, and more than three that do not only the steepest.
+    Series with the same ideal share a neutral line; of more than three different ones, only the
+    steepest is drawn.
     """
     measured = any(series.drawable and not series.is_predicted for series in info.series)
     known = [
@@ -133,12 +137,11 @@ def _legend(info: ScalingInfo, ideals: _Ideals) -> list[LegendEntry]:
 
 
 def _bound(panel: Panel, bound: ScalingSeries) -> str:
-    places = [(panel.x(p.devices), panel.y(p.value.value)) for p in bound.drawable]
-    return group(polyline(places), class_="neutral bound")
+    positions = [(panel.x(p.devices), panel.y(p.value.value)) for p in bound.drawable]
+    return group(polyline(positions), class_="neutral bound")
 
 
 def _ideal(panel: Panel, slope: float, colour: str, counts: list[int]) -> str:
-    """The ideal line, ending where the plot does."""
     ends = [(panel.x(n), panel.y(slope * n)) for n in (min(counts), max(counts))]
     return group(polyline(ends, "dots"), class_=f"{colour} ideal")
 
@@ -146,8 +149,8 @@ def _ideal(panel: Panel, slope: float, colour: str, counts: list[int]) -> str:
 def _series(panel: Panel, info: ScalingInfo, number: int) -> str:
     series = info.series[number]
     points = series.drawable
-    places = [(panel.x(p.devices), panel.y(p.value.value)) for p in points]
-    parts = [polyline(places, "dashes" if series.is_predicted else "")]
+    positions = [(panel.x(p.devices), panel.y(p.value.value)) for p in points]
+    parts = [polyline(positions, "dashes" if series.is_predicted else "")]
     bounded = [(panel.x(p.devices), p.value.bounds) for p in points]
     intervals = [(x, panel.y(b[0]), panel.y(b[1])) for x, b in bounded if b is not None]
     if series.is_predicted and len(intervals) > 1:
@@ -155,7 +158,46 @@ def _series(panel: Panel, info: ScalingInfo, number: int) -> str:
         parts.append(band(upper, [(x, low) for x, low, _ in intervals]))
     else:
         parts += [error_bar(x, low, high) for x, low, high in intervals]
-    for point, (x, y) in zip(points, places, strict=True):
+    for point, (x, y) in zip(points, positions, strict=True):
         tip = f"{series.label}\n{point.devices:,}: {ranged_text(point.value, info.unit)}"
         parts.append(marker(x, y, number, tip))
     return group(*parts, class_=series_colour(number))
+
+
+def efficiency_table(series: Sequence[ScalingSeries], unit: str, device: str = "device") -> Table:
+    """A row per system and a column per number of devices: speed-up and efficiency.
+
+    The base of a system is its smallest number of devices. Speed-up is relative to the base: 16
+    devices with a base of 4 can reach 4.
+    """
+    counts = sorted({point.devices for one in series for point in one.drawable})
+    bases = [min((p.devices for p in one.drawable), default=0) for one in series]
+    columns = [
+        Column("system"),
+        Column(f"base, {device}s", decimals=0),
+        Column("base throughput", unit),
+        *(
+            Column(f"{count:,} {device}{'s' if count > 1 else ''}", align=Align.RIGHT)
+            for count in counts
+            if any(count > base for base in bases)
+        ),
+    ]
+    shown = [count for count in counts if any(count > base for base in bases)]
+    rows = [_efficiency_row(one, shown) for one in series]
+    note = "Speed-up over the base; in brackets, efficiency against perfect scaling."
+    return Table(tuple(columns), tuple(rows), "Speed-up and efficiency", note)
+
+
+def _efficiency_row(one: ScalingSeries, counts: Sequence[int]) -> tuple[Cell, ...]:
+    points = {point.devices: point.value for point in one.drawable}
+    if not points:
+        return (one.label, None, None, *(MISSING for _ in counts))
+    base = min(points)
+    cells: list[Cell] = [one.label, base, points[base]]
+    for count in counts:
+        if count not in points or points[base].value <= 0:
+            cells.append(MISSING)
+            continue
+        speed_up = points[count].value / points[base].value
+        cells.append(f"{short_number(speed_up)} ({percent(speed_up * base / count)})")
+    return tuple(cells)

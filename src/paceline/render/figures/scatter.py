@@ -1,20 +1,20 @@
-"""F9: predicted against measured, with the line on which they agree."""
+"""Predicted against measured values, with the line of equality."""
 
 from dataclasses import dataclass
 
-from paceline.render.numbers import percent, short_number
+from paceline.render.number_format import percent, short_number
 from paceline.render.svg.axis import log_axis
+from paceline.render.svg.colours import series_colour
 from paceline.render.svg.element import document, group, text
 from paceline.render.svg.legend import LegendEntry, Symbol
 from paceline.render.svg.marks import band, marker, polyline
 from paceline.render.svg.panel import Panel, xy_panel
-from paceline.render.svg.series import series_colour
 from paceline.render.svg.ticks import finite
 
 
 @dataclass(frozen=True, slots=True)
 class ScatterPoint:
-    """One case: what was measured and what was predicted for it."""
+    """The measured and the predicted value of one case."""
 
     measured: float
     predicted: float
@@ -36,7 +36,7 @@ class ScatterGroup:
 
 @dataclass(frozen=True)
 class ScatterInfo:
-    """Groups of cases of one quantity; ``band`` is the error the shaded strip stands for."""
+    """Groups of cases of one quantity; ``band`` is the relative error of the shaded strip."""
 
     groups: tuple[ScatterGroup, ...]
     quantity: str = "throughput (samples/s)"

@@ -1,10 +1,10 @@
-"""Axes: what they are called, how far they reach, where they are marked."""
+"""Axes: title, bounds and ticks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from paceline.render.svg.metrics import text_width
 from paceline.render.svg.scale import LinearScale, LogScale, Scale
+from paceline.render.svg.text_metrics import text_width
 from paceline.render.svg.ticks import (
     SMALLEST,
     finite,
@@ -27,7 +27,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Axis:
-    """One direction of a plot, before anyone knows how many pixels it will get."""
+    """An axis, independent of its length in pixels."""
 
     title: str
     low: float
@@ -36,7 +36,7 @@ class Axis:
     scale_type: type[LinearScale] | type[LogScale] = LinearScale
 
     def scale(self, start: float, end: float) -> Scale:
-        """The axis laid over the pixels ``start`` to ``end``."""
+        """The scale from values to the pixels ``start`` to ``end``."""
         return self.scale_type(self.low, self.high, start, end)
 
     @property
@@ -91,13 +91,13 @@ def count_axis(title: str, counts: Sequence[float], pixels: float, *, logarithmi
         low, high = 0.0, drawable[-1] * 1.04
         scale = LinearScale(low, high, 0.0, pixels)
     labels = log_tick_labels(drawable)
-    kept = _uncrowded([scale(count) for count in drawable], labels)
+    kept = _without_overlap([scale(count) for count in drawable], labels)
     ticks = _ticks([drawable[i] for i in kept], [labels[i] for i in kept])
     return Axis(title, low, high, ticks, LogScale if logarithmic else LinearScale)
 
 
-def _uncrowded(positions: Sequence[float], labels: Sequence[str]) -> list[int]:
-    """Indices of labels that leave room for each other; the last one always stays."""
+def _without_overlap(positions: Sequence[float], labels: Sequence[str]) -> list[int]:
+    """Indices of labels that do not overlap; the last one is always kept."""
     kept: list[int] = []
     for index in reversed(range(len(positions))):
         right = positions[index] + text_width(labels[index]) / 2

@@ -1,4 +1,4 @@
-"""SVG elements as text. Everything that comes from outside is escaped here and nowhere else."""
+"""SVG elements as text; the only module that escapes untrusted text."""
 
 import math
 from xml.sax.saxutils import escape as _xml_escape
@@ -14,7 +14,7 @@ def escape(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """A coordinate to a tenth of a pixel, in as few characters as that takes."""
+    """A coordinate to a tenth of a pixel."""
     if not math.isfinite(value):
         raise ValueError(f"a coordinate cannot be {value}")
     text = f"{value:.1f}".rstrip("0").rstrip(".")
@@ -48,7 +48,6 @@ def text(content: str, x: float, y: float, *, class_: str, anchor: str = "start"
 
 
 def line(x1: float, y1: float, x2: float, y2: float, *, class_: str) -> str:
-    """A straight line between two points."""
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 

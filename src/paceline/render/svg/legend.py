@@ -1,4 +1,4 @@
-"""The legend: what each colour, shape and dash stands for, above the plot."""
+"""The legend of colours, markers and dashes above the plot."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from enum import StrEnum
 from paceline.render.safe_text import printable
 from paceline.render.svg.element import element, group, line, text
 from paceline.render.svg.marks import marker
-from paceline.render.svg.metrics import fitted, text_width
+from paceline.render.svg.text_metrics import fitted, text_width
 
 _ROW = 20.0
 _SYMBOL = 18.0
@@ -15,7 +15,7 @@ _GAP = 18.0
 
 
 class Symbol(StrEnum):
-    """What is drawn before the label."""
+    """Symbol of a legend entry."""
 
     BOX = "box"
     LINE = "line"

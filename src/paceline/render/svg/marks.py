@@ -1,4 +1,4 @@
-"""Marks: what carries the numbers. Positions are pixels already."""
+"""Marks of values: points, lines, bars and intervals. Positions are pixels."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -17,7 +17,7 @@ _SHAPES: tuple[tuple[Point, ...], ...] = (
 
 
 def marker(x: float, y: float, shape: int = 0, tip: str = "") -> str:
-    """A point; its shape repeats the information of its colour."""
+    """A point; colour and shape carry the same information."""
     corners = _SHAPES[shape % len(_SHAPES)]
     if not corners:
         return element("circle", cx=x, cy=y, r=4, class_="marker", tip=tip)

@@ -1,4 +1,4 @@
-"""The plot area: its edges, its grid and axes, and the two scales marks are placed with."""
+"""The plot area: edges, grid, axes and the scales of both directions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from paceline.render.svg.axis import Axis, Tick
 from paceline.render.svg.element import group, line, text
 from paceline.render.svg.legend import LegendEntry, legend
-from paceline.render.svg.metrics import text_width
 from paceline.render.svg.scale import Scale
+from paceline.render.svg.text_metrics import text_width
 
 _TITLE = 22.0
 _BELOW = 44.0
@@ -16,7 +16,7 @@ _RIGHT = 14.0
 
 @dataclass(frozen=True)
 class Panel:
-    """Edges in pixels, scales, and what lies behind the marks."""
+    """Edges in pixels, scales, and the markup behind the marks."""
 
     left: float
     right: float

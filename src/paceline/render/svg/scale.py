@@ -1,4 +1,4 @@
-"""From values to pixels. Every position is finite and on the scale, whatever the value."""
+"""Scales from values to pixels; every position is finite and on the scale."""
 
 import math
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class LinearScale:
 class LogScale:
     """Maps ``low`` to ``high`` onto pixels; equal ratios are equally far apart.
 
-    A value beyond the scale is drawn at its edge, what is not positive at the lower one.
+    A value beyond the scale is drawn at its edge; a value that is not positive at the lower one.
     """
 
     low: float
@@ -52,7 +52,7 @@ Scale: TypeAlias = LinearScale | LogScale
 
 @dataclass(frozen=True)
 class BandScale:
-    """Places for ``count`` things side by side, each with a gap of ``gap`` of its share."""
+    """``count`` bands side by side, with ``gap`` as a share of each."""
 
     count: int
     start: float
@@ -61,16 +61,16 @@ class BandScale:
 
     @property
     def pitch(self) -> float:
-        """Pixels from one thing to the next."""
+        """Pixels from one band to the next."""
         return (self.end - self.start) / max(self.count, 1)
 
     @property
     def width(self) -> float:
-        """Pixels of one thing."""
+        """Pixels of one band."""
         return self.pitch * (1 - self.gap)
 
     def edge(self, index: int) -> float:
-        """First pixel of thing ``index``."""
+        """First pixel of a band."""
         return self.start + self.pitch * (index + self.gap / 2)
 
     def centre(self, index: int) -> float:

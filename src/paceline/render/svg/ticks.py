@@ -3,16 +3,16 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from paceline.render.numbers import format_number
+from paceline.render.number_format import format_number
 
 LARGEST, SMALLEST = 1e100, 1e-100
-"""Beyond these no quantity of training lies, and ratios of them would overflow."""
+"""Limits of values, so that ratios do not overflow."""
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 
 
 def finite(values: Iterable[float | None]) -> list[float]:
-    """The values that can be drawn."""
+    """Values that can be drawn."""
     return [
         value
         for value in values
@@ -21,7 +21,7 @@ def finite(values: Iterable[float | None]) -> list[float]:
 
 
 def linear_bounds(values: Sequence[float], *, from_zero: bool = True) -> tuple[float, float]:
-    """Round bounds that hold all ``values``; never empty."""
+    """Round bounds that contain all ``values``; never empty."""
     drawable = finite(values)
     if from_zero:
         drawable = [*drawable, 0.0]
@@ -56,7 +56,7 @@ def nice_step(span: float, parts: int) -> float:
 
 
 def log_bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Bounds that hold all positive ``values`` with a little room; never empty."""
+    """Bounds that contain all positive ``values`` with a margin; never empty."""
     drawable = [value for value in finite(values) if value > SMALLEST]
     low, high = min(drawable, default=1.0), max(drawable, default=10.0)
     if high / low < 2:
@@ -66,7 +66,7 @@ def log_bounds(values: Sequence[float]) -> tuple[float, float]:
 
 
 def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
-    """Powers of ten between the bounds, with 2 and 5 times them where there are few."""
+    """Powers of ten between the bounds, with their multiples by 2 and 5 if there are few."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     stride = max(1, math.ceil((last - first + 1) / most))
     for multiples in ((1, 2, 5), (1, 3), (1,)):
@@ -91,7 +91,7 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
 
 
 def log_tick_labels(ticks: Sequence[float]) -> list[str]:
-    """Ticks of a logarithmic axis, each as short as it can be: ``0.001``, ``20``, ``3M``."""
+    """Ticks of a logarithmic axis, each as short as possible: ``0.001``, ``20``, ``3M``."""
     return [tick_labels([tick])[0] for tick in ticks]
 
 
@@ -101,5 +101,5 @@ def _exact(values: Sequence[float], decimals: int) -> bool:
 
 
 def _floor(value: float, step: float) -> float:
-    """Whole steps in ``value``, forgiving the last bits of a division."""
+    """Number of steps in ``value``, tolerant of rounding errors."""
     return math.floor(value / step + 1e-9)

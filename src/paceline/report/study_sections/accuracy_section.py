@@ -6,8 +6,8 @@ from paceline.analysis.accuracy import StudyAccuracy, TrainedGroup
 from paceline.analysis.accuracy_tables import accuracy_tables
 from paceline.analysis.launch_statistics import every_step_seconds
 from paceline.render.figures import LineSeries, LinesInfo, figure
-from paceline.render.numbers import Ranged
-from paceline.render.page import Section
+from paceline.render.html_page import Section
+from paceline.render.number_format import Ranged
 
 MOST_CURVES = 8
 

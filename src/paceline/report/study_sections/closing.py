@@ -6,7 +6,7 @@ from paceline.analysis.configurations import describe_emulation, describe_lab
 from paceline.analysis.launch_tables import launch_table
 from paceline.analysis.resource_tables import resource_tables
 from paceline.naming import file_name
-from paceline.render.page import Section
+from paceline.render.html_page import Section
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.factors_section import UNCONTROLLED, statistics_tables
 from paceline.report.study_sections.opening import describe_load

@@ -2,8 +2,8 @@
 
 from paceline.calibration.profile_tables import gemm_table
 from paceline.render.figures import CollectiveInfo, CollectiveSeries, LayersInfo, LayerSize, figure
-from paceline.render.numbers import Ranged
-from paceline.render.page import Section
+from paceline.render.html_page import Section
+from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.units import format_bandwidth

@@ -10,7 +10,7 @@ from paceline.explanation.explanation_tables import (
     step_kind,
 )
 from paceline.render.figures import WaterfallInfo, figure, gantt_info, utilisation_info
-from paceline.render.page import Figure, Section
+from paceline.render.html_page import Figure, Section
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.prediction_section import phases_figure
 from paceline.step import Step

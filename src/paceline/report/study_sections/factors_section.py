@@ -12,8 +12,8 @@ from paceline.analysis.launch_statistics import step_seconds
 from paceline.analysis.variation import fitted_laws, variation_of
 from paceline.analysis.variation_tables import law_table, variation_table
 from paceline.render.figures import BarSeries, BarsInfo, figure
-from paceline.render.numbers import Ranged
-from paceline.render.page import Figure, Section
+from paceline.render.html_page import Figure, Section
+from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 from paceline.stats.step_statistics import StepSpread, step_spread
 

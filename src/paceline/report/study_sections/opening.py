@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from paceline.analysis.configurations import describe_emulation, describe_lab
-from paceline.render.page import Section
+from paceline.render.html_page import Section
 from paceline.render.table import Column, Table
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.verdict import listed, question

@@ -13,7 +13,7 @@ from paceline.render.figures import (
     ScatterPoint,
     figure,
 )
-from paceline.render.page import Figure, Section
+from paceline.render.html_page import Figure, Section
 from paceline.render.table import Column, Table
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.step import Phase

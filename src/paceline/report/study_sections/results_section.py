@@ -21,8 +21,8 @@ from paceline.render.figures import (
     efficiency_table,
     figure,
 )
-from paceline.render.numbers import Ranged
-from paceline.render.page import Figure, Section
+from paceline.render.html_page import Figure, Section
+from paceline.render.number_format import Ranged
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.store import Launch
 

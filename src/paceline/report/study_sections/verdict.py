@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from paceline.analysis.ranking import Ranking
 from paceline.calibration.prediction_error import Comparison
 from paceline.explanation.explain_step import Explanation
-from paceline.render.numbers import Ranged, ranged_text, short_number
+from paceline.render.number_format import Ranged, ranged_text, short_number
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.step.waterfall import ItemKind, WaterfallItem
 from paceline.units import format_seconds

@@ -1,4 +1,4 @@
-"""Colours of series. Eight that stay apart for every common kind of colour vision."""
+"""Colour classes of series and phases; distinguishable with common colour-vision deficiencies."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ PHASES = tuple(map(str, Phase))
 
 
 def series_colour(index: int) -> str:
-    """Colour class of series ``index``; they repeat after eight, marker shapes after five."""
+    """Colour class of series ``index``; colours repeat after eight, marker shapes after five."""
     return f"c{index % SERIES_COLOURS + 1}"
 
 
@@ -19,5 +19,5 @@ def phase_colour(phase: str) -> str:
 
 
 def in_phase_order(phases: Iterable[str]) -> list[str]:
-    """Each of ``phases`` once, as a step goes through them; those with other names last."""
+    """Each of ``phases`` once, in the order of a step; unknown names last."""
     return sorted(dict.fromkeys(phases), key=lambda p: PHASES.index(p) if p in PHASES else 99)

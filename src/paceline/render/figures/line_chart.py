@@ -1,16 +1,16 @@
-"""F7: curves over one axis, with the points where one overtakes another."""
+"""Curves over one axis, with their crossovers."""
 
 from dataclasses import dataclass
 
-from paceline.render.numbers import Ranged, ranged_text, short_number
+from paceline.render.number_format import Ranged, ranged_text, short_number
 from paceline.render.safe_text import printable
 from paceline.render.svg.axis import Axis, linear_axis, log_axis
+from paceline.render.svg.colours import series_colour
 from paceline.render.svg.element import document, element, group, line, text
 from paceline.render.svg.legend import LegendEntry, Symbol
 from paceline.render.svg.marks import band, marker, polyline
-from paceline.render.svg.metrics import text_width
 from paceline.render.svg.panel import Panel, xy_panel
-from paceline.render.svg.series import series_colour
+from paceline.render.svg.text_metrics import text_width
 from paceline.render.svg.ticks import finite
 
 _MOST_MARKERS = 24
@@ -26,7 +26,7 @@ class LineSeries:
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """Where one curve overtakes another; ``label`` says what holds beyond it."""
+    """Intersection of two curves; ``label`` names the result beyond it."""
 
     x: float
     y: float
@@ -35,7 +35,7 @@ class Crossover:
 
 @dataclass(frozen=True)
 class LinesInfo:
-    """Curves over one axis; titles carry the units."""
+    """Curves over one axis; titles contain the units."""
 
     x_title: str
     y_title: str
@@ -61,9 +61,9 @@ def draw(info: LinesInfo, width: float, height: float) -> str:
     panel = xy_panel(width, height, x_axis, y_axis, entries)
     curves = [_curve(panel, info, number) for number in range(len(info.series))]
     marks = [_crossover(panel, crossing) for crossing in crossings]
-    said = "; ".join(f"crossover at {short_number(c.x)}: {c.label}" for c in crossings)
+    crossed = "; ".join(f"crossover at {short_number(c.x)}: {c.label}" for c in crossings)
     labels = ", ".join(series.label for series in info.series)
-    description = f"{info.y_title} against {info.x_title}: {labels}. {said}"
+    description = f"{info.y_title} against {info.x_title}: {labels}. {crossed}"
     return document(width, height, info.y_title, description, panel.markup, *curves, *marks)
 
 
@@ -81,13 +81,13 @@ def _curve(panel: Panel, info: LinesInfo, number: int) -> str:
         ((x, y) for x, y in series.points if len(finite([x, y.value])) == 2),
         key=lambda point: point[0],
     )
-    places = [(panel.x(x), panel.y(y.value)) for x, y in points]
+    positions = [(panel.x(x), panel.y(y.value)) for x, y in points]
     bounds = [(panel.x(x), y.bounds) for x, y in points]
     lower = [(x, panel.y(b[0])) for x, b in bounds if b is not None]
     upper = [(x, panel.y(b[1])) for x, b in bounds if b is not None]
-    parts = [band(upper, lower), polyline(places)]
+    parts = [band(upper, lower), polyline(positions)]
     if len(points) <= _MOST_MARKERS:
-        for (x, y), (px, py) in zip(points, places, strict=True):
+        for (x, y), (px, py) in zip(points, positions, strict=True):
             tip = f"{series.label}\n{short_number(x)}: {ranged_text(y, info.unit)}"
             parts.append(marker(px, py, number, tip))
     return group(*parts, class_=series_colour(number))
@@ -97,10 +97,10 @@ def _crossover(panel: Panel, crossing: Crossover) -> str:
     x, y = panel.x(crossing.x), panel.y(crossing.y)
     label = printable(crossing.label) or short_number(crossing.x)
     fits_right = x + 10 + text_width(label) <= panel.right
-    anchor, place = ("start", x + 8) if fits_right else ("end", x - 8)
+    anchor, label_x = ("start", x + 8) if fits_right else ("end", x - 8)
     return group(
         line(x, panel.top, x, panel.bottom, class_="connector"),
         element("circle", cx=x, cy=y, r=6, class_="ring", tip=label),
-        text(label, place, panel.top + 12, class_="label", anchor=anchor),
+        text(label, label_x, panel.top + 12, class_="label", anchor=anchor),
         class_="crossover",
     )

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from paceline.render.numbers import common_decimals, format_number
+from paceline.render.number_format import common_decimals, format_number
 from paceline.render.safe_text import printable
 from paceline.render.svg.axis import length_axis
 from paceline.render.svg.element import document, group, line, text
 from paceline.render.svg.marks import bar
-from paceline.render.svg.metrics import fitted, text_width
-from paceline.render.svg.rows import Rows, rows
+from paceline.render.svg.row_layout import Rows, rows
+from paceline.render.svg.text_metrics import fitted, text_width
 from paceline.step.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.units import seconds_unit
 
@@ -20,7 +20,7 @@ _COLOURS = {ItemKind.IDEAL: "c1", ItemKind.CAUSE: "c2", ItemKind.UNEXPLAINED: "n
 
 @dataclass(frozen=True)
 class WaterfallInfo:
-    """A waterfall and what its last bar, the real step, is called."""
+    """A waterfall and the label of its last bar, the real step."""
 
     waterfall: Waterfall
     real_label: str = "measured step"
@@ -52,8 +52,8 @@ def draw(info: WaterfallInfo, width: float) -> str:
         parts.append(group(mark, class_=_COLOURS[item.kind]))
         parts.append(text(ends[number], right + 8, top + _BAR / 2 + 4, class_="value"))
         parts.append(_note(item, left, top, layout))
-    said = "; ".join(f"{i.label} {e} {unit}" for i, e in zip(items, ends, strict=True))
-    return document(width, layout.height, info.title, said, layout.backdrop(axis), *parts)
+    description = "; ".join(f"{i.label} {e} {unit}" for i, e in zip(items, ends, strict=True))
+    return document(width, layout.height, info.title, description, layout.backdrop(axis), *parts)
 
 
 def _value(item: WaterfallItem, factor: float, decimals: int) -> str:
@@ -61,7 +61,7 @@ def _value(item: WaterfallItem, factor: float, decimals: int) -> str:
 
 
 def _note(item: WaterfallItem, bar_left: float, top: float, layout: Rows) -> str:
-    """The note in the empty space left of the bar; left out where there is none."""
+    """The note in the empty space left of the bar; omitted if there is too little."""
     room = bar_left - layout.left - 20
     note = printable(item.note)
     if not note or room < min(text_width(note, _NOTE), 120.0):

@@ -1,17 +1,17 @@
-"""F2: where the time of a step goes, phases stacked end to end."""
+"""Phases of a step, stacked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from paceline.render.numbers import percent
+from paceline.render.number_format import percent
 from paceline.render.safe_text import MISSING
 from paceline.render.svg.axis import length_axis
+from paceline.render.svg.colours import in_phase_order, phase_colour
 from paceline.render.svg.element import document, group, text
 from paceline.render.svg.legend import LegendEntry, Symbol, legend
 from paceline.render.svg.marks import bar
-from paceline.render.svg.rows import Rows, rows
+from paceline.render.svg.row_layout import Rows, rows
 from paceline.render.svg.scale import Scale
-from paceline.render.svg.series import in_phase_order, phase_colour
 from paceline.render.svg.ticks import finite
 from paceline.step import Breakdown
 from paceline.units import format_seconds, seconds_unit
@@ -24,8 +24,8 @@ _BAR = 22.0
 class PhaseBar:
     """One step: seconds of each phase, which sum to it.
 
-    ``hidden_seconds`` is communication that ran under computation; it lengthens nothing and is
-    drawn as a thin strip below.
+    ``hidden_seconds`` is communication overlapped by computation; it does not lengthen the step
+    and is drawn as a thin strip below.
     """
 
     label: str

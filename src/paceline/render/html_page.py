@@ -1,4 +1,4 @@
-"""One self-contained HTML page: what is on it as values, and how it becomes text."""
+"""Self-contained HTML pages: their content as dataclasses, and the renderer."""
 
 import base64
 import hashlib
@@ -14,13 +14,13 @@ from paceline.render.table import Table, sort_key
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_SECTIONS_WORTH_A_CONTENTS = 4
-_ROWS_WORTH_SORTING = 6
+_SECTIONS_FOR_CONTENTS = 4
+_ROWS_FOR_SORTING = 6
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A number or name with what it is: ``Fact("2 processes", "187.6 img/s", "± 4.1")``."""
+    """A labelled number or name: ``Fact("2 processes", "187.6 img/s", "± 4.1")``."""
 
     label: str
     value: str
@@ -31,9 +31,9 @@ class Fact:
 class Figure:
     """A drawing with its title and caption.
 
-    ``svg`` is made by `paceline.render.figures`; so is ``narrow_svg``, the same drawing for a
-    phone. With ``half`` the narrow drawing is used everywhere, two of them side by side.
-    ``data`` holds the numbers of the drawing, for screen readers and for copying.
+    ``narrow_svg`` is the same drawing for a phone. With ``half`` the narrow drawing is used
+    everywhere, two of them side by side. ``data`` has the numbers of the drawing, for screen
+    readers and for copying.
     """
 
     title: str
@@ -112,7 +112,7 @@ def render(page: Page) -> str:
             style=style,
             script=script,
             policy=_content_security_policy(style, script),
-            has_contents=len(page.sections) >= _SECTIONS_WORTH_A_CONTENTS,
+            has_contents=len(page.sections) >= _SECTIONS_FOR_CONTENTS,
         )
     )
 
@@ -124,13 +124,13 @@ def table_html(table: Table) -> str:
 
 
 def paragraphs(text: str) -> list[list[TextRun]]:
-    """``text`` as paragraphs of spans: an empty line ends one, backticks enclose code."""
+    """Paragraphs of ``text``: empty lines separate them, backticks enclose code."""
     blocks = [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
     return [_spans(" ".join(block.split())) for block in blocks]
 
 
 def package_text(name: str) -> str:
-    """A file of the templates directory; its lines end as they do in the page."""
+    """A file of the templates directory with Unix line ends, which the hash of the page assumes."""
     source = resources.files("paceline.render").joinpath("templates", name)
     return source.read_text(encoding="utf-8").replace("\r\n", "\n")
 
@@ -150,7 +150,7 @@ def _content_security_policy(style: str, script: str) -> str:
 
 
 def hashed(source: str) -> str:
-    """How a Content-Security-Policy names a style or script that stands in its page."""
+    """The hash of an inline style or script in a Content-Security-Policy."""
     digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
     return f"'sha256-{digest}'"
 
@@ -197,4 +197,4 @@ def _table_view(table: Table) -> _TableView:
             ]
         )
     rows = list(zip(*columns, strict=True))
-    return _TableView(rows, aligns, is_sortable=len(rows) >= _ROWS_WORTH_SORTING)
+    return _TableView(rows, aligns, is_sortable=len(rows) >= _ROWS_FOR_SORTING)

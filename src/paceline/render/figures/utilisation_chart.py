@@ -1,16 +1,16 @@
-"""F6: how busy each resource is over the time of a step, and with what."""
+"""Utilisation of each resource over the time of a step, by phase."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from paceline.render.numbers import percent
+from paceline.render.number_format import percent
 from paceline.render.svg.axis import length_axis
+from paceline.render.svg.colours import in_phase_order, phase_colour
 from paceline.render.svg.element import document, group, line, text
 from paceline.render.svg.legend import LegendEntry, legend
 from paceline.render.svg.marks import steps
-from paceline.render.svg.rows import Rows, rows
+from paceline.render.svg.row_layout import Rows, rows
 from paceline.render.svg.scale import LinearScale, Scale
-from paceline.render.svg.series import in_phase_order, phase_colour
 from paceline.step import Step
 from paceline.units import seconds_unit
 
@@ -19,7 +19,7 @@ _LANE = 54.0
 
 @dataclass(frozen=True)
 class UtilisationLane:
-    """One resource: for each phase the share of it in use (0 to 1), one number a bin."""
+    """One resource: for each phase the share in use (0 to 1), one number per bin."""
 
     label: str
     shares: Mapping[str, tuple[float, ...]]
@@ -35,7 +35,7 @@ class UtilisationInfo:
 
 
 def utilisation_info(step: Step, bins: int = 120) -> UtilisationInfo:
-    """How busy the resources of a step are, all ranks taken together."""
+    """Utilisation of the resources of a step, averaged over ranks."""
     ranks, width = max(len(step.ranks), 1), step.seconds / bins
     busy: dict[str, dict[str, list[float]]] = {}
     for task, start in zip(step.tasks, step.starts, strict=True):
@@ -65,9 +65,15 @@ def draw(info: UtilisationInfo, width: float) -> str:
     scale = layout.scale(axis)
     end = scale(info.seconds * factor)
     parts = [_lane(lane, layout, scale, end, number) for number, lane in enumerate(info.lanes)]
-    said = "; ".join(f"{lane.label} {percent(_mean(lane))} busy" for lane in info.lanes)
+    description = "; ".join(f"{lane.label} {percent(_mean(lane))} busy" for lane in info.lanes)
     return document(
-        width, layout.height, "Resource utilisation", said, key, layout.backdrop(axis), *parts
+        width,
+        layout.height,
+        "Resource utilisation",
+        description,
+        key,
+        layout.backdrop(axis),
+        *parts,
     )
 
 

@@ -1,4 +1,4 @@
-"""How wide text will be, near enough to lay out a drawing without a font at hand."""
+"""Approximate width of text, for layout without a font."""
 
 import unicodedata
 
@@ -10,7 +10,7 @@ _WIDE = frozenset("mwMW@%&—…∞")
 
 
 def text_width(text: str, size: float = FONT_SIZE) -> float:
-    """Pixels that ``text`` takes in a usual sans-serif face; rather too many than too few."""
+    """Upper estimate of the width of ``text`` in pixels in a common sans-serif font."""
     return sum(map(_em, text)) * size
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from paceline.render.safe_text import printable
 from paceline.render.svg.axis import Axis
 from paceline.render.svg.element import group, text
-from paceline.render.svg.metrics import fitted, text_width
 from paceline.render.svg.panel import vertical_grid
 from paceline.render.svg.scale import Scale
+from paceline.render.svg.text_metrics import fitted, text_width
 
 _LABEL_LINE = 18.0
 _BELOW = 42.0
@@ -17,9 +17,9 @@ _NARROW = 560.0
 
 @dataclass(frozen=True)
 class Rows:
-    """``labels`` down the left, or above their bars where the drawing is narrow.
+    """``labels`` down the left, or above their bars in a narrow drawing.
 
-    ``bar_height`` and ``gap`` are pixels; ``end_room`` is kept free at the right for the
+    ``bar_height`` and ``gap`` are pixels; ``end_space`` is free space at the right for the
     numbers at the ends of bars.
     """
 
@@ -28,7 +28,7 @@ class Rows:
     top: float
     bar_height: float
     gap: float
-    end_room: float = 0.0
+    end_space: float = 0.0
 
     @property
     def labels_above(self) -> bool:
@@ -44,7 +44,7 @@ class Rows:
     @property
     def right(self) -> float:
         """Last pixel of the bars."""
-        return self.width - max(self.end_room, 14.0)
+        return self.width - max(self.end_space, 14.0)
 
     @property
     def pitch(self) -> float:
@@ -71,7 +71,7 @@ class Rows:
         return axis.scale(self.left, self.right)
 
     def backdrop(self, axis: Axis) -> str:
-        """Grid, axis and row labels: what lies behind the bars."""
+        """Grid, axis and row labels behind the bars."""
         title = text(axis.title, self.right, self.bottom + 36, class_="axis-title", anchor="end")
         grid = vertical_grid(axis, self.scale(axis), self.top, self.bottom)
         return grid + title + group(*map(self._label, range(len(self.labels))), class_="labels")

@@ -1,4 +1,4 @@
-"""Numbers as they are printed: one precision for a column, so that digits line up."""
+"""Formatting of numbers and intervals, with one precision per column."""
 
 import math
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ranged:
-    """A number to be shown with the interval it lies in; bounds not known are None or NaN."""
+    """A number with its interval; unknown bounds are None or NaN."""
 
     value: float
     low: float | None = None
@@ -22,12 +22,11 @@ class Ranged:
 
     @classmethod
     def of(cls, estimate: "Estimate") -> "Ranged":
-        """What `paceline.stats.estimate` estimated from launches."""
         return cls(estimate.mean, estimate.low, estimate.high)
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Both bounds, or None where one is not known."""
+        """Both bounds; None if one is unknown."""
         if self.low is None or self.high is None or math.isnan(self.low + self.high):
             return None
         return self.low, self.high
@@ -51,7 +50,7 @@ class Ranged:
 
 
 def common_decimals(values: Iterable[float], significant: int = 3) -> int:
-    """Decimals that give the typical one of ``values`` about ``significant`` digits."""
+    """Decimals that give the median of ``values`` about ``significant`` digits."""
     sizes = sorted(abs(value) for value in values if math.isfinite(value) and value != 0)
     if not sizes:
         return 0
@@ -87,7 +86,7 @@ def percent(share: float) -> str:
 
 
 def interval_text(number: Ranged, decimals: int, *, symmetric: bool) -> str:
-    """``± 4.1``, or ``[178, 202]`` where not ``symmetric``; nothing if the bounds are unknown."""
+    """``± 4.1``, or ``[178, 202]`` if not ``symmetric``; empty if the bounds are unknown."""
     if number.bounds is None:
         return ""
     if symmetric:
@@ -97,7 +96,7 @@ def interval_text(number: Ranged, decimals: int, *, symmetric: bool) -> str:
 
 
 def ranged_text(number: Ranged, unit: str = "") -> str:
-    """``187.6 ± 4.1 img/s``, or ``190 [178, 202] img/s`` where the interval is lopsided."""
+    """``187.6 ± 4.1 img/s``, or ``190 [178, 202] img/s`` if the interval is asymmetric."""
     decimals = interval_decimals([number])
     interval = interval_text(number, decimals, symmetric=number.half_width is not None)
     parts = (format_number(number.value, decimals), interval, unit)
@@ -105,7 +104,7 @@ def ranged_text(number: Ranged, unit: str = "") -> str:
 
 
 def interval_decimals(numbers: Iterable[Ranged]) -> int:
-    """Decimals that mean something: two digits of the intervals, else three of the values."""
+    """Significant decimals: two digits of the intervals, else three of the values."""
     numbers = list(numbers)
     values = [number.value for number in numbers]
     widths = [e.bounds[1] - e.bounds[0] for e in numbers if e.bounds is not None]
