@@ -17,13 +17,12 @@ from paceline.hardware import catalogue
 from paceline.measurement.job import Job
 from paceline.measurement.run_job import run_job
 from paceline.predictor.kernels.layer_traces import traced_graph
-from paceline.predictor.plan.plan import Plan
-from paceline.predictor.predict import prepare
 from paceline.predictor.schedule.step_costs import LayerTime
 from paceline.step.layer_trace import LayerTrace, TracedLayer
 from paceline.store import Status, Store
 from paceline.study import StudySettings
 from paceline.workload import zoo
+from paceline.workload.blocks import blocks
 from paceline.workload.workload import Workload
 
 LAYERS = tuple(LayerTime(f"l{number}", 0.01, 0.02, 4e6) for number in range(4))
@@ -93,10 +92,9 @@ def test_emulated_launches_and_labs_are_no_evidence_of_this_machine():
 def test_workers_shard_what_predictions_gather_at_a_time(network):
     graph = zoo.build(network)
     job = Job(model=network, graph=graph.to_json(), batch_per_rank=1, framework="torch-fsdp")
-    cluster = catalogue.cluster("dgx-1")
-    step = prepare(Workload(graph, 1), cluster, Plan(dp=8, zero=3, framework="torch-fsdp"))
     names = [node.name for node in graph.nodes]
-    assert job.for_worker()["blocks"] == [[names[i] for i in unit] for unit in step.units]
+    units = [range(unit.first, unit.last) for unit in blocks(graph)]
+    assert job.for_worker()["blocks"] == [[names[i] for i in unit] for unit in units]
 
 
 def test_shards_over_gloo_take_a_whole_all_reduce_to_scatter_and_half_of_one_to_gather():

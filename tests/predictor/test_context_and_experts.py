@@ -10,7 +10,7 @@ from paceline.hardware import catalogue
 from paceline.predictor.memory.peak_memory import stage_memories
 from paceline.predictor.plan.plan import Plan, plan_for
 from paceline.predictor.plan.plan_choices import ContextForm, Recompute
-from paceline.predictor.predict import predict, prepare
+from paceline.predictor.predict import model_step, predict, prepare, schedule_job
 from paceline.predictor.prediction_text import losses_seconds
 from paceline.workload.workload import Workload
 
@@ -47,11 +47,11 @@ def test_neighbouring_tokens_leave_the_last_device_most_of_a_causal_mask():
     """The diagonal and three whole squares, of which the mean device has two."""
     with overridden(FREE):
         jobs = [
-            prepare(LONG, H100.shaped(1, 8), _plan(form))
+            schedule_job(prepare(LONG, H100.shaped(1, 8), _plan(form)))
             for form in (ContextForm.RING, ContextForm.RING_IN_ORDER)
         ]
         plain, in_order = (_attention(job) for job in jobs)
-    assert in_order.forward_seconds == pytest.approx(plain.forward_seconds * 7 / 4)
+    assert in_order == pytest.approx(plain * 7 / 4)
 
 
 def test_attention_that_sees_everything_is_balanced_in_any_order():
@@ -61,9 +61,10 @@ def test_attention_that_sees_everything_is_balanced_in_any_order():
     assert in_order.step_seconds == balanced.step_seconds
 
 
-def _attention(job):
-    parts = job.replica.parts
-    return next(x for x, part in zip(job.layers, parts, strict=True) if part.context is not None)
+def _attention(timeline):
+    """Seconds of forward of one attention layer."""
+    kinds = timeline.step.parts.kinds
+    return next(timeline.times.forward[k] for k, part in enumerate(kinds) if part.context)
 
 
 def _plan(form):
@@ -79,8 +80,8 @@ def test_slow_links_show_what_attention_does_not_hide():
 def test_gathering_holds_all_keys_and_values():
     def first_stage(form):
         plan = Plan(pp=4, cp=2, micro_batch=1, context_form=form)
-        job = prepare(LONG.with_batch(4), H100.shaped(1, 8), plan)
-        return stage_memories(job.replica, job.chunks, job.synchronisation)[0].activations_bytes
+        step = model_step(prepare(LONG.with_batch(4), H100.shaped(1, 8), plan))
+        return stage_memories(step.parts, step.communication.chunks)[0].activations_bytes
 
     assert first_stage(ContextForm.GATHER) > first_stage(ContextForm.RING)
 
@@ -141,9 +142,10 @@ def test_what_is_lost_to_unequal_work_has_a_name():
 def test_tokens_that_go_to_experts_of_other_nodes_take_the_network():
     def sent(cluster, tp):
         plan = Plan(dp=16 // tp, tp=tp, ep=8, zero=1, micro_batch=1)
-        job = prepare(MIXTRAL, cluster, plan)
-        layers = zip(job.layers, job.replica.parts, strict=True)
-        return sum(layer.forward_exchange_seconds for layer, part in layers if part.is_expert)
+        found = schedule_job(prepare(MIXTRAL, cluster, plan))
+        parts = found.step.parts
+        is_expert = [part.is_expert for part in parts.kinds]
+        return parts.total(found.times.forward_exchange * is_expert)
 
     near = H100.with_nodes(2)
     slow = replace(near, inter=replace(near.inter, bandwidth=near.inter.bandwidth / 10))
@@ -162,12 +164,12 @@ def test_products_hide_most_of_tensor_parallel_messages_but_not_all():
     gpt = Workload.of("gpt3_6.7b", 4, 2048, "bf16", "adam")
     plan = Plan(tp=8, sequence_parallel=True)
     apart, over = (
-        prepare(gpt, H100.shaped(1, 8), replace(plan, tp_overlap=overlap)).layers
+        schedule_job(prepare(gpt, H100.shaped(1, 8), replace(plan, tp_overlap=overlap)))
         for overlap in (False, True)
     )
     waited, left = (
-        sum(x.forward_exchange_seconds + x.backward_exchange_seconds for x in layers)
-        for layers in (apart, over)
+        x.step.parts.total(x.times.forward_exchange + x.times.backward_exchange)
+        for x in (apart, over)
     )
     assert 0.29 * waited < left < waited
     with pytest.raises(InputError, match="sequence parallelism"):

@@ -8,7 +8,7 @@ from paceline.hardware import catalogue
 from paceline.hardware.scaled import wider_link
 from paceline.predictor.framework_profiles import framework
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.predict import prepare
+from paceline.predictor.predict import predict
 from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
 from paceline.step import Phase
 from paceline.workload.workload import Workload
@@ -27,7 +27,7 @@ def step_of(cluster, model, batch, factor):
     }
     plan = Plan(dp=cluster.devices, framework="horovod-torch")
     place = cluster.__class__(**{**vars(cluster), **faster})
-    return prepare(Workload.of(model, batch), place, plan, corrections=NO_CORRECTIONS).step()
+    return predict(Workload.of(model, batch), place, plan, corrections=NO_CORRECTIONS).step
 
 
 def messages(step):

@@ -8,10 +8,12 @@ import pytest
 from paceline.errors import InputError, UnknownNameError
 from paceline.hardware import catalogue
 from paceline.predictor.api import predict as predict_words
+from paceline.predictor.memory.offload import moved_bytes
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import Offload, Recompute
 from paceline.predictor.plan.validate_for_model import check_recomputation
-from paceline.predictor.predict import predict, prepare
+from paceline.predictor.predict import model_step, predict, prepare
+from paceline.predictor.schedule.device_times import device_times
 from paceline.predictor.search import PlanSearch
 from paceline.workload.adapters import QUANTISED_BYTES, with_adapters
 from paceline.workload.blocks import part_of
@@ -44,11 +46,14 @@ def test_activations_leave_but_for_two_blocks(recompute):
 def test_what_the_link_takes_longer_than_computing_shows():
     """Everything once to the host in forward and back in backward, or as long as they take."""
     slow = replace(A100, host=replace(A100.host, bandwidth=1e9))
-    replica = prepare(LLAMA, slow, replace(PLAN, offload=(Offload.ACTIVATIONS,))).replica
-    inside = [i for i, node in enumerate(LLAMA.graph.nodes) if part_of(node.name)]
-    link = sum(replica.each(replica.moved_bytes)[i] for i in inside) / 1e9
-    for way in ("whole_forward_seconds", "whole_backward_seconds"):
-        assert sum(getattr(replica.layers[i], way) for i in inside) == pytest.approx(link)
+    job = prepare(LLAMA, slow, replace(PLAN, offload=(Offload.ACTIVATIONS,)))
+    step = model_step(job)
+    times = device_times(step.parts, step.layers, step.communication.within)
+    inside = [bool(part_of(node.name)) for node in LLAMA.graph.nodes]
+    kinds = step.parts.classes.of_layer[inside]
+    link = moved_bytes(step.parts)[kinds].sum() / 1e9
+    for seconds in (times.whole_forward, times.whole_backward):
+        assert seconds[kinds].sum() == pytest.approx(link)
     quick = replace(A100, host=replace(A100.host, bandwidth=1e15))
     assert moved(Offload.ACTIVATIONS, cluster=quick).step_seconds == pytest.approx(
         moved(cluster=quick).step_seconds

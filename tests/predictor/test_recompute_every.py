@@ -11,7 +11,7 @@ from paceline.predictor.api import predict as predict_words
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import Recompute
 from paceline.predictor.plan.validate_for_model import check_recomputation
-from paceline.predictor.predict import predict, prepare
+from paceline.predictor.predict import predict, prepare, schedule_job
 from paceline.predictor.search import PlanSearch
 from paceline.predictor.whatif import what_if
 from paceline.workload.workload import Workload
@@ -26,8 +26,8 @@ def every(count, plan=FULL):
 
 
 def recomputed(count, plan=FULL):
-    layers = prepare(WORKLOAD, CLUSTER, replace(plan, recompute_every=count)).layers
-    return sum(layer.recompute_seconds for layer in layers)
+    found = schedule_job(prepare(WORKLOAD, CLUSTER, replace(plan, recompute_every=count)))
+    return found.step.parts.total(found.times.recompute)
 
 
 def test_so_many_blocks_are_computed_again():

@@ -8,7 +8,7 @@ import paceline as pl
 from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.predict import predict, prepare
+from paceline.predictor.predict import predict
 from paceline.predictor.schedule.task_schedule import HSDP_REPLICATE_LINK
 from paceline.predictor.search import PlanSearch
 from paceline.predictor.search.plan_variants import variations
@@ -153,6 +153,6 @@ def test_advice_tries_groups_of_a_node():
     search = PlanSearch(WORKLOAD, CLUSTER, 128, like=Plan(framework="torch-fsdp"))
     (found,) = [own for own in variations(search, [WHOLE]) if own.plan.shard_copies > 1]
     assert found.plan.shard_group == 8
-    assert found.seconds == prepare(WORKLOAD, CLUSTER, IN_NODES).seconds()
+    assert found.seconds == predict(WORKLOAD, CLUSTER, IN_NODES).step_seconds
     with pytest.raises(InputError, match="does not support shard_group"):
         replace(search, like=replace(search.like, shard_group=8, dp=8))

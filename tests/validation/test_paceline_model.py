@@ -9,7 +9,7 @@ import pytest
 
 from paceline.predictor.evidence import Baseline, Evidence
 from paceline.predictor.plan.sync_policy import Exchange, Policy
-from paceline.predictor.predict import predict, prepare
+from paceline.predictor.predict import model_step, predict, prepare
 from paceline.predictor.uncertainty.covariates import Tuning
 from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
 from paceline.validation.cases import Mode, cases
@@ -98,7 +98,7 @@ def test_an_assumed_network_widens_the_interval():
         same.plan,
         program=same.program,
         evidence=Evidence(
-            baseline=Baseline(_prepared(baseline.configuration), measured_seconds(baseline))
+            baseline=Baseline(_modelled(baseline.configuration), measured_seconds(baseline))
         ),
     )
     assert assumed.interval.high / assumed.interval.low > stated.high / stated.low
@@ -157,9 +157,9 @@ def test_nothing_with_a_baseline_is_skipped(changes):
     assert answer.throughput < 8.5 * baseline.throughput
 
 
-def _prepared(configuration):
+def _modelled(configuration):
     job = job_of(configuration)
-    return prepare(job.workload, job.cluster, job.plan, corrections=NO_CORRECTIONS)
+    return model_step(prepare(job.workload, job.cluster, job.plan, corrections=NO_CORRECTIONS))
 
 
 @pytest.mark.parametrize("identifier", ["dlperf-0003", "hkbu-0004", "mpt-0190", "vtrain-s0002"])
@@ -174,8 +174,8 @@ def test_validate_equals_predict(identifier, given):
     job = job_of(what.configuration)
     evidence = None
     if baseline is not None:
-        prepared = _prepared(baseline.configuration)
-        evidence = Evidence(baseline=Baseline(prepared, measured_seconds(baseline)))
+        step = _modelled(baseline.configuration)
+        evidence = Evidence(baseline=Baseline(step, measured_seconds(baseline)))
     direct = predict(
         job.workload,
         job.cluster,

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.errors import PacelineError
+from paceline.predictor.job import ModelledStep
 from paceline.predictor.memory.fit_probability import fits_in
 from paceline.predictor.memory.memory_parts import Memory
 from paceline.predictor.memory.peak_memory import stage_memories
-from paceline.predictor.predict import prepared_on
-from paceline.predictor.step_model import StepModel
 from paceline.predictor.uncertainty.mixed_effects import Uncertain
-from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
 from paceline.validation.published_row import Configuration, PublishedRow
-from paceline.validation.row_step_model import row_replica
+from paceline.validation.row_step_model import row_step
 
 
 @dataclass(frozen=True)
@@ -62,17 +60,13 @@ def memory_score(layouts: Sequence[PublishedRow]) -> MemoryScore:
 def predicted_memories(configuration: Configuration) -> list[Memory]:
     """Memory per device of each pipeline stage; none where the plan is refused."""
     try:
-        return _stages(_prepared(configuration))
+        return _stages(row_step(configuration))
     except PacelineError:
         return []
 
 
-def _prepared(configuration: Configuration) -> StepModel:
-    return prepared_on(row_replica(configuration), corrections=NO_CORRECTIONS)
-
-
-def _stages(step: StepModel) -> list[Memory]:
-    return stage_memories(step.replica, step.chunks, step.synchronisation)
+def _stages(step: ModelledStep) -> list[Memory]:
+    return list(stage_memories(step.parts, step.communication.chunks))
 
 
 def memory_error(layouts: Sequence[PublishedRow]) -> Uncertain:
@@ -91,7 +85,7 @@ class Peak:
     """Measured memory of the first stage of a layout of ``model``, and its plan."""
 
     model: str
-    step: StepModel
+    step: ModelledStep
     measured_bytes: float
 
     @property
@@ -107,7 +101,7 @@ def measured_peaks(layouts: Sequence[PublishedRow]) -> list[Peak]:
         if row.failed or row.memory_bytes is None or not is_inside_a_node(row.configuration):
             continue
         if predicted_memories(row.configuration):
-            step = _prepared(row.configuration)
+            step = row_step(row.configuration)
             peaks.append(Peak(row.configuration.model, step, row.memory_bytes))
     return peaks
 
@@ -121,5 +115,5 @@ def _predicted_to_run(configuration: Configuration, memories: Sequence[Memory]) 
     if not memories:
         return False
     fullest = max(float(memory.total_bytes) for memory in memories)
-    chance = fits_in(fullest, row_replica(configuration).cluster.device.memory_bytes)
+    chance = fits_in(fullest, row_step(configuration).job.cluster.device.memory_bytes)
     return chance is None or chance >= 0.5

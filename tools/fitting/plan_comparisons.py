@@ -7,13 +7,13 @@ import numpy as np
 
 from paceline.constants import number
 from paceline.errors import PacelineError
-from paceline.predictor.predict import prediction_of, prepared_on
+from paceline.predictor.predict import predict_job, with_corrections
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.search.plan_ranking import lost_apart, within_noise
 from paceline.validation.cases import layout_groups
 from paceline.validation.layouts import usable_layouts
 from paceline.validation.reference_data import layout_table
-from paceline.validation.row_step_model import measured_seconds, row_replica
+from paceline.validation.row_step_model import measured_seconds, row_step
 
 _NORMAL_MEDIAN = 0.6745
 """Median distance from the mean, in standard deviations of a normal distribution."""
@@ -31,7 +31,8 @@ def measured_pairs() -> list[Pair]:
         known = []
         for row in rows:
             try:
-                found = prediction_of(prepared_on(row_replica(row.configuration)))
+                job = row_step(row.configuration).job
+                found = predict_job(with_corrections(job))
             except PacelineError:
                 continue
             known.append((found, math.log(measured_seconds(row))))

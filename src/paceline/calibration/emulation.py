@@ -12,8 +12,14 @@ from paceline.predictor.evidence import Evidence
 from paceline.predictor.partition.sharding import ShardMessage
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.sync_policy import Synchronisation
-from paceline.predictor.predict import DEFAULT_FRAMEWORK, predict, prepare
+from paceline.predictor.predict import (
+    DEFAULT_FRAMEWORK,
+    predict,
+    prepare,
+    schedule_job,
+)
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.schedule.device_times import named_layers
 from paceline.predictor.schedule.step_costs import CollectiveSeconds, LayerTime
 from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS, StepCorrections
 from paceline.units import format_seconds
@@ -104,20 +110,20 @@ def emulated_device(device: Device, workload: Workload, framework: str) -> Emula
     """A device of the catalogue, each layer as long as predicted for it alone."""
     plan = Plan(framework=framework)
     cluster = Cluster(device.name, device, 1)
-    alone = prepare(workload, cluster, plan)
-    layers = tuple(alone.layers)
+    alone = schedule_job(prepare(workload, cluster, plan))
+    layers = tuple(named_layers(alone.step.parts, alone.times))
     work = sum(layer.forward_seconds + layer.backward_seconds for layer in layers)
-    return EmulatedDevice(device.name, layers, max(0.0, alone.seconds() - work))
+    return EmulatedDevice(device.name, layers, max(0.0, alone.seconds - work))
 
 
 def emulated_shard(device: Device, workload: Workload, ranks: int) -> EmulatedDevice:
     """One of ``ranks`` devices that divide every layer of a replica (model parallelism)."""
     wire = Link("any link", "inter", 1e9, transport="tcp")
     cluster = Cluster(device.name, device, 1, ranks, inter=wire)
-    shard = prepare(workload, cluster, Plan(tp=ranks), corrections=NO_CORRECTIONS)
+    shard = schedule_job(prepare(workload, cluster, Plan(tp=ranks), corrections=NO_CORRECTIONS))
     layers = tuple(
         LayerTime(x.name, x.forward_seconds, x.backward_seconds, x.gradient_bytes)
-        for x in shard.layers
+        for x in named_layers(shard.step.parts, shard.times)
     )
 
     def sizes(messages: Sequence[ShardMessage]) -> tuple[tuple[str, float], ...]:
@@ -125,7 +131,7 @@ def emulated_shard(device: Device, workload: Workload, ranks: int) -> EmulatedDe
 
     exchanges = {
         part.profile.name: (sizes(part.tensor_forward), sizes(part.tensor_backward))
-        for part in shard.replica.parts
+        for part in shard.step.parts.layers
         if part.tensor_forward or part.tensor_backward
     }
     return EmulatedDevice(device.name, layers, shard.updates[0], exchanges=exchanges)

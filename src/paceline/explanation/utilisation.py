@@ -9,6 +9,7 @@ from paceline.calibration.measured_job import known_framework
 from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.predictor.evidence import Evidence
+from paceline.predictor.kernels.layer_times import executed_flop_share
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.predict import predict
 from paceline.predictor.uncertainty.step_corrections import StepCorrections
@@ -17,7 +18,7 @@ from paceline.validation.forecast import Skipped
 from paceline.validation.null_models import ideal_throughput
 from paceline.validation.published_row import Configuration, PublishedRow
 from paceline.validation.reference_data import reference_table
-from paceline.validation.row_step_model import row_replica
+from paceline.validation.row_step_model import row_step
 from paceline.workload import zoo
 from paceline.workload.graph import Graph
 from paceline.workload.precision import precision
@@ -118,7 +119,7 @@ def _nearest(launch: Launch, device: str, kind: str) -> Iterator[PublishedUtilis
     for row, ideal in able[:NEAREST]:
         yield PublishedUtilisation(
             _describe_row(row),
-            row.throughput / ideal * row_replica(row.configuration).executed_share,
+            row.throughput / ideal * executed_flop_share(row_step(row.configuration).parts),
             tuple(_differences(row.configuration, launch, device, kind)),
             row.source,
         )

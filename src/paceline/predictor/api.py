@@ -9,10 +9,11 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.predictor import predict as predictor
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
+from paceline.predictor.job import Job
+from paceline.predictor.kernels.layer_times import executed_flop_share
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import check_recomputation
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.step_model import StepModel
 from paceline.spec.defaults import complete_job, complete_workload
 from paceline.spec.job_options import (
     JobOptions,
@@ -74,7 +75,7 @@ def predict(
         store = None if evidence is None else evidence.path
         return predict_local(model, [topology], store=store, **options).comparisons[0].prediction
     prepared, note = _completed(model, cluster, plan, options, evidence)
-    found = _noted(predictor.prediction_of(prepared), note)
+    found = _noted(predictor.predict_job(prepared), note)
     if evidence is None or isinstance(evidence, Evidence):
         return found
     return _with_note(found, evidence)
@@ -112,7 +113,7 @@ def whatif(
     from paceline.predictor.whatif import what_if
 
     prepared, note = _completed(model, cluster, plan, parse_job_options(options), evidence)
-    return WhatIfs(_noted(predictor.prediction_of(prepared), note), tuple(what_if(prepared)))
+    return WhatIfs(_noted(predictor.predict_job(prepared), note), tuple(what_if(prepared)))
 
 
 def bandwidth_for(
@@ -197,7 +198,7 @@ def _completed(
     plan: Plan | None,
     options: JobOptions,
     evidence: "Evidence | Study | None",
-) -> tuple[StepModel, str]:
+) -> tuple[Job, str]:
     """The job with defaults filled in, and a note that lists them."""
     job = complete_job(model, cluster_of(cluster, options), options, plan)
     return prepared_job(job.model, cluster, plan, job.words, evidence), job.note
@@ -214,7 +215,7 @@ def prepared_job(
     plan: Plan | None,
     options: JobOptions,
     evidence: "Evidence | Study | None",
-) -> StepModel:
+) -> Job:
     """Resolve all names and options, and prepare the step.
 
     Defaults are fp32, 32 samples and data parallelism, as in published studies.
@@ -229,24 +230,26 @@ def prepared_job(
 
         known = with_curve(known, curve, chosen.holders)
     preparing = options.get("input_time")
+    seconds = 0.0 if preparing is None else parse_seconds(preparing)
     prepared = predictor.prepare(
         workload,
         target,
         chosen,
         evidence=known,
         program=program_of(options),
-        input_seconds=0.0 if preparing is None else parse_seconds(preparing),
+        input_seconds=seconds,
     )
     if options.get("measured_step") is not None:
         _check_below_peak(prepared, known.alone_seconds or 0.0)
     return prepared
 
 
-def _check_below_peak(prepared: StepModel, seconds: float) -> None:
+def _check_below_peak(prepared: Job, seconds: float) -> None:
     """Reject a measured step that is shorter than its arithmetic at peak rate."""
     device, workload = prepared.cluster.device, prepared.workload
-    peak = device.peak_flops.get(prepared.replica.precision.compute)
-    flops = float(workload.cost.training_flops) * prepared.replica.executed_share
+    parts = predictor.model_step(prepared).parts
+    peak = device.peak_flops.get(parts.precision.compute)
+    flops = float(workload.cost.training_flops) * executed_flop_share(parts)
     if peak is not None and seconds * peak < flops:
         raise InputError(
             f"a measured step of {format_seconds(seconds)} is shorter than its arithmetic at peak: "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from paceline.predictor.schedule.step_costs import CollectiveSeconds, LayerTime
 
 if TYPE_CHECKING:
-    from paceline.predictor.step_model import StepModel
+    from paceline.predictor.job import ModelledStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class Colocated:
 class Baseline:
     """A measured step of the same job elsewhere: other devices, another batch, another plan.
 
-    Layer times are scaled so that ``job`` takes ``seconds``.
+    Layer times are scaled so that ``step`` takes ``seconds``.
     """
 
-    job: "StepModel"
+    step: "ModelledStep"
     seconds: float
 
 

@@ -1,14 +1,29 @@
-"""predict: workload, cluster, plan and evidence to a predicted step."""
+"""predict: a workload, a cluster and a plan to a predicted step, in six stages.
+
+1. `partition`: what one device holds and exchanges of each layer.
+2. `layer_times`: seconds of each layer, measured or modelled.
+3. `communication`: what travels, on which links, how long.
+4. `apply_corrections`: factors from measurements and from effects fitted to published rows.
+5. `schedule`: layers and messages in time; DDP, FSDP or pipeline.
+6. `stage_memories` and `interval`: bytes of each pipeline stage, and the 90 % interval.
+
+`model_step` runs stages 1 to 3, which corrections do not change, `predict_step` the others.
+docs/explanation/predictor.md walks through one prediction with the values of each stage.
+"""
 
 from dataclasses import replace
 
 from paceline.hardware import Cluster
+from paceline.predictor.comm.communication import communication
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
+from paceline.predictor.framework_profiles import FrameworkProfile
 from paceline.predictor.framework_profiles import framework as find_framework
+from paceline.predictor.job import Job, ModelledStep
 from paceline.predictor.kernels.efficiency import Efficiency
+from paceline.predictor.kernels.layer_times import executed_flop_share, layer_times
 from paceline.predictor.memory.offload import check_offload
-from paceline.predictor.memory.peak_memory import plan_memory
-from paceline.predictor.partition.replica import Replica
+from paceline.predictor.memory.peak_memory import fullest, stage_memories
+from paceline.predictor.partition.partition import partition
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import (
     check_context_form,
@@ -17,7 +32,8 @@ from paceline.predictor.plan.validate_for_model import (
 )
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_notes import prediction_notes
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.schedule.timeline import Timeline
+from paceline.predictor.step_losses import step_losses
 from paceline.predictor.uncertainty.correction_model import (
     CorrectionModel,
     FittedCorrections,
@@ -32,6 +48,7 @@ from paceline.predictor.uncertainty.covariates import (
     kind_of,
 )
 from paceline.predictor.uncertainty.intervals import interval
+from paceline.predictor.uncertainty.measured_scale import alone_job, corrected_timeline
 from paceline.predictor.uncertainty.step_corrections import StepCorrections, cluster_corrections
 from paceline.workload.workload import Workload
 
@@ -57,7 +74,7 @@ def predict(
     shipped ones) are applied; ``corrections`` replaces them. ``input_seconds`` is the time to read
     and prepare a batch.
     """
-    return prediction_of(
+    return predict_job(
         prepare(
             workload,
             cluster,
@@ -72,6 +89,60 @@ def predict(
     )
 
 
+def predict_job(job: Job) -> Prediction:
+    """Predict one training step from all its inputs."""
+    return predict_step(model_step(job))
+
+
+def model_step(job: Job) -> ModelledStep:
+    """Stages 1 to 3: the step as modelled, before any correction."""
+    measured = job.evidence.layers
+    parts = partition(job.workload, job.cluster, job.plan, job.framework, each_layer=bool(measured))
+    layers = layer_times(parts, job.efficiency, measured)
+    messages = communication(parts, layers, job.evidence.all_reduce)
+    return ModelledStep(job, parts, layers, messages)
+
+
+def predict_step(step: ModelledStep) -> Prediction:
+    """Stages 4 to 6: the corrected schedule of a modelled step, its memory and interval."""
+    job, parts = step.job, step.parts
+    reference = reference_step(job)
+    timeline = corrected_timeline(step, job.corrections, reference)
+    memories = stage_memories(parts, step.communication.chunks)
+    losses = step_losses(step, timeline.corrections)
+    return Prediction(
+        workload=job.workload,
+        cluster=job.cluster,
+        plan=job.plan,
+        framework=job.framework.name,
+        step_seconds=timeline.seconds,
+        schedule=timeline.tasks,
+        memory=fullest(memories),
+        ideal_seconds=losses.ideal,
+        ideal_input_seconds=job.evidence.input_seconds or 0.0,
+        sharing_seconds=losses.sharing,
+        waiting_seconds=losses.waiting,
+        training_flops=float(job.workload.cost.training_flops) * job.plan.dp,
+        executed_share=executed_flop_share(parts, job.efficiency),
+        interval=interval(timeline, reference),
+        division_seconds=losses.division,
+        recomputing_seconds=losses.recomputing,
+        notes=prediction_notes(timeline),
+    )
+
+
+def schedule_job(job: Job) -> Timeline:
+    """Stages 1 to 5: the scheduled step of a job."""
+    return corrected_timeline(model_step(job), job.corrections, reference_step(job))
+
+
+def reference_step(job: Job) -> ModelledStep | None:
+    """The modelled step whose duration was measured: one device alone, or a baseline."""
+    if job.evidence.alone_seconds is not None:
+        return model_step(alone_job(job))
+    return None if job.evidence.baseline is None else job.evidence.baseline.step
+
+
 def prepare(
     workload: Workload,
     cluster: Cluster,
@@ -83,108 +154,85 @@ def prepare(
     input_seconds: float = 0.0,
     efficiency: Efficiency | None = None,
     model: CorrectionModel | None = None,
-) -> StepModel:
-    """The validated step model that `predict` schedules."""
-    known = evidence or NO_EVIDENCE
-    replica = replica_of(workload, cluster, plan, known, efficiency)
-    return prepared_on(
-        replica,
-        evidence=known,
-        program=program,
-        corrections=corrections,
-        input_seconds=input_seconds,
-        model=model,
-    )
+) -> Job:
+    """The validated inputs of `predict`, with the corrections that apply."""
+    job = job_of(workload, cluster, plan, evidence, efficiency, input_seconds)
+    return with_corrections(job, program, corrections, model)
 
 
-def replica_of(
+def job_of(
     workload: Workload,
     cluster: Cluster,
     plan: Plan,
-    evidence: Evidence = NO_EVIDENCE,
+    evidence: Evidence | None = None,
     efficiency: Efficiency | None = None,
-) -> Replica:
-    """The part of a step model that does not depend on corrections or a measured step."""
+    input_seconds: float = 0.0,
+) -> Job:
+    """The validated inputs of a prediction, with the corrections of the cluster alone."""
     plan.check_devices(cluster.devices)
     check_possible(plan, workload.graph, workload.sequence)
-    profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
-    check_context_form(plan, plan.context_form or profile.context_form, workload.graph)
-    if plan.zero == 0 and profile.shard_stage > 0:
-        plan = replace(plan, zero=profile.shard_stage)
+    framework = find_framework(plan.framework or DEFAULT_FRAMEWORK)
+    check_context_form(plan, plan.context_form or framework.context_form, workload.graph)
+    if plan.zero == 0 and framework.shard_stage > 0:
+        plan = replace(plan, zero=framework.shard_stage)
     check_sharding(plan)
     check_offload(plan, cluster)
-    return Replica(workload, cluster, plan, profile, efficiency, evidence.layers)
+    return Job(
+        workload,
+        cluster,
+        plan,
+        framework,
+        efficiency,
+        evidence or NO_EVIDENCE,
+        cluster_corrections(cluster.name),
+        input_seconds=input_seconds,
+    )
 
 
-def prepared_on(
-    replica: Replica,
-    *,
-    evidence: Evidence = NO_EVIDENCE,
+def with_corrections(
+    job: Job,
     program: Program | None = None,
     corrections: StepCorrections | None = None,
-    input_seconds: float = 0.0,
     model: CorrectionModel | None = None,
-) -> StepModel:
-    """As `prepare`, for an existing replica."""
-    fitted, cluster = None, replica.cluster
-    if corrections is None and not cluster.device.is_processor:
-        name, usual = replica.framework.name, _usual_tuning(replica, program)
-        known = program if usual is None else replace(program or Program(), tuning=usual)
-        covariates = covariates_of(replica.workload, cluster, name, known)
-        fitted = corrections_for(
-            model or shipped_corrections(), covariates, cluster.bandwidth_spread
-        )
-        corrections = _with_cluster(fitted, cluster.name)
-        if usual is not None and evidence.alone_seconds is None and evidence.baseline is None:
-            title = replica.framework.title
-            note = f"assumes tuning {usual}, the default of {title}; change with --tuning"
-            corrections = replace(corrections, notes=(*corrections.notes, note))
-    return StepModel(replica, evidence, corrections, input_seconds, fitted=fitted)
+) -> Job:
+    """The job with ``corrections``, else with those fitted to published measurements.
+
+    CPUs are not among the published measurements, so only the cluster's corrections apply.
+    """
+    if corrections is not None:
+        return replace(job, corrections=corrections, fitted=None)
+    if job.cluster.device.is_processor:
+        return replace(job, corrections=cluster_corrections(job.cluster.name), fitted=None)
+    usual = _usual_tuning(job.framework, job.workload, program)
+    known = program if usual is None else replace(program or Program(), tuning=usual)
+    covariates = covariates_of(job.workload, job.cluster, job.framework.name, known)
+    fitted = corrections_for(
+        model or shipped_corrections(), covariates, job.cluster.bandwidth_spread
+    )
+    corrections = _with_cluster(fitted, job.cluster.name)
+    evidence = job.evidence
+    if usual is not None and evidence.alone_seconds is None and evidence.baseline is None:
+        title = job.framework.title
+        note = f"assumes tuning {usual}, the default of {title}; change with --tuning"
+        corrections = replace(corrections, notes=(*corrections.notes, note))
+    return replace(job, corrections=corrections, fitted=fitted)
 
 
-def _usual_tuning(replica: Replica, program: Program | None) -> Tuning | None:
+def _usual_tuning(
+    framework: FrameworkProfile, workload: Workload, program: Program | None
+) -> Tuning | None:
     """Default tuning of a program by its name; None if given or unknown.
 
     Only for causal decoders: published rows of tuned encoders and image networks are MLPerf
     submissions (BERT without padding), which no other program reaches.
     """
     stated = program is not None and program.tuning is not None
-    known = replica.framework.tuning if kind_of(replica.workload) == DECODER else ""
-    return None if stated or not known else Tuning(known)
+    if stated or not framework.tuning or kind_of(workload) != DECODER:
+        return None
+    return Tuning(framework.tuning)
 
 
 def _with_cluster(fitted: FittedCorrections, cluster: str) -> StepCorrections:
     """The fitted corrections, with the measured unhidden share of the cluster if there is one."""
     own = cluster_corrections(cluster).unhidden_share
     return fitted.corrections if own is None else replace(fitted.corrections, unhidden_share=own)
-
-
-def prediction_of(prepared: StepModel) -> Prediction:
-    """The prediction of a step model."""
-    return Prediction(
-        workload=prepared.workload,
-        cluster=prepared.cluster,
-        plan=prepared.plan,
-        framework=prepared.framework.name,
-        step_seconds=prepared.seconds(),
-        schedule=prepared.step,
-        memory=plan_memory(prepared.replica, prepared.chunks, prepared.synchronisation),
-        ideal_seconds=prepared.ideal_seconds(),
-        ideal_input_seconds=prepared.shown_input_seconds,
-        sharing_seconds=prepared.sharing_seconds(),
-        waiting_seconds=prepared.waiting_seconds(),
-        training_flops=float(prepared.workload.cost.training_flops) * prepared.plan.dp,
-        executed_share=prepared.replica.executed_share,
-        interval=interval(prepared),
-        division_seconds=prepared.division_seconds(),
-        recomputing_seconds=recomputing_seconds(prepared),
-        notes=prediction_notes(prepared),
-    )
-
-
-def recomputing_seconds(prepared: StepModel) -> float:
-    """Recomputation time per step of the mean device."""
-    replica = prepared.replica
-    kinds = replica.kinds_at(prepared.work_scale, prepared.modelled_factor)
-    each = [layer.recompute_seconds for layer in kinds]
-    return replica.micro_batches * replica.total(each) / prepared.plan.pp

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from paceline.errors import InputError
-from paceline.predictor.predict import recomputing_seconds
-from paceline.predictor.step_model import StepModel
-from paceline.predictor.whatif import on_links
+from paceline.predictor.job import Job
+from paceline.predictor.predict import schedule_job
+from paceline.predictor.step_losses import step_losses
+from paceline.predictor.whatif import on_links, with_fixed_work
 
 _MOST = 1e6
 """Factor on a bandwidth that makes transfer time negligible."""
@@ -32,15 +33,16 @@ class BandwidthNeeded:
     recomputes: bool = False
 
 
-def bandwidth_needed(prepared: StepModel, target: float) -> list[BandwidthNeeded]:
+def bandwidth_needed(job: Job, target: float) -> list[BandwidthNeeded]:
     """The bandwidth needed of each link that the plan uses, changed alone."""
     if not 0 < target <= 1:
         raise InputError(
             f"target efficiency must be in (0, 1] (got {target:g})", "give a share such as 90%"
         )
-    case = prepared.with_fixed_work()
-    again = recomputing_seconds(case)
-    ideal, now = case.ideal_seconds() + again, case.seconds()
+    case = with_fixed_work(job)
+    timeline = schedule_job(case)
+    losses = step_losses(timeline.step, timeline.corrections)
+    ideal, now = losses.ideal + losses.recomputing, timeline.seconds
     cluster = case.cluster
     links = {
         "between nodes": cluster.inter if cluster.nodes > 1 else None,
@@ -53,12 +55,12 @@ def bandwidth_needed(prepared: StepModel, target: float) -> list[BandwidthNeeded
         between = scope == "between nodes"
 
         def efficiency(factor: float, between: bool = between) -> float:
-            return ideal / on_links(case, factor, between=between).seconds()
+            return ideal / schedule_job(on_links(case, factor, between=between)).seconds
 
         factor, reached = _least_factor(efficiency, target)
         needed = None if factor is None else factor * link.known_bandwidth
         rates = (link.known_bandwidth, ideal / now, needed, reached)
-        found.append(BandwidthNeeded(link.name, scope, *rates, recomputes=again > 0))
+        found.append(BandwidthNeeded(link.name, scope, *rates, recomputes=losses.recomputing > 0))
     return found
 
 

@@ -7,12 +7,14 @@ from paceline.errors import PacelineError
 from paceline.hardware import Cluster, Device, Link
 from paceline.hardware.scaled import faster_arithmetic, faster_link, faster_memory, wider_link
 from paceline.predictor.comm.compression import Compression, CompressionKind
+from paceline.predictor.job import Job
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS, PipelineSchedule
 from paceline.predictor.plan.sync_policy import MIB, Policy, Synchronisation
-from paceline.predictor.predict import prediction_of
+from paceline.predictor.predict import predict_job, reference_step
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.uncertainty.applied_corrections import apply_corrections, slowest_factor
+from paceline.predictor.uncertainty.measured_scale import measured_scale
 
 _FREE = 1e9
 """Speed-up that makes the time of a resource negligible."""
@@ -39,14 +41,14 @@ class WhatIf:
         return self.base_seconds - self.step_seconds
 
 
-def what_if(prepared: StepModel) -> list[WhatIf]:
-    """Every change that applies to a step model, the largest gain of each kind first.
+def what_if(job: Job) -> list[WhatIf]:
+    """Every change that applies to a job, the largest gain of each kind first.
 
     Resources are made twice as fast and free; a free resource bounds the gain of any improvement.
     Optimisations are other plans on the same machine, predicted in full.
     """
-    case = prepared.with_fixed_work()
-    base = prediction_of(case)
+    case = with_fixed_work(job)
+    base = predict_job(case)
     found = [
         WhatIf("resource", change, other.step_seconds, base.step_seconds, other.fits)
         for change, other in _predicted(_resources(case))
@@ -58,19 +60,30 @@ def what_if(prepared: StepModel) -> list[WhatIf]:
     return sorted(found, key=lambda item: (item.kind != "resource", item.step_seconds))
 
 
-def _predicted(cases: Iterator[tuple[str, StepModel]]) -> Iterator[tuple[str, Prediction]]:
+def with_fixed_work(job: Job) -> Job:
+    """The same job with fixed layer times instead of evidence and corrections of them.
+
+    Changes of device or plan then take effect instead of being scaled back to the evidence.
+    """
+    scale = measured_scale(job, reference_step(job), job.corrections)
+    factors = apply_corrections(job, job.corrections, scale)
+    evidence = replace(job.evidence, alone_seconds=None, baseline=None)
+    return replace(job, evidence=evidence, scale=factors.work_scale * factors.modelled_factor)
+
+
+def _predicted(cases: Iterator[tuple[str, Job]]) -> Iterator[tuple[str, Prediction]]:
     """Predictions of the valid cases (an interleave may not divide the layers)."""
     for change, case in cases:
         try:
-            yield change, prediction_of(case)
+            yield change, predict_job(case)
         except PacelineError:
             continue
 
 
-def _resources(case: StepModel) -> Iterator[tuple[str, StepModel]]:
-    cluster = case.replica.cluster
+def _resources(case: Job) -> Iterator[tuple[str, Job]]:
+    cluster = case.cluster
     device = cluster.device
-    changes: dict[str, Callable[[float], StepModel]] = {}
+    changes: dict[str, Callable[[float], Job]] = {}
     if device.peak_flops:
         changes["arithmetic"] = lambda k: _on(case, device=faster_arithmetic(device, k))
     if device.memory_bandwidth is not None:
@@ -89,15 +102,17 @@ def _resources(case: StepModel) -> Iterator[tuple[str, StepModel]]:
     for name, change in changes.items():
         yield f"{name} twice as fast", change(2.0)
         yield f"{name} free", change(_FREE)
-    if case.slowest_factor > 1:
+    if slowest_factor(case, case.corrections) > 1:
         calm = replace(case.evidence, spread=0.0, colocation={})
         yield "all workers equally fast", replace(case, evidence=calm)
 
 
-def _optimisations(case: StepModel) -> Iterator[tuple[str, StepModel]]:
+def _optimisations(case: Job) -> Iterator[tuple[str, Job]]:
     plan = case.plan
     if plan.holders > 1:
-        for change, synchronisation in _synchronisations(case.synchronisation).items():
+        for change, synchronisation in _synchronisations(
+            plan.synchronisation or case.framework.synchronisation
+        ).items():
             yield change, _with_plan(case, replace(plan, synchronisation=synchronisation))
         yield (
             "gradients sent as fp16",
@@ -132,21 +147,21 @@ def _synchronisations(current: Synchronisation) -> Mapping[str, Synchronisation]
     return changes
 
 
-def _pipelines(case: StepModel, plan: Plan) -> Iterator[tuple[str, StepModel]]:
+def _pipelines(case: Job, plan: Plan) -> Iterator[tuple[str, Job]]:
     for chunks in (2, 4):
         if plan.pipeline is PipelineSchedule.ONE_F_ONE_B and chunks != plan.interleave:
             yield f"interleave {chunks}", _with_plan(case, replace(plan, interleave=chunks))
-    micro_batch, count = plan.batches(case.replica.workload.batch)
+    micro_batch, count = plan.batches(case.workload.batch)
     if micro_batch % 2 == 0:
         halved = replace(plan, micro_batch=micro_batch // 2, micro_batches=2 * count)
         yield f"micro-batches of {micro_batch // 2}", _with_plan(case, halved)
 
 
-def _with_plan(case: StepModel, plan: Plan) -> StepModel:
-    return replace(case, replica=replace(case.replica, plan=plan))
+def _with_plan(case: Job, plan: Plan) -> Job:
+    return replace(case, plan=plan)
 
 
-def on_links(case: StepModel, factor: float, *, between: bool) -> StepModel:
+def on_links(case: Job, factor: float, *, between: bool) -> Job:
     """The same job with faster links between nodes or inside nodes."""
     link = case.cluster.inter if between else case.cluster.intra
     assert link is not None
@@ -155,22 +170,22 @@ def on_links(case: StepModel, factor: float, *, between: bool) -> StepModel:
 
 
 def _on(
-    case: StepModel,
+    case: Job,
     device: Device | None = None,
     intra: Link | None = None,
     inter: Link | None = None,
-) -> StepModel:
-    cluster: Cluster = case.replica.cluster
+) -> Job:
+    cluster: Cluster = case.cluster
     changed = replace(
         cluster,
         device=device or cluster.device,
         intra=intra or cluster.intra,
         inter=inter or cluster.inter,
     )
-    return replace(case, replica=replace(case.replica, cluster=changed))
+    return replace(case, cluster=changed)
 
 
-def _with_less_overhead(case: StepModel, factor: float) -> StepModel:
+def _with_less_overhead(case: Job, factor: float) -> Job:
     framework = case.framework
     quicker = replace(
         framework,
@@ -180,4 +195,4 @@ def _with_less_overhead(case: StepModel, factor: float) -> StepModel:
         message_latency_seconds=framework.message_latency_seconds / factor,
         tensor_overhead_seconds=framework.tensor_overhead_seconds / factor,
     )
-    return replace(case, replica=replace(case.replica, framework=quicker))
+    return replace(case, framework=quicker)

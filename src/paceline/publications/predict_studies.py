@@ -9,9 +9,9 @@ from typing import Any
 from paceline.naming import look_up
 from paceline.predictor.api import prepared_job
 from paceline.predictor.evidence import Baseline, Evidence
-from paceline.predictor.predict import prediction_of
+from paceline.predictor.job import Job
+from paceline.predictor.predict import model_step, predict_job, predict_step
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.step_model import StepModel
 from paceline.publications.publication import (
     PredictedCurves,
     PublishedFigure,
@@ -51,9 +51,9 @@ def predicted_lines(curves: PredictedCurves) -> list[PredictedLine]:
     for label, differing in curves.lines.items():
         job, evidence = {**curves.job, **differing}, None
         if curves.quantity == "speed-up":
-            base = _prepared(job, curves.topologies[0])
-            evidence = Evidence(baseline=Baseline(base, base.seconds()))
-        points = [(at, prediction_of(_prepared(job, at, evidence))) for at in curves.topologies]
+            base = model_step(_prepared(job, curves.topologies[0]))
+            evidence = Evidence(baseline=Baseline(base, predict_step(base).step_seconds))
+        points = [(at, predict_job(_prepared(job, at, evidence))) for at in curves.topologies]
         found.append(PredictedLine(label, points))
     return found
 
@@ -66,21 +66,20 @@ def reproduced(study: PublishedStudy) -> Reproduction:
 
 def _points(figure: PublishedFigure) -> list[ReproducedPoint]:
     """Every further value of a figure, predicted from its smallest one."""
-    base = _prepared(figure.job, figure.base_topology)
+    base = model_step(_prepared(figure.job, figure.base_topology))
     published = figure.samples_per_second(figure.base_value)
-    samples = prediction_of(base).samples_per_step
-    seconds = base.seconds() if published is None else samples / published
+    predicted = predict_step(base)
+    samples = predicted.samples_per_step
+    seconds = predicted.step_seconds if published is None else samples / published
     evidence = Evidence(baseline=Baseline(base, seconds))
     found = []
     for topology, value in zip(figure.topologies, figure.values, strict=True):
-        prediction = prediction_of(_prepared(figure.job, topology, evidence))
+        prediction = predict_job(_prepared(figure.job, topology, evidence))
         found.append(_point(figure, topology, value, prediction, samples / seconds))
     return found
 
 
-def _prepared(
-    job: Mapping[str, Any], topology: Topology, evidence: Evidence | None = None
-) -> StepModel:
+def _prepared(job: Mapping[str, Any], topology: Topology, evidence: Evidence | None = None) -> Job:
     nodes, processes = topology
     options = {**job, "nodes": nodes, "processes": processes}
     model, cluster = options.pop("model", None), options.pop("cluster", None)

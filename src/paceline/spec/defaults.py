@@ -12,12 +12,11 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster, Device
 from paceline.predictor.framework_profiles import framework as find_framework
 from paceline.predictor.memory.fit_probability import room_bytes
-from paceline.predictor.memory.peak_memory import plan_memory
+from paceline.predictor.memory.peak_memory import fullest, stage_memories
 from paceline.predictor.partition.tensor_parallel import common_size, is_transformer
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import check_recomputation
-from paceline.predictor.predict import replica_of
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.predict import job_of, model_step
 from paceline.spec.job_options import JobOptions, Model, workload_of
 from paceline.spec.plan_options import plan_of
 from paceline.spec.resolve_model import batch_of, graph_of, is_large
@@ -189,8 +188,8 @@ def _memory_bytes(model: Graph | Workload, cluster: Cluster, job: JobOptions) ->
     plan = plan_of(None, cluster.devices, job)
     workload = workload_of(model, plan.dp, job)
     check_recomputation(plan, workload.graph)
-    step = StepModel(replica_of(workload, cluster, plan))
-    return float(plan_memory(step.replica, step.chunks, step.synchronisation).total_bytes)
+    step = model_step(job_of(workload, cluster, plan))
+    return float(fullest(stage_memories(step.parts, step.communication.chunks)).total_bytes)
 
 
 def _note(job: JobOptions, given: JobOptions, cluster: Cluster, before: str = "") -> str:

@@ -5,10 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from paceline.errors import PacelineError
-from paceline.predictor.evidence import NO_EVIDENCE
 from paceline.predictor.memory.fit_probability import fits_probability
-from paceline.predictor.predict import prediction_of, prepared_on
-from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
+from paceline.predictor.predict import model_step, predict_step, with_corrections
 from paceline.validation.forecast import Forecast, Skipped
 from paceline.validation.hold_out import (
     HoldOut,
@@ -19,7 +17,12 @@ from paceline.validation.hold_out import (
 )
 from paceline.validation.published_job import PublishedJob, job_of
 from paceline.validation.published_row import Configuration, PublishedRow
-from paceline.validation.row_step_model import baseline_evidence, row_replica
+from paceline.validation.row_step_model import (
+    baseline_evidence,
+    row_seconds,
+    row_step,
+    with_evidence,
+)
 
 
 class PacelineModel:
@@ -45,20 +48,15 @@ class PacelineModel:
         return self._answers[key]
 
     def _forecast(self, configuration: Configuration, baseline: PublishedRow | None) -> Forecast:
-        job, replica = job_of(configuration), row_replica(configuration)
+        job, step = job_of(configuration), row_step(configuration)
         unseen = self._holds_out(configuration)
         if unseen is not None and baseline is None:
-            replica = replace(replica, efficiency=efficiency_without(*unseen))
-        prediction = prediction_of(
-            prepared_on(
-                replica,
-                evidence=NO_EVIDENCE
-                if baseline is None
-                else baseline_evidence(baseline, configuration),
-                program=job.program,
-                model=None if unseen is None else model_without(*unseen),
-            )
-        )
+            step = model_step(replace(step.job, efficiency=efficiency_without(*unseen)))
+        if baseline is not None:
+            step = with_evidence(step, baseline_evidence(baseline, configuration))
+        model = None if unseen is None else model_without(*unseen)
+        corrected = with_corrections(step.job, job.program, model=model)
+        prediction = predict_step(replace(step, job=corrected))
         throughput = _throughput(job, prediction.step_seconds)
         memory = None if job.cold_obstacle else float(prediction.memory.total_bytes)
         return Forecast(
@@ -98,10 +96,10 @@ class PhysicsAlone:
         return self._answers[key]
 
     def _forecast(self, configuration: Configuration, baseline: PublishedRow | None) -> Forecast:
-        known = NO_EVIDENCE if baseline is None else baseline_evidence(baseline, configuration)
-        replica = row_replica(configuration)
-        prepared = prepared_on(replica, evidence=known, corrections=NO_CORRECTIONS)
-        return Forecast(_throughput(job_of(configuration), prepared.seconds()))
+        step = row_step(configuration)
+        if baseline is not None:
+            step = with_evidence(step, baseline_evidence(baseline, configuration))
+        return Forecast(_throughput(job_of(configuration), row_seconds(step)))
 
 
 def _answered(

@@ -1,14 +1,14 @@
-"""Published rows as inputs of the predictor, in the same way as any prediction."""
+"""Published rows as modelled steps, by the same stages as any prediction."""
 
 from dataclasses import replace
 from functools import lru_cache
 
+from paceline.predictor import predict
 from paceline.predictor.evidence import Baseline, Evidence
-from paceline.predictor.partition.replica import Replica
-from paceline.predictor.predict import prepared_on, replica_of
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.job import ModelledStep
 from paceline.predictor.uncertainty.covariates import Covariates, covariates_of
-from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
+from paceline.predictor.uncertainty.measured_scale import corrected_timeline
+from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS, StepCorrections
 from paceline.validation.published_job import job_of
 from paceline.validation.published_row import Configuration, PublishedRow
 
@@ -25,9 +25,19 @@ def measured_seconds(row: PublishedRow) -> float:
     return job.samples * job.units_per_sample / row.throughput
 
 
-def prepared_row(configuration: Configuration) -> StepModel:
-    """The step of a row without measurements and corrections."""
-    return _prepared(configuration.unnamed)
+def row_step(configuration: Configuration) -> ModelledStep:
+    """The modelled step of a row, nothing of it measured and nothing corrected; cached."""
+    return _modelled(configuration.unnamed)
+
+
+def row_seconds(step: ModelledStep, corrections: StepCorrections = NO_CORRECTIONS) -> float:
+    """Seconds of the step of a row under corrections."""
+    return corrected_timeline(step, corrections, predict.reference_step(step.job)).seconds
+
+
+def with_evidence(step: ModelledStep, evidence: Evidence) -> ModelledStep:
+    """The same step scaled to a measured one; ``evidence`` has no layers and no messages."""
+    return replace(step, job=replace(step.job, evidence=evidence))
 
 
 def baseline_evidence(baseline: PublishedRow, row: Configuration) -> Evidence:
@@ -38,12 +48,7 @@ def baseline_evidence(baseline: PublishedRow, row: Configuration) -> Evidence:
     known = baseline.configuration
     if job_of(row).cold_obstacle:
         known = replace(known, **{name: getattr(row, name) for name in _WHAT_COMPUTES})
-    return Evidence(baseline=Baseline(prepared_row(known), measured_seconds(baseline)))
-
-
-def row_replica(configuration: Configuration) -> Replica:
-    """The replica of a row, cached."""
-    return prepared_row(configuration).replica
+    return Evidence(baseline=Baseline(row_step(known), measured_seconds(baseline)))
 
 
 def row_covariates(configuration: Configuration) -> Covariates:
@@ -52,10 +57,11 @@ def row_covariates(configuration: Configuration) -> Covariates:
 
 
 @lru_cache(maxsize=16384)
-def _prepared(configuration: Configuration) -> StepModel:
-    job = job_of(configuration)
-    replica = replica_of(job.workload, job.cluster, job.plan)
-    return prepared_on(replica, corrections=NO_CORRECTIONS)
+def _modelled(configuration: Configuration) -> ModelledStep:
+    row = job_of(configuration)
+    return predict.model_step(
+        predict.prepare(row.workload, row.cluster, row.plan, corrections=NO_CORRECTIONS)
+    )
 
 
 @lru_cache(maxsize=16384)

@@ -8,18 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.errors import InputError, UnknownNameError
+from paceline.hardware import catalogue
 from paceline.hardware.catalogue import device
+from paceline.predictor.framework_profiles import framework
 from paceline.predictor.kernels.efficiency import load_efficiency
 from paceline.predictor.kernels.gemm_arrays import BACKWARD, FORWARD
+from paceline.predictor.kernels.layer_times import layer_times as stage_layer_times
 from paceline.predictor.kernels.roofline import (
     layer_times,
     layer_work,
     update_seconds,
-    with_measured,
 )
+from paceline.predictor.partition.partition import partition
+from paceline.predictor.plan.plan import Plan
 from paceline.predictor.schedule.step_costs import LayerTime
 from paceline.workload import ops, zoo
 from paceline.workload.zoo.network_builder import NetworkBuilder
+from paceline.workload.workload import Workload
 
 # Microseconds on an H100 at batch 128, TF32 convolutions, summed over layers of a kind
 # (per-operator trace of sarchlab/triosim@3fb3c06): forward, backward. The backward of
@@ -194,14 +199,17 @@ def test_half_precision_pays_on_matrix_units_only():
 
 
 def test_measured_layers_take_the_place_of_predicted_ones(resnet44):
-    times = layer_times(resnet44.cost(64), device("v100"), "fp32")
-    measured = [LayerTime("conv1", 1.0, 2.0)]
-    mixed = with_measured(times, measured)
-    assert (mixed[0].forward_seconds, mixed[0].backward_seconds) == (1.0, 2.0)
-    assert mixed[0].gradient_bytes == times[0].gradient_bytes
-    assert mixed[1:] == times[1:]
+    cluster = catalogue.cluster("dgx-1").shaped(1, 1)
+    parts = partition(
+        Workload(resnet44, 64), cluster, Plan(), framework("torch-ddp"), each_layer=True
+    )
+    plain = stage_layer_times(parts)
+    mixed = stage_layer_times(parts, measured=[LayerTime("conv1", 1.0, 2.0)])
+    assert (mixed.forward[0], mixed.backward[0]) == (1.0, 2.0)
+    assert mixed.measured.tolist() == [True] + [False] * (len(parts.kinds) - 1)
+    assert (mixed.forward[1:] == plain.forward[1:]).all()
     with pytest.raises(InputError, match=r"no layer 'conv99'"):
-        with_measured(times, [LayerTime("conv99", 1.0, 2.0)])
+        stage_layer_times(parts, measured=[LayerTime("conv99", 1.0, 2.0)])
 
 
 def test_an_update_is_bound_by_memory():

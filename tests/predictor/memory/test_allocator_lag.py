@@ -7,22 +7,22 @@ from paceline.constants import number
 from paceline.hardware import catalogue
 from paceline.predictor.memory.allocator_lag import unreleased_bytes
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.predict import predict, prepare
+from paceline.predictor.predict import model_step, predict, prepare
 from paceline.predictor.search import PlanSearch
 from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
 from paceline.workload.workload import Workload
 
 H100 = catalogue.cluster("dgx-h100").with_nodes(2)
 LLAMA = Workload.of("llama2-7b", 1, 4096, "bf16", "adam")
-REPLICA = prepare(LLAMA, H100.with_devices(1), Plan(framework="nanotron")).replica
+PARTS = model_step(prepare(LLAMA, H100.with_devices(1), Plan(framework="nanotron"))).parts
 WHOLE, LARGEST = 100.0, 1.0
 GATHERED = 2 * LARGEST
-SLOW = 2 * number("spread.memory.host_time") * REPLICA.cluster.device.peak("bf16") * WHOLE
+SLOW = 2 * number("spread.memory.host_time") * PARTS.cluster.device.peak("bf16") * WHOLE
 """FLOP that take the device twice as long as the host needs to issue them."""
 
 
 def waiting(forward_flops, pp, micro_batches):
-    found = unreleased_bytes(REPLICA, WHOLE, LARGEST, forward_flops, pp, micro_batches)
+    found = unreleased_bytes(PARTS, WHOLE, LARGEST, forward_flops, pp, micro_batches)
     return float(found) - GATHERED
 
 
@@ -32,18 +32,18 @@ def test_the_queue_of_the_device_limits_how_far_the_host_runs_ahead():
 
 
 def test_one_pass_of_a_few_micro_batches_leaves_half_of_it_waiting():
-    few = float(unreleased_bytes(REPLICA, 20.0, LARGEST, SLOW, 2, 2)) - GATHERED
+    few = float(unreleased_bytes(PARTS, 20.0, LARGEST, SLOW, 2, 2)) - GATHERED
     assert few == 10.0
 
 
 def test_pipelines_of_a_device_that_outruns_its_host_wait_for_less():
     share = number("spread.memory.share_while_filling")
-    found = float(unreleased_bytes(REPLICA, 20.0, LARGEST, SLOW / 40, 2, 8)) - GATHERED
+    found = float(unreleased_bytes(PARTS, 20.0, LARGEST, SLOW / 40, 2, 8)) - GATHERED
     assert found == pytest.approx(share * 20.0)
 
 
 def test_nothing_waits_without_tensor_parallelism():
-    assert float(unreleased_bytes(REPLICA, 0.0, 0.0, SLOW, 1, 1)) == 0.0
+    assert float(unreleased_bytes(PARTS, 0.0, 0.0, SLOW, 1, 1)) == 0.0
 
 
 def test_the_search_says_what_the_scheduler_says(tmp_path):
@@ -62,12 +62,9 @@ def test_attention_of_grouped_queries_keeps_keys_and_values_once():
     def more(model):
         workload = Workload.of(model, 1, 4096, "bf16", "adam")
         plans = (Plan(framework=name) for name in ("nanotron", "torch-ddp"))
-        own, usual = (prepare(workload, H100.with_devices(1), plan).replica for plan in plans)
-        return sum(
-            float(size.at(1)) * sign
-            for replica, sign in ((own, 1), (usual, -1))
-            for size in replica.each(replica.kept.sizes)
-        )
+        steps = (model_step(prepare(workload, H100.with_devices(1), plan)) for plan in plans)
+        own, usual = (step.parts.total([s.at(1) for s in step.parts.kept.sizes]) for step in steps)
+        return own - usual
 
     assert more("llama3_8b") == 0.0
     assert more("llama2-7b") == 32 * 4096 * 2 * 4096 * 2

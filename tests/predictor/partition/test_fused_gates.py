@@ -7,8 +7,8 @@ import pytest
 from paceline.hardware import catalogue
 from paceline.predictor.framework_profiles import framework
 from paceline.predictor.partition.fused_gates import with_fused_gates
+from paceline.predictor.partition.partition import partition
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.predict import replica_of
 from paceline.workload.workload import Workload
 
 
@@ -49,10 +49,7 @@ def test_a_framework_says_whether_its_gates_are_fused(name, fused):
     assert profile.fused_gates is fused
     workload = Workload.of("llama_7b", 1, 2048, "bf16", "adam")
     cluster = catalogue.cluster("dgx-a100").shaped(1, 1)
-    replica = replica_of(workload, cluster, Plan(framework=name))
-    unfused = replace(profile, fused_gates=not fused)
-    other = replace(replica, framework=unfused)
-    sizes = [
-        sum(float(size.at(1)) for size in each.each(each.kept.sizes)) for each in (replica, other)
-    ]
+    other = replace(profile, fused_gates=not fused)
+    both = [partition(workload, cluster, Plan(), each) for each in (profile, other)]
+    sizes = [parts.total([size.at(1) for size in parts.kept.sizes]) for parts in both]
     assert (sizes[0] < sizes[1]) is fused

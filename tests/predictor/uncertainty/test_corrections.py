@@ -1,6 +1,5 @@
 """Corrections and evidence act inside the scheduled step, in every plan and to the right side."""
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -13,7 +12,8 @@ from paceline.predictor.evidence import Baseline, Colocated, Evidence
 from paceline.predictor.framework_profiles import framework
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import Recompute
-from paceline.predictor.predict import predict, prepare
+from paceline.predictor.predict import model_step, predict, predict_step, prepare
+from paceline.predictor.uncertainty.measured_scale import corrected_timeline
 from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS, StepCorrections
 from paceline.workload.workload import Workload
 
@@ -79,38 +79,28 @@ def test_input_update_and_framework_time_lengthen_every_plan(plan):
 
 
 @EACH_PLAN
-def test_a_job_prepared_once_takes_the_same_under_other_corrections(plan):
-    prepared = prepare(WORKLOAD, CLUSTER, plan)
-    prepared.seconds()
+def test_a_step_modelled_once_takes_the_same_under_other_corrections(plan):
+    step = model_step(prepare(WORKLOAD, CLUSTER, plan))
     for other in (
         StepCorrections(1.3, 0.05, 0.1, 0.2, 0.8, 0.001),
         StepCorrections(unhidden_share=0.0),
     ):
-        assert prepared.with_corrections(other).seconds() == seconds(plan, other)
-
-
-def test_another_correction_costs_about_the_scheduling():
-    prepared = prepare(Workload.of("resnet50", 64), CLUSTER, Plan(dp=16))
-    prepared.seconds()
-    begun = time.process_time()
-    for number in range(50):
-        prepared.with_corrections(StepCorrections(compute_factor=1 + number / 100)).seconds()
-    assert (time.process_time() - begun) / 50 < 0.01
+        assert corrected_timeline(step, other).seconds == seconds(plan, other)
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.sampled_from(PLANS), st.floats(0.2, 5.0), st.floats(0.0, 0.5))
 def test_a_baseline_is_reproduced_whatever_the_corrections(plan, factor, share):
     corrections = StepCorrections(variation=0.02, unhidden_share=share, overhead_seconds=1e-4)
-    job = prepare(WORKLOAD, CLUSTER, plan)
-    measured = factor * job.with_corrections(corrections).seconds() + 0.05
-    evidence = Evidence(baseline=Baseline(job, measured))
+    step = model_step(prepare(WORKLOAD, CLUSTER, plan))
+    measured = factor * corrected_timeline(step, corrections).seconds + 0.05
+    evidence = Evidence(baseline=Baseline(step, measured))
     assert seconds(plan, corrections, evidence) == pytest.approx(measured, rel=1e-4)
 
 
 def test_a_baseline_on_few_devices_tells_what_many_take():
-    few = prepare(WORKLOAD, CLUSTER.shaped(1, 2), Plan(dp=2))
-    twice = Evidence(baseline=Baseline(few, 2 * few.seconds()))
+    few = model_step(prepare(WORKLOAD, CLUSTER.shaped(1, 2), Plan(dp=2)))
+    twice = Evidence(baseline=Baseline(few, 2 * predict_step(few).step_seconds))
     assert seconds(Plan(dp=16), evidence=twice) > 1.5 * seconds(Plan(dp=16))
 
 

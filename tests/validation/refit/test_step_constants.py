@@ -8,8 +8,7 @@ import pytest
 from fitting.step_scores import StepScores, mean_error
 from paceline.constants import ConstantStatus, constant, number
 from paceline.predictor.kernels.efficiency import load_efficiency
-from paceline.predictor.predict import prepared_on
-from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
+from paceline.predictor.predict import model_step
 from paceline.validation.hold_out import HoldOut, efficiency_without, fitted_rows, predicted_longer
 from paceline.validation.refit.linear_problem import Problem
 from paceline.validation.refit.linearise import Statement
@@ -24,7 +23,7 @@ from paceline.validation.refit.step_constants import (
     unexplained,
     values_of,
 )
-from paceline.validation.row_step_model import prepared_row
+from paceline.validation.row_step_model import row_seconds, row_step
 
 pytestmark = pytest.mark.thorough
 
@@ -109,7 +108,7 @@ def test_rows_are_as_much_longer_as_their_statements_say():
     said = predicted_longer(chosen, HoldOut.SOURCE, "dle")
     efficiency = efficiency_without(HoldOut.SOURCE, "dle")
     for row, longer in zip(chosen, said, strict=True):
-        now = prepared_row(row)
-        other = prepared_on(replace(now.replica, efficiency=efficiency), corrections=NO_CORRECTIONS)
-        seen = math.log(other.seconds() / now.seconds())
+        now = row_step(row)
+        other = model_step(replace(now.job, efficiency=efficiency))
+        seen = math.log(row_seconds(other) / row_seconds(now))
         assert seen == pytest.approx(longer, rel=0.1, abs=0.02), row.id

@@ -4,86 +4,66 @@ from dataclasses import replace
 
 import numpy as np
 
-from paceline.predictor.comm.compression import NO_COMPRESSION
 from paceline.predictor.comm.parameter_server import parameter_server_cost
 from paceline.predictor.comm.rank_group import Group, Numbers
-from paceline.predictor.partition.replica import Replica
+from paceline.predictor.comm.replica_comm import cost_among
+from paceline.predictor.partition.partition import Partition
 from paceline.predictor.plan.sync_policy import Exchange, Synchronisation
-from paceline.predictor.schedule.step_costs import CollectiveSeconds, GradientExchange, LayerTime
+from paceline.predictor.schedule.step_costs import CollectiveSeconds, GradientExchange
 
 
-def gradient_exchange(
-    replica: Replica, synchronisation: Synchronisation
-) -> GradientExchange | None:
-    """The messages among replicas; None for a single replica."""
-    group = replica.layout.replicas
+def gradient_exchange(parts: Partition) -> GradientExchange | None:
+    """The messages among replicas; None for a single parts."""
+    group = parts.layout.replicas
     if group.ranks == 1:
         return None
-    exchange = exchange_among(group, replica, synchronisation)
-    return exchange if replica.plan.shard_copies == 1 else _in_groups(exchange, replica)
+    exchange = exchange_among(group, parts, parts.synchronisation)
+    return exchange if parts.plan.shard_copies == 1 else _in_groups(exchange, parts)
 
 
 def exchange_among(
-    group: Group, replica: Replica, synchronisation: Synchronisation
+    group: Group, parts: Partition, synchronisation: Synchronisation
 ) -> GradientExchange:
-    """Messages of ``replica`` among the ranks of a group, or of an array of groups."""
-    all_reduce = _message(replica, "all_reduce", group)
+    """Messages of a partition among the ranks of a group, or of an array of groups."""
+    all_reduce = _message(parts, "all_reduce", group)
     if synchronisation.exchange is Exchange.PARAMETER_SERVER:
-        return _parameter_server(group, replica, synchronisation, all_reduce)
-    if replica.plan.compression.gathers:
+        return _parameter_server(group, parts, synchronisation, all_reduce)
+    if parts.plan.compression.gathers:
         # Everyone's entries go to everyone: N times what one worker contributes.
-        all_reduce = _message(replica, "all_gather", group, group.ranks)
+        all_reduce = _message(parts, "all_gather", group, group.ranks)
     return GradientExchange(
         synchronisation,
         all_reduce,
-        _message(replica, "reduce_scatter", group),
-        _message(replica, "all_gather", group),
+        _message(parts, "reduce_scatter", group),
+        _message(parts, "all_gather", group),
     )
 
 
-def _in_groups(exchange: GradientExchange, replica: Replica) -> GradientExchange:
+def _in_groups(exchange: GradientExchange, parts: Partition) -> GradientExchange:
     """HSDP: weights sharded inside groups, gradients summed among the copies of each shard.
 
     The sums overlap other messages if groups stay inside nodes and each node has one copy.
     """
-    inside, copies = replica.layout.shard_group, replica.layout.shard_copies
+    inside, copies = parts.layout.shard_group, parts.layout.shard_copies
     return replace(
         exchange,
-        reduce_scatter=_message(replica, "reduce_scatter", inside),
-        all_gather=_message(replica, "all_gather", inside),
-        copies_sum=_message(replica, "all_reduce", copies),
-        shards=replica.plan.shard_degree,
+        reduce_scatter=_message(parts, "reduce_scatter", inside),
+        all_gather=_message(parts, "all_gather", inside),
+        copies_sum=_message(parts, "all_reduce", copies),
+        shards=parts.plan.shard_degree,
         sums_overlap=bool(inside.nodes == 1 and copies.ranks_per_node == 1),
     )
 
 
-def compressed(layers: list[LayerTime], replica: Replica) -> list[LayerTime]:
-    """Layers with compressed gradients."""
-    compression = replica.plan.compression
-    if compression == NO_COMPRESSION:
-        return layers
-    width = replica.precision.gradient_bytes
-    bandwidth = replica.cluster.device.known_memory_bandwidth
-    return [
-        replace(
-            layer,
-            gradient_bytes=compression.sent_bytes(layer.gradient_bytes, width),
-            backward_seconds=layer.backward_seconds
-            + compression.memory_passes * layer.gradient_bytes / bandwidth,
-        )
-        for layer in layers
-    ]
-
-
 def _message(
-    replica: Replica, operation: str, group: Group, times: Numbers = 1.0
+    parts: Partition, operation: str, group: Group, times: Numbers = 1.0
 ) -> CollectiveSeconds:
     """Seconds of an operation among replicas on ``times`` the bytes of a message.
 
     Results are cached by size because a job is scheduled many times.
     """
-    cost = replica.cost(operation, group)
-    delay = replica.framework.message_latency_seconds
+    cost = cost_among(parts, operation, group)
+    delay = parts.framework.message_latency_seconds
     known: dict[float, Numbers] = {}
 
     def seconds(size: Numbers) -> Numbers:
@@ -98,7 +78,7 @@ def _message(
 
 def _parameter_server(
     group: Group,
-    replica: Replica,
+    parts: Partition,
     synchronisation: Synchronisation,
     all_reduce: CollectiveSeconds,
 ) -> GradientExchange:
@@ -112,12 +92,12 @@ def _parameter_server(
         return GradientExchange(synchronisation, all_reduce)
     cost = parameter_server_cost(
         group,
-        replica.cluster,
-        replica.framework.library(replica.cluster.device),
+        parts.cluster,
+        parts.framework.library(parts.cluster.device),
         servers=synchronisation.servers,
         colocated=synchronisation.servers_on_workers,
     )
-    delay = replica.framework.message_latency_seconds
+    delay = parts.framework.message_latency_seconds
 
     def push(size: Numbers) -> Numbers:
         served = delay + 0.5 * cost.seconds(size)

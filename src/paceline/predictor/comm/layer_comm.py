@@ -1,13 +1,18 @@
 """Communication of a layer within a replica, and the part that computing hides."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from paceline.constants import number
 from paceline.hardware import Device
 from paceline.predictor.comm.collective_cost import CollectiveCost
 from paceline.predictor.partition.sharding import ContextTensors
 from paceline.predictor.plan.plan_choices import ContextForm
+
+Array = NDArray[np.float64]
 
 _WIDE_BYTES = 4.0
 
@@ -38,27 +43,38 @@ class ContextCost:
         return self.exposed[way] / bandwidth + self.hidden * under
 
 
-@dataclass(frozen=True, slots=True)
-class LayerExchange:
-    """Seconds of one layer's messages within its replica, forward and backward.
+@dataclass(frozen=True, eq=False)
+class ReplicaMessages:
+    """Messages of each kind of layer within its replica, in seconds of one micro-batch.
 
-    ``hidden_share`` of the tensor-parallel messages may overlap the GEMMs of the layer.
+    Arrays have the axes pass (0 forward, 1 backward) and kind. ``hidden_share`` of the
+    tensor-parallel messages may overlap the GEMMs of the layer. ``context`` is the cost of context
+    parallelism by kind, None for layers without attention.
     """
 
-    tensor: tuple[float, float]
-    experts: tuple[float, float] = (0.0, 0.0)
-    context: ContextCost | None = None
+    tensor: Array
+    experts: Array
     hidden_share: float = 0.0
+    context: Mapping[int, ContextCost] = field(default_factory=dict)
 
-    def waiting(self, computing: float, bandwidth: float, way: int) -> float:
-        """Exposed communication, forward (0) or backward (1)."""
-        tensor, experts = self.tensor[way], self.experts[way]
-        waiting = (tensor + experts) / bandwidth
+    def computing(self, seconds: Array, way: int) -> Array:
+        """Computing time by kind, with attention in parts if there is context parallelism."""
+        if not self.context:
+            return seconds
+        result = seconds.copy()
+        for kind, cost in self.context.items():
+            result[kind] = cost.computing(float(seconds[kind]), way)
+        return result
+
+    def exposed(self, computing: Array, bandwidth: float, way: int) -> Array:
+        """Exposed communication by kind, with ``bandwidth`` as a factor on its speed."""
+        tensor = self.tensor[way]
+        exposed = (tensor + self.experts[way]) / bandwidth
         if self.hidden_share > 0:
-            waiting -= min(self.hidden_share * tensor / bandwidth, computing)
-        if self.context is not None:
-            waiting += self.context.waiting(computing, bandwidth, way)
-        return waiting
+            exposed = exposed - np.minimum(self.hidden_share * tensor / bandwidth, computing)
+        for kind, cost in self.context.items():
+            exposed[kind] += cost.waiting(float(computing[kind]), bandwidth, way)
+        return np.asarray(exposed)
 
 
 @dataclass(frozen=True)

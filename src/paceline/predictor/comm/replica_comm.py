@@ -1,75 +1,72 @@
 """Messages of each kind of layer within a replica, on its cluster."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from paceline.constants import number
-from paceline.predictor.comm.layer_comm import (
-    ContextCost,
-    ContextLinks,
-    LayerExchange,
-    context_cost,
-)
+from paceline.predictor.comm.collective_cost import CollectiveCost, collective_cost
+from paceline.predictor.comm.layer_comm import ContextLinks, ReplicaMessages, context_cost
 from paceline.predictor.comm.rank_group import Group
-from paceline.predictor.partition.sharding import ShardedLayer, ShardMessage
-
-if TYPE_CHECKING:
-    from paceline.predictor.partition.replica import Replica
+from paceline.predictor.partition.partition import Array, Partition
+from paceline.predictor.partition.sharding import ShardMessage
 
 
-def layer_exchanges(replica: "Replica") -> list[LayerExchange]:
+def cost_among(parts: Partition, operation: str, group: Group) -> CollectiveCost:
+    """Cost of a collective operation of a plan among the ranks of a group, by size."""
+    library = parts.framework.library(parts.cluster.device)
+    return collective_cost(operation, group, parts.cluster, library)
+
+
+def replica_messages(parts: Partition) -> ReplicaMessages:
     """Tensor, expert and context-parallel messages of one micro-batch, by kind of layer."""
-    plan, tensor, experts = replica.plan, replica.layout.tensor, replica.layout.experts
+    plan, layout, kinds = parts.plan, parts.layout, parts.kinds
+    tensor = (
+        _seconds(parts, [part.tensor_forward for part in kinds], layout.tensor),
+        _seconds(parts, [part.tensor_backward for part in kinds], layout.tensor),
+    )
+    experts = (
+        parts.loads * _seconds(parts, [part.expert_forward for part in kinds], layout.experts),
+        parts.loads * _seconds(parts, [part.expert_backward for part in kinds], layout.experts),
+    )
+    context = {}
+    if plan.cp > 1:
+        links, width = _context_links(parts), parts.precision.activation_bytes
+        device, form, samples = parts.cluster.device, parts.context_form, parts.share_of_batch
+        context = {
+            kind: context_cost(part.context, form, links, samples, width, device)
+            for kind, part in enumerate(kinds)
+            if part.context is not None
+        }
     hidden = number("parallelism.tensor.hidden_share") if plan.tp_overlap else 0.0
-    links = _context_links(replica) if plan.cp > 1 else None
-    return [
-        LayerExchange(
-            (
-                _seconds(replica, part.tensor_forward, tensor),
-                _seconds(replica, part.tensor_backward, tensor),
-            ),
-            (
-                load * _seconds(replica, part.expert_forward, experts),
-                load * _seconds(replica, part.expert_backward, experts),
-            ),
-            _context_cost(replica, part, links),
-            hidden,
-        )
-        for part, load in zip(replica.kinds, replica.loads, strict=True)
-    ]
+    return ReplicaMessages(np.array(tensor), np.array(experts), hidden, context)
 
 
-def _seconds(replica: "Replica", messages: Sequence[ShardMessage], group: Group) -> float:
+def _seconds(parts: Partition, sent: Sequence[Sequence[ShardMessage]], group: Group) -> Array:
+    """Seconds of the messages of each kind among the ranks of a group."""
+    result = np.zeros(len(sent))
     if group.ranks == 1:
-        return 0.0
-    samples = replica.share_of_batch
-    return sum(
-        float(replica.cost(message.operation, group).seconds(message.size.at(samples)))
-        for message in messages
-    )
+        return result
+    operations = sorted({message.operation for own in sent for message in own})
+    for operation in operations:
+        counted = [
+            (kind, float(message.size.at(parts.share_of_batch)))
+            for kind, own in enumerate(sent)
+            for message in own
+            if message.operation == operation
+        ]
+        kinds, sizes = zip(*counted, strict=True)
+        seconds = cost_among(parts, operation, group).seconds(np.array(sizes))
+        np.add.at(result, list(kinds), seconds)
+    return result
 
 
-def _context_cost(
-    replica: "Replica", part: ShardedLayer, links: ContextLinks | None
-) -> ContextCost | None:
-    if links is None or part.context is None:
-        return None
-    return context_cost(
-        part.context,
-        replica.context_form,
-        links,
-        replica.share_of_batch,
-        replica.precision.activation_bytes,
-        replica.cluster.device,
-    )
-
-
-def _context_links(replica: "Replica") -> ContextLinks:
-    group = replica.layout.context
+def _context_links(parts: Partition) -> ContextLinks:
+    group = parts.layout.context
     inside = [Group(2, 2, group.concurrent_groups)] if group.in_node > 1 else []
     between = [Group(2, 1, group.concurrent_groups)] if group.nodes > 1 else []
     return ContextLinks(
-        replica.plan.cp,
-        tuple(replica.cost("point_to_point", pair) for pair in inside + between),
-        lambda operation: replica.cost(operation, group),
+        parts.plan.cp,
+        tuple(cost_among(parts, "point_to_point", pair) for pair in inside + between),
+        lambda operation: cost_among(parts, operation, group),
     )

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.roofline import update_seconds
 from paceline.predictor.memory.memory_parts import optimiser_bytes_per_parameter
 from paceline.predictor.memory.offload import host_update_seconds
+from paceline.predictor.partition.partition import Partition
 from paceline.predictor.partition.pipeline_stages import Chunk, stage_counts
-from paceline.predictor.partition.replica import Replica
 from paceline.predictor.plan.plan_choices import Offload, OptimiserState
 from paceline.workload.graph import SEQUENCE, InputSpec
 from paceline.workload.precision import Precision
@@ -18,19 +19,19 @@ _INDEX_BYTES = 8
 _FLOAT_BYTES = 4
 
 
-def copy_seconds(replica: Replica) -> float:
+def copy_seconds(parts: Partition) -> float:
     """Seconds to copy a batch from host memory to the device; 0 without a known link.
 
     A CPU computes in host memory, so nothing is copied.
     """
-    host = replica.cluster.host
+    host = parts.cluster.host
     if host is None or host.bandwidth is None:
         return 0.0
-    workload = replica.workload
+    workload = parts.workload
     per_sample = sum(
         sample_bytes(spec, workload.tokens_per_sample) for spec in workload.graph.inputs.values()
     )
-    return workload.batch / replica.plan.cp * per_sample / host.bandwidth
+    return workload.batch / parts.plan.cp * per_sample / host.bandwidth
 
 
 def sample_bytes(spec: InputSpec, sequence: int) -> float:
@@ -47,17 +48,31 @@ def update_traffic_bytes(
     return number_format.gradient_bytes + 2 * number_format.weight_bytes + 2 * kept
 
 
-def stage_update_seconds(replica: Replica, chunks: Sequence[Chunk]) -> list[float]:
-    """Seconds of the weight update of each pipeline stage, or of its shard."""
-    workload, plan, widths = replica.workload, replica.plan, replica.precision
+def stage_update_seconds(
+    parts: Partition,
+    chunks: Sequence[Chunk],
+    efficiency: Efficiency | None = None,
+    measured: float | None = None,
+) -> list[float]:
+    """Seconds of the weight update of each pipeline stage, or of its shard.
+
+    ``measured`` is the update of the whole model on one device.
+    """
+    workload, plan, widths = parts.workload, parts.plan, parts.precision
     moved = update_traffic_bytes(workload.optimiser, widths, plan.optimiser_state)
     shards = plan.shard_degree if plan.zero >= 1 else 1
-    gradients = [float(part.profile.gradient_bytes.at(workload.batch)) for part in replica.kinds]
-    parameters = stage_counts(replica, chunks) @ gradients / widths.gradient_bytes
+    counts = stage_counts(parts, chunks)
+    if measured is not None:
+        held = counts @ [float(part.profile.parameters) for part in parts.kinds]
+        return [
+            float(each) for each in measured * held / (shards * (workload.profile.parameters or 1))
+        ]
+    gradients = [float(part.profile.gradient_bytes.at(workload.batch)) for part in parts.kinds]
+    parameters = counts @ gradients / widths.gradient_bytes
     if Offload.OPTIMISER in plan.offload:
         passed = widths.gradient_bytes + widths.weight_bytes
         return [
-            host_update_seconds(own / shards, moved, passed, replica.cluster) for own in parameters
+            host_update_seconds(own / shards, moved, passed, parts.cluster) for own in parameters
         ]
-    seconds = update_seconds(parameters / shards, moved, replica.cluster.device, replica.efficiency)
+    seconds = update_seconds(parameters / shards, moved, parts.cluster.device, efficiency)
     return [float(each) for each in np.where(parameters > 0, seconds, 0.0)]

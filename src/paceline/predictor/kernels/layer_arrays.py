@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.predictor.kernels.efficiency import load_efficiency
+from paceline.predictor.kernels.efficiency import Efficiency, load_efficiency
 from paceline.predictor.kernels.roofline import LayerWork, layer_work
-from paceline.predictor.partition.replica import Replica
+from paceline.predictor.partition.partition import Partition
 from paceline.predictor.partition.sharding import ShardedLayer
 from paceline.workload.cost import GraphProfile
 
@@ -18,19 +18,24 @@ Array = NDArray[np.float64]
 class LayerArrays:
     """Times of one device's part of each kind of layer, for many batches."""
 
-    def __init__(self, replica: Replica, kinds: Sequence[ShardedLayer]) -> None:
-        self._replica = replica
+    def __init__(
+        self,
+        parts: Partition,
+        kinds: Sequence[ShardedLayer],
+        efficiency: Efficiency | None = None,
+    ) -> None:
+        self._parts = parts
         self._profile = GraphProfile(tuple(part.profile for part in kinds))
-        self._efficiency = replica.efficiency or load_efficiency()
+        self._efficiency = efficiency or load_efficiency()
 
     def seconds(self, batches: Array) -> Array:
         """Times at the rates of the device; axes pass, kind of layer, batch."""
-        device = self._replica.cluster.device
+        device = self._parts.cluster.device
         return self._work(batches).seconds(
-            self._efficiency.attainable_flops(device, self._replica.precision.compute),
+            self._efficiency.attainable_flops(device, self._parts.precision.compute),
             device.known_memory_bandwidth,
             self._efficiency.launch(device),
-            self._replica.framework.dispatch_seconds,
+            self._parts.framework.dispatch_seconds,
         )
 
     def summed(self, batches: Array, counts: Array) -> "LayerSums":
@@ -45,22 +50,22 @@ class LayerArrays:
         members = np.zeros((len(counts), len(distinct)))
         np.add.at(members.T, index.ravel(), counts.reshape(len(counts), -1).T)
         kept = zip(parts, np.split(distinct, len(parts), axis=1), strict=True)
-        device, arithmetic = self._replica.cluster.device, self._replica.precision.compute
+        device, arithmetic = self._parts.cluster.device, self._parts.precision.compute
         return LayerSums(
             LayerWork((), gradient_bytes=np.zeros(0), **dict(kept)),
             members,
             self._efficiency.attainable_flops(device, arithmetic) / device.peak(arithmetic),
             self._efficiency.launch(device),
-            self._replica.framework.dispatch_seconds,
+            self._parts.framework.dispatch_seconds,
         )
 
     def _work(self, batches: Array) -> LayerWork:
-        framework = self._replica.framework
+        framework = self._parts.framework
         return layer_work(
             self._profile,
             batches,
-            self._replica.cluster.device,
-            self._replica.precision,
+            self._parts.cluster.device,
+            self._parts.precision,
             self._efficiency,
             framework.convolution,
             framework.pointwise_traffic,

@@ -201,54 +201,48 @@ def layer_times(
 
 
 def executed_share(
-    cost: GraphCost,
+    profile: GraphProfile,
+    counts: Array,
+    batch: float,
     device: Device,
     training_precision: str | Precision,
     efficiency: Efficiency | None = None,
     convolution: str = "implicit",
 ) -> float:
-    """Executed FLOP over FLOP of the model, at most 1.
+    """Executed FLOP over FLOP of a model with ``counts`` of each layer of ``profile``, at most 1.
 
     Below 1 with Winograd convolutions (`paceline.predictor.kernels.winograd`).
     """
     constants, numbers = efficiency or load_efficiency(), precision(training_precision)
-    convolved = any(gemm.window in WINDOWS for x in cost.profile.layers for gemm in x.forward_gemms)
+    convolved = any(gemm.window in WINDOWS for x in profile.layers for gemm in x.forward_gemms)
     if not convolved or constants.unit(device, numbers.compute) is not constants.vector:
         return 1.0
-    work = layer_work(cost.profile, cost.batch, device, numbers, constants, convolution)
+    work = layer_work(profile, batch, device, numbers, constants, convolution)
     rate = constants.attainable_flops(device, numbers.compute)
     spared = work.spared_seconds(rate, device.known_memory_bandwidth)
     if spared is None:
         return 1.0
-    products = GemmArrays(cost.profile, np.asarray(cost.batch, dtype=np.float64))
+    products = GemmArrays(profile, np.asarray(batch, dtype=np.float64))
     saved = _added(
         np.zeros_like(work.flops), (products.stage, products.layer), products.saved_flops
     )
-    return 1.0 - float(saved[spared < work.flops / rate].sum() / cost.training_flops)
+    is_faster = spared < work.flops / rate
+    training_flops = [
+        float(x.forward_flops.at(batch) + x.weight_gradient_flops.at(batch))
+        + float(x.input_gradient_flops.at(batch))
+        for x in profile.layers
+    ]
+    return 1.0 - float((saved * is_faster * counts).sum() / (counts @ training_flops))
 
 
-def with_measured(predicted: Sequence[LayerTime], measured: Sequence[LayerTime]) -> list[LayerTime]:
-    """``predicted`` with measured times where a layer has any.
-
-    Layers are matched by name; an unknown name is an error.
-    """
-    known = {layer.name: layer for layer in measured}
-    missing = known.keys() - {layer.name for layer in predicted}
+def check_measured(names: Sequence[str], measured: Sequence[LayerTime]) -> None:
+    """Reject measured times of layers that the graph does not have."""
+    missing = {layer.name for layer in measured} - set(names)
     if missing:
         raise InputError(
             f"the graph has no layer '{sorted(missing)[0]}' of the trace",
             "use the layer names that 'paceline inspect' prints",
         )
-    return [
-        dataclasses.replace(
-            layer,
-            forward_seconds=known[layer.name].forward_seconds,
-            backward_seconds=known[layer.name].backward_seconds,
-        )
-        if layer.name in known
-        else layer
-        for layer in predicted
-    ]
 
 
 def update_seconds(

@@ -4,14 +4,14 @@ import numpy as np
 
 from paceline.constants import number
 from paceline.predictor.memory.memory_parts import Numbers
-from paceline.predictor.partition.replica import Replica
+from paceline.predictor.partition.partition import Partition
 
 _GATHERED = 2
 """Persistent gather buffers: one of forward, one of backward."""
 
 
 def unreleased_bytes(
-    replica: Replica,
+    parts: Partition,
     whole: Numbers,
     largest: Numbers,
     forward_flops: Numbers,
@@ -30,7 +30,7 @@ def unreleased_bytes(
     ahead = number("spread.memory.tensors_ahead") * largest
     ahead = np.where(np.asarray(micro_batches) > pp, ahead, np.minimum(ahead, whole / 2.0))
     filling = number("spread.memory.share_while_filling") * (pp - 1.0) * whole
-    peak = replica.cluster.device.peak(replica.precision.compute)
+    peak = parts.cluster.device.peak(parts.precision.compute)
     issued = number("spread.memory.host_time") * peak * whole
     free = (np.asarray(pp) == 1) | (forward_flops * np.asarray(largest) > issued)
     return np.asarray(np.where(free, ahead, np.minimum(ahead, filling)) + _GATHERED * largest)

@@ -1,14 +1,15 @@
 """Offload to host memory, and the cost of the round trip."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+import numpy as np
 
 from paceline.constants import number
 from paceline.errors import InputError
 from paceline.hardware import Cluster
+from paceline.predictor.partition.partition import Array, Partition
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.plan.plan_choices import Offload
-from paceline.predictor.schedule.step_costs import LayerTime
+from paceline.workload.blocks import part_of
 
 
 def check_offload(plan: Plan, cluster: Cluster) -> None:
@@ -48,35 +49,27 @@ def host_update_seconds(
     return parameters * max(moved_bytes / memory, passed_bytes / host_bandwidth(cluster))
 
 
-def with_moved_activations(
-    layers: Sequence[LayerTime],
-    kept_bytes: Sequence[float],
-    counts: Sequence[float],
-    plan: Plan,
-    cluster: Cluster,
-) -> list[LayerTime]:
-    """Layer times with activations offloaded; blocks have ``counts`` layers of each kind.
+def moved_bytes(parts: Partition) -> Array:
+    """Kept bytes of each kind for one micro-batch that are offloaded: those in numbered blocks."""
+    nodes, samples = parts.workload.graph.nodes, parts.share_of_batch
+    kept = [
+        float(size.at(samples)) if part_of(nodes[first].name) else 0.0
+        for first, size in zip(parts.classes.first, parts.kept.sizes, strict=True)
+    ]
+    return np.asarray(parts.loads * kept)
 
-    Transfers overlap computing. The time by which they exceed a pass through all blocks is exposed
-    and distributed over layers by their kept bytes.
+
+def exposed_transfers(parts: Partition, passes: Sequence[Array]) -> list[Array]:
+    """Exposed seconds by kind of offloaded activations, in each of the ``passes``.
+
+    ``passes`` are seconds by kind of forward and of backward. Transfers overlap computing. The time
+    by which they exceed a pass through all blocks is exposed and distributed over layers by their
+    kept bytes.
     """
-    if Offload.ACTIVATIONS not in plan.offload:
-        return list(layers)
-    one_way = [size / host_bandwidth(cluster) for size in kept_bytes]
-    link = sum(count * seconds for count, seconds in zip(counts, one_way, strict=True))
-    late = [
-        max(0.0, link - sum(c * seconds for c, seconds in zip(counts, times, strict=True)))
-        for times in (
-            [layer.whole_forward_seconds for layer in layers],
-            [layer.whole_backward_seconds for layer in layers],
-        )
-    ]
-    shares = [seconds / link if link > 0 else 0.0 for seconds in one_way]
-    return [
-        replace(
-            layer,
-            forward_exchange_seconds=layer.forward_exchange_seconds + share * late[0],
-            backward_exchange_seconds=layer.backward_exchange_seconds + share * late[1],
-        )
-        for layer, share in zip(layers, shares, strict=True)
-    ]
+    nodes = parts.workload.graph.nodes
+    numbered = [bool(part_of(node.name)) for node in nodes]
+    counts = np.bincount(parts.classes.of_layer[numbered], minlength=len(parts.kinds))
+    one_way = moved_bytes(parts) / host_bandwidth(parts.cluster)
+    link = float(counts @ one_way)
+    shares = one_way / link if link > 0 else np.zeros_like(one_way)
+    return [shares * max(0.0, link - float(counts @ seconds)) for seconds in passes]

@@ -22,10 +22,10 @@ from paceline.predictor.memory.memory_parts import (
     optimiser_bytes_per_parameter,
     sharded_bytes,
 )
+from paceline.predictor.memory.offload import moved_bytes
+from paceline.predictor.partition.partition import Partition, weights_at
 from paceline.predictor.partition.pipeline_stages import Chunk, stage_counts
-from paceline.predictor.partition.replica import Replica
 from paceline.predictor.plan.plan_choices import Offload, PipelineSchedule, Recompute
-from paceline.predictor.plan.sync_policy import Synchronisation
 from paceline.predictor.schedule.zero_bubble_orders import peaks_held
 from paceline.workload.blocks import blocks
 from paceline.workload.cost import LayerProfile
@@ -33,21 +33,16 @@ from paceline.workload.cost import LayerProfile
 Array = NDArray[np.float64]
 
 
-def plan_memory(
-    replica: Replica, chunks: Sequence[Chunk], synchronisation: Synchronisation
-) -> Memory:
-    """Bytes by part on the stage that needs most."""
-    stages = stage_memories(replica, chunks, synchronisation)
+def fullest(stages: Sequence[Memory]) -> Memory:
+    """The memory of the stage that needs most."""
     return max(stages, key=lambda memory: float(memory.total_bytes))
 
 
-def stage_memories(
-    replica: Replica, chunks: Sequence[Chunk], synchronisation: Synchronisation
-) -> list[Memory]:
-    """Bytes by part on a device of each pipeline stage."""
-    stages = _stages_memory(replica, stage_counts(replica, chunks), synchronisation)
-    parts = [np.broadcast_to(part, replica.plan.pp) for part in stages.parts().values()]
-    return [Memory(*(float(part[stage]) for part in parts)) for stage in range(replica.plan.pp)]
+def stage_memories(parts: Partition, chunks: Sequence[Chunk]) -> tuple[Memory, ...]:
+    """Stage 6, memory: bytes by part on a device of each pipeline stage."""
+    stages = _stages_memory(parts, stage_counts(parts, chunks))
+    sizes = [np.broadcast_to(size, parts.plan.pp) for size in stages.parts().values()]
+    return tuple(Memory(*(float(size[stage]) for size in sizes)) for stage in range(parts.plan.pp))
 
 
 def largest_tensor(profiles: Iterable[LayerProfile]) -> float:
@@ -64,40 +59,41 @@ def allocator_bytes(activations: Numbers, profile: FrameworkProfile) -> Numbers:
     return number(f"spread.memory.{share}") * activations
 
 
-def _stages_memory(replica: Replica, counts: Array, synchronisation: Synchronisation) -> Memory:
+def _stages_memory(parts: Partition, counts: Array) -> Memory:
     """Bytes by part on all stages; ``counts`` (stage, kind) is the number of layers."""
-    plan, workload, widths = replica.plan, replica.workload, replica.precision
-    profiles = [part.profile for part in replica.kinds]
+    plan, workload, widths = parts.plan, parts.workload, parts.precision
+    synchronisation = parts.synchronisation
+    profiles = [part.profile for part in parts.kinds]
     state_width = optimiser_bytes_per_parameter(workload.optimiser, widths, plan.optimiser_state)
     gradients = np.array([float(p.gradient_bytes.at(workload.batch)) for p in profiles])
-    kept_width = replica.framework.gradient_bytes_kept(workload.precision)
+    kept_width = parts.framework.gradient_bytes_kept(workload.precision)
     short = kept_width - widths.gradient_bytes
-    weights = np.array(replica.weights_at(widths.weight_bytes))
+    weights = weights_at(workload, parts.kinds, widths.weight_bytes)
     trained = np.array([float(p.trainable_parameters * state_width) for p in profiles])
     buffers: Numbers = 0.0
     if plan.holders > 1:
         buffers = buffer_bytes(
             counts @ gradients,
             synchronisation.bucket_bytes,
-            _largest(replica),
+            _largest(parts),
             plan.zero,
-            copies_gradients=replica.framework.copies_gradients(synchronisation),
+            copies_gradients=parts.framework.copies_gradients(synchronisation),
         )
-    activations = _activations(replica, counts)
-    gaps = allocator_bytes(activations, replica.framework)
+    activations = _activations(parts, counts)
+    gaps = allocator_bytes(activations, parts.framework)
     return Memory(
-        _sharded(replica, counts, 3, weights),
-        _sharded(replica, counts, 2, gradients * kept_width / widths.gradient_bytes),
-        0.0 if Offload.OPTIMISER in plan.offload else _sharded(replica, counts, 1, trained),
+        _sharded(parts, counts, 3, weights),
+        _sharded(parts, counts, 2, gradients * kept_width / widths.gradient_bytes),
+        0.0 if Offload.OPTIMISER in plan.offload else _sharded(parts, counts, 1, trained),
         activations,
         buffers + short * largest_tensor(profiles) + gaps,
     )
 
 
-def _sharded(replica: Replica, counts: Array, stage: int, sizes: Array) -> Numbers:
+def _sharded(parts: Partition, counts: Array, stage: int, sizes: Array) -> Numbers:
     """Bytes per device of data sharded from ZeRO ``stage`` on; experts have fewer shards."""
-    plan = replica.plan
-    experts = counts @ (sizes * [part.expert_share for part in replica.kinds])
+    plan = parts.plan
+    experts = counts @ (sizes * [part.expert_share for part in parts.kinds])
     holders = plan.shard_degree // plan.ep
     rest = counts @ sizes - experts
     return sharded_bytes(rest, stage, plan.zero, plan.shard_degree) + sharded_bytes(
@@ -105,73 +101,75 @@ def _sharded(replica: Replica, counts: Array, stage: int, sizes: Array) -> Numbe
     )
 
 
-def _activations(replica: Replica, counts: Array) -> Numbers:
-    plan, batch = replica.plan, replica.share_of_batch
-    held = _held(replica)
+def _activations(parts: Partition, counts: Array) -> Numbers:
+    plan, batch = parts.plan, parts.share_of_batch
+    held = _held(parts)
     passing = np.zeros(plan.pp)
     if plan.recompute in (Recompute.FULL, Recompute.OPERATION):
-        passing += float(working_bytes(replica.parts, replica.sharding).at(batch))
-    passing += _context_bytes(replica)
-    in_place = replica.framework.loss_in_place
-    scores = float(loss_working_bytes(replica.parts, replica.sharding, in_place).at(batch))
+        passing += float(working_bytes(parts.layers, parts.sharding).at(batch))
+    passing += _context_bytes(parts)
+    in_place = parts.framework.loss_in_place
+    scores = float(loss_working_bytes(parts.layers, parts.sharding, in_place).at(batch))
     head = 0 if plan.pipeline.is_v else -1
     passing[head] = max(passing[head], scores)
-    sizes = zip(replica.loads, replica.kept.sizes, strict=True)
+    sizes = zip(parts.loads, parts.kept.sizes, strict=True)
     kept = counts @ [load * float(size.at(batch)) for load, size in sizes]
     all_held = kept * held
     if Offload.ACTIVATIONS in plan.offload:
         # Two blocks stay: the one that computes, and the one that is on its way.
-        moved = counts @ np.array(replica.moved_bytes) * held
-        all_held = all_held - moved + np.minimum(moved, 2.0 * _fullest_block(replica))
-    return all_held + passing + _waiting(replica, counts)
+        moved = counts @ moved_bytes(parts) * held
+        all_held = all_held - moved + np.minimum(moved, 2.0 * _fullest_block(parts))
+    return np.asarray(all_held + passing + _waiting(parts, counts))
 
 
-def _fullest_block(replica: Replica) -> float:
+def _fullest_block(parts: Partition) -> float:
     """Kept bytes of the largest block for one micro-batch."""
-    moved = replica.each(replica.moved_bytes)
-    return max(sum(moved[part.first : part.last]) for part in blocks(replica.workload.graph))
+    moved = moved_bytes(parts)[parts.classes.of_layer]
+    return max(float(moved[part.first : part.last].sum()) for part in blocks(parts.workload.graph))
 
 
-def _held(replica: Replica) -> Numbers:
+def _held(parts: Partition) -> Numbers:
     """Micro-batches in flight on each stage at its peak."""
-    plan = replica.plan
+    plan = parts.plan
     if plan.pipeline.splits_backward:
-        return np.array(peaks_held(plan.pipeline, plan.pp, replica.micro_batches))
+        return np.array(peaks_held(plan.pipeline, plan.pp, parts.micro_batches))
     return micro_batches_held(
         np.arange(plan.pp, dtype=np.float64),
         plan.pp,
-        replica.micro_batches if plan.pp > 1 else 1,
+        parts.micro_batches if plan.pp > 1 else 1,
         plan.interleave,
         plan.pipeline is PipelineSchedule.GPIPE and plan.pp > 1,
     )
 
 
-def _context_bytes(replica: Replica) -> float:
+def _context_bytes(parts: Partition) -> float:
     """Temporary buffers of context parallelism."""
-    if replica.plan.cp == 1:
+    if parts.plan.cp == 1:
         return 0.0
-    batch, width = replica.share_of_batch, replica.precision.activation_bytes
+    batch, width = parts.share_of_batch, parts.precision.activation_bytes
     sizes = (
-        context_bytes(part.context, replica.context_form, replica.plan.cp, width).at(batch)
-        for part in replica.kinds
+        context_bytes(part.context, parts.context_form, parts.plan.cp, width).at(batch)
+        for part in parts.kinds
         if part.context is not None
     )
     return float(max(sizes, default=0.0))
 
 
-def _waiting(replica: Replica, counts: Array) -> Numbers:
+def _waiting(parts: Partition, counts: Array) -> Numbers:
     """Unreleased gathered tensors by stage."""
-    if not replica.framework.whole_tensors_wait:
+    if not parts.framework.whole_tensors_wait:
         return 0.0
-    plan, batch = replica.plan, replica.share_of_batch
-    whole = np.array([float(whole_bytes(part, plan.tp).at(batch)) for part in replica.kinds])
-    flops = counts @ [float(part.profile.forward_flops.at(batch)) for part in replica.kinds]
+    plan, batch = parts.plan, parts.share_of_batch
+    whole = np.array([float(whole_bytes(part, plan.tp).at(batch)) for part in parts.kinds])
+    flops = counts @ [float(part.profile.forward_flops.at(batch)) for part in parts.kinds]
     largest = float(whole.max())
-    return unreleased_bytes(replica, counts @ whole, largest, flops, plan.pp, replica.micro_batches)
+    return unreleased_bytes(parts, counts @ whole, largest, flops, plan.pp, parts.micro_batches)
 
 
-def _largest(replica: Replica) -> float:
+def _largest(parts: Partition) -> float:
     """Weights of the largest block, whole."""
-    return max(
-        sum(replica.weight_bytes[part.first : part.last]) for part in blocks(replica.workload.graph)
+    sizes = np.add.reduceat(
+        parts.weight_bytes[parts.classes.of_layer],
+        [unit.first for unit in blocks(parts.workload.graph)],
     )
+    return float(sizes.max())

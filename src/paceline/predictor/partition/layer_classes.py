@@ -1,7 +1,7 @@
 """Classes of layers with equal cost, so that each class is evaluated once."""
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,11 @@ class LayerClasses:
 
     of_layer: NDArray[np.intp]
     first: tuple[int, ...]
+
+    @cached_property
+    def all_counts(self) -> NDArray[np.float64]:
+        """How many layers of each kind there are."""
+        return self.counts(range(len(self.of_layer)))
 
     def counts(self, *runs: range) -> NDArray[np.float64]:
         """How many layers of each kind are in some runs of layers."""

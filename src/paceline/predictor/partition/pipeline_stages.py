@@ -1,9 +1,10 @@
-"""Pipeline chunks of a replica: their layers, and the bytes sent between them."""
+"""Pipeline chunks of the network: their layers, and the bytes sent between them."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,15 @@ from paceline.predictor.partition.block_runs import (
     chunks_of_equal_blocks,
     with_own_tail,
 )
-from paceline.predictor.partition.replica import Replica
+from paceline.predictor.partition.partition import Array, Partition
 from paceline.predictor.partition.sharding import Sharding
 from paceline.predictor.plan.plan import Plan
 from paceline.workload.blocks import Block, blocks, part_of
 from paceline.workload.cost import Affine, total
 from paceline.workload.graph import Graph
+
+if TYPE_CHECKING:
+    from paceline.predictor.schedule.device_times import DeviceTimes
 
 _EQUAL = 0.01
 
@@ -41,24 +45,25 @@ class Chunk:
         return range(self.first, self.last)
 
 
-def chunks_of(replica: Replica) -> tuple[Chunk, ...]:
-    """The pipeline chunks of a replica, in the order of the network.
+def chunks_of(parts: Partition, times: "DeviceTimes") -> tuple[Chunk, ...]:
+    """The pipeline chunks of the network, in order.
 
     By ``stage_layers`` if given, else by cost with a separate head if the framework does so, else
     equal numbers of equal blocks, else minimising the slowest chunk.
     """
-    plan, graph = replica.plan, replica.workload.graph
-    parts = blocks(graph)
+    plan, graph = parts.plan, parts.workload.graph
+    units = blocks(graph)
     if plan.stage_layers:
-        runs = chunks_of_equal_blocks(parts, plan.chunks, plan.stage_layers)
-    elif replica.framework.stages_by_cost:
-        parts = with_own_tail(parts, graph)
-        runs = chunks_by_cost(parts, [_product_flops(replica, part) for part in parts], plan.chunks)
-    elif _are_equal(replica, parts):
-        runs = chunks_of_equal_blocks(parts, plan.chunks)
+        runs = chunks_of_equal_blocks(units, plan.chunks, plan.stage_layers)
+    elif parts.framework.stages_by_cost:
+        units = with_own_tail(units, graph)
+        runs = chunks_by_cost(units, _gemm_flops(parts, units), plan.chunks)
+    elif _are_equal(parts, units, times.forward):
+        runs = chunks_of_equal_blocks(units, plan.chunks)
     else:
-        runs = balanced_chunks(parts, _seconds(replica, parts), plan.chunks)
-    return tuple(Chunk(run.first, run.last, _sent_bytes(replica, run.last)) for run in runs)
+        seconds = _sums(parts, units, times.forward + times.backward + times.recompute)
+        runs = balanced_chunks(units, seconds, plan.chunks)
+    return tuple(Chunk(run.first, run.last, _sent_bytes(parts, run.last)) for run in runs)
 
 
 def stage_chunks(plan: Plan, chunks: Sequence[Chunk], stage: int) -> list[Chunk]:
@@ -68,21 +73,21 @@ def stage_chunks(plan: Plan, chunks: Sequence[Chunk], stage: int) -> list[Chunk]
     return list(chunks[stage :: plan.pp])
 
 
-def stage_counts(replica: Replica, chunks: Sequence[Chunk]) -> NDArray[np.float64]:
+def stage_counts(parts: Partition, chunks: Sequence[Chunk]) -> NDArray[np.float64]:
     """Number of layers of each kind on each pipeline stage (stage, kind)."""
-    plan = replica.plan
+    plan = parts.plan
     runs = (
         [chunk.positions for chunk in stage_chunks(plan, chunks, stage)] for stage in range(plan.pp)
     )
-    return np.stack([replica.layer_classes.counts(*own) for own in runs])
+    return np.stack([parts.classes.counts(*own) for own in runs])
 
 
-def tied_bytes(replica: Replica, chunks: Sequence[Chunk]) -> float:
+def tied_bytes(parts: Partition, chunks: Sequence[Chunk]) -> float:
     """Gradient bytes of weights that layers of two chunks share (tied embeddings)."""
-    starts = [chunk.first for chunk in chunks]
+    starts, layers = [chunk.first for chunk in chunks], parts.layers
     return sum(
-        float(replica.parts[owner].profile.gradient_bytes.at(replica.workload.batch))
-        for owner, user in _sharing(replica.workload.graph)
+        float(layers[owner].profile.gradient_bytes.at(parts.workload.batch))
+        for owner, user in _sharing(parts.workload.graph)
         if bisect_right(starts, owner) != bisect_right(starts, user)
     )
 
@@ -98,37 +103,41 @@ def _sharing(graph: Graph) -> tuple[tuple[int, int], ...]:
     )
 
 
-def _seconds(replica: Replica, parts: Sequence[Block]) -> list[float]:
-    """Computing time of each block."""
-    own = [x.forward_seconds + x.backward_seconds + x.recompute_seconds for x in replica.layers]
-    return [sum(own[part.first : part.last]) for part in parts]
+def _sums(parts: Partition, units: Sequence[Block], of_kinds: Array) -> list[float]:
+    """Sum of values by kind over the layers of each block."""
+    own = of_kinds[parts.classes.of_layer].tolist()
+    return [sum(own[unit.first : unit.last]) for unit in units]
 
 
-def _product_flops(replica: Replica, part: Block) -> float:
-    """FLOP per sample of weight GEMMs in a block, the cost that frameworks count."""
-    graph = replica.workload.graph
-    return sum(
-        float(replica.parts[i].profile.forward_flops.per_sample)
-        for i in range(part.first, part.last)
-        if replica.parts[i].profile.tensors or graph.nodes[i].shares_weights_with
-    )
+def _gemm_flops(parts: Partition, units: Sequence[Block]) -> list[float]:
+    """FLOP per sample of weight GEMMs in each block, the cost that frameworks count."""
+    nodes, layers = parts.workload.graph.nodes, parts.layers
+    return [
+        sum(
+            float(layers[i].profile.forward_flops.per_sample)
+            for i in range(unit.first, unit.last)
+            if layers[i].profile.tensors or nodes[i].shares_weights_with
+        )
+        for unit in units
+    ]
 
 
-def _are_equal(replica: Replica, parts: Sequence[Block]) -> bool:
+def _are_equal(parts: Partition, units: Sequence[Block], forward: Array) -> bool:
     """Whether the numbered layers of all blocks take the same time."""
-    layers, kind_of = replica.layers, replica.layer_classes.of_layer
-    numbered = _numbered(replica.workload.graph, tuple(parts))
-    distinct = {kind_of[list(own)].tobytes(): own for own in numbered}
-    seconds = [float(sum(layers[i].forward_seconds for i in own)) for own in distinct.values()]
+    kind_of = parts.classes.of_layer
+    distinct = {
+        kind_of[own].tobytes(): own for own in _numbered(parts.workload.graph, tuple(units))
+    }
+    seconds = [float(forward[kind_of[own]].sum()) for own in distinct.values()]
     return min(seconds) > 0 and max(seconds) <= (1 + _EQUAL) * min(seconds)
 
 
 @lru_cache(maxsize=64)
-def _numbered(graph: Graph, parts: tuple[Block, ...]) -> tuple[tuple[int, ...], ...]:
+def _numbered(graph: Graph, units: tuple[Block, ...]) -> tuple[NDArray[np.intp], ...]:
     """Positions of the numbered layers of each block."""
     return tuple(
-        tuple(i for i in range(part.first, part.last) if part_of(graph.nodes[i].name))
-        for part in parts
+        np.array([i for i in range(unit.first, unit.last) if part_of(graph.nodes[i].name)], np.intp)
+        for unit in units
     )
 
 
@@ -141,7 +150,7 @@ def crossing_bytes(sharding: Sharding, position: int) -> Affine:
     return total(sharding.output_bytes(name) for name in sorted(crossing))
 
 
-def _sent_bytes(replica: Replica, position: int) -> float:
+def _sent_bytes(parts: Partition, position: int) -> float:
     """Bytes of one micro-batch that each device sends at a cut: its share of the tensors."""
-    whole = crossing_bytes(replica.sharding, position).at(replica.share_of_batch)
-    return float(whole) / replica.plan.tp
+    whole = crossing_bytes(parts.sharding, position).at(parts.share_of_batch)
+    return float(whole) / parts.plan.tp

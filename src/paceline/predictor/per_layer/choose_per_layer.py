@@ -99,7 +99,7 @@ class _Moves:
 
     def __init__(self, costs: PerLayerCosts) -> None:
         self._costs = costs
-        self._exchange = costs.data.exchange
+        self._exchange = costs.data.gradients
         self._always = costs.data.costs
         self._rest = costs.step_costs((Way.MODEL,) * len(costs.segments))
 
@@ -135,7 +135,7 @@ class _Moves:
             return seconds
         more = costs.parameters(own, Way.DATA) - costs.parameters(own, Way.MODEL)
         seconds += more * costs.update_seconds_per_parameter
-        seconds += costs.tensors(own) * costs.data.framework.tensor_overhead_seconds
+        seconds += costs.tensors(own) * costs.data.step.job.framework.tensor_overhead_seconds
         if costs.sends_after_backward:
             seconds += sum(self._message_seconds(own) for own in layers if own.gradient_bytes > 0)
         return seconds

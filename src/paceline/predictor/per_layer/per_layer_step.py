@@ -13,7 +13,7 @@ from paceline.step import Step
 
 def per_layer_step(costs: PerLayerCosts, ways: Sequence[Way]) -> Step:
     """The step of one device; gradients and activations share one link."""
-    layers, exchange = costs.layers(ways), costs.data.exchange
+    layers, exchange = costs.layers(ways), costs.data.gradients
     assert exchange is not None, "several devices exchange gradients"
     step_costs = costs.step_costs(ways)
     overhead = step_costs.message_overhead_seconds * exchange.share

@@ -57,7 +57,7 @@ def per_layer_json(plan: PerLayerPlan) -> dict[str, Any]:
         "cluster": costs.cluster.name,
         "devices": costs.cluster.devices,
         "global_batch": plan.samples,
-        "framework": costs.data.framework.name,
+        "framework": costs.data.step.job.framework.name,
         "step_seconds": plan.step.seconds,
         "all_data_step_seconds": plan.all_in(Way.DATA).step.seconds,
         "all_model_step_seconds": plan.all_in(Way.MODEL).step.seconds,
@@ -67,13 +67,13 @@ def per_layer_json(plan: PerLayerPlan) -> dict[str, Any]:
 
 def _rows(plan: PerLayerPlan) -> list[dict[str, Any]]:
     costs = plan.costs
-    sharding = costs.model.replica.sharding
+    sharding, layers = costs.model.step.parts.sharding, costs.case_layers(Way.DATA)
     return [
         {
             "first_layer": own.name,
             "layers": len(own.positions),
             "way": str(way),
-            "gradient_bytes": sum(costs.data.layers[i].gradient_bytes for i in own.positions),
+            "gradient_bytes": sum(layers[i].gradient_bytes for i in own.positions),
             "gathered_bytes": float(sharding.output_bytes(own.source).at(plan.samples)),
             "data_seconds": costs.segment_seconds(number, Way.DATA),
             "model_seconds": costs.segment_seconds(number, Way.MODEL),

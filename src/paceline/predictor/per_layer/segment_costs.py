@@ -6,17 +6,20 @@ from functools import cached_property
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster
+from paceline.predictor.comm.replica_comm import cost_among
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.framework_profiles import FrameworkProfile
 from paceline.predictor.framework_profiles import framework as find_framework
+from paceline.predictor.job import Job
 from paceline.predictor.kernels.efficiency import Efficiency
-from paceline.predictor.partition.replica import Replica
 from paceline.predictor.per_layer.segments import Segment, Way, segments
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.sync_policy import Exchange, Policy
-from paceline.predictor.predict import DEFAULT_FRAMEWORK
+from paceline.predictor.predict import DEFAULT_FRAMEWORK, schedule_job
+from paceline.predictor.schedule.device_times import named_layers
 from paceline.predictor.schedule.step_costs import LayerTime, StepCosts
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.schedule.timeline import Timeline
+from paceline.predictor.uncertainty.step_corrections import cluster_corrections
 from paceline.workload.workload import Workload
 
 
@@ -58,7 +61,7 @@ class PerLayerCosts:
         return segments(self.workload.graph)
 
     @cached_property
-    def data(self) -> StepModel:
+    def data(self) -> Timeline:
         """Everything data parallel, one message per layer."""
         policy = Policy.NONE if self.sends_after_backward else Policy.PER_TENSOR
         usual = self.plan.synchronisation or self._framework.synchronisation
@@ -71,7 +74,7 @@ class PerLayerCosts:
         return self._case(self.workload, own)
 
     @cached_property
-    def model(self) -> StepModel:
+    def model(self) -> Timeline:
         """Everything model parallel by filter."""
         samples = self.workload.global_batch(self.cluster.devices)
         own = Plan(
@@ -95,11 +98,11 @@ class PerLayerCosts:
         The opposite switch is free: a model-parallel segment gathers its input and scatters its
         gradient however the input is divided.
         """
-        replica = self.model.replica
-        cost = replica.cost("all_to_all", replica.layout.tensor)
+        parts = self.model.step.parts
+        cost = cost_among(parts, "all_to_all", parts.layout.tensor)
         share = self.workload.batch
         return tuple(
-            float(cost.seconds(replica.sharding.output_bytes(own.source).at(share)))
+            float(cost.seconds(parts.sharding.output_bytes(own.source).at(share)))
             for own in self.segments[1:]
         )
 
@@ -111,16 +114,29 @@ class PerLayerCosts:
 
     def parameters(self, segment: Segment, way: Way) -> int:
         """Trained parameters of a segment that one device holds."""
-        parts = self.case(way).replica.parts
-        return sum(parts[i].profile.trainable_parameters for i in segment.positions)
+        layers = self.case(way).step.parts.layers
+        return sum(layers[i].profile.trainable_parameters for i in segment.positions)
 
     def tensors(self, segment: Segment) -> int:
         """Gradient tensors of a segment."""
-        return sum(len(self.data.replica.parts[i].profile.tensors) for i in segment.positions)
+        layers = self.data.step.parts.layers
+        return sum(len(layers[i].profile.tensors) for i in segment.positions)
 
-    def case(self, way: Way) -> StepModel:
-        """The step model with one choice for all segments."""
+    def case(self, way: Way) -> Timeline:
+        """The scheduled step with one choice for all segments."""
         return self.data if way is Way.DATA else self.model
+
+    def case_layers(self, way: Way) -> list[LayerTime]:
+        """Times of every layer with one choice for all segments."""
+        return self._data_layers if way is Way.DATA else self._model_layers
+
+    @cached_property
+    def _data_layers(self) -> list[LayerTime]:
+        return named_layers(self.data.step.parts, self.data.times)
+
+    @cached_property
+    def _model_layers(self) -> list[LayerTime]:
+        return named_layers(self.model.step.parts, self.model.times)
 
     def segment_layers(self, number: int, way: Way, before: Way | None) -> list[LayerTime]:
         """Layer times of a segment on one device, with ``before`` for the previous segment.
@@ -128,7 +144,7 @@ class PerLayerCosts:
         Gradients of model-parallel layers are not exchanged, so they count 0 bytes.
         """
         own = self.segments[number]
-        layers = self.case(way).layers[own.first : own.last]
+        layers = self.case_layers(way)[own.first : own.last]
         if way is Way.MODEL:
             return [replace(layer, gradient_bytes=0.0) for layer in layers]
         if before is not Way.MODEL:
@@ -152,7 +168,7 @@ class PerLayerCosts:
 
     def segment_seconds(self, number: int, way: Way) -> float:
         """Computing, exchanges and gradient messages of a segment without overlap."""
-        exchange = self.data.exchange
+        exchange = self.data.gradients
         assert exchange is not None, "several devices exchange gradients"
         seconds = 0.0
         for layer in self.segment_layers(number, way, None):
@@ -179,15 +195,23 @@ class PerLayerCosts:
             + tensors * self._framework.tensor_overhead_seconds,
         )
 
-    def _case(self, workload: Workload, plan: Plan) -> StepModel:
-        replica = Replica(workload, self.cluster, plan, self._framework, self.efficiency)
-        evidence = Evidence(spread=self.jitter)
-        return StepModel(replica, evidence, input_seconds=self.input_seconds)
+    def _case(self, workload: Workload, plan: Plan) -> Timeline:
+        job = Job(
+            workload,
+            self.cluster,
+            plan,
+            self._framework,
+            self.efficiency,
+            Evidence(spread=self.jitter),
+            cluster_corrections(self.cluster.name),
+            input_seconds=self.input_seconds,
+        )
+        return schedule_job(job)
 
     @cached_property
     def _framework(self) -> FrameworkProfile:
         return find_framework(self.plan.framework or DEFAULT_FRAMEWORK)
 
     @staticmethod
-    def _parameters(case: StepModel) -> int:
-        return sum(part.profile.trainable_parameters for part in case.replica.parts)
+    def _parameters(case: Timeline) -> int:
+        return sum(part.profile.trainable_parameters for part in case.step.parts.layers)

@@ -1,11 +1,18 @@
-"""The step of a replica with a pipeline, as tasks of one representative rank per stage."""
+"""The step of a pipeline, as tasks of one representative rank per stage."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from paceline.predictor.comm.buckets import messages
+from paceline.predictor.comm.collective_cost import CollectiveCost
 from paceline.predictor.comm.rank_group import Group
-from paceline.predictor.partition.pipeline_stages import Chunk, stage_chunks, tied_bytes
-from paceline.predictor.partition.replica import Replica
+from paceline.predictor.comm.replica_comm import cost_among
+from paceline.predictor.partition.partition import Array, Partition
+from paceline.predictor.partition.pipeline_stages import Chunk, stage_counts, tied_bytes
+from paceline.predictor.schedule.device_times import DeviceTimes
 from paceline.predictor.schedule.fsdp_prefetch import FsdpUnit, fsdp_pass_seconds
 from paceline.predictor.schedule.pipeline_tasks import (
     ChunkTime,
@@ -14,147 +21,123 @@ from paceline.predictor.schedule.pipeline_tasks import (
     pipeline_tasks,
 )
 from paceline.predictor.schedule.pipeline_times import pipeline_clocks
-from paceline.predictor.schedule.step_costs import (
-    GradientExchange,
-    LayerTime,
-    StepCosts,
-    gradient_messages,
-)
+from paceline.predictor.schedule.step_costs import GradientExchange, StepCosts
 from paceline.predictor.schedule.task_schedule import TaskSchedule
 from paceline.predictor.schedule.zero_bubble_tasks import split_pipeline_tasks
 from paceline.step import Phase, Step, Task
 from paceline.workload.blocks import blocks
+from paceline.workload.cost import LayerProfile
+
+if TYPE_CHECKING:
+    from paceline.predictor.schedule.timeline import Timeline
 
 
-def pipeline_step(
-    replica: Replica,
-    layers: Sequence[LayerTime],
-    chunks: Sequence[Chunk],
-    exchange: GradientExchange | None,
-    costs: StepCosts,
-    update_seconds: Sequence[float],
-    label: str = "",
-    bandwidth_factor: float = 1.0,
-    *,
-    timeline: bool = True,
-) -> Step:
+def pipeline_step(timeline: "Timeline", *, with_passes: bool) -> Step:
     """All micro-batches through all stages, gradients exchanged, weights updated.
 
-    ``layers`` are for one micro-batch, ``update_seconds`` for each stage. Overlapping policies
-    send gradients during the last backward of each chunk, others after it. ``bandwidth_factor`` is
-    the speed of messages between stages over the modelled one. Without a ``timeline`` all passes
-    of a stage are one task.
+    Overlapping policies send gradients during the last backward of each chunk, others after it.
+    ``with_passes``: one task per pass; else all passes of a stage are one task.
     """
-    plan = replica.plan
-    launch = 0.0 if exchange is None else costs.message_overhead_seconds * exchange.share
-    times = _chunk_times(chunks, replica, layers, exchange, launch, bandwidth_factor)
+    parts, exchange, costs = timeline.step.parts, timeline.gradients, timeline.costs
+    plan, chunks = parts.plan, timeline.step.communication.chunks
+    times = chunk_times(timeline)
     builder = TaskSchedule(costs.interference)
-    passes = pipeline_tasks if timeline else pipeline_clocks
+    passes = pipeline_tasks if with_passes else pipeline_clocks
     if plan.pipeline.splits_backward:
         passes = split_pipeline_tasks
-    waits = passes(builder, times, plan.pp, replica.micro_batches, plan.pipeline)
+    waits = passes(builder, times, plan.pp, parts.micro_batches, plan.pipeline)
     _input(builder, costs)
-    tied = _tied(builder, replica, chunks, waits, bandwidth_factor)
+    tied = _tied(builder, parts, chunks, waits, timeline.corrections.step.bandwidth_factor)
+    gathered = np.zeros(plan.pp)
+    if exchange is not None and plan.zero in (1, 2):
+        gathered = stage_counts(parts, chunks) @ parts.weight_bytes
     for stage, finished in enumerate(waits):
-        size = 0.0
-        if exchange is not None and plan.zero in (1, 2):
-            own = [i for chunk in stage_chunks(plan, chunks, stage) for i in chunk.positions]
-            size = sum(replica.weight_bytes[i] for i in own)
         after = (*finished, *tied.get(stage, ()))
-        _update(builder, stage, update_seconds[stage], after, exchange, size)
-    return builder.build(label)
+        _update(builder, stage, timeline.updates[stage], after, exchange, float(gathered[stage]))
+    return builder.build(plan.label)
 
 
-def _chunk_times(
-    chunks: Sequence[Chunk],
-    replica: Replica,
-    layers: Sequence[LayerTime],
-    exchange: GradientExchange | None,
-    launch_seconds: float,
-    bandwidth_factor: float,
-) -> list[ChunkTime]:
+def chunk_times(timeline: "Timeline") -> list[ChunkTime]:
     """Times of all chunks; chunks with equal layers are evaluated once."""
+    parts, chunks = timeline.step.parts, timeline.step.communication.chunks
+    hops = _HopSeconds(parts, timeline.corrections.step.bandwidth_factor)
     known: dict[object, ChunkTime] = {}
     times = []
     for number, chunk in enumerate(chunks):
-        key = (replica.layer_classes.of_layer[chunk.first : chunk.last].tobytes(), chunk.sent_bytes)
+        key = (parts.classes.of_layer[chunk.first : chunk.last].tobytes(), chunk.sent_bytes)
         if key not in known:
-            known[key] = _chunk_time(
-                chunk, replica, layers, exchange, launch_seconds, bandwidth_factor
-            )
+            known[key] = _chunk_time(chunk, timeline, hops)
         times.append(replace(known[key], name=f"chunk {number}"))
     return times
 
 
-def _chunk_time(
-    chunk: Chunk,
-    replica: Replica,
-    layers: Sequence[LayerTime],
-    exchange: GradientExchange | None,
-    launch_seconds: float,
-    bandwidth_factor: float,
-) -> ChunkTime:
-    own = [layers[i] for i in chunk.positions]
-    zero = replica.plan.zero
+def _chunk_time(chunk: Chunk, timeline: "Timeline", hops: "_HopSeconds") -> ChunkTime:
+    parts, times, exchange = timeline.step.parts, timeline.times, timeline.gradients
+    counts, zero = parts.classes.counts(chunk.positions), parts.plan.zero
+    launch = 0.0
+    if exchange is not None:
+        launch = timeline.costs.message_overhead_seconds * exchange.share
     sharded: tuple[PipelineSharding | None, PipelineSharding | None] = (None, None)
-    launches = 0.0
+    segments: tuple[PipelineSegment, ...] = ()
+    launches = weights = 0.0
     if exchange is not None and zero >= 2:
-        units = _units(chunk, replica)
-        sharded = _shardings(units, replica, layers, exchange)
-        sending = [unit for unit in units if any(layers[i].gradient_bytes > 0 for i in unit)]
-        launches = len(sending) * launch_seconds
+        units = [
+            parts.classes.counts(range(unit.first, unit.last))
+            for unit in blocks(parts.workload.graph)
+            if chunk.first <= unit.first < chunk.last
+        ]
+        sharded = _shardings(units, parts, times, exchange)
+        launches = launch * sum(float(own @ times.gradient_bytes) > 0 for own in units)
+    elif exchange is not None:
+        own = parts.classes.of_layer[chunk.first : chunk.last]
+        segments = last_backward_segments(
+            times.whole_backward[own], times.gradient_bytes[own], exchange, zero, launch
+        )
+    if parts.plan.pipeline.splits_backward:
+        shares = np.array([weight_gradient_share(part.profile) for part in parts.kinds])
+        weights = float(counts @ (shares * times.backward))
     return ChunkTime(
         name="",
-        forward_seconds=sum(x.forward_seconds for x in own),
-        backward_seconds=sum(x.recompute_seconds + x.backward_seconds for x in own),
-        forward_exchange_seconds=sum(x.forward_exchange_seconds for x in own),
-        backward_exchange_seconds=sum(x.backward_exchange_seconds for x in own),
-        send_seconds=hop_seconds(replica, chunk.sent_bytes) / bandwidth_factor,
+        forward_seconds=float(counts @ times.forward),
+        backward_seconds=float(counts @ (times.recompute + times.backward)),
+        forward_exchange_seconds=float(counts @ times.forward_exchange),
+        backward_exchange_seconds=float(counts @ times.backward_exchange),
+        send_seconds=hops.seconds(chunk.sent_bytes),
         send_bytes=chunk.sent_bytes,
-        segments=last_backward_segments(own, exchange, zero, launch_seconds),
+        segments=segments,
         forward_sharding=sharded[0],
         backward_sharding=sharded[1],
         launch_seconds=launches,
-        weight_seconds=_weight_seconds(chunk, replica, own),
+        weight_seconds=weights,
     )
 
 
-def _weight_seconds(chunk: Chunk, replica: Replica, own: Sequence[LayerTime]) -> float:
-    """Seconds of weight gradients in a chunk's backward, if they are a separate pass."""
-    if not replica.plan.pipeline.splits_backward:
-        return 0.0
-    shares = replica.weight_shares[chunk.first : chunk.last]
-    return float(sum(share * x.backward_seconds for share, x in zip(shares, own, strict=True)))
-
-
-def _units(chunk: Chunk, replica: Replica) -> list[range]:
-    """The blocks of a chunk, which sharded replicas exchange one by one."""
-    return [
-        range(part.first, part.last)
-        for part in blocks(replica.workload.graph)
-        if chunk.first <= part.first < chunk.last
-    ]
+def weight_gradient_share(profile: LayerProfile) -> float:
+    """FLOP share of weight gradients in backward; 0 for layers without GEMMs in backward."""
+    weights, inputs = (
+        float(sum(g.m * g.n * g.k * g.count * g.executed for g in gemms))
+        for gemms in (profile.weight_gradient_gemms, profile.input_gradient_gemms)
+    )
+    return weights / (weights + inputs) if weights > 0 else 0.0
 
 
 def _shardings(
-    units: Sequence[range],
-    replica: Replica,
-    layers: Sequence[LayerTime],
-    exchange: GradientExchange,
+    units: Sequence[Array], parts: Partition, times: DeviceTimes, exchange: GradientExchange
 ) -> tuple[PipelineSharding | None, PipelineSharding | None]:
-    """Messages of blocks in every pass: gradients, and with stage 3 weights before them."""
+    """Messages of blocks in every pass: gradients, and with stage 3 weights before them.
+
+    ``units`` are the numbers of layers of each kind in each block.
+    """
     forward, backward, gathered, scattered = [], [], 0.0, 0.0
-    for part in units:
-        weights = sum(replica.weight_bytes[i] for i in part) if replica.plan.zero == 3 else 0.0
-        gradients = sum(layers[i].gradient_bytes for i in part)
+    for counts in units:
+        weights = float(counts @ parts.weight_bytes) if parts.plan.zero == 3 else 0.0
+        gradients = float(counts @ times.gradient_bytes)
         gather = float(exchange.gather(weights)) if weights > 0 else 0.0
         scatter = float(exchange.scatter(gradients)) if gradients > 0 else 0.0
         gathered += weights
         scattered += gradients
-        forward.append(FsdpUnit(sum(layers[i].whole_forward_seconds for i in part), gather))
-        backward.append(
-            FsdpUnit(sum(layers[i].whole_backward_seconds for i in part), gather, scatter)
-        )
+        forward.append(FsdpUnit(float(counts @ times.whole_forward), gather))
+        backward.append(FsdpUnit(float(counts @ times.whole_backward), gather, scatter))
     return _sharding(forward, gathered), _sharding(backward[::-1], gathered + scattered)
 
 
@@ -167,32 +150,42 @@ def _sharding(units: Sequence[FsdpUnit], size_bytes: float) -> PipelineSharding 
     return PipelineSharding(exposed, max(0.0, link - exposed), size_bytes)
 
 
-def hop_seconds(replica: Replica, sent_bytes: float) -> float:
-    """Seconds of a message of ``sent_bytes`` per device to the next chunk."""
-    plan, layout = replica.plan, replica.layout
-    seconds = float(replica.cost("point_to_point", layout.neighbours).seconds(sent_bytes))
-    if plan.tp > 1 and not plan.sequence_parallel:
-        gather = replica.cost("all_gather", layout.tensor)
-        seconds += float(gather.seconds(plan.tp * sent_bytes))
-    return seconds
+class _HopSeconds:
+    """Seconds of a message to the next chunk, by bytes per device."""
+
+    def __init__(self, parts: Partition, bandwidth_factor: float) -> None:
+        plan, layout = parts.plan, parts.layout
+        self._send = cost_among(parts, "point_to_point", layout.neighbours)
+        self._gather: CollectiveCost | None = None
+        if plan.tp > 1 and not plan.sequence_parallel:
+            self._gather = cost_among(parts, "all_gather", layout.tensor)
+        self._tp, self._factor = plan.tp, bandwidth_factor
+
+    def seconds(self, sent_bytes: float) -> float:
+        """Seconds of ``sent_bytes`` from each device; whole tensors are gathered on arrival."""
+        seconds = float(self._send.seconds(sent_bytes))
+        if self._gather is not None:
+            seconds += float(self._gather.seconds(self._tp * sent_bytes))
+        return seconds / self._factor
 
 
 def last_backward_segments(
-    layers: Sequence[LayerTime],
-    exchange: GradientExchange | None,
+    backward_seconds: Array,
+    gradient_bytes: Array,
+    exchange: GradientExchange,
     zero: int,
     launch_seconds: float = 0.0,
 ) -> tuple[PipelineSegment, ...]:
     """The last backward cut at gradient messages; all at its end without overlap.
 
-    Each message takes ``launch_seconds`` from the device.
+    Arrays are by layer; each message takes ``launch_seconds`` from the device.
     """
-    if exchange is None or zero >= 2:
-        return ()
+    policy = exchange.synchronisation
     seconds = exchange.scatter if zero >= 1 else exchange.round_trip
-    groups = gradient_messages(layers, exchange.synchronisation, seconds, launch_seconds)
-    total = sum(layer.whole_backward_seconds for layer in layers)
-    if exchange.synchronisation.leaves_after_backward or total == 0:
+    ready = np.cumsum(backward_seconds[::-1])[::-1]
+    groups = messages(policy, gradient_bytes.tolist(), ready.tolist(), seconds, launch_seconds)
+    total = float(ready[0])
+    if policy.leaves_after_backward or total == 0:
         return tuple(
             PipelineSegment(
                 float(number == 0),
@@ -203,14 +196,13 @@ def last_backward_segments(
             for number, group in enumerate(groups)
         )
     cut: list[PipelineSegment] = []
-    done = len(layers)
+    done = 0.0
     for group in groups:
-        first = group.layers[-1]
-        share = sum(layer.whole_backward_seconds for layer in layers[first:done]) / total
-        size = group.size_bytes
+        until, size = float(ready[group.layers[-1]]), group.size_bytes
+        share = (until - done) / total
         cut.append(PipelineSegment(share, float(seconds(size)), size, launch_seconds))
-        done = first
-    rest = sum(layer.whole_backward_seconds for layer in layers[:done]) / total
+        done = until
+    rest = (total - done) / total
     return (*cut, PipelineSegment(rest, 0.0, 0.0)) if rest > 0 else tuple(cut)
 
 
@@ -228,7 +220,7 @@ def _input(builder: TaskSchedule, costs: StepCosts) -> None:
 
 def _tied(
     builder: TaskSchedule,
-    replica: Replica,
+    parts: Partition,
     chunks: Sequence[Chunk],
     waits: Sequence[tuple[int, ...]],
     bandwidth_factor: float,
@@ -237,11 +229,11 @@ def _tied(
 
     With V-shaped schedules the first stage also has the last chunk, so nothing is sent.
     """
-    size = tied_bytes(replica, chunks)
-    if size == 0 or replica.plan.pipeline.is_v:
+    size = tied_bytes(parts, chunks)
+    if size == 0 or parts.plan.pipeline.is_v:
         return {}
-    pair = Group(2, replica.layout.neighbours.ranks_per_node)
-    seconds = float(replica.cost("all_reduce", pair).seconds(size)) / bandwidth_factor
+    pair = Group(2, parts.layout.neighbours.ranks_per_node)
+    seconds = float(cost_among(parts, "all_reduce", pair).seconds(size)) / bandwidth_factor
     ends = (*waits[0], *waits[-1])
     return {
         stage: (builder.send("all-reduce tied weights", seconds, size, ends, rank=stage),)

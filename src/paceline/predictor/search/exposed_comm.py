@@ -75,8 +75,8 @@ class _Chunk:
 
     def __init__(self, grid: PlanGrid, positions: Sequence[int], chosen: NDArray[np.bool_]) -> None:
         self.grid, self.positions, self.chosen = grid, positions, chosen
-        self.table, self.costs = grid.table, grid.case.costs
-        self.synchronisation = grid.case.synchronisation
+        self.table, self.costs = grid.table, grid.costs
+        self.synchronisation = grid.table.whole.synchronisation
         self.exchange = grid.exchange_among(grid.dp[chosen])
         self.factor = np.broadcast_to(grid.slowest_factor, grid.dp.shape)[chosen][..., 0]
         self.pp, self.interleave = grid.pp[chosen][..., 0], grid.interleave[chosen][..., 0]
@@ -155,7 +155,13 @@ class _Chunk:
             factor = float(np.broadcast_to(self.factor, tails.shape)[index])
             layers = self.table.layer_times(self.positions, index[1], index[2], factor)
             computing = sum(layer.recompute_seconds + layer.backward_seconds for layer in layers)
-            segments = last_backward_segments(layers, exchange, zero, self._launch)
+            segments = last_backward_segments(
+                np.array([layer.whole_backward_seconds for layer in layers]),
+                np.array([layer.gradient_bytes for layer in layers]),
+                exchange,
+                zero,
+                self._launch,
+            )
             sending = [own for own in segments if own.size_bytes > 0]
             found = _schedule_backward(
                 computing,

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from paceline.predictor.comm.collective_cost import collective_cost
+from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.gemm_arrays import BACKWARD, FORWARD
 from paceline.predictor.kernels.layer_arrays import Array, LayerArrays
 from paceline.predictor.memory.activations import (
@@ -17,8 +18,8 @@ from paceline.predictor.memory.activations import (
     working_bytes,
 )
 from paceline.predictor.partition.layer_classes import LayerClasses
+from paceline.predictor.partition.partition import Partition
 from paceline.predictor.partition.rank_layout import Layout
-from paceline.predictor.partition.replica import Replica
 from paceline.predictor.partition.sharding import ShardedLayer, ShardMessage
 from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS
 from paceline.predictor.schedule.step_costs import LayerTime
@@ -54,24 +55,26 @@ class Sums:
 class LayerTable:
     """Times and sizes of every layer; equal layers are evaluated once.
 
-    ``replica`` gives workload, cluster, framework and the undivided graph. Equal layers share one
-    object in ``parts``.
+    ``whole`` is the undivided network with its cluster and framework. Equal layers share one object
+    in ``parts``.
     """
 
     def __init__(
         self,
-        replica: Replica,
+        whole: Partition,
+        efficiency: Efficiency | None,
         classes: LayerClasses,
         tp: int,
         sequence_parallel: bool,
         micro_batches: Array,
     ) -> None:
-        self.replica = replica
+        self.whole = whole
+        self.efficiency = efficiency
         self.tp = tp
         self.sequence_parallel = sequence_parallel
         self.micro_batches = micro_batches
         self._class_of, self._first = classes.of_layer, classes.first
-        kinds = replica.sharding.layers(tp, 1, sequence_parallel, self._first)
+        kinds = whole.sharding.layers(tp, 1, sequence_parallel, self._first)
         self.parts = tuple(kinds[number] for number in self._class_of)
         self._known: dict[bytes, Sums] = {}
         self._evaluate(kinds)
@@ -117,14 +120,14 @@ class LayerTable:
     @cached_property
     def working_bytes(self) -> Array:
         """Temporary memory of full recomputation, by micro-batch."""
-        size = working_bytes(self.parts, self.replica.sharding)
+        size = working_bytes(self.parts, self.whole.sharding)
         return np.asarray(size.at(self.micro_batches), dtype=float)
 
     @cached_property
     def loss_working_bytes(self) -> Array:
         """Temporary memory of losses, by micro-batch."""
-        in_place = self.replica.framework.loss_in_place
-        size = loss_working_bytes(self.parts, self.replica.sharding, in_place)
+        in_place = self.whole.framework.loss_in_place
+        size = loss_working_bytes(self.parts, self.whole.sharding, in_place)
         return np.asarray(size.at(self.micro_batches), dtype=float)
 
     def _sums(self, counts: Array) -> Sums:
@@ -143,7 +146,7 @@ class LayerTable:
         )
 
     def _evaluate(self, kinds: Sequence[ShardedLayer]) -> None:
-        seconds = LayerArrays(self.replica, kinds).seconds(self.micro_batches)
+        seconds = LayerArrays(self.whole, kinds, self.efficiency).seconds(self.micro_batches)
         self._forward, backward = seconds[FORWARD], seconds[BACKWARD]
         self._forward_exchange = self._exchanges([part.tensor_forward for part in kinds])
         self._backward_exchange = self._exchanges([part.tensor_backward for part in kinds])
@@ -154,7 +157,7 @@ class LayerTable:
         self._kept_bytes = np.array(
             [[_at(size, self.micro_batches) for size in kept.sizes] for kept in modes]
         ).transpose(1, 2, 0)
-        wait = self.replica.framework.whole_tensors_wait
+        wait = self.whole.framework.whole_tensors_wait
         self._whole_bytes = wait * np.array(
             [_at(whole_bytes(part, self.tp), self.micro_batches) for part in kinds]
         )
@@ -162,7 +165,7 @@ class LayerTable:
         self._forward_flops = np.array(
             [_at(part.profile.forward_flops, self.micro_batches) for part in kinds]
         )
-        width = self.replica.precision.operand_bytes
+        width = self.whole.precision.operand_bytes
         self._parameters = np.array([float(part.profile.parameters) for part in kinds])
         self._trainable_parameters = np.array(
             [float(part.profile.trainable_parameters) for part in kinds]
@@ -174,8 +177,8 @@ class LayerTable:
 
     def _kept(self, kinds: Sequence[ShardedLayer]) -> list[KeptActivations]:
         """Kept bytes of each kind and whether it is recomputed, by recomputation mode."""
-        sharding, tokens = self.replica.sharding, self.sequence_parallel
-        twice = self.replica.framework.copies_keys_values
+        sharding, tokens = self.whole.sharding, self.sequence_parallel
+        twice = self.whole.framework.copies_keys_values
         return [
             kept_activations(
                 sharding, kinds, mode, self.tp, tokens, self._first, copies_keys_values=twice
@@ -188,12 +191,12 @@ class LayerTable:
         result = np.zeros((len(messages), self.micro_batches.size))
         if self.tp == 1:
             return result
-        replica = self.replica
-        group = Layout(self.tp, 1, 1, 1, 1, replica.cluster.devices_per_node).tensor
-        library = replica.framework.library(replica.cluster.device)
+        whole = self.whole
+        group = Layout(self.tp, 1, 1, 1, 1, whole.cluster.devices_per_node).tensor
+        library = whole.framework.library(whole.cluster.device)
         for row, own in zip(result, messages, strict=True):
             for message in own:
-                cost = collective_cost(message.operation, group, replica.cluster, library)
+                cost = collective_cost(message.operation, group, whole.cluster, library)
                 row += cost.seconds(_at(message.size, self.micro_batches))
         return result
 

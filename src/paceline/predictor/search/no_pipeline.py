@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 from paceline.predictor.comm.buckets import messages
 from paceline.predictor.kernels.layer_arrays import Array
 from paceline.predictor.plan.sync_policy import Policy, Synchronisation
-from paceline.predictor.schedule.array_schedule import ArraySchedule
 from paceline.predictor.schedule.coalesce_layers import one_message_each, runs_between
-from paceline.predictor.schedule.ddp_step import schedule_ddp
-from paceline.predictor.schedule.fsdp_step import schedule_fsdp, schedule_zero12
-from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, Seconds, StepCosts
+from paceline.predictor.schedule.device_step import DeviceStep
+from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime
 from paceline.predictor.search.plan_grid import PlanGrid
 
 _BY_TIMES = (Policy.FUSED, Policy.MERGED, Policy.SPLIT, Policy.PRIORITY)
@@ -58,7 +56,7 @@ class _Plans:
 
     def by_stage(self) -> Iterator[Array]:
         """Seconds with several replicas, for each ZeRO stage."""
-        synchronisation = self.grid.case.synchronisation
+        synchronisation = self.grid.table.whole.synchronisation
         everything = range(len(self.grid.table.parts))
         for stage in (0, 1, 2):
             if depends_on_times(synchronisation):
@@ -97,12 +95,15 @@ class _Plans:
     ) -> Array:
         """Seconds of a step with a ZeRO stage, scheduled once for all plans."""
         costs = replace(
-            self.grid.case.costs,
+            self.grid.costs,
             copy_seconds=self.grid.copy_seconds[self.chosen],
             overhead_seconds=self.overhead,
             update_seconds=self.update[..., stage : stage + 1],
         )
-        seconds = _step_seconds(stage, layers, exchange, costs, self.micro_batches)
+        times, weights = zip(*layers, strict=True)
+        units = [(number,) for number in range(len(times))]
+        step = DeviceStep(times, exchange, costs, stage, weights, units, self.micro_batches)
+        seconds = step.seconds()
         return np.broadcast_to(seconds, (len(self.dp), self.grid.micro_batch.size, 3, 1))
 
     def _one_by_one(self, stage: int) -> Array:
@@ -117,44 +118,18 @@ class _Plans:
             factor = float(np.broadcast_to(self.factor, self.dp.shape)[row, 0, 0, 0])
             layers = table.layer_times(everything, micro, mode, factor)
             costs = replace(
-                grid.case.costs,
+                grid.costs,
                 copy_seconds=float(grid.copy_seconds[rows[row], 0, 0, 0]),
                 overhead_seconds=float(self.overhead[row, 0, 0, 0]),
                 update_seconds=float(self.update[row, 0, 0, stage]),
             )
-            result[row, micro, mode] = _step_seconds(
-                stage,
-                list(zip(layers, weights, strict=True)),
+            step = DeviceStep(
+                layers,
                 grid.exchange_among(float(self.dp[row, 0, 0, 0])),
                 costs,
-                int(self.micro_batches[row, micro, 0, 0]),
+                stage,
+                weights,
+                micro_batches=int(self.micro_batches[row, micro, 0, 0]),
             )
+            result[row, micro, mode] = step.seconds()
         return result
-
-
-def _step_seconds(
-    stage: int,
-    layers: Sequence[tuple[LayerTime, float]],
-    exchange: GradientExchange | None,
-    costs: StepCosts,
-    micro_batches: Seconds,
-) -> Seconds:
-    """Seconds of the step of one device; ``layers`` are pairs of times and weight bytes."""
-    clocks = ArraySchedule(costs.interference)
-    times, weights = zip(*layers, strict=True)
-    if exchange is None or stage == 0:
-        schedule_ddp(clocks, times, exchange, costs, micro_batches=micro_batches)
-    elif stage == 3:
-        units = [(number,) for number in range(len(times))]
-        schedule_fsdp(clocks, times, exchange, costs, weights, units, micro_batches=micro_batches)
-    else:
-        schedule_zero12(
-            clocks,
-            times,
-            exchange,
-            costs,
-            weights,
-            scatters_each=stage == 2,
-            micro_batches=micro_batches,
-        )
-    return clocks.seconds

@@ -138,13 +138,13 @@ class _Sharded:
         seconds = np.asarray(fsdp_pass_seconds(units))
         exposed = seconds - sum(unit.count * unit.work for unit in units)
         link = sum(unit.count * (unit.gather + unit.scatter) for unit in units)
-        interference = self.grid.case.costs.interference
+        interference = self.grid.costs.interference
         hidden = np.maximum(link - exposed, 0.0) / (1.0 + interference)
         return np.asarray(seconds + interference * np.minimum(computing, hidden))
 
     def _launch(self, exchange: GradientExchange) -> float:
         """Cost of a message on the computing device."""
-        return self.grid.case.costs.message_overhead_seconds * exchange.share
+        return self.grid.costs.message_overhead_seconds * exchange.share
 
 
 def _rows(array: Array, some: NDArray[np.bool_]) -> Array:

@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 
 from paceline.predictor.comm.gradient_exchange import exchange_among
 from paceline.predictor.comm.rank_group import Group, Numbers
+from paceline.predictor.comm.replica_comm import cost_among
+from paceline.predictor.job import Job
 from paceline.predictor.kernels.layer_arrays import Array
 from paceline.predictor.partition.pipeline_stages import crossing_bytes
 from paceline.predictor.partition.rank_layout import Layout
-from paceline.predictor.schedule.step_costs import CollectiveSeconds, GradientExchange
+from paceline.predictor.schedule.step_costs import CollectiveSeconds, GradientExchange, StepCosts
 from paceline.predictor.search.layer_table import LayerTable, Sums
 from paceline.predictor.search.search_space import ZERO_STAGES, Degrees
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.uncertainty.applied_corrections import slowest_among
 from paceline.workload.blocks import Block
 
 
@@ -23,13 +25,15 @@ from paceline.workload.blocks import Block
 class PlanGrid:
     """A layer table and the degrees that use it.
 
-    ``case`` is a single replica with the same framework and synchronisation. All arrays broadcast
-    over the axes degrees, micro-batch, recomputation, ZeRO stage.
+    ``job`` is a single replica with the same framework and synchronisation, ``costs`` its step
+    besides layers and messages. All arrays broadcast over the axes degrees, micro-batch,
+    recomputation, ZeRO stage.
     """
 
     table: LayerTable
     degrees: Degrees
-    case: StepModel
+    job: Job
+    costs: StepCosts
     parts: tuple[Block, ...]
     global_batch: int
 
@@ -95,20 +99,21 @@ class PlanGrid:
         whole = count == np.floor(count)
         rounds = (self.interleave == 1) | (count % self.pp == 0)
         shares = (self.zero == 0) | (self.dp > 1)
-        if self.case.framework.shard_stage > 0:
+        if self.job.framework.shard_stage > 0:
             shares &= (self.zero > 0) | (self.dp == 1)
         return np.asarray(whole & rounds & shares)
 
     @cached_property
     def slowest_factor(self) -> Array:
         """Computing time of the slowest of all devices over the mean one."""
-        return self.by_degrees(self.case.slowest_among(self.degrees.devices.astype(float)))
+        devices = self.degrees.devices.astype(float)
+        return self.by_degrees(slowest_among(self.job, self.job.corrections, devices))
 
     @cached_property
     def copy_seconds(self) -> Array:
         """Seconds to copy the samples of a replica to a device."""
-        samples = self.global_batch / self.dp / self.table.replica.workload.batch
-        return np.asarray(self.case.costs.copy_seconds * samples)
+        samples = self.global_batch / self.dp / self.table.whole.workload.batch
+        return np.asarray(self.costs.copy_seconds * samples)
 
     @cached_property
     def exchange(self) -> GradientExchange:
@@ -121,7 +126,7 @@ class PlanGrid:
         if key not in self._exchanges:
             layout = Layout(self.table.tp, 1, dp, 1, 1, self.cluster_node)
             self._exchanges[key] = exchange_among(
-                layout.replicas, self.table.replica, self.case.synchronisation
+                layout.replicas, self.table.whole, self.table.whole.synchronisation
             )
         return self._exchanges[key]
 
@@ -135,7 +140,7 @@ class PlanGrid:
         if len(self.parts) < 2:
             return np.zeros((1, 1, 1, 1))
         tp = self.table.tp
-        crossing = crossing_bytes(self.table.replica.sharding, self.parts[1].first)
+        crossing = crossing_bytes(self.table.whole.sharding, self.parts[1].first)
         size = np.asarray(crossing.at(self.micro_batch), dtype=float)
         seconds = np.asarray(self._cost("point_to_point", self._neighbours)(size / tp))
         if tp > 1 and not self.table.sequence_parallel:
@@ -148,7 +153,7 @@ class PlanGrid:
         """All-reduce of weights that the first and the last stage share."""
         if not np.any(self.pp > 1):  # a lone device has no link to ask for
             return np.zeros_like(self.pp, dtype=float)
-        graph = self.table.replica.workload.graph
+        graph = self.table.whole.workload.graph
         owners = [node.shares_weights_with for node in graph.nodes[self.parts[-1].first :]]
         names = {node.name: position for position, node in enumerate(graph.nodes)}
         shared = [names[owner] for owner in owners if owner is not None]
@@ -161,7 +166,7 @@ class PlanGrid:
     @property
     def cluster_node(self) -> int:
         """Devices of a node."""
-        return self.table.replica.cluster.devices_per_node
+        return self.table.whole.cluster.devices_per_node
 
     def by_degrees(self, values: Array | NDArray[np.int64]) -> Array:
         """An array over the combinations of degrees, on its axis."""
@@ -178,7 +183,7 @@ class PlanGrid:
         return Layout(self.table.tp, 1, self.dp, self.pp, 1, self.cluster_node).neighbours
 
     def _cost(self, operation: str, group: Group) -> CollectiveSeconds:
-        return self.table.replica.cost(operation, group)
+        return cost_among(self.table.whole, operation, group)
 
 
 def _positions(parts: Sequence[Block]) -> list[int]:

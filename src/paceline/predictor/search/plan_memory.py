@@ -46,12 +46,12 @@ def memory_bytes(grid: PlanGrid) -> Array:
 
 def _waiting(grid: PlanGrid, whole: Array, flops: Array) -> Array:
     """Unreleased gathered tensors, including allocator fragmentation."""
-    replica = grid.table.replica
-    if not replica.framework.whole_tensors_wait:
+    network = grid.table.whole
+    if not network.framework.whole_tensors_wait:
         return np.zeros(1)
     largest = grid.by_micro_batch(grid.table.largest_whole_bytes)
-    size = unreleased_bytes(replica, whole, largest, flops, grid.pp, grid.micro_batches)
-    return np.asarray(size + allocator_bytes(size, replica.framework))
+    size = unreleased_bytes(network, whole, largest, flops, grid.pp, grid.micro_batches)
+    return np.asarray(size + allocator_bytes(size, network.framework))
 
 
 def _stage_bytes(
@@ -62,23 +62,23 @@ def _stage_bytes(
     kept: Array,
     largest_block: float,
 ) -> Array:
-    replica = grid.table.replica
-    workload, widths = replica.workload, replica.precision
-    width = replica.plan.optimiser_state
+    network = grid.table.whole
+    workload, widths = network.workload, network.precision
+    width = network.plan.optimiser_state
     state = trained * optimiser_bytes_per_parameter(workload.optimiser, widths, width)
     gradients = trained * widths.gradient_bytes
-    kept_width = replica.framework.gradient_bytes_kept(workload.precision)
+    kept_width = network.framework.gradient_bytes_kept(workload.precision)
     short = kept_width - widths.gradient_bytes
     zero, shards = grid.zero, grid.dp
-    synchronisation = grid.case.synchronisation
+    synchronisation = grid.table.whole.synchronisation
     buffers = buffer_bytes(
         gradients,
         synchronisation.bucket_bytes,
         largest_block,
         zero,
-        copies_gradients=grid.case.framework.copies_gradients(synchronisation),
+        copies_gradients=grid.job.framework.copies_gradients(synchronisation),
     )
-    gpipe = grid.case.plan.pipeline is PipelineSchedule.GPIPE
+    gpipe = grid.job.plan.pipeline is PipelineSchedule.GPIPE
     held = micro_batches_held(
         stage,
         grid.pp,
@@ -96,7 +96,7 @@ def _stage_bytes(
         + sharded_bytes(trained * kept_width, 2, zero, shards)
         + sharded_bytes(state, 1, zero, shards)
         + activations
-        + allocator_bytes(activations, replica.framework)
+        + allocator_bytes(activations, network.framework)
         + np.where(shards == 1, 0.0, buffers)
         + short * largest_tensor(part.profile for part in grid.table.parts)
     )

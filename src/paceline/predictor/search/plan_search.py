@@ -11,20 +11,23 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.predictor.comm.compression import NO_COMPRESSION
 from paceline.predictor.framework_profiles import framework as find_framework
+from paceline.predictor.job import Job
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.layer_arrays import Array
 from paceline.predictor.partition.layer_classes import unique_layers
-from paceline.predictor.partition.replica import Replica
+from paceline.predictor.partition.partition import Partition, partition
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import PipelineSchedule
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
+from paceline.predictor.schedule.timeline import step_costs
 from paceline.predictor.search.layer_table import MODES, LayerTable
 from paceline.predictor.search.plan_grid import PlanGrid
 from paceline.predictor.search.plan_memory import memory_bytes
 from paceline.predictor.search.search_space import ZERO_STAGES, Degrees, Space, device_counts
 from paceline.predictor.search.step_times import step_seconds
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.uncertainty.applied_corrections import apply_corrections
 from paceline.predictor.uncertainty.covariates import Program
+from paceline.predictor.uncertainty.step_corrections import cluster_corrections
 from paceline.workload.blocks import Block, blocks, part_of
 from paceline.workload.graph import Graph
 from paceline.workload.workload import Workload
@@ -157,8 +160,10 @@ class PlanSearch:
 
     def run(self) -> Candidates:
         """Evaluate every plan."""
+        applied = apply_corrections(self._job, self._job.corrections)
+        costs = step_costs(self._job, self._whole, applied)
         grids = [
-            PlanGrid(table, degrees, self._case, self._parts, self.global_batch)
+            PlanGrid(table, degrees, self._job, costs, self._blocks, self.global_batch)
             for degrees, table in self._tables()
         ]
         columns: list[tuple[NDArray[np.int16], NDArray[np.int32], Array, Array]] = []
@@ -184,11 +189,16 @@ class PlanSearch:
         for degrees in self.space.degrees():
             micro_batches = self.space.micro_batches(degrees)
             for sequence_parallel in self.space.sequence_parallel(degrees.tp):
-                classes = unique_layers(self._replica.sharding, sequence_parallel)
+                classes = unique_layers(self._whole.sharding, sequence_parallel)
                 yield (
                     degrees,
                     LayerTable(
-                        self._replica, classes, degrees.tp, sequence_parallel, micro_batches
+                        self._whole,
+                        self.efficiency,
+                        classes,
+                        degrees.tp,
+                        sequence_parallel,
+                        micro_batches,
                     ),
                 )
 
@@ -196,27 +206,33 @@ class PlanSearch:
     def space(self) -> Space:
         """The search space."""
         counts = device_counts(self.cluster.devices_per_node, self.nodes or (self.cluster.nodes,))
-        pieces = len(self._parts) if self._equal else 1
+        pieces = len(self._blocks) if self._equal else 1
         interleaves = self.like.pipeline is not PipelineSchedule.GPIPE
         return Space(self.workload.graph, self.global_batch, counts, pieces, interleaves)
 
     @cached_property
-    def _replica(self) -> Replica:
-        plan = replace(self.like, dp=1, tp=1, pp=1, interleave=1, micro_batch=None)
+    def _job(self) -> Job:
+        """One replica on one device."""
+        plan = replace(
+            self.like, dp=1, tp=1, pp=1, interleave=1, micro_batch=None, micro_batches=None
+        )
         profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
-        return Replica(self.workload, self.cluster, plan, profile, self.efficiency)
+        corrections = cluster_corrections(self.cluster.name)
+        return Job(self.workload, self.cluster, plan, profile, corrections=corrections)
 
     @cached_property
-    def _case(self) -> StepModel:
-        return StepModel(self._replica)
+    def _whole(self) -> Partition:
+        """The undivided network."""
+        job = self._job
+        return partition(job.workload, job.cluster, job.plan, job.framework)
 
     @cached_property
-    def _parts(self) -> tuple[Block, ...]:
+    def _blocks(self) -> tuple[Block, ...]:
         return blocks(self.workload.graph)
 
     @cached_property
     def _equal(self) -> bool:
-        return are_equal_blocks(self.workload.graph, self._parts)
+        return are_equal_blocks(self.workload.graph, self._blocks)
 
 
 def are_equal_blocks(graph: Graph, parts: Sequence[Block]) -> bool:

@@ -7,14 +7,15 @@ from itertools import product
 from math import inf
 
 from paceline.errors import PacelineError
+from paceline.predictor.job import ModelledStep
 from paceline.predictor.memory.fit_probability import room_bytes
-from paceline.predictor.memory.peak_memory import plan_memory
+from paceline.predictor.memory.peak_memory import fullest, stage_memories
 from paceline.predictor.partition.tensor_parallel import is_transformer
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS, Recompute
-from paceline.predictor.predict import prepare
+from paceline.predictor.predict import model_step, prepare
 from paceline.predictor.search.plan_search import PlanSearch
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.uncertainty.measured_scale import corrected_timeline
 from paceline.workload.blocks import blocks
 from paceline.workload.ops import MixtureOfExperts
 
@@ -56,10 +57,13 @@ def _possible(
     for plan in dict.fromkeys(plans):
         if plan.tp <= search.cluster.devices_per_node:
             with suppress(PacelineError):
-                prepared = _prepared(search, plan)
-                memory = _memory_bytes(prepared)
+                step = _step(search, plan)
+                memories = stage_memories(step.parts, step.communication.chunks)
+                memory = float(fullest(memories).total_bytes)
                 if memory <= room:
-                    yield PlanVariation(plan, prepared.seconds(), memory)
+                    yield PlanVariation(
+                        plan, corrected_timeline(step, step.job.corrections).seconds, memory
+                    )
 
 
 def _some_again(search: PlanSearch, found: Iterable[PlanVariation]) -> Iterator[Plan]:
@@ -150,13 +154,9 @@ def _uneven(search: PlanSearch) -> Iterator[Plan]:
                     )
 
 
-def _prepared(search: PlanSearch, plan: Plan) -> StepModel:
-    """The step model of a plan for the job of a search."""
+def _step(search: PlanSearch, plan: Plan) -> ModelledStep:
+    """The modelled step of a plan for the job of a search."""
     workload = search.workload.with_batch(search.global_batch // plan.dp)
     cluster = search.cluster.with_devices(plan.devices)
-    return prepare(workload, cluster, plan, efficiency=search.efficiency, program=search.program)
-
-
-def _memory_bytes(prepared: StepModel) -> float:
-    memory = plan_memory(prepared.replica, prepared.chunks, prepared.synchronisation)
-    return float(memory.total_bytes)
+    job = prepare(workload, cluster, plan, efficiency=search.efficiency, program=search.program)
+    return model_step(job)

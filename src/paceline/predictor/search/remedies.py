@@ -16,14 +16,14 @@ def network_remedies(search: PlanSearch, best: Prediction) -> tuple[str, ...]:
     lost = losses["network"] + losses["links within a replica"]
     if lost < _LEAST_LOSS * best.step_seconds:
         return ()
-    prepared = prepare(
+    job = prepare(
         best.workload,
         best.cluster,
         best.plan,
         efficiency=search.efficiency,
         program=search.program,
     )
-    found = [change for change in what_if(prepared) if _is_about_networks(change)]
+    found = [change for change in what_if(job) if _is_about_networks(change)]
     worth = [own for own in found if own.saved_seconds > _LEAST_GAIN * own.base_seconds]
     worth = sorted(worth, key=lambda own: own.step_seconds)[:_MOST]
     changes = ", ".join(

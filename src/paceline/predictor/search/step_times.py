@@ -25,7 +25,7 @@ def step_seconds(grids: Sequence[PlanGrid], schedule: PipelineSchedule) -> list[
 def _step_seconds(grid: PlanGrid, own: EqualBlocks, through: Array) -> Array:
     trained = np.full((1, 1, 1, 1), grid.whole.trainable_parameters)
     unpiped = unpiped_seconds(grid, _overhead(grid), _update(grid, trained))
-    supply = grid.case.costs.input_seconds + grid.copy_seconds
+    supply = grid.costs.input_seconds + grid.copy_seconds
     piped = np.maximum(_pipelined(grid, own, through), supply)
     return np.where(grid.pp > 1, piped, unpiped)
 
@@ -56,7 +56,7 @@ def _pipelined(grid: PlanGrid, own: EqualBlocks, through: Array) -> Array:
 
 def _overhead(grid: PlanGrid) -> Array:
     """Framework overhead per step."""
-    framework = grid.case.framework
+    framework = grid.job.framework
     tensors = sum(len(part.profile.tensors) for part in grid.table.parts)
     own = [
         framework.overhead_seconds(tensors // int(pp), int(dp))
@@ -67,15 +67,13 @@ def _overhead(grid: PlanGrid) -> Array:
 
 def _update(grid: PlanGrid, parameters: Array) -> Array:
     """The optimiser's update of a stage, or of a shard of it."""
-    replica = grid.table.replica
+    whole = grid.table.whole
     moved = update_traffic_bytes(
-        replica.workload.optimiser, replica.precision, replica.plan.optimiser_state
+        whole.workload.optimiser, whole.precision, whole.plan.optimiser_state
     )
     shards = np.where(grid.zero >= 1, grid.dp, 1.0)
-    device = replica.cluster.device
-    return np.asarray(
-        update_seconds(parameters / shards, moved, device, grid.table.replica.efficiency)
-    )
+    device = whole.cluster.device
+    return np.asarray(update_seconds(parameters / shards, moved, device, grid.table.efficiency))
 
 
 def _weights(grid: PlanGrid, size: Array | float) -> Array:

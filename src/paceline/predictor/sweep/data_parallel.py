@@ -13,15 +13,15 @@ from paceline.predictor.kernels.layer_arrays import Array, LayerArrays, LayerSum
 from paceline.predictor.partition.rank_layout import Layout
 from paceline.predictor.plan.sync_policy import Exchange, Policy
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.schedule.array_schedule import ArraySchedule
 from paceline.predictor.schedule.coalesce_layers import one_message_each, runs_between
-from paceline.predictor.schedule.ddp_step import schedule_ddp
-from paceline.predictor.schedule.fsdp_step import schedule_fsdp, schedule_zero12
+from paceline.predictor.schedule.device_step import DeviceStep
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, StepCosts
 from paceline.predictor.sweep.sweep import Sweep
 from paceline.predictor.sweep.sweep_axes import Grid, Points, cluster_at
 from paceline.predictor.sweep.sweep_network import SweptMessages, fabric_at
+from paceline.predictor.uncertainty.applied_corrections import slowest_among
 from paceline.predictor.uncertainty.step_corrections import StepCorrections
+from paceline.workload.blocks import blocks
 
 SWEPT = (Policy.NONE, Policy.PER_TENSOR, Policy.BUCKETED, Policy.ONE_MESSAGE, Policy.SPLIT)
 """Policies whose messages do not depend on times, so all configurations share them."""
@@ -41,7 +41,7 @@ class DataParallelSweep(Sweep):
             raise InputError(
                 "sweep does not support shard groups", "omit them, or use 'paceline predict'"
             )
-        policy = self.case.synchronisation
+        policy = self.parts.synchronisation
         if policy.policy not in SWEPT or policy.exchange is Exchange.PARAMETER_SERVER:
             raise InputError(
                 f"sweep does not support the synchronisation {policy.policy} ({policy.exchange})",
@@ -53,12 +53,6 @@ class DataParallelSweep(Sweep):
                 "use 'paceline predict' for one point",
             )
 
-    def with_corrections(self, corrections: StepCorrections) -> "DataParallelSweep":
-        """The same sweep under other corrections; layer sums are reused."""
-        other = replace(self, corrections=corrections)
-        other.__dict__.update(_runs=self._runs, _sums=self._sums)
-        return other
-
     def on_grid(self, grid: Grid) -> Array:
         """Seconds per step at every point of a grid, in the order of its axes."""
         links, nodes = (a.ravel() for a in np.meshgrid(grid.link, grid.nodes, indexing="ij"))
@@ -67,7 +61,7 @@ class DataParallelSweep(Sweep):
         sums = self._sums_at(grid.batch)
         for row, memory in enumerate(grid.memory):
             bandwidth = np.full(1, memory)
-            sent = self._messages(links, nodes, bandwidth)
+            sent = self._messages(links, nodes, bandwidth, self.job.corrections)
             computing = np.concatenate(
                 [sums.seconds(b, grid.flops, bandwidth) for b in range(grid.batch.size)], axis=1
             )
@@ -79,12 +73,14 @@ class DataParallelSweep(Sweep):
                         batches[own],
                         bandwidth,
                         nodes[others],
+                        self.job.corrections,
                     )
         lengths = (grid.memory.size, grid.batch.size, *grid.shape[1:2], *grid.shape[3:])
         return np.moveaxis(result.reshape(lengths), 0, 2)
 
-    def at(self, points: Points) -> Array:
-        """Seconds per step of every configuration of a list."""
+    def at(self, points: Points, corrections: StepCorrections | None = None) -> Array:
+        """Seconds per step of every configuration of a list, under other corrections if given."""
+        applied = corrections or self.job.corrections
         batches, position = np.unique(points.batch, return_inverse=True)
         sums = self._sums_at(batches)
         result = np.empty(points.size)
@@ -97,36 +93,40 @@ class DataParallelSweep(Sweep):
                 ],
                 axis=1,
             )
-            sent = self._messages(part.link, part.nodes, part.memory)
+            sent = self._messages(part.link, part.nodes, part.memory, applied)
             result[own] = self._steps(
-                computing, sent.exchange(slice(None)), part.batch, part.memory, part.nodes
+                computing,
+                sent.exchange(slice(None)),
+                part.batch,
+                part.memory,
+                part.nodes,
+                applied,
             )
         return result
 
     def scheduled(self, values: dict[str, float]) -> Prediction:
         """The scheduler's prediction of one configuration, by names of `AXES`."""
         cluster = cluster_at(self.cluster, self.workload, values)
-        plan = replace(self.case.plan, dp=cluster.devices)
+        plan = replace(self.job.plan, dp=cluster.devices)
         return self.predicted(round(values["batch"]), cluster, plan)
 
     @property
     def _shard_stage(self) -> int:
-        return self.case.plan.zero or self.case.framework.shard_stage
+        return self.job.plan.zero or self.job.framework.shard_stage
 
     @cached_property
     def _runs(self) -> list[range]:
         """Runs of layers per message, or per FSDP unit."""
         if self._shard_stage == 3:
-            return self.case.units
+            return [range(unit.first, unit.last) for unit in blocks(self.workload.graph)]
         sizes = self._layer_gradient_bytes
-        grouped = messages(self.case.synchronisation, sizes, [0.0] * len(sizes), lambda size: size)
+        grouped = messages(self.parts.synchronisation, sizes, [0.0] * len(sizes), lambda size: size)
         return runs_between(grouped, 0, len(sizes))
 
     @cached_property
     def _layer_gradient_bytes(self) -> list[float]:
         """Bytes of each layer's gradients in the format that the framework sends."""
-        parts = self.case.replica.parts
-        return [float(part.profile.gradient_bytes.at(self.workload.batch)) for part in parts]
+        return [float(size) for size in self.parts.gradient_bytes[self.parts.classes.of_layer]]
 
     @cached_property
     def _gradient_bytes(self) -> list[float]:
@@ -134,8 +134,8 @@ class DataParallelSweep(Sweep):
 
     @cached_property
     def _weight_bytes(self) -> list[float]:
-        weights = self.case.replica.weight_bytes
-        return [sum(weights[i] for i in run) for run in self._runs]
+        weights = self.parts.weight_bytes[self.parts.classes.of_layer]
+        return [float(weights[run.start : run.stop].sum()) for run in self._runs]
 
     @cached_property
     def _sums(self) -> dict[bytes, LayerSums]:
@@ -146,29 +146,34 @@ class DataParallelSweep(Sweep):
         """Forward of each run (in one piece unless weights arrive in messages), then backward."""
         key = batches.tobytes()
         if key not in self._sums:
-            replica = self.case.replica
+            parts = self.parts
             forward = self._runs
-            if self._shard_stage < 3 and self.case.synchronisation.policy is not Policy.SPLIT:
+            if self._shard_stage < 3 and self.parts.synchronisation.policy is not Policy.SPLIT:
                 forward = [range(len(self.workload.profile.layers))]
-            counts = np.zeros((len(forward) + len(self._runs), 2, len(replica.kinds)))
+            counts = np.zeros((len(forward) + len(self._runs), 2, len(parts.kinds)))
             for number, run in enumerate(forward):
-                counts[number, FORWARD] = replica.layer_classes.counts(run)
+                counts[number, FORWARD] = parts.classes.counts(run)
             for number, run in enumerate(self._runs, len(forward)):
-                counts[number, BACKWARD] = replica.layer_classes.counts(run)
+                counts[number, BACKWARD] = parts.classes.counts(run)
             self._sums.clear()
-            self._sums[key] = LayerArrays(replica, replica.kinds).summed(batches, counts)
+            self._sums[key] = LayerArrays(parts, parts.kinds, self.efficiency).summed(
+                batches, counts
+            )
         return self._sums[key]
 
-    def _messages(self, link: Array, nodes: Array, memory: Array) -> SweptMessages:
+    def _messages(
+        self, link: Array, nodes: Array, memory: Array, corrections: StepCorrections
+    ) -> SweptMessages:
         """Cost of messages by configuration."""
         workers = nodes * self.cluster.devices_per_node
         one = np.ones_like(workers)
         group = Layout(one, one, workers, one, one, self.cluster.devices_per_node).replicas
         return SweptMessages(
-            self.case,
-            one_message_each(self.case.synchronisation),
+            self.parts,
+            one_message_each(self.parts.synchronisation),
             group,
             fabric_at(self.cluster, group, link, memory),
+            corrections.bandwidth_factor,
         )
 
     def _steps(
@@ -178,13 +183,15 @@ class DataParallelSweep(Sweep):
         batch: Array,
         memory: Array,
         nodes: Array,
+        corrections: StepCorrections,
     ) -> Array:
         """Seconds per step; ``computing`` has a row per group of layers.
 
         The axes behind the first, and those of the other arrays, broadcast.
         """
         workers = nodes * self.cluster.devices_per_node
-        computing = computing * (self.case.modelled_factor * self.case.slowest_among(workers))
+        slowest = slowest_among(self.job, corrections, workers)
+        computing = computing * (corrections.compute_factor * slowest)
         split = len(computing) - len(self._runs)
         layers = [
             LayerTime("", computing[number] if number < split else 0.0, backward, size)
@@ -192,34 +199,40 @@ class DataParallelSweep(Sweep):
                 zip(computing[split:], self._gradient_bytes, strict=True)
             )
         ]
-        several = self._costs(batch, memory, workers, is_alone=False)
-        clocks = ArraySchedule(several.interference)
-        if self._shard_stage == 0:
-            schedule_ddp(clocks, layers, exchange, several)
-        elif self._shard_stage == 3:
-            units = [(number,) for number in range(len(layers))]
-            schedule_fsdp(clocks, layers, exchange, several, self._weight_bytes, units)
-        else:
-            schedule_zero12(
-                clocks, layers, exchange, several, self._weight_bytes, scatters_each=False
-            )
+        several = DeviceStep(
+            layers,
+            exchange,
+            self._costs(batch, memory, workers, corrections, is_alone=False),
+            self._shard_stage,
+            self._weight_bytes,
+            [(number,) for number in range(len(layers))],
+        )
         if (workers > 1).all():
-            return np.asarray(clocks.seconds)
-        alone = ArraySchedule()
-        schedule_ddp(alone, layers, None, self._costs(batch, memory, workers, is_alone=True))
-        return np.asarray(np.where(workers > 1, clocks.seconds, alone.seconds))
+            return np.asarray(several.seconds())
+        costs = self._costs(batch, memory, workers, corrections, is_alone=True)
+        alone = DeviceStep(layers, None, costs)
+        return np.asarray(np.where(workers > 1, several.seconds(), alone.seconds()))
 
-    def _costs(self, batch: Array, memory: Array, workers: Array, *, is_alone: bool) -> StepCosts:
+    def _costs(
+        self,
+        batch: Array,
+        memory: Array,
+        workers: Array,
+        corrections: StepCorrections,
+        *,
+        is_alone: bool,
+    ) -> StepCosts:
         """Costs of a step besides layers and messages."""
+        costs = self.costs(corrections)
         tensors = sum(len(layer.tensors) for layer in self.workload.profile.layers)
         trained = self.workload.profile.trainable_parameters
-        overhead = self.case.framework.overhead_seconds(tensors, 1 if is_alone else 2)
+        overhead = self.job.framework.overhead_seconds(tensors, 1 if is_alone else 2)
         shards = workers if self._shard_stage and not is_alone else 1.0
         return replace(
-            self.case.costs,
-            copy_seconds=self.case.costs.copy_seconds * batch / self.workload.batch,
+            costs,
+            copy_seconds=costs.copy_seconds * batch / self.workload.batch,
             update_seconds=self.update_seconds(trained / shards, memory),
-            overhead_seconds=overhead + (not is_alone) * self.case.applied.overhead_seconds,
+            overhead_seconds=overhead + (not is_alone) * corrections.overhead_seconds,
         )
 
 

@@ -14,12 +14,12 @@ from paceline.predictor.kernels.layer_arrays import Array, LayerArrays
 from paceline.predictor.partition.rank_layout import Layout
 from paceline.predictor.partition.sharding import ShardedLayer, ShardMessage
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.schedule.array_schedule import ArraySchedule
-from paceline.predictor.schedule.ddp_step import schedule_ddp
+from paceline.predictor.schedule.device_step import DeviceStep
 from paceline.predictor.schedule.step_costs import LayerTime, Seconds
 from paceline.predictor.sweep.sweep import Sweep
 from paceline.predictor.sweep.sweep_axes import AXES, Points, cluster_at
 from paceline.predictor.sweep.sweep_network import fabric_at
+from paceline.predictor.uncertainty.applied_corrections import slowest_among
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ModelParallelSweep(Sweep):
     def scheduled(self, values: dict[str, float]) -> Prediction:
         """The scheduler's prediction of one configuration, by names of `AXES`."""
         cluster = cluster_at(self.cluster, self.workload, values)
-        plan = replace(self.case.plan, tp=cluster.devices)
+        plan = replace(self.job.plan, tp=cluster.devices)
         return self.predicted(round(values["batch"]) * cluster.devices, cluster, plan)
 
     @cached_property
@@ -55,16 +55,12 @@ class ModelParallelSweep(Sweep):
         """Configurations with one number of nodes: one replica with exchanges in every layer."""
         workers = nodes * self.cluster.devices_per_node
         degree = int(workers) if workers == round(workers) else workers
-        replica = self.case.replica
+        parts = self.parts
         if degree not in self._kinds:
-            sharding, first = replica.sharding, replica.layer_classes.first
-            self._kinds[degree] = sharding.layers(degree, positions=first)
-        kinds, each = (
-            self._kinds[degree],
-            replica.layer_classes.counts(range(len(replica.layer_classes.of_layer))),
-        )
+            self._kinds[degree] = parts.sharding.layers(degree, positions=parts.classes.first)
+        kinds, each = self._kinds[degree], parts.classes.all_counts
         batches = points.batch * workers
-        factor = self.case.slowest_among(np.full(1, workers))
+        factor = slowest_among(self.job, self.job.corrections, np.full(1, workers))
         forward, backward = factor * self._computing(kinds, each, batches, points)
         sent: Seconds = 0.0
         returned: Seconds = 0.0
@@ -84,15 +80,14 @@ class ModelParallelSweep(Sweep):
                 [len(part.profile.tensors) for part in kinds],
             )
         )
+        own = self.costs(self.job.corrections)
         costs = replace(
-            self.case.costs,
-            copy_seconds=self.case.costs.copy_seconds * batches / self.workload.batch,
+            own,
+            copy_seconds=own.copy_seconds * batches / self.workload.batch,
             update_seconds=self.update_seconds(parameters, points.memory),
-            overhead_seconds=self.case.framework.overhead_seconds(int(tensors), 1),
+            overhead_seconds=self.job.framework.overhead_seconds(int(tensors), 1),
         )
-        clocks = ArraySchedule()
-        schedule_ddp(clocks, [whole], None, costs)
-        return np.asarray(clocks.seconds)
+        return np.asarray(DeviceStep([whole], None, costs).seconds())
 
     def _computing(
         self, kinds: tuple[ShardedLayer, ...], each: Array, batches: Array, points: Points
@@ -101,7 +96,7 @@ class ModelParallelSweep(Sweep):
         counts = np.zeros((2, 2, len(kinds)))
         counts[0, FORWARD] = counts[1, BACKWARD] = each
         distinct, position = np.unique(batches, return_inverse=True)
-        sums = LayerArrays(self.case.replica, kinds).summed(distinct, counts)
+        sums = LayerArrays(self.parts, kinds, self.efficiency).summed(distinct, counts)
         return sums.seconds(position, points.flops, points.memory)
 
     def _exchanges(
@@ -125,7 +120,7 @@ class ModelParallelSweep(Sweep):
             )
         )
         fabric = fabric_at(self.cluster, group, points.link, points.memory)
-        library = self.case.framework.library(self.cluster.device)
+        library = self.job.framework.library(self.cluster.device)
         total = np.zeros(points.size)
         for message, count in counted.items():
             cost = cost_on_fabric(message.operation, group, fabric, library)

@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from paceline.hardware import Cluster
 from paceline.predictor.kernels.layer_arrays import Array
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.predict import prepare
+from paceline.predictor.predict import predict_job, prepare
 from paceline.predictor.sweep.data_parallel import DataParallelSweep
 from paceline.predictor.sweep.sweep_axes import Points
+from paceline.predictor.uncertainty.applied_corrections import slowest_among
 from paceline.predictor.uncertainty.correction_model import COLD
 from paceline.predictor.uncertainty.covariates import Program
-from paceline.predictor.uncertainty.intervals import ThroughputInterval, interval, scaling_variance
+from paceline.predictor.uncertainty.intervals import ThroughputInterval, scaling_variance
 from paceline.predictor.uncertainty.quantities import COMPUTING
 from paceline.predictor.uncertainty.step_corrections import StepCorrections
 from paceline.workload.workload import Workload
@@ -42,37 +44,25 @@ def scaling_curve(
     micro-batches, messages that depend on times): use `predict` for each point.
     """
     several = cluster.with_nodes(2)
-    prepared = prepare(workload, several, replace(plan, dp=several.devices), program=program)
-    curve = _Curve(DataParallelSweep(workload, several, plan), nodes)
-    applied, fitted = prepared.applied, prepared.fitted
-    if fitted is None:
-        intervals = [interval(prepared)] * len(nodes)
+    job = prepare(workload, several, replace(plan, dp=several.devices), program=program)
+    sweep = DataParallelSweep(workload, several, plan)
+    counts = np.array(nodes, dtype=float)
+    columns = {name: np.full(counts.size, value) for name, value in sweep.base.items()}
+    points = Points(**columns | {"nodes": counts})
+
+    @lru_cache(maxsize=8)
+    def seconds_of(corrections: StepCorrections) -> Array:
+        return sweep.at(points, corrections)
+
+    def slowest_of(corrections: StepCorrections) -> Array:
+        return slowest_among(sweep.job, corrections, counts * several.devices_per_node)
+
+    if job.fitted is None:
+        intervals = [predict_job(job).interval] * len(nodes)
     else:
-        scaling = scaling_variance(fitted, applied, curve.seconds, curve.slowest)
-        variances = np.broadcast_to(fitted.variance(COMPUTING.name) + scaling, len(nodes))
-        rule = fitted.rule(COLD)
+        scaling = scaling_variance(job.fitted, job.corrections, seconds_of, slowest_of)
+        variances = np.broadcast_to(job.fitted.variance(COMPUTING.name) + scaling, len(nodes))
+        rule = job.fitted.rule(COLD)
         intervals = [ThroughputInterval.ruled(rule, float(own)) for own in variances]
-    steps = map(float, curve.seconds(applied))
+    steps = map(float, seconds_of(job.corrections))
     return [CurvePoint(*point) for point in zip(nodes, steps, intervals, strict=True)]
-
-
-class _Curve:
-    """Steps over numbers of nodes as a function of corrections."""
-
-    def __init__(self, sweep: DataParallelSweep, nodes: Sequence[int]) -> None:
-        self._sweep = sweep
-        self._nodes = np.array(nodes, dtype=float)
-        columns = {name: np.full(self._nodes.size, value) for name, value in sweep.base.items()}
-        self._points = Points(**columns | {"nodes": self._nodes})
-        self._known: dict[StepCorrections, Array] = {}
-
-    def seconds(self, corrections: StepCorrections) -> Array:
-        """Seconds of the step on each number of nodes."""
-        if corrections not in self._known:
-            self._known[corrections] = self._sweep.with_corrections(corrections).at(self._points)
-        return self._known[corrections]
-
-    def slowest(self, corrections: StepCorrections) -> Array:
-        """Computing time of the slowest device over the mean."""
-        workers = self._nodes * self._sweep.cluster.devices_per_node
-        return self._sweep.with_corrections(corrections).case.slowest_among(workers)

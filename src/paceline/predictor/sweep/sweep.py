@@ -10,17 +10,20 @@ from paceline.hardware import Cluster
 from paceline.predictor.comm.compression import NO_COMPRESSION
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.framework_profiles import framework as find_framework
+from paceline.predictor.job import Job
 from paceline.predictor.kernels.copy_and_update import update_traffic_bytes
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.layer_arrays import Array
 from paceline.predictor.kernels.roofline import update_seconds
-from paceline.predictor.partition.replica import Replica
+from paceline.predictor.partition.partition import Partition, partition
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import Recompute
 from paceline.predictor.predict import DEFAULT_FRAMEWORK, predict
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.schedule.step_costs import StepCosts
+from paceline.predictor.schedule.timeline import step_costs
 from paceline.predictor.sweep.sweep_axes import base_values
+from paceline.predictor.uncertainty.applied_corrections import apply_corrections
 from paceline.predictor.uncertainty.step_corrections import StepCorrections, cluster_corrections
 from paceline.workload.workload import Workload
 
@@ -62,14 +65,29 @@ class Sweep:
         return base_values(self.workload, self.cluster)
 
     @cached_property
-    def case(self) -> StepModel:
-        """The step model of a single worker, which does not change along the axes."""
+    def job(self) -> Job:
+        """The job of a single worker, which does not change along the axes."""
         plan = replace(self.plan, dp=1, tp=1, pp=1, cp=1, ep=1, micro_batch=None)
-        profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
-        alone = self.cluster.shaped(1, 1)
-        replica = Replica(self.workload, alone, plan, profile, self.efficiency)
-        evidence = Evidence(spread=self.jitter)
-        return StepModel(replica, evidence, self.corrections, self.input_seconds)
+        return Job(
+            self.workload,
+            self.cluster.shaped(1, 1),
+            plan,
+            find_framework(plan.framework or DEFAULT_FRAMEWORK),
+            self.efficiency,
+            Evidence(spread=self.jitter),
+            self.corrections or cluster_corrections(self.cluster.name),
+            input_seconds=self.input_seconds,
+        )
+
+    @cached_property
+    def parts(self) -> Partition:
+        """The undivided network."""
+        job = self.job
+        return partition(job.workload, job.cluster, job.plan, job.framework)
+
+    def costs(self, corrections: StepCorrections) -> StepCosts:
+        """Costs of a single worker besides layers and messages."""
+        return step_costs(self.job, self.parts, apply_corrections(self.job, corrections))
 
     def predicted(self, batch: int, cluster: Cluster, plan: Plan) -> Prediction:
         """The scheduler's prediction with the same settings and corrections."""
@@ -80,7 +98,7 @@ class Sweep:
             efficiency=self.efficiency,
             input_seconds=self.input_seconds,
             evidence=Evidence(spread=self.jitter),
-            corrections=self.corrections or cluster_corrections(cluster.name),
+            corrections=self.job.corrections,
         )
 
     def update_seconds(self, parameters: Array | float, memory: Array) -> Array:
@@ -89,7 +107,7 @@ class Sweep:
             return np.zeros_like(memory)
         moved = update_traffic_bytes(
             self.workload.optimiser,
-            self.case.replica.precision,
+            self.parts.precision,
             self.plan.optimiser_state,
         )
         device = self.cluster.device

@@ -9,9 +9,9 @@ from paceline.predictor.comm.collective_cost import CollectiveCost, cost_on_fabr
 from paceline.predictor.comm.fabric import Fabric, fabric_of, outer_family, through_host
 from paceline.predictor.comm.rank_group import Group
 from paceline.predictor.kernels.layer_arrays import Array
+from paceline.predictor.partition.partition import Partition
 from paceline.predictor.plan.sync_policy import Synchronisation
 from paceline.predictor.schedule.step_costs import CollectiveSeconds, GradientExchange
-from paceline.predictor.step_model import StepModel
 
 
 def fabric_at(cluster: Cluster, group: Group, link: Array, memory: Array) -> Fabric:
@@ -32,9 +32,14 @@ class SweptMessages:
     """Seconds of messages by configuration, cached by size."""
 
     def __init__(
-        self, case: StepModel, synchronisation: Synchronisation, group: Group, fabric: Fabric
+        self,
+        parts: Partition,
+        synchronisation: Synchronisation,
+        group: Group,
+        fabric: Fabric,
+        bandwidth_factor: float,
     ) -> None:
-        self._case = case
+        self._parts, self._bandwidth_factor = parts, bandwidth_factor
         self._synchronisation = synchronisation
         self._group, self._fabric = group, fabric
         self._costs: dict[str, CollectiveCost] = {}
@@ -47,7 +52,7 @@ class SweptMessages:
             all_reduce=self._of("all_reduce", chosen),
             reduce_scatter=self._of("reduce_scatter", chosen),
             all_gather=self._of("all_gather", chosen),
-            bandwidth_factor=self._case.applied.bandwidth_factor,
+            bandwidth_factor=self._bandwidth_factor,
         )
 
     def _of(self, operation: str, chosen: slice) -> CollectiveSeconds:
@@ -59,8 +64,8 @@ class SweptMessages:
         return seconds
 
     def _seconds(self, operation: str, size: float) -> Array:
-        framework = self._case.framework
+        framework = self._parts.framework
         if operation not in self._costs:
-            library = framework.library(self._case.cluster.device)
+            library = framework.library(self._parts.cluster.device)
             self._costs[operation] = cost_on_fabric(operation, self._group, self._fabric, library)
         return np.asarray(framework.message_latency_seconds + self._costs[operation].seconds(size))

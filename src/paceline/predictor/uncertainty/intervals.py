@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 
 from paceline.constants import number
+from paceline.predictor.job import ModelledStep
 from paceline.predictor.plan.plan_choices import ContextForm
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.schedule.timeline import Timeline
+from paceline.predictor.uncertainty.applied_corrections import slowest_factor
 from paceline.predictor.uncertainty.correction_model import (
     COLD,
     KNOWN_WORK,
     ErrorRule,
     FittedCorrections,
 )
+from paceline.predictor.uncertainty.measured_scale import corrected_timeline
 from paceline.predictor.uncertainty.quantities import (
     BANDWIDTH,
     COMPUTING,
@@ -76,76 +79,76 @@ def combination_error(*, here: bool) -> float:
     return number("spread.model_error.here" if here else "spread.model_error.elsewhere")
 
 
-def interval(prepared: StepModel) -> ThroughputInterval:
-    """The 90 % interval of a step model.
+def interval(timeline: Timeline, reference: ModelledStep | None) -> ThroughputInterval:
+    """Stage 6, interval: the 90 % interval of a scheduled step.
 
     With launches on this machine: their variation and the error of combining them. Otherwise from
     the fitted corrections: the variances of all quantities propagate to the step (delta method)
-    and add to the residual noise.
+    and add to the residual noise. ``reference`` is the measured step that sets the scale.
     """
-    evidence = prepared.evidence
-    colocated = prepared.colocated
+    job, colocated = timeline.step.job, timeline.corrections.colocated
+    evidence = job.evidence
     launches = evidence.alone_error if colocated is None else colocated.relative_error
     # Launches on this machine need no fitted correction: their own variation is known.
     if launches is not None:
-        measured = prepared.exchange is None or prepared.plan.holders in evidence.all_reduce
-        together = math.hypot(launches, combination_error(here=measured), division_error(prepared))
+        measured = timeline.gradients is None or job.plan.holders in evidence.all_reduce
+        together = math.hypot(launches, combination_error(here=measured), division_error(timeline))
         return ThroughputInterval.symmetric(together)
     # CPUs are not among the published measurements (data/constants/spread.toml).
-    if prepared.fitted is None:
-        unfitted = math.hypot(number("spread.model_error.untaught"), division_error(prepared))
+    if job.fitted is None:
+        unfitted = math.hypot(number("spread.model_error.untaught"), division_error(timeline))
         return ThroughputInterval.symmetric(unfitted)
-    rule = prepared.fitted.rule(KNOWN_WORK if evidence.knows_work else COLD)
-    variance = correction_variance(prepared, prepared.fitted) + division_error(prepared) ** 2
-    return ThroughputInterval.ruled(rule, variance)
+    rule = job.fitted.rule(KNOWN_WORK if evidence.knows_work else COLD)
+    variance = correction_variance(timeline, job.fitted, reference)
+    return ThroughputInterval.ruled(rule, variance + division_error(timeline) ** 2)
 
 
-def division_error(prepared: StepModel) -> float:
+def division_error(timeline: Timeline) -> float:
     """Standard error of the step from the priors of context and expert parallelism.
 
     Each prior is weighted by the share of the step that it multiplies.
     """
-    plan, replica = prepared.plan, prepared.replica
-    parts = replica.parts
-    error = 0.0
+    parts = timeline.step.parts
+    plan, error = parts.plan, 0.0
     if plan.ep > 1 and plan.expert_imbalance is None:
-        share = _share(prepared, [part.is_expert for part in parts])
+        share = _share(timeline, [part.is_expert for part in parts.kinds])
         error = share * number("parallelism.experts.spread")
-    if plan.cp > 1 and replica.context_form is not ContextForm.ULYSSES:
-        share = _share(prepared, [part.context is not None for part in parts])
+    if plan.cp > 1 and parts.context_form is not ContextForm.ULYSSES:
+        share = _share(timeline, [part.context is not None for part in parts.kinds])
         error = math.hypot(error, share * number("parallelism.context.spread"))
     return error
 
 
-def _share(prepared: StepModel, chosen: Sequence[bool]) -> float:
-    """Share of some layers in a step, including their messages."""
-    each = sum(
-        layer.whole_forward_seconds + layer.whole_backward_seconds
-        for layer, counts in zip(prepared.layers, chosen, strict=True)
-        if counts
-    )
-    replica = prepared.replica
-    return min(1.0, float(each) * replica.micro_batches / replica.plan.pp / prepared.seconds())
+def _share(timeline: Timeline, chosen: Sequence[bool]) -> float:
+    """Share of some kinds of layer in a step, including their messages."""
+    parts, times = timeline.step.parts, timeline.times
+    each = parts.total(np.where(chosen, times.whole_forward + times.whole_backward, 0.0))
+    return min(1.0, each * parts.micro_batches / parts.plan.pp / timeline.seconds)
 
 
-def correction_variance(prepared: StepModel, fitted: FittedCorrections) -> float:
+def correction_variance(
+    timeline: Timeline, fitted: FittedCorrections, reference: ModelledStep | None
+) -> float:
     """Variance of the log step from the variances of the quantities (delta method).
 
     Each quantity is moved a little and the change is scaled to its standard deviation, as in the
     calibration of intervals on held-out rows. Pipelines take long to schedule, so only their
     computing is considered. Quantities that only add seconds (overhead, jitter) need no schedule.
     """
-    known = prepared.evidence.knows_work
-    variance = 0.0 if known else fitted.variance(COMPUTING.name)
-    if prepared.plan.pp > 1 or prepared.plan.devices == 1:
+    step, applied = timeline.step, timeline.corrections
+    variance = 0.0 if step.job.evidence.knows_work else fitted.variance(COMPUTING.name)
+    if step.job.plan.pp > 1 or step.job.plan.devices == 1:
         return variance
-    scaling = scaling_variance(
-        fitted,
-        prepared.applied,
-        lambda corrections: prepared.with_corrections(corrections).seconds(),
-        lambda corrections: prepared.with_corrections(corrections).slowest_factor,
-    )
-    return variance + float(scaling)
+
+    def seconds_of(corrections: StepCorrections) -> float:
+        if corrections is applied.step:
+            return timeline.seconds
+        return corrected_timeline(step, corrections, reference).seconds
+
+    def slowest_of(corrections: StepCorrections) -> float:
+        return slowest_factor(step.job, corrections)
+
+    return variance + float(scaling_variance(fitted, applied.step, seconds_of, slowest_of))
 
 
 def scaling_variance(

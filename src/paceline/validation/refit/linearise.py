@@ -7,17 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.job import ModelledStep
 from paceline.predictor.uncertainty.correction_model import step_corrections
 from paceline.predictor.uncertainty.covariates import Covariates
 from paceline.predictor.uncertainty.mixed_effects import Quantity
 from paceline.predictor.uncertainty.quantities import SMALL_MOVE
 from paceline.validation.published_row import Configuration
 from paceline.validation.refit.mixed_model import Columns
+from paceline.validation.row_step_model import row_seconds
 
 FloatArray = npt.NDArray[np.float64]
-Step = tuple[Configuration, StepModel, float]
-"""A row, its step as prepared, and the seconds that were measured."""
+Step = tuple[Configuration, ModelledStep, float]
+"""A row, its modelled step, and the measured seconds."""
 
 
 @dataclass(frozen=True)
@@ -35,25 +36,25 @@ class Statement:
 
 def statement(
     identifier: str,
-    prepared: StepModel,
+    step: ModelledStep,
     measured_seconds: float,
     values: Mapping[str, float],
     quantities: Sequence[Quantity],
 ) -> Statement:
     """The statement of a measured step, linearised at ``values`` of every quantity."""
-    seconds = seconds_under(prepared, values)
+    seconds = seconds_under(step, values)
     slopes, response = {}, math.log(measured_seconds / seconds)
     for quantity in quantities:
         moved = {**values, quantity.name: values[quantity.name] + SMALL_MOVE}
-        slope = math.log(seconds_under(prepared, moved) / seconds) / SMALL_MOVE
+        slope = math.log(seconds_under(step, moved) / seconds) / SMALL_MOVE
         slopes[quantity.name] = slope
         response += slope * values[quantity.name]
     return Statement(identifier, slopes, response)
 
 
-def seconds_under(prepared: StepModel, values: Mapping[str, float]) -> float:
+def seconds_under(step: ModelledStep, values: Mapping[str, float]) -> float:
     """Seconds of a step for values of the quantities on their own scales."""
-    return prepared.with_corrections(step_corrections(values)).seconds()
+    return row_seconds(step, step_corrections(values))
 
 
 def design_of(

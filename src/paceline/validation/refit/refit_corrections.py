@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from paceline.errors import PacelineError
-from paceline.predictor.predict import prepared_on
 from paceline.predictor.uncertainty.correction_model import (
     COLD,
     KNOWN_WORK,
@@ -19,7 +18,6 @@ from paceline.predictor.uncertainty.correction_model import (
 from paceline.predictor.uncertainty.covariates import Covariates
 from paceline.predictor.uncertainty.mixed_effects import Quantity
 from paceline.predictor.uncertainty.quantities import COMPUTING, SCALING
-from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
 from paceline.validation.cases import Mode, cases
 from paceline.validation.published_job import job_of
 from paceline.validation.published_row import PublishedRow
@@ -29,9 +27,10 @@ from paceline.validation.refit.mixed_model import MixedFit
 from paceline.validation.row_step_model import (
     baseline_evidence,
     measured_seconds,
-    prepared_row,
     row_covariates,
-    row_replica,
+    row_seconds,
+    row_step,
+    with_evidence,
 )
 
 Say = Callable[[str], None]
@@ -113,15 +112,12 @@ def _pairs(measurements: Sequence[PublishedRow]) -> list[Step]:
             continue
         row = case.measurement
         try:
-            prepared = prepared_on(
-                row_replica(row.configuration),
-                evidence=baseline_evidence(case.baseline, row.configuration),
-                corrections=NO_CORRECTIONS,
-            )
-            prepared.seconds()
+            evidence = baseline_evidence(case.baseline, row.configuration)
+            step = with_evidence(row_step(row.configuration), evidence)
+            row_seconds(step)
         except PacelineError:
             continue
-        found.append((row.configuration, prepared, measured_seconds(row)))
+        found.append((row.configuration, step, measured_seconds(row)))
     return found
 
 
@@ -132,11 +128,11 @@ def steps_alone(measurements: Sequence[PublishedRow]) -> list[Step]:
         if row.failed or job_of(row.configuration).cold_obstacle:
             continue
         try:
-            prepared = prepared_row(row.configuration)
-            prepared.seconds()
+            step = row_step(row.configuration)
+            row_seconds(step)
         except PacelineError:
             continue
-        found.append((row.configuration, prepared, measured_seconds(row)))
+        found.append((row.configuration, step, measured_seconds(row)))
     return found
 
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from paceline.located_toml import shipped_toml
+from paceline.predictor.job import ModelledStep
 from paceline.predictor.kernels.efficiency import Efficiency, load_efficiency
-from paceline.predictor.predict import prepared_on
-from paceline.predictor.step_model import StepModel
+from paceline.predictor.predict import model_step
 from paceline.predictor.uncertainty.mixed_effects import Quantity, Uncertain
 from paceline.predictor.uncertainty.quantities import COMPUTING
-from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
 from paceline.validation.published_row import Configuration, PublishedRow
 from paceline.validation.refit.linear_problem import Problem
 from paceline.validation.refit.linearise import Statement, Step
 from paceline.validation.refit.mixed_model import MixedFit
 from paceline.validation.refit.refit_corrections import Say, steps_alone
+from paceline.validation.row_step_model import row_seconds
 
 PROGRAM = Quantity("program", 0.0, 0.03, COMPUTING.factors)
 """What programs and machines add to computing, as a logarithm; in the mean next to nothing."""
@@ -100,16 +100,17 @@ def step_problem(rows: Sequence[Configuration], statements: Sequence[Statement])
 
 def step_statement(step: Step, efficiency: Efficiency) -> Statement:
     """The statement of a measured step, linearised at the constants of ``efficiency``."""
-    row, prepared, measured = step
+    row, modelled, measured = step
     at_hand = efficiency.constants()
-    now = _with(prepared, efficiency)
-    slopes = {PROGRAM.name: _slope(now.with_scale(math.exp(_MOVE)), now)}
-    response = math.log(measured / now.seconds())
+    now = _with(modelled, efficiency)
+    seconds = row_seconds(now)
+    slopes = {PROGRAM.name: _slope(_moved_seconds(now), seconds)}
+    response = math.log(measured / seconds)
     for name in step_priors():
         slopes[name] = 0.0
-        if _may_matter(name, prepared):
+        if _may_matter(name, modelled):
             moved = efficiency.with_constants({name: at_hand[name] * math.exp(_MOVE)})
-            slopes[name] = _slope(_with(prepared, moved), now)
+            slopes[name] = _slope(row_seconds(_with(modelled, moved)), seconds)
             response += slopes[name] * math.log(at_hand[name])
     return Statement(row.id, slopes, response)
 
@@ -145,27 +146,31 @@ def unexplained(statement: Statement, logarithms: Mapping[str, float]) -> float:
     )
 
 
-def _may_matter(name: str, prepared: StepModel) -> bool:
+def _may_matter(name: str, step: ModelledStep) -> bool:
     """Whether a step has the device, or kinds of layer, that a constant is about."""
     group, _, about = name.partition(".")
-    kinds = {part.profile.kind for part in prepared.replica.kinds}
+    kinds = {part.profile.kind for part in step.parts.kinds}
     if group == "devices":
-        return about.partition(".")[0] == prepared.cluster.device.name
+        return about.partition(".")[0] == step.job.cluster.device.name
     if group == "products":
         return "conv" in kinds
     return group != "memory" or about in _OF_ALL_STEPS or about.removesuffix("_backward") in kinds
 
 
 def _computing_share(step: Step) -> float:
-    _, prepared, _ = step
-    return _slope(prepared.with_scale(math.exp(_MOVE)), prepared)
+    _, modelled, _ = step
+    return _slope(_moved_seconds(modelled), row_seconds(modelled))
 
 
-def _with(prepared: StepModel, efficiency: Efficiency) -> StepModel:
+def _with(step: ModelledStep, efficiency: Efficiency) -> ModelledStep:
     """The same step with other constants of kernels."""
-    replica = replace(prepared.replica, efficiency=efficiency)
-    return prepared_on(replica, corrections=NO_CORRECTIONS)
+    return model_step(replace(step.job, efficiency=efficiency))
 
 
-def _slope(moved: StepModel, now: StepModel) -> float:
-    return math.log(moved.seconds() / now.seconds()) / _MOVE
+def _moved_seconds(step: ModelledStep) -> float:
+    """Seconds with all layer times multiplied by exp(`_MOVE`)."""
+    return row_seconds(replace(step, job=replace(step.job, scale=math.exp(_MOVE))))
+
+
+def _slope(moved_seconds: float, seconds: float) -> float:
+    return math.log(moved_seconds / seconds) / _MOVE

@@ -1,0 +1,201 @@
+"""Stage 1, partition: the layers that one device holds, and what it exchanges of each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.constants import number
+from paceline.hardware import Cluster
+from paceline.predictor.framework_profiles import FrameworkProfile
+from paceline.predictor.memory.activations import KeptActivations, kept_activations
+from paceline.predictor.partition.fused_gates import with_fused_gates
+from paceline.predictor.partition.layer_classes import LayerClasses, no_sharing, unique_layers
+from paceline.predictor.partition.rank_layout import Layout, layout_of
+from paceline.predictor.partition.sharding import ShardedLayer, Sharding
+from paceline.predictor.partition.unfused_attention import with_unfused_scores
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.plan_choices import ContextForm, Recompute
+from paceline.predictor.plan.sync_policy import Synchronisation
+from paceline.workload.cost import LayerProfile
+from paceline.workload.graph import Graph
+from paceline.workload.precision import Precision
+from paceline.workload.workload import Workload
+
+Array = NDArray[np.float64]
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """One device's share of a workload under a plan.
+
+    Layers of equal cost form a class; ``kinds`` has one device's share of the first layer of each
+    class, ``classes`` the class of each layer. ``precision`` has the number formats of the
+    framework, ``sharding`` the graph as the framework runs it, ``layout`` the ranks on nodes.
+    Arrays are by kind: ``loads`` is the load of the busiest device over the mean (above 1 for
+    experts), ``gradient_bytes`` the gradients summed among replicas, ``weight_bytes`` the weights
+    in an all-gather. ``kept`` are the activations that backward needs.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    plan: Plan
+    framework: FrameworkProfile
+    synchronisation: Synchronisation
+    precision: Precision
+    sharding: Sharding
+    layout: Layout
+    micro_batch: int
+    micro_batches: int
+    classes: LayerClasses
+    kinds: tuple[ShardedLayer, ...]
+    kept: KeptActivations
+    loads: Array
+    gradient_bytes: Array
+    weight_bytes: Array
+
+    @property
+    def share_of_batch(self) -> float:
+        """Samples of one micro-batch per device (a fraction with ``cp``)."""
+        return self.micro_batch / self.plan.cp
+
+    @property
+    def context_form(self) -> ContextForm:
+        """Form of context parallelism: of the plan, else of the framework."""
+        return self.plan.context_form or self.framework.context_form
+
+    @property
+    def layers(self) -> list[ShardedLayer]:
+        """One device's share of each layer; equal layers share one object."""
+        return self.by_layer(self.kinds)
+
+    def by_layer(self, of_kinds: Sequence[Item]) -> list[Item]:
+        """Values by kind expanded to values by layer."""
+        return [of_kinds[kind] for kind in self.classes.of_layer.tolist()]
+
+    def total(self, of_kinds: Sequence[float] | Array) -> float:
+        """Sum of values by kind over all layers."""
+        return float(self.classes.all_counts @ np.asarray(of_kinds))
+
+
+def partition(
+    workload: Workload,
+    cluster: Cluster,
+    plan: Plan,
+    framework: FrameworkProfile,
+    *,
+    each_layer: bool = False,
+) -> Partition:
+    """Divide a workload among the devices of a plan; see `Partition`.
+
+    ``each_layer``: every layer is a kind of its own, for times measured by layer.
+    """
+    precision = framework.precision(workload.precision)
+    sharding = _sharding(
+        workload.graph, workload.sequence, precision, plan.fused_attention, framework.fused_gates
+    )
+    classes = _classes(sharding, plan, each_layer=each_layer)
+    kinds = _shares(sharding, plan.tp, plan.ep, plan.sequence_parallel, classes.first)
+    micro_batch, micro_batches = plan.batches(workload.batch)
+    kept = kept_activations(
+        sharding,
+        kinds,
+        plan.recompute,
+        plan.tp,
+        plan.sequence_parallel,
+        classes.first,
+        plan.recompute_every,
+        framework.copies_keys_values,
+    )
+    busiest = expert_imbalance(plan)
+    return Partition(
+        workload=workload,
+        cluster=cluster,
+        plan=plan,
+        framework=framework,
+        synchronisation=plan.synchronisation or framework.synchronisation,
+        precision=precision,
+        sharding=sharding,
+        layout=layout_of(plan, cluster.devices_per_node),
+        micro_batch=micro_batch,
+        micro_batches=micro_batches,
+        classes=classes,
+        kinds=kinds,
+        kept=kept,
+        loads=np.array([busiest if part.is_expert else 1.0 for part in kinds]),
+        gradient_bytes=np.array([_summed_bytes(part, workload, plan) for part in kinds]),
+        weight_bytes=weights_at(workload, kinds, precision.operand_bytes),
+    )
+
+
+def expert_imbalance(plan: Plan) -> float:
+    """Load of the busiest expert-parallel device over the mean: given, or the prior."""
+    if plan.ep == 1:
+        return 1.0
+    prior = min(number("parallelism.experts.imbalance"), float(plan.ep))
+    return plan.expert_imbalance or prior
+
+
+def weights_at(workload: Workload, kinds: Sequence[ShardedLayer], width: float) -> Array:
+    """Bytes of each kind's weights at ``width`` bytes each; frozen ones in their own format."""
+    frozen = workload.frozen_bytes
+    if frozen is None:
+        return np.array([float(part.profile.parameters * width) for part in kinds])
+    return np.array(
+        [
+            float(part.profile.trainable_parameters * width)
+            + frozen * frozen_parameters(part.profile)
+            for part in kinds
+        ]
+    )
+
+
+def frozen_parameters(profile: LayerProfile) -> float:
+    """Parameters of a layer that are not trained."""
+    return float(profile.parameters - profile.trainable_parameters)
+
+
+def _classes(sharding: Sharding, plan: Plan, *, each_layer: bool) -> LayerClasses:
+    if each_layer:
+        return no_sharing(len(sharding.graph.nodes))
+    by_operation = plan.recompute is Recompute.OPERATION
+    return unique_layers(
+        sharding, plan.sequence_parallel, plan.recompute_every, by_operation=by_operation
+    )
+
+
+def _summed_bytes(part: ShardedLayer, workload: Workload, plan: Plan) -> float:
+    """Gradient bytes of a layer, scaled for experts because they have fewer replicas.
+
+    A ring moves 2 (N-1)/N of its bytes, so expert bytes are scaled by the ratio of the two.
+    """
+    size = float(part.profile.gradient_bytes.at(workload.batch))
+    if not part.is_expert or plan.ep == 1:
+        return size
+    everyone = plan.holders
+    holders = everyone // plan.ep
+    return size * ((holders - 1) / holders) / ((everyone - 1) / everyone)
+
+
+@lru_cache(maxsize=32)
+def _sharding(
+    graph: Graph,
+    sequence: int | None,
+    number_format: Precision,
+    fused_attention: bool,
+    fused_gates: bool,
+) -> Sharding:
+    unfused = graph if fused_attention else with_unfused_scores(graph)
+    run = with_fused_gates(unfused) if fused_gates else unfused
+    return Sharding(run, sequence, number_format)
+
+
+@lru_cache(maxsize=256)
+def _shares(
+    sharding: Sharding, tp: int, ep: int, sequence_parallel: bool, positions: tuple[int, ...]
+) -> tuple[ShardedLayer, ...]:
+    return sharding.layers(tp, ep, sequence_parallel, positions)
