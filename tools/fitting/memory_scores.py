@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.errors import PacelineError
-from paceline.predictor.job import ModelledStep
 from paceline.predictor.memory.fit_probability import fits_in
 from paceline.predictor.memory.memory_parts import Memory
 from paceline.predictor.memory.peak_memory import stage_memories
+from paceline.predictor.prediction_inputs import ModelledStep
 from paceline.predictor.uncertainty.mixed_effects import Uncertain
 from paceline.validation.published_row import Configuration, PublishedRow
 from paceline.validation.row_step_model import row_step

@@ -9,11 +9,11 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.predictor import predict as predictor
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
-from paceline.predictor.job import Job
 from paceline.predictor.kernels.layer_times import executed_flop_share
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import check_recomputation
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.spec.defaults import complete_job, complete_workload
 from paceline.spec.job_options import (
     JobOptions,
@@ -198,7 +198,7 @@ def _completed(
     plan: Plan | None,
     options: JobOptions,
     evidence: "Evidence | Study | None",
-) -> tuple[Job, str]:
+) -> tuple[PredictionInputs, str]:
     """The job with defaults filled in, and a note that lists them."""
     job = complete_job(model, cluster_of(cluster, options), options, plan)
     return prepared_job(job.model, cluster, plan, job.words, evidence), job.note
@@ -215,7 +215,7 @@ def prepared_job(
     plan: Plan | None,
     options: JobOptions,
     evidence: "Evidence | Study | None",
-) -> Job:
+) -> PredictionInputs:
     """Resolve all names and options, and prepare the step.
 
     Defaults are fp32, 32 samples and data parallelism, as in published studies.
@@ -244,7 +244,7 @@ def prepared_job(
     return prepared
 
 
-def _check_below_peak(prepared: Job, seconds: float) -> None:
+def _check_below_peak(prepared: PredictionInputs, seconds: float) -> None:
     """Reject a measured step that is shorter than its arithmetic at peak rate."""
     device, workload = prepared.cluster.device, prepared.workload
     parts = predictor.model_step(prepared).parts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from paceline.predictor.schedule.step_costs import CollectiveSeconds, LayerTime
 
 if TYPE_CHECKING:
-    from paceline.predictor.job import ModelledStep
+    from paceline.predictor.prediction_inputs import ModelledStep
 
 
 @dataclass(frozen=True, slots=True)

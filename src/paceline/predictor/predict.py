@@ -18,7 +18,6 @@ from paceline.predictor.comm.communication import communication
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
 from paceline.predictor.framework_profiles import FrameworkProfile
 from paceline.predictor.framework_profiles import framework as find_framework
-from paceline.predictor.job import Job, ModelledStep
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.layer_times import executed_flop_share, layer_times
 from paceline.predictor.memory.offload import check_offload
@@ -31,6 +30,7 @@ from paceline.predictor.plan.validate_for_model import (
     check_sharding,
 )
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.prediction_inputs import ModelledStep, PredictionInputs
 from paceline.predictor.prediction_notes import prediction_notes
 from paceline.predictor.schedule.timeline import Timeline
 from paceline.predictor.step_losses import step_losses
@@ -89,12 +89,12 @@ def predict(
     )
 
 
-def predict_job(job: Job) -> Prediction:
+def predict_job(job: PredictionInputs) -> Prediction:
     """Predict one training step from all its inputs."""
     return predict_step(model_step(job))
 
 
-def model_step(job: Job) -> ModelledStep:
+def model_step(job: PredictionInputs) -> ModelledStep:
     """Stages 1 to 3: the step as modelled, before any correction."""
     measured = job.evidence.layers
     parts = partition(job.workload, job.cluster, job.plan, job.framework, each_layer=bool(measured))
@@ -131,12 +131,12 @@ def predict_step(step: ModelledStep) -> Prediction:
     )
 
 
-def schedule_job(job: Job) -> Timeline:
+def schedule_job(job: PredictionInputs) -> Timeline:
     """Stages 1 to 5: the scheduled step of a job."""
     return corrected_timeline(model_step(job), job.corrections, reference_step(job))
 
 
-def reference_step(job: Job) -> ModelledStep | None:
+def reference_step(job: PredictionInputs) -> ModelledStep | None:
     """The modelled step whose duration was measured: one device alone, or a baseline."""
     if job.evidence.alone_seconds is not None:
         return model_step(alone_job(job))
@@ -154,7 +154,7 @@ def prepare(
     input_seconds: float = 0.0,
     efficiency: Efficiency | None = None,
     model: CorrectionModel | None = None,
-) -> Job:
+) -> PredictionInputs:
     """The validated inputs of `predict`, with the corrections that apply."""
     job = job_of(workload, cluster, plan, evidence, efficiency, input_seconds)
     return with_corrections(job, program, corrections, model)
@@ -167,7 +167,7 @@ def job_of(
     evidence: Evidence | None = None,
     efficiency: Efficiency | None = None,
     input_seconds: float = 0.0,
-) -> Job:
+) -> PredictionInputs:
     """The validated inputs of a prediction, with the corrections of the cluster alone."""
     plan.check_devices(cluster.devices)
     check_possible(plan, workload.graph, workload.sequence)
@@ -177,7 +177,7 @@ def job_of(
         plan = replace(plan, zero=framework.shard_stage)
     check_sharding(plan)
     check_offload(plan, cluster)
-    return Job(
+    return PredictionInputs(
         workload,
         cluster,
         plan,
@@ -190,11 +190,11 @@ def job_of(
 
 
 def with_corrections(
-    job: Job,
+    job: PredictionInputs,
     program: Program | None = None,
     corrections: StepCorrections | None = None,
     model: CorrectionModel | None = None,
-) -> Job:
+) -> PredictionInputs:
     """The job with ``corrections``, else with those fitted to published measurements.
 
     CPUs are not among the published measurements, so only the cluster's corrections apply.

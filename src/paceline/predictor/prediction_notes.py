@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from paceline.constants import number
-from paceline.predictor.job import Job
 from paceline.predictor.partition.partition import Partition, expert_imbalance
 from paceline.predictor.plan.plan_choices import ContextForm
+from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.timeline import Timeline
 from paceline.predictor.uncertainty.applied_corrections import variation_of
 from paceline.predictor.uncertainty.correction_table import shipped_corrections
@@ -56,7 +56,7 @@ def _choices(parts: Partition) -> Iterator[str]:
         )
 
 
-def _outside_domain(job: Job) -> Iterator[str]:
+def _outside_domain(job: PredictionInputs) -> Iterator[str]:
     """Properties outside the validated domain."""
     published = shipped_corrections()
     outside = [

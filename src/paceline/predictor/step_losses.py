@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from paceline.predictor.job import ModelledStep
 from paceline.predictor.kernels.copy_and_update import stage_update_seconds
 from paceline.predictor.kernels.layer_times import layer_times
 from paceline.predictor.partition.partition import partition
+from paceline.predictor.prediction_inputs import ModelledStep
 from paceline.predictor.schedule.device_times import DeviceTimes, device_times
 from paceline.predictor.schedule.timeline import own_overhead_seconds
 from paceline.predictor.uncertainty.applied_corrections import AppliedCorrections

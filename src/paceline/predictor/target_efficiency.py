@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from paceline.errors import InputError
-from paceline.predictor.job import Job
 from paceline.predictor.predict import schedule_job
+from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.step_losses import step_losses
 from paceline.predictor.whatif import on_links, with_fixed_work
 
@@ -33,7 +33,7 @@ class BandwidthNeeded:
     recomputes: bool = False
 
 
-def bandwidth_needed(job: Job, target: float) -> list[BandwidthNeeded]:
+def bandwidth_needed(job: PredictionInputs, target: float) -> list[BandwidthNeeded]:
     """The bandwidth needed of each link that the plan uses, changed alone."""
     if not 0 < target <= 1:
         raise InputError(

@@ -7,12 +7,12 @@ from paceline.errors import PacelineError
 from paceline.hardware import Cluster, Device, Link
 from paceline.hardware.scaled import faster_arithmetic, faster_link, faster_memory, wider_link
 from paceline.predictor.comm.compression import Compression, CompressionKind
-from paceline.predictor.job import Job
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS, PipelineSchedule
 from paceline.predictor.plan.sync_policy import MIB, Policy, Synchronisation
 from paceline.predictor.predict import predict_job, reference_step
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.uncertainty.applied_corrections import apply_corrections, slowest_factor
 from paceline.predictor.uncertainty.measured_scale import measured_scale
 
@@ -41,7 +41,7 @@ class WhatIf:
         return self.base_seconds - self.step_seconds
 
 
-def what_if(job: Job) -> list[WhatIf]:
+def what_if(job: PredictionInputs) -> list[WhatIf]:
     """Every change that applies to a job, the largest gain of each kind first.
 
     Resources are made twice as fast and free; a free resource bounds the gain of any improvement.
@@ -60,7 +60,7 @@ def what_if(job: Job) -> list[WhatIf]:
     return sorted(found, key=lambda item: (item.kind != "resource", item.step_seconds))
 
 
-def with_fixed_work(job: Job) -> Job:
+def with_fixed_work(job: PredictionInputs) -> PredictionInputs:
     """The same job with fixed layer times instead of evidence and corrections of them.
 
     Changes of device or plan then take effect instead of being scaled back to the evidence.
@@ -71,7 +71,7 @@ def with_fixed_work(job: Job) -> Job:
     return replace(job, evidence=evidence, scale=factors.work_scale * factors.modelled_factor)
 
 
-def _predicted(cases: Iterator[tuple[str, Job]]) -> Iterator[tuple[str, Prediction]]:
+def _predicted(cases: Iterator[tuple[str, PredictionInputs]]) -> Iterator[tuple[str, Prediction]]:
     """Predictions of the valid cases (an interleave may not divide the layers)."""
     for change, case in cases:
         try:
@@ -80,10 +80,10 @@ def _predicted(cases: Iterator[tuple[str, Job]]) -> Iterator[tuple[str, Predicti
             continue
 
 
-def _resources(case: Job) -> Iterator[tuple[str, Job]]:
+def _resources(case: PredictionInputs) -> Iterator[tuple[str, PredictionInputs]]:
     cluster = case.cluster
     device = cluster.device
-    changes: dict[str, Callable[[float], Job]] = {}
+    changes: dict[str, Callable[[float], PredictionInputs]] = {}
     if device.peak_flops:
         changes["arithmetic"] = lambda k: _on(case, device=faster_arithmetic(device, k))
     if device.memory_bandwidth is not None:
@@ -107,7 +107,7 @@ def _resources(case: Job) -> Iterator[tuple[str, Job]]:
         yield "all workers equally fast", replace(case, evidence=calm)
 
 
-def _optimisations(case: Job) -> Iterator[tuple[str, Job]]:
+def _optimisations(case: PredictionInputs) -> Iterator[tuple[str, PredictionInputs]]:
     plan = case.plan
     if plan.holders > 1:
         for change, synchronisation in _synchronisations(
@@ -147,7 +147,7 @@ def _synchronisations(current: Synchronisation) -> Mapping[str, Synchronisation]
     return changes
 
 
-def _pipelines(case: Job, plan: Plan) -> Iterator[tuple[str, Job]]:
+def _pipelines(case: PredictionInputs, plan: Plan) -> Iterator[tuple[str, PredictionInputs]]:
     for chunks in (2, 4):
         if plan.pipeline is PipelineSchedule.ONE_F_ONE_B and chunks != plan.interleave:
             yield f"interleave {chunks}", _with_plan(case, replace(plan, interleave=chunks))
@@ -157,11 +157,11 @@ def _pipelines(case: Job, plan: Plan) -> Iterator[tuple[str, Job]]:
         yield f"micro-batches of {micro_batch // 2}", _with_plan(case, halved)
 
 
-def _with_plan(case: Job, plan: Plan) -> Job:
+def _with_plan(case: PredictionInputs, plan: Plan) -> PredictionInputs:
     return replace(case, plan=plan)
 
 
-def on_links(case: Job, factor: float, *, between: bool) -> Job:
+def on_links(case: PredictionInputs, factor: float, *, between: bool) -> PredictionInputs:
     """The same job with faster links between nodes or inside nodes."""
     link = case.cluster.inter if between else case.cluster.intra
     assert link is not None
@@ -170,11 +170,11 @@ def on_links(case: Job, factor: float, *, between: bool) -> Job:
 
 
 def _on(
-    case: Job,
+    case: PredictionInputs,
     device: Device | None = None,
     intra: Link | None = None,
     inter: Link | None = None,
-) -> Job:
+) -> PredictionInputs:
     cluster: Cluster = case.cluster
     changed = replace(
         cluster,
@@ -185,7 +185,7 @@ def _on(
     return replace(case, cluster=changed)
 
 
-def _with_less_overhead(case: Job, factor: float) -> Job:
+def _with_less_overhead(case: PredictionInputs, factor: float) -> PredictionInputs:
     framework = case.framework
     quicker = replace(
         framework,

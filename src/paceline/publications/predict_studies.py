@@ -9,9 +9,9 @@ from typing import Any
 from paceline.naming import look_up
 from paceline.predictor.api import prepared_job
 from paceline.predictor.evidence import Baseline, Evidence
-from paceline.predictor.job import Job
 from paceline.predictor.predict import model_step, predict_job, predict_step
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.publications.publication import (
     PredictedCurves,
     PublishedFigure,
@@ -79,7 +79,9 @@ def _points(figure: PublishedFigure) -> list[ReproducedPoint]:
     return found
 
 
-def _prepared(job: Mapping[str, Any], topology: Topology, evidence: Evidence | None = None) -> Job:
+def _prepared(
+    job: Mapping[str, Any], topology: Topology, evidence: Evidence | None = None
+) -> PredictionInputs:
     nodes, processes = topology
     options = {**job, "nodes": nodes, "processes": processes}
     model, cluster = options.pop("model", None), options.pop("cluster", None)

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from paceline.predictor import predict
 from paceline.predictor.evidence import Baseline, Evidence
-from paceline.predictor.job import ModelledStep
+from paceline.predictor.prediction_inputs import ModelledStep
 from paceline.predictor.uncertainty.covariates import Covariates, covariates_of
 from paceline.predictor.uncertainty.measured_scale import corrected_timeline
 from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS, StepCorrections

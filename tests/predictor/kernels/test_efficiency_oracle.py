@@ -12,10 +12,8 @@ from paceline.predictor.kernels.roofline import (
     layer_times,
     layer_work,
     update_seconds,
-    with_measured,
 )
 from paceline.predictor.kernels.winograd import TransformedProducts
-from paceline.predictor.schedule.step_costs import LayerTime
 from paceline.workload import Graph, InputSpec, Node, ops
 from paceline.workload.precision import precision
 
@@ -339,11 +337,3 @@ def test_update():
     slow = update_seconds(1e9, 20.0, GPU, own, bytes_per_second=1e11)
     assert slow == pytest.approx(0.4 + 5e-6)
     assert update_seconds(0, 20.0, GPU, own) == pytest.approx(5e-6, rel=1e-3)
-
-
-def test_measured_layers_replace_predicted_ones():
-    predicted = [LayerTime("a", 1.0, 2.0, 8.0), LayerTime("b", 3.0, 4.0, 16.0)]
-    found = with_measured(predicted, [LayerTime("b", 5.0, 6.0, 0.0)])
-    assert found == [predicted[0], LayerTime("b", 5.0, 6.0, 16.0)]
-    with pytest.raises(Exception, match="no layer 'c'"):
-        with_measured(predicted, [LayerTime("c", 5.0, 6.0, 0.0)])

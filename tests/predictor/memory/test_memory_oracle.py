@@ -30,14 +30,12 @@ from paceline.predictor.memory.memory_parts import (
     sharded_bytes,
 )
 from paceline.predictor.memory.offload import (
+    exposed_transfers,
     host_bandwidth,
     host_update_seconds,
-    with_moved_activations,
 )
 from paceline.predictor.partition.sharding import ContextTensors, Sharding
-from paceline.predictor.plan.plan import Plan
-from paceline.predictor.plan.plan_choices import ContextForm, Offload, OptimiserState, Recompute
-from paceline.predictor.schedule.step_costs import LayerTime
+from paceline.predictor.plan.plan_choices import ContextForm, OptimiserState, Recompute
 from paceline.workload import Graph, InputSpec, Node, ops
 from paceline.workload.blocks import blocks
 from paceline.workload.cost import Affine
@@ -341,16 +339,14 @@ def test_update_on_the_host_takes_the_slower_of_memory_and_link():
 
 def test_offloaded_activations_are_exposed_where_the_link_is_slower():
     """Two kinds, 3 and 1 layers: 40 + 20 GB one way are 3 s; forward takes 2 s, backward 4 s."""
-    layers = [LayerTime("a", 0.5, 1.0, 0.0), LayerTime("b", 0.5, 1.0, 0.0)]
-    plan = Plan(offload=(Offload.ACTIVATIONS,))
-    moved = with_moved_activations(layers, [40e9 / 3, 20e9], [3, 1], plan, NODE)
-    assert [own.backward_exchange_seconds for own in moved] == [0.0, 0.0]
-    late = [own.forward_exchange_seconds for own in moved]
+    passes = (np.array([0.5, 0.5]), np.array([1.0, 1.0]))
+    counts = np.array([3.0, 1.0])
+    late, hidden = exposed_transfers(np.array([40e9 / 3, 20e9]), counts, NODE, passes)
+    assert hidden.tolist() == [0.0, 0.0]
     assert 3 * late[0] + late[1] == pytest.approx(1.0)
     assert late[1] / late[0] == pytest.approx(20 / (40 / 3))
-    assert with_moved_activations(layers, [1e12, 1e12], [3, 1], Plan(), NODE) == layers
-    free = with_moved_activations(layers, [0.0, 0.0], [3, 1], plan, NODE)
-    assert [own.forward_exchange_seconds for own in free] == [0.0, 0.0]
+    free, _ = exposed_transfers(np.zeros(2), counts, NODE, passes)
+    assert free.tolist() == [0.0, 0.0]
 
 
 def test_arrays_of_degrees():

@@ -11,7 +11,7 @@ from paceline.predictor.kernels.gemm_arrays import BACKWARD, FORWARD
 from paceline.predictor.kernels.roofline import check_measured, executed_share, layer_work
 from paceline.predictor.partition.partition import Partition, frozen_parameters
 from paceline.predictor.schedule.step_costs import LayerTime
-from paceline.workload.cost import GraphProfile
+from paceline.workload.cost import GraphCost, GraphProfile
 
 Array = NDArray[np.float64]
 
@@ -48,15 +48,16 @@ def layer_times(
 
 def executed_flop_share(parts: Partition, efficiency: Efficiency | None = None) -> float:
     """Executed FLOP over FLOP of the model; below 1 with Winograd convolutions."""
-    layers, counts = parts.workload.profile.layers, parts.classes.all_counts
+    layers = parts.workload.profile.layers
     return executed_share(
-        GraphProfile(tuple(layers[position] for position in parts.classes.first)),
-        counts,
-        parts.share_of_batch,
+        GraphCost(
+            GraphProfile(tuple(layers[i] for i in parts.classes.first)), parts.share_of_batch
+        ),
         parts.cluster.device,
         parts.precision,
         efficiency,
         parts.framework.convolution,
+        parts.classes.all_counts,
     )
 
 

@@ -201,19 +201,19 @@ def layer_times(
 
 
 def executed_share(
-    profile: GraphProfile,
-    counts: Array,
-    batch: float,
+    cost: GraphCost,
     device: Device,
     training_precision: str | Precision,
     efficiency: Efficiency | None = None,
     convolution: str = "implicit",
+    counts: Array | float = 1.0,
 ) -> float:
-    """Executed FLOP over FLOP of a model with ``counts`` of each layer of ``profile``, at most 1.
+    """Executed FLOP over FLOP of a model that has ``counts`` of each layer of ``cost``, at most 1.
 
     Below 1 with Winograd convolutions (`paceline.predictor.kernels.winograd`).
     """
     constants, numbers = efficiency or load_efficiency(), precision(training_precision)
+    profile, batch = cost.profile, cost.batch
     convolved = any(gemm.window in WINDOWS for x in profile.layers for gemm in x.forward_gemms)
     if not convolved or constants.unit(device, numbers.compute) is not constants.vector:
         return 1.0
@@ -227,12 +227,12 @@ def executed_share(
         np.zeros_like(work.flops), (products.stage, products.layer), products.saved_flops
     )
     is_faster = spared < work.flops / rate
-    training_flops = [
+    flops = [
         float(x.forward_flops.at(batch) + x.weight_gradient_flops.at(batch))
         + float(x.input_gradient_flops.at(batch))
         for x in profile.layers
     ]
-    return 1.0 - float((saved * is_faster * counts).sum() / (counts @ training_flops))
+    return 1.0 - float((saved * is_faster * counts).sum() / np.sum(counts * np.array(flops)))
 
 
 def check_measured(names: Sequence[str], measured: Sequence[LayerTime]) -> None:

@@ -59,17 +59,16 @@ def moved_bytes(parts: Partition) -> Array:
     return np.asarray(parts.loads * kept)
 
 
-def exposed_transfers(parts: Partition, passes: Sequence[Array]) -> list[Array]:
-    """Exposed seconds by kind of offloaded activations, in each of the ``passes``.
+def exposed_transfers(
+    kept_bytes: Array, counts: Array, cluster: Cluster, passes: Sequence[Array]
+) -> list[Array]:
+    """Exposed seconds by kind of layer of offloaded activations, in each of the ``passes``.
 
-    ``passes`` are seconds by kind of forward and of backward. Transfers overlap computing. The time
-    by which they exceed a pass through all blocks is exposed and distributed over layers by their
-    kept bytes.
+    Blocks have ``counts`` layers of each kind, which keep ``kept_bytes`` each; ``passes`` are
+    seconds by kind of forward and of backward. Transfers overlap computing. The time by which they
+    exceed a pass through all blocks is exposed and distributed over layers by their kept bytes.
     """
-    nodes = parts.workload.graph.nodes
-    numbered = [bool(part_of(node.name)) for node in nodes]
-    counts = np.bincount(parts.classes.of_layer[numbered], minlength=len(parts.kinds))
-    one_way = moved_bytes(parts) / host_bandwidth(parts.cluster)
+    one_way = kept_bytes / host_bandwidth(cluster)
     link = float(counts @ one_way)
     shares = one_way / link if link > 0 else np.zeros_like(one_way)
     return [shares * max(0.0, link - float(counts @ seconds)) for seconds in passes]

@@ -10,12 +10,12 @@ from paceline.predictor.comm.replica_comm import cost_among
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.framework_profiles import FrameworkProfile
 from paceline.predictor.framework_profiles import framework as find_framework
-from paceline.predictor.job import Job
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.per_layer.segments import Segment, Way, segments
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.sync_policy import Exchange, Policy
 from paceline.predictor.predict import DEFAULT_FRAMEWORK, schedule_job
+from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.device_times import named_layers
 from paceline.predictor.schedule.step_costs import LayerTime, StepCosts
 from paceline.predictor.schedule.timeline import Timeline
@@ -196,7 +196,7 @@ class PerLayerCosts:
         )
 
     def _case(self, workload: Workload, plan: Plan) -> Timeline:
-        job = Job(
+        job = PredictionInputs(
             workload,
             self.cluster,
             plan,

@@ -7,10 +7,11 @@ import numpy as np
 from paceline.predictor.comm.compression import NO_COMPRESSION
 from paceline.predictor.comm.layer_comm import ReplicaMessages
 from paceline.predictor.kernels.layer_times import LayerTimes
-from paceline.predictor.memory.offload import exposed_transfers
+from paceline.predictor.memory.offload import exposed_transfers, moved_bytes
 from paceline.predictor.partition.partition import Array, Partition
 from paceline.predictor.plan.plan_choices import Offload
 from paceline.predictor.schedule.step_costs import LayerTime
+from paceline.workload.blocks import part_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,10 @@ def device_times(
     times = DeviceTimes(forward, backward, recompute, sent, returned, parts.gradient_bytes)
     if Offload.ACTIVATIONS not in parts.plan.offload:
         return times
-    late = exposed_transfers(parts, (times.whole_forward, times.whole_backward))
+    numbered = [bool(part_of(node.name)) for node in parts.workload.graph.nodes]
+    counts = np.bincount(parts.classes.of_layer[numbered], minlength=len(parts.kinds))
+    passes = (times.whole_forward, times.whole_backward)
+    late = exposed_transfers(moved_bytes(parts), counts.astype(float), parts.cluster, passes)
     return replace(times, forward_exchange=sent + late[0], backward_exchange=returned + late[1])
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from paceline.predictor.job import Job, ModelledStep
 from paceline.predictor.kernels.copy_and_update import copy_seconds, stage_update_seconds
 from paceline.predictor.partition.partition import Partition
+from paceline.predictor.prediction_inputs import ModelledStep, PredictionInputs
 from paceline.predictor.schedule.coalesce_layers import coalesced_step
 from paceline.predictor.schedule.device_step import DeviceStep
 from paceline.predictor.schedule.device_times import (
@@ -83,7 +83,10 @@ def schedule(step: ModelledStep, corrections: AppliedCorrections) -> Timeline:
 
 
 def step_costs(
-    job: Job, parts: Partition, corrections: AppliedCorrections, update_seconds: float = 0.0
+    job: PredictionInputs,
+    parts: Partition,
+    corrections: AppliedCorrections,
+    update_seconds: float = 0.0,
 ) -> StepCosts:
     """Costs of a step besides layers and messages."""
     framework = job.framework
@@ -107,7 +110,7 @@ def step_costs(
     )
 
 
-def own_overhead_seconds(job: Job) -> float:
+def own_overhead_seconds(job: PredictionInputs) -> float:
     """Framework overhead on one device; 0 if measured layers of a whole step contain it."""
     is_known = job.evidence.layers and job.evidence.alone_seconds is not None
     return 0.0 if is_known else job.framework.step_overhead_seconds

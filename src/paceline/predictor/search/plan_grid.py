@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from paceline.predictor.comm.gradient_exchange import exchange_among
 from paceline.predictor.comm.rank_group import Group, Numbers
 from paceline.predictor.comm.replica_comm import cost_among
-from paceline.predictor.job import Job
 from paceline.predictor.kernels.layer_arrays import Array
 from paceline.predictor.partition.pipeline_stages import crossing_bytes
 from paceline.predictor.partition.rank_layout import Layout
+from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.step_costs import CollectiveSeconds, GradientExchange, StepCosts
 from paceline.predictor.search.layer_table import LayerTable, Sums
 from paceline.predictor.search.search_space import ZERO_STAGES, Degrees
@@ -32,7 +32,7 @@ class PlanGrid:
 
     table: LayerTable
     degrees: Degrees
-    job: Job
+    job: PredictionInputs
     costs: StepCosts
     parts: tuple[Block, ...]
     global_batch: int

@@ -11,7 +11,6 @@ from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.predictor.comm.compression import NO_COMPRESSION
 from paceline.predictor.framework_profiles import framework as find_framework
-from paceline.predictor.job import Job
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.layer_arrays import Array
 from paceline.predictor.partition.layer_classes import unique_layers
@@ -19,6 +18,7 @@ from paceline.predictor.partition.partition import Partition, partition
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import PipelineSchedule
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
+from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.timeline import step_costs
 from paceline.predictor.search.layer_table import MODES, LayerTable
 from paceline.predictor.search.plan_grid import PlanGrid
@@ -211,14 +211,14 @@ class PlanSearch:
         return Space(self.workload.graph, self.global_batch, counts, pieces, interleaves)
 
     @cached_property
-    def _job(self) -> Job:
+    def _job(self) -> PredictionInputs:
         """One replica on one device."""
         plan = replace(
             self.like, dp=1, tp=1, pp=1, interleave=1, micro_batch=None, micro_batches=None
         )
         profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
         corrections = cluster_corrections(self.cluster.name)
-        return Job(self.workload, self.cluster, plan, profile, corrections=corrections)
+        return PredictionInputs(self.workload, self.cluster, plan, profile, corrections=corrections)
 
     @cached_property
     def _whole(self) -> Partition:

@@ -7,13 +7,13 @@ from itertools import product
 from math import inf
 
 from paceline.errors import PacelineError
-from paceline.predictor.job import ModelledStep
 from paceline.predictor.memory.fit_probability import room_bytes
 from paceline.predictor.memory.peak_memory import fullest, stage_memories
 from paceline.predictor.partition.tensor_parallel import is_transformer
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import SEARCHED_RECOMPUTATIONS, Recompute
 from paceline.predictor.predict import model_step, prepare
+from paceline.predictor.prediction_inputs import ModelledStep
 from paceline.predictor.search.plan_search import PlanSearch
 from paceline.predictor.uncertainty.measured_scale import corrected_timeline
 from paceline.workload.blocks import blocks

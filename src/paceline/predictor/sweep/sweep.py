@@ -10,7 +10,6 @@ from paceline.hardware import Cluster
 from paceline.predictor.comm.compression import NO_COMPRESSION
 from paceline.predictor.evidence import Evidence
 from paceline.predictor.framework_profiles import framework as find_framework
-from paceline.predictor.job import Job
 from paceline.predictor.kernels.copy_and_update import update_traffic_bytes
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.layer_arrays import Array
@@ -20,6 +19,7 @@ from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import Recompute
 from paceline.predictor.predict import DEFAULT_FRAMEWORK, predict
 from paceline.predictor.prediction import Prediction
+from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.step_costs import StepCosts
 from paceline.predictor.schedule.timeline import step_costs
 from paceline.predictor.sweep.sweep_axes import base_values
@@ -65,10 +65,10 @@ class Sweep:
         return base_values(self.workload, self.cluster)
 
     @cached_property
-    def job(self) -> Job:
+    def job(self) -> PredictionInputs:
         """The job of a single worker, which does not change along the axes."""
         plan = replace(self.plan, dp=1, tp=1, pp=1, cp=1, ep=1, micro_batch=None)
-        return Job(
+        return PredictionInputs(
             self.workload,
             self.cluster.shaped(1, 1),
             plan,

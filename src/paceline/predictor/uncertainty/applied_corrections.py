@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from paceline.predictor.evidence import Colocated
-from paceline.predictor.job import Job
+from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.jitter import (
     FloatArray,
     expected_maximum_lognormal,
@@ -40,7 +40,7 @@ class AppliedCorrections:
 
 
 def apply_corrections(
-    job: Job, corrections: StepCorrections, work_scale: float = 1.0
+    job: PredictionInputs, corrections: StepCorrections, work_scale: float = 1.0
 ) -> AppliedCorrections:
     """The factors of ``corrections`` and of the job's evidence.
 
@@ -64,20 +64,20 @@ def apply_corrections(
     )
 
 
-def colocated_processes(job: Job) -> Colocated | None:
+def colocated_processes(job: PredictionInputs) -> Colocated | None:
     """Measured contention among the processes of one node; None if unknown."""
     processes = min(job.plan.devices, job.cluster.devices_per_node)
     return job.evidence.colocation.get(processes) if processes > 1 else None
 
 
-def variation_of(job: Job, corrections: StepCorrections) -> float | None:
+def variation_of(job: PredictionInputs, corrections: StepCorrections) -> float | None:
     """Coefficient of variation of workers' times; None if unknown."""
     if job.evidence.spread is not None:
         return job.evidence.spread
     return corrections.variation_on(job.cluster.nodes)
 
 
-def slowest_factor(job: Job, corrections: StepCorrections) -> float:
+def slowest_factor(job: PredictionInputs, corrections: StepCorrections) -> float:
     """Computing time of the slowest of all devices over the mean one."""
     if _is_asynchronous(job):
         return 1.0
@@ -88,7 +88,9 @@ def slowest_factor(job: Job, corrections: StepCorrections) -> float:
     return _slowest_of(variation, job.plan.devices) if variation else 1.0
 
 
-def slowest_among(job: Job, corrections: StepCorrections, workers: FloatArray) -> FloatArray:
+def slowest_among(
+    job: PredictionInputs, corrections: StepCorrections, workers: FloatArray
+) -> FloatArray:
     """The same factor for other numbers of devices on separate machines."""
     variation = variation_of(job, corrections)
     if not variation or _is_asynchronous(job):
@@ -96,7 +98,7 @@ def slowest_among(job: Job, corrections: StepCorrections, workers: FloatArray) -
     return slowest_factors(variation, workers)
 
 
-def _is_asynchronous(job: Job) -> bool:
+def _is_asynchronous(job: PredictionInputs) -> bool:
     return (job.plan.synchronisation or job.framework.synchronisation).asynchronous
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from paceline.constants import number
-from paceline.predictor.job import ModelledStep
 from paceline.predictor.plan.plan_choices import ContextForm
+from paceline.predictor.prediction_inputs import ModelledStep
 from paceline.predictor.schedule.timeline import Timeline
 from paceline.predictor.uncertainty.applied_corrections import slowest_factor
 from paceline.predictor.uncertainty.correction_model import (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from paceline.errors import InputError
-from paceline.predictor.job import Job, ModelledStep
+from paceline.predictor.prediction_inputs import ModelledStep, PredictionInputs
 from paceline.predictor.schedule.device_times import DeviceTimes, device_times
 from paceline.predictor.schedule.timeline import Timeline, schedule
 from paceline.predictor.uncertainty.applied_corrections import apply_corrections
@@ -17,9 +17,9 @@ _SCALE_ERROR = 1e-5
 _MOST_TRIALS = 60
 
 
-def alone_job(job: Job) -> Job:
+def alone_job(job: PredictionInputs) -> PredictionInputs:
     """The same work and evidence on one device, uncorrected."""
-    return Job(
+    return PredictionInputs(
         job.workload,
         job.cluster.shaped(1, 1),
         job.plan.on_one_device(),
@@ -30,7 +30,9 @@ def alone_job(job: Job) -> Job:
     )
 
 
-def measured_scale(job: Job, reference: ModelledStep | None, corrections: StepCorrections) -> float:
+def measured_scale(
+    job: PredictionInputs, reference: ModelledStep | None, corrections: StepCorrections
+) -> float:
     """Factor on all layer times that reproduces the measured step of ``reference``.
 
     ``reference`` is the step of one device if ``alone_seconds`` is measured, else the baseline.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from paceline.predictor.job import ModelledStep
+from paceline.predictor.prediction_inputs import ModelledStep
 from paceline.predictor.uncertainty.correction_model import step_corrections
 from paceline.predictor.uncertainty.covariates import Covariates
 from paceline.predictor.uncertainty.mixed_effects import Quantity

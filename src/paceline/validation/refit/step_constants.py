@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from paceline.located_toml import shipped_toml
-from paceline.predictor.job import ModelledStep
 from paceline.predictor.kernels.efficiency import Efficiency, load_efficiency
 from paceline.predictor.predict import model_step
+from paceline.predictor.prediction_inputs import ModelledStep
 from paceline.predictor.uncertainty.mixed_effects import Quantity, Uncertain
 from paceline.predictor.uncertainty.quantities import COMPUTING
 from paceline.validation.published_row import Configuration, PublishedRow

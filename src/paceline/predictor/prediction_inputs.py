@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Job:
+class PredictionInputs:
     """All inputs of a prediction.
 
     ``corrections`` are applied to the modelled step; ``fitted`` are those fitted to published
@@ -44,7 +44,7 @@ class Job:
 class ModelledStep:
     """A job after the stages that corrections do not change: `predict.model_step`."""
 
-    job: Job
+    job: PredictionInputs
     parts: "Partition"
     layers: "LayerTimes"
     communication: "Communication"
