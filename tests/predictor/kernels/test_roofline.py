@@ -23,8 +23,8 @@ from paceline.predictor.partition.partition import partition
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.schedule.step_costs import LayerTime
 from paceline.workload import ops, zoo
-from paceline.workload.zoo.network_builder import NetworkBuilder
 from paceline.workload.workload import Workload
+from paceline.workload.zoo.network_builder import NetworkBuilder
 
 # Microseconds on an H100 at batch 128, TF32 convolutions, summed over layers of a kind
 # (per-operator trace of sarchlab/triosim@3fb3c06): forward, backward. The backward of
