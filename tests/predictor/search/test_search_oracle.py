@@ -1,0 +1,119 @@
+"""The vectorised search against the scheduler, plan by plan, where every term counts.
+
+Slow links, a large overhead per message and interference make exposed messages, launches and
+bubbles a large part of the step, so an error in any of them shows.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from paceline.hardware import catalogue
+from paceline.predictor.framework_profiles import framework
+from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.plan_choices import PipelineSchedule
+from paceline.predictor.plan.sync_policy import synchronisation
+from paceline.predictor.predict import predict
+from paceline.predictor.search import PlanSearch
+from paceline.predictor.search.search_space import Space, device_counts, divisors
+from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
+from paceline.workload import zoo
+from paceline.workload.workload import Workload
+
+ONE_F_ONE_B, GPIPE = PipelineSchedule.ONE_F_ONE_B, PipelineSchedule.GPIPE
+CASES = [
+    ("gpt_h128_l4", "bucketed", ONE_F_ONE_B, 4, 16),
+    ("gpt_h128_l4", "fused", ONE_F_ONE_B, 4, 16),
+    ("gpt_h128_l4", "none", GPIPE, 4, 16),
+    ("gpt_h128_l4", "one_message", ONE_F_ONE_B, 2, 16),
+    ("gpt_h256_l4", "per_tensor", ONE_F_ONE_B, 2, 32),
+    ("gpt_h128_l8", "split", ONE_F_ONE_B, 2, 32),
+]
+
+
+def searched(model, policy, schedule, nodes, batch, **changes):
+    profile = replace(framework("torch-ddp"), message_overhead_seconds=3e-4, **changes)
+    like = Plan(synchronisation=synchronisation(policy), pipeline=schedule, framework=profile)
+    place = catalogue.cluster("hkbu-v100-pcie").with_nodes(nodes)
+    return PlanSearch(Workload.of(model, 1, 128, "fp32", "adam"), place, batch, (), like)
+
+
+def scheduled(search, plan):
+    workload = search.workload.with_batch(search.global_batch // plan.dp)
+    cluster = search.cluster.with_devices(plan.devices)
+    return predict(workload, cluster, plan, corrections=NO_CORRECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("model", "policy", "schedule", "nodes", "batch"), CASES, ids=[case[1] for case in CASES]
+)
+def test_steps_and_memory_of_a_sample(model, policy, schedule, nodes, batch):
+    search = searched(model, policy, schedule, nodes, batch)
+    found = search.run()
+    pipelines = [i for i in range(found.size) if found.plan(i, search.like).pp > 1]
+    chosen = np.random.default_rng(3).permutation(found.size)[:25].tolist()
+    chosen += np.random.default_rng(4).permutation(pipelines)[:25].tolist()
+    errors = []
+    for index in chosen:
+        plan = found.plan(int(index), search.like)
+        own = scheduled(search, plan)
+        errors.append(abs(found.seconds[index] / own.step_seconds - 1.0))
+        assert errors[-1] < 0.01, plan
+        assert found.memory_bytes[index] == pytest.approx(float(own.memory.total_bytes)), plan
+    # Closed forms are exact but for interleaved pipelines with unequal ends.
+    assert np.median(errors) < 1e-9
+
+
+def test_search_space_by_hand():
+    """8 or 16 devices, 12 blocks, 12 heads, batch 24: tp divides 12, pp 12 blocks, dp 24."""
+    space = Space(zoo.build("gpt2"), 24, (8, 16), 12)
+    rows = {
+        (degrees.tp, int(pp), int(chunks), int(dp))
+        for degrees in space.degrees()
+        for pp, chunks, dp in zip(degrees.pp, degrees.interleave, degrees.dp, strict=True)
+    }
+    expected = set()
+    for devices in (8, 16):
+        for tp in (1, 2, 4):
+            for pp in (1, 2, 4):
+                dp, rest = divmod(devices, tp * pp)
+                if rest == 0 and dp > 0 and 24 % dp == 0:
+                    chunks = [c for c in range(1, 13) if (12 // pp) % c == 0] if pp > 1 else [1]
+                    expected |= {(tp, pp, c, dp) for c in chunks}
+    assert rows == expected
+    plain = Space(zoo.build("gpt2"), 24, (8,), 12, interleaves=False)
+    assert all((degrees.interleave == 1).all() for degrees in plain.degrees())
+    (whole, *_) = Space(zoo.build("gpt2"), 24, (8,), 1).degrees()
+    assert set(whole.pp) == {1}
+    assert list(space.micro_batches(whole)) == [1, 3] == divisors(24 // 8)
+    assert space.sequence_parallel(1) == (False,)
+    assert space.sequence_parallel(2) == (False, True)
+    assert Space(zoo.build("resnet50"), 24, (8,), 1).sequence_parallel(2) == (False,)
+    assert device_counts(8, (4, 1, 1)) == (8, 32)
+
+
+def test_a_batch_that_nothing_divides():
+    with pytest.raises(Exception, match="no plan divides a global batch of 3"):
+        Space(zoo.build("vgg16"), 3, (7,), 1).degrees()
+
+
+def test_columns_of_candidates():
+    search = searched("gpt_h128_l4", "bucketed", ONE_F_ONE_B, 2, 16)
+    found = search.run()
+    plans = [found.plan(index, search.like) for index in range(found.size)]
+    assert [plan.tp for plan in plans] == found.tp.tolist()
+    assert [plan.zero for plan in plans] == found.zero.tolist()
+    assert [plan.devices for plan in plans] == found.devices.tolist()
+    layouts = [(plan.tp, plan.pp, plan.dp) for plan in plans]
+    assert len(set(layouts)) == len(set(found.layout.tolist()))
+    chosen = np.array([plan.pp > 1 for plan in plans])
+    best = found.best_by_layout(chosen, 3)
+    assert len(best) == 3
+    assert len({layouts[index] for index in best}) == 3
+    fastest = min(found.seconds[chosen])
+    assert found.seconds[best[0]] == pytest.approx(fastest, rel=1e-4)
+    assert [found.seconds[i] for i in best] == sorted(found.seconds[i] for i in best)
+    for index in best:
+        same = [i for i in range(found.size) if chosen[i] and layouts[i] == layouts[index]]
+        assert found.seconds[index] == pytest.approx(min(found.seconds[same]), rel=1e-4)
