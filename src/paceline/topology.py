@@ -35,6 +35,11 @@ def parse_topology(text: str | int) -> Topology:
     return topology
 
 
+def check_topology(text: str | int) -> str:
+    """``text`` as ``2x4``."""
+    return format_topology(*parse_topology(text))
+
+
 def parse_counts(text: str, what: str, option: str) -> list[int]:
     """Integers of ``4,8`` or ``1..64``; ``what`` and ``option`` name them in errors."""
     hint = f"write {option} 64, {option} 8,16 or {option} 1..64"

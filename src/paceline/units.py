@@ -15,6 +15,12 @@ _BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40, "pi": 2.0
 _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _SECONDS |= {"min": 60.0, "h": 3600.0, "d": 86400.0, "day": 86400.0, "days": 86400.0}
 
+_COUNT = re.compile(r"([0-9.]+(?:[eE][0-9]+)?)\s*([kKmM]?)")
+_COUNT_SCALES = {"": (1,), "k": (1000, 1024), "m": (1_000_000, 1_048_576)}
+LARGEST_FACTOR = 1e6
+LARGEST_INTEGER = 1e15
+"""Integers up to here are exact as floats."""
+
 _DURATIONS = "200us, 5min or 30d"
 
 
@@ -92,6 +98,29 @@ def parse_share(text: str | float) -> float:
             f"percentage out of range: '{text}'", "give a value above 0% and at most 100%"
         )
     return share
+
+
+def parse_scale(text: str) -> dict[str, float]:
+    """Positive factors by name of ``flops=2,link=0.5``."""
+    found = {}
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        factor = float(number) if _is_number(number) else 0.0
+        if not 0 < factor < LARGEST_FACTOR:
+            raise InputError(f"invalid scale '{part}'", "use factors such as flops=2,link=0.5")
+        found[name.strip()] = factor
+    return found
+
+
+def integer_hint(text: str) -> str:
+    """Hint for text that is not an integer: ``64k`` is 64000 or 65536."""
+    found = _COUNT.fullmatch(text)
+    if found is None or not _is_number(found[1]):
+        return "use digits only"
+    sizes = [float(found[1]) * scale for scale in _COUNT_SCALES[found[2].lower()]]
+    if any(size > LARGEST_INTEGER or not size.is_integer() for size in sizes):
+        return "use digits only"
+    return f"write {' or '.join(str(int(size)) for size in sizes)}"
 
 
 def _is_number(text: object) -> bool:

@@ -45,7 +45,7 @@ def _world(tmp_path):
     [
         "predict --model resnet50 --batch 64 --cluster hkbu-v100-pcie -j 1x4,2x4",
         "predict --model llama3_8b --seq 4096 --batch 1 --precision bf16 --cluster dgx-a100 -j 2x8 "
-        "--zero 3 --framework torch-fsdp --link eth_100g --unfused-attention",
+        "--zero 3 --framework torch-fsdp --link eth_100g --no-fused-attention",
         "predict --model net.py:make_model --input 4x3x8x8 --device v100",
         "predict --trace googlenet_k80 --nodes 2,8 --link eth_10g",
         "predict --model resnet44 -j 1x2 --store own.db",

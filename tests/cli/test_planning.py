@@ -51,8 +51,8 @@ def test_a_plan_that_does_not_fit_is_not_emitted():
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (f"{ADVISE} --link ib_hdr_200g,eth_100g", "one --link"),
-        (f"{ADVISE.replace('--nodes 1,2,4', '-j 1x1,1x8')}", "one topology"),
+        (f"{ADVISE} --link ib_hdr_200g,eth_100g", "one value of link"),
+        (f"{ADVISE.replace('--nodes 1,2,4', '-j 1x1,1x8')}", "one value of topology"),
         (f"{PREDICT} --mtbf 3h", "--tokens or --epochs"),
         (f"{PREDICT} --tokens 15T", "does not train on tokens"),
         (f"{PREDICT} --epochs many", "not a count"),

@@ -61,9 +61,9 @@ def test_any_plan_can_be_given_and_comes_back_as_json():
         *("--model", "gpt3_6.7b", "--global-batch", "64", "--seq", "1024"),
         *("--precision", "bf16", "--cluster", "dgx-a100", "-j", "4x8"),
         *("--tp", "4", "--pp", "4", "--micro-batch", "2", "--interleave", "2", "--zero", "1"),
-        *("--recompute", "selective", "--sequence-parallel", "--unfused-attention"),
+        *("--recompute", "selective", "--sequence-parallel", "--no-fused-attention"),
         *("--overlap", "bucketed", "--bucket", "50MiB", "--compression", "fp16", "--json"),
-        *("--shard-group", "2", "--optimiser-state", "8bit"),
+        *("--shard-group", "2", "--optimizer-state", "8bit"),
     )
     document = json.loads(text)
     assert document["schema"] == "paceline/prediction/2"
@@ -72,19 +72,19 @@ def test_any_plan_can_be_given_and_comes_back_as_json():
     assert found["plan"]["micro_batches"] == 16
     assert found["plan"]["synchronisation"] == "bucketed"
     assert found["plan"]["shard_group"] == 2
-    assert found["plan"]["optimiser_state"] == "8bit"
+    assert found["plan"]["optimizer_state"] == "8bit"
     assert found["global_batch"] == 64
-    assert found["optimiser"] == "adam"
+    assert found["optimizer"] == "adam"
 
 
 def test_choices_of_a_plan_come_back_with_the_flags_of_a_program():
     job = "--model llama2_7b --seq 4096 --batch 4 --micro-batch 1 --precision bf16 --qlora"
     place = "--cluster dgx-h100 -j 1x8 --framework megatron-lm"
-    plan = "--tp 2 --sequence-parallel --tp-overlap --cp 2 --cp-form ulysses --recompute op"
-    words = f"{job} {place} {plan} --zero 1 --offload optimiser --emit megatron".split()
+    plan = "--tp 2 --sequence-parallel --tp-overlap --cp 2 --cp-impl ulysses --recompute op"
+    words = f"{job} {place} {plan} --zero 1 --offload optimizer --emit megatron".split()
     (found,) = json.loads(run(predict, *words, "--json"))["predictions"]
-    assert found["plan"]["context_form"] == "ulysses"
-    assert found["plan"]["offload"] == ["optimiser"]
+    assert found["plan"]["cp_impl"] == "ulysses"
+    assert found["plan"]["offload"] == ["optimizer"]
     assert found["plan"]["tp_overlap"] and found["plan"]["recompute"] == "op"
     assert found["memory_bytes"]["optimiser"] == 0
     assert "--cp-comm-type a2a" in found["flags"]["text"]

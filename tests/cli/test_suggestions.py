@@ -9,7 +9,7 @@ from paceline.cli.main import cli
 from paceline.cli.suggestions import explain_usage_error
 from paceline.errors import InputError, PacelineError
 from paceline.frameworks import framework_registry as registry
-from paceline.spec.job_options import cluster_of
+from paceline.spec.resolve_cluster import cluster_of
 
 
 def answer(line):
@@ -58,7 +58,7 @@ def test_a_word_that_nobody_knows_has_the_usual_hint():
         ("predict --gpus 8", "-j NODESxGPUS"),
         ("predict --batch-size 8", "--batch"),
         ("predict --tensor-parallel 8", "--tp"),
-        ("predict --optimizer adam", "--optimiser"),
+        ("predict --optimiser adam", "--optimizer"),
         ("predict --bf16", "--precision bf16"),
         ("predict --seq-len 8192", "--seq"),
     ],
@@ -73,7 +73,7 @@ def test_what_other_programs_call_an_option_is_translated(line, ours):
 )
 def test_a_whole_number_is_written_out(number, written):
     message, hint = answer(f"predict --model resnet50 --batch {number}")
-    assert f"'{number}' is not an integer" in message
+    assert f"must be an integer from 1 to 1,000,000,000 (got '{number}')" in message
     assert hint == f"write {written}"
 
 

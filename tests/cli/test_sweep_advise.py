@@ -78,9 +78,9 @@ def test_advice_is_a_table_with_reasons_and_a_command_to_go_on():
 
 def test_the_command_that_advice_ends_with_runs():
     job = "--model gpt2 --seq 1024 --cluster dgx-a100 --nodes 1 --global-batch 32"
-    text = run(f"advise {job} --optimiser-state 8bit")
+    text = run(f"advise {job} --optimizer-state 8bit")
     (line,) = next_commands(text)
-    assert "--optimiser-state 8bit" in line
+    assert "--optimizer-state 8bit" in line
     assert "step" in run(line.removeprefix("paceline "))
 
 

@@ -9,7 +9,7 @@ import paceline as pl
 from paceline.analysis.configurations import grouped
 from paceline.errors import InputError
 from paceline.explanation.utilisation import explain_utilisation
-from paceline.spec.job_options import cluster_of
+from paceline.spec.resolve_cluster import cluster_of
 from paceline.workload import zoo
 
 

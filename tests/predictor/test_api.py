@@ -79,11 +79,11 @@ def test_processes_are_counted_on_each_node():
     [
         (
             {"model": "resnet50", "cluster": "dgx-1", "node": 4},
-            "no option named 'node'",
+            "predict has no option 'node'. Did you mean nodes",
         ),
         ({"model": "resnet50"}, "no launch of 'resnet50' on this machine"),
         ({"model": "resnet50", "cluster": "dgx-1", "device": "v100"}, "mutually exclusive"),
-        ({"model": "resnet50", "cluster": "dgx-1", "batch": 0}, "batch must be at least 1"),
+        ({"model": "resnet50", "cluster": "dgx-1", "batch": 0}, "batch must be an integer from 1"),
         ({"model": None, "cluster": "dgx-1"}, "no model given"),
         (
             {"model": "resnet50", "cluster": "dgx-1", "batch": 8, "global_batch": 8},

@@ -22,7 +22,7 @@ FREE = {"parallelism.context.in_parts": 1.0, "parallelism.context.merge_passes":
 def shared(cp, form=None, nodes=1, workload=LONG, **fields):
     devices = 8 * nodes
     options = {"zero": 3, "recompute": Recompute.FULL, "framework": "megatron-lm", **fields}
-    plan = plan_for(devices, cp=cp, context_form=form, **options)
+    plan = plan_for(devices, cp=cp, cp_impl=form, **options)
     return predict(workload, H100.with_nodes(nodes), plan)
 
 
@@ -56,7 +56,7 @@ def test_neighbouring_tokens_leave_the_last_device_most_of_a_causal_mask():
 
 def test_attention_that_sees_everything_is_balanced_in_any_order():
     bert = Workload.of("bert_large", 4, 512, "bf16", "adam")
-    plans = (Plan(dp=2, cp=4, context_form=form) for form in list(ContextForm)[:2])
+    plans = (Plan(dp=2, cp=4, cp_impl=form) for form in list(ContextForm)[:2])
     balanced, in_order = (predict(bert, H100.shaped(1, 8), plan) for plan in plans)
     assert in_order.step_seconds == balanced.step_seconds
 
@@ -68,7 +68,7 @@ def _attention(timeline):
 
 
 def _plan(form):
-    return Plan(dp=2, cp=4, zero=3, context_form=form)
+    return Plan(dp=2, cp=4, zero=3, cp_impl=form)
 
 
 def test_slow_links_show_what_attention_does_not_hide():
@@ -79,7 +79,7 @@ def test_slow_links_show_what_attention_does_not_hide():
 
 def test_gathering_holds_all_keys_and_values():
     def first_stage(form):
-        plan = Plan(pp=4, cp=2, micro_batch=1, context_form=form)
+        plan = Plan(pp=4, cp=2, micro_batch=1, cp_impl=form)
         step = model_step(prepare(LONG.with_batch(4), H100.shaped(1, 8), plan))
         return stage_memories(step.parts, step.communication.chunks)[0].activations_bytes
 
@@ -96,12 +96,12 @@ def test_the_framework_has_its_form_and_says_so():
 def test_heads_that_do_not_divide_are_not_exchanged_for_tokens():
     with pytest.raises(InputError, match=r"tp x cp = 64 to divide the 32 heads") as caught:
         shared(16, ContextForm.ULYSSES, nodes=8, tp=4)
-    assert "--cp-form ring" in caught.value.hint
+    assert "--cp-impl ring" in caught.value.hint
 
 
 def test_a_form_without_context_parallelism_is_refused():
     with pytest.raises(InputError, match="cp is 1"):
-        Plan(context_form=ContextForm.RING)
+        Plan(cp_impl=ContextForm.RING)
 
 
 MIXTRAL = Workload.of("mixtral_8x7b", 4, 4096, "bf16", "adam")

@@ -14,7 +14,7 @@ CLUSTER = catalogue.cluster("hkbu-v100-pcie").shaped(2, 4)
 
 
 def predicted(name, batch=1, sequence=None, precision="fp16", **plan):
-    workload = Workload.of(name, batch, sequence, precision=precision, optimiser="adam")
+    workload = Workload.of(name, batch, sequence, precision=precision, optimizer="adam")
     return predict(workload, CLUSTER, Plan(dp=8, **plan))
 
 
@@ -25,7 +25,7 @@ def test_frozen_weights_are_held_and_have_neither_gradient_nor_state(zero):
     shards = [8 if zero >= stage else 1 for stage in (3, 2, 1)]
     assert memory.weights_bytes == pytest.approx(2 * (6_738_415_616 + trained) / shards[0])
     assert memory.gradients_bytes == pytest.approx(2 * trained / shards[1])
-    assert memory.optimiser_bytes == pytest.approx(12 * trained / shards[2])
+    assert memory.optimizer_bytes == pytest.approx(12 * trained / shards[2])
 
 
 def test_training_adapters_is_quicker_and_exchanges_little():
@@ -40,7 +40,7 @@ def test_a_sparse_table_is_held_whole_and_exchanges_its_rows():
     looked_up = (26 * 16 + 2) * 4
     for found, batch in ((small, 64), (large, 1024)):
         assert found.memory.weights_bytes == (17 * 2_322_444 + 1_490_945) * 4
-        assert found.memory.optimiser_bytes == 2 * found.memory.weights_bytes
+        assert found.memory.optimizer_bytes == 2 * found.memory.weights_bytes
         assert found.memory.gradients_bytes == dense + batch * looked_up
 
 

@@ -28,9 +28,9 @@ def moved(*offload, workload=LLAMA, cluster=A100, plan=PLAN):
     return predict(workload, cluster, replace(plan, offload=offload))
 
 
-def test_the_state_of_the_optimiser_leaves_and_its_update_takes_longer():
-    here, away = moved(), moved(Offload.OPTIMISER)
-    assert away.memory.optimiser_bytes == 0.0 < here.memory.optimiser_bytes
+def test_the_state_of_the_optimizer_leaves_and_its_update_takes_longer():
+    here, away = moved(), moved(Offload.OPTIMIZER)
+    assert away.memory.optimizer_bytes == 0.0 < here.memory.optimizer_bytes
     assert away.memory.activations_bytes == here.memory.activations_bytes
     assert away.step_seconds > here.step_seconds
 
@@ -62,7 +62,7 @@ def test_what_the_link_takes_longer_than_computing_shows():
 
 def test_offload_needs_a_host_and_a_link_to_it():
     with pytest.raises(InputError, match="has no link to the host"):
-        moved(Offload.OPTIMISER, cluster=replace(A100, host=None))
+        moved(Offload.OPTIMIZER, cluster=replace(A100, host=None))
     with pytest.raises(InputError, match="computes in host memory"):
         predict(LLAMA, catalogue.cluster("xeon-edr").shaped(1, 1), Plan(offload=tuple(Offload)))
     with pytest.raises(UnknownNameError, match="weights"):
@@ -70,11 +70,11 @@ def test_offload_needs_a_host_and_a_link_to_it():
     with pytest.raises(InputError, match="does not support pipelines"):
         Plan(pp=2, offload=(Offload.ACTIVATIONS,))
     with pytest.raises(InputError, match="does not support"):
-        PlanSearch(LLAMA, A100, 16, like=Plan(offload=(Offload.OPTIMISER,)))
+        PlanSearch(LLAMA, A100, 16, like=Plan(offload=(Offload.OPTIMIZER,)))
 
 
 def test_words_name_both():
-    found = predict_words("gpt2", "dgx-a100", nodes=1, offload="activations,optimiser")
+    found = predict_words("gpt2", "dgx-a100", nodes=1, offload="activations,optimizer")
     assert set(found.plan.offload) == set(Offload)
 
 
@@ -90,7 +90,7 @@ def test_adapters_are_trained_and_nothing_else(name):
 
 def test_a_seven_billion_network_is_adapted_on_one_device_of_24_gb():
     place = catalogue.cluster("dgx-a100").shaped(1, 1)
-    words = {"seq": 512, "batch": 1, "precision": "bf16", "optimiser": "adam", "recompute": "full"}
+    words = {"seq": 512, "batch": 1, "precision": "bf16", "optimizer": "adam", "recompute": "full"}
     whole, adapted, short = (
         predict_words("llama2_7b", place, **words, **extra)
         for extra in ({}, {"lora": 16}, {"qlora": True})

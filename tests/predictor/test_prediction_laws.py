@@ -191,12 +191,12 @@ def test_memory_never_rises_with_the_shard_degree(name, zero, nodes):
     def total(count):
         plan = Plan(dp=8 * count, zero=zero)
         memory = predict(NETWORKS[name], CLUSTER.with_nodes(count), plan).memory
-        return memory.weights_bytes + memory.gradients_bytes + memory.optimiser_bytes
+        return memory.weights_bytes + memory.gradients_bytes + memory.optimizer_bytes
 
     assert total(2 * nodes) <= total(nodes)
     unsharded = predict(NETWORKS[name], CLUSTER.with_nodes(nodes), Plan(dp=8 * nodes)).memory
     assert total(nodes) <= (
-        unsharded.weights_bytes + unsharded.gradients_bytes + unsharded.optimiser_bytes
+        unsharded.weights_bytes + unsharded.gradients_bytes + unsharded.optimizer_bytes
     )
 
 

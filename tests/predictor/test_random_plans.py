@@ -17,7 +17,7 @@ from paceline.predictor.plan.plan import plan_for
 from paceline.predictor.plan.plan_choices import (
     ContextForm,
     Offload,
-    OptimiserState,
+    OptimizerState,
     PipelineSchedule,
     Recompute,
 )
@@ -74,7 +74,7 @@ def with_choices(dice):
     plan = replace(
         plan,
         pipeline=schedule,
-        context_form=dice.choice((None, *ContextForm)) if plan.cp > 1 else None,
+        cp_impl=dice.choice((None, *ContextForm)) if plan.cp > 1 else None,
         expert_imbalance=dice.choice((None, 1.0, 1.5)) if plan.ep > 1 else None,
         offload=dice.choice(((), *((each,) for each in Offload), tuple(Offload))),
         tp_overlap=plan.sequence_parallel and dice.random() < 0.5,
@@ -168,7 +168,7 @@ def in_groups(dice):
         ep=1,
         zero=max(1, plan.zero),
         shard_group=dice.choice((2, 4, 8)),
-        optimiser_state=dice.choice(list(OptimiserState)),
+        optimizer_state=dice.choice(list(OptimizerState)),
     )
     return workload, cluster, plan
 

@@ -60,7 +60,7 @@ def test_changes_of_it_are_asked_for_in_whatif():
 
 
 def test_words_say_it():
-    words = {"batch": 8, "seq": 1024, "precision": "bf16", "nodes": 1, "optimiser": "adam"}
+    words = {"batch": 8, "seq": 1024, "precision": "bf16", "nodes": 1, "optimizer": "adam"}
     found = predict_words("gpt2", "dgx-a100", recompute="every:2", **words)
     assert found.plan.recompute_every == 2
     assert found.step_seconds == every(2).step_seconds

@@ -45,7 +45,7 @@ def test_one_group_of_all_is_plain_sharding():
 
 def test_a_device_holds_the_share_of_its_group():
     whole, grouped = prediction(WHOLE).memory, prediction().memory
-    for part in ("weights_bytes", "gradients_bytes", "optimiser_bytes"):
+    for part in ("weights_bytes", "gradients_bytes", "optimizer_bytes"):
         assert getattr(grouped, part) == pytest.approx(4 * getattr(whole, part))
     assert grouped.activations_bytes == whole.activations_bytes
 

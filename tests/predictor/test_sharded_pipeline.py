@@ -52,7 +52,7 @@ def test_experts_are_sharded_among_those_that_hold_the_same_ones():
     together = predict(workload, CLUSTER, plan)
     apart = predict(workload, CLUSTER, replace(plan, ep=8))
     # Shared out among 8 devices, experts have one holder each: nothing is left to shard.
-    assert float(apart.memory.optimiser_bytes) == pytest.approx(
-        float(together.memory.optimiser_bytes)
+    assert float(apart.memory.optimizer_bytes) == pytest.approx(
+        float(together.memory.optimizer_bytes)
     )
     assert float(apart.memory.weights_bytes) < 0.3 * float(together.memory.weights_bytes)

@@ -135,6 +135,6 @@ def test_a_captured_model_is_advised_without_tensor_parallelism(tmp_path):
     pytest.importorskip("torch")
     path = tmp_path / "own.py"
     path.write_text("from torch import nn\ndef make(): return nn.Linear(64, 64)\n")
-    found = pl.advise(f"{path}:make", "dgx-h100", nodes=1, global_batch=64, inputs=["8x64"])
+    found = pl.advise(f"{path}:make", "dgx-h100", nodes=1, global_batch=64, input=["8x64"])
     assert {own.plan.tp for own in found.best} == {1}
     assert all(degrees.tp == 1 for degrees in found.search.space.degrees())

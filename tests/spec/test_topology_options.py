@@ -1,10 +1,10 @@
-"""Places in the words of a person: links by name or rate, cards, faster parts."""
+"""Places in the words of a person: links by name or rate, nics, faster parts."""
 
 import pytest
 
 import paceline as pl
 from paceline.errors import InputError, UnknownNameError
-from paceline.spec.job_options import cluster_of
+from paceline.spec.resolve_cluster import cluster_of
 
 
 def place(**words):
@@ -30,10 +30,10 @@ def test_a_rate_names_a_network_as_a_name_does(link):
 
 
 def test_cards_of_a_node_can_be_said():
-    assert place(cards=1).nics_per_node == 1
+    assert place(nics=1).nics_per_node == 1
     one, two = (
-        pl.predict("bert_large", "dgx-a100", batch=8, nodes=8, link="10gbit", cards=cards)
-        for cards in (1, 2)
+        pl.predict("bert_large", "dgx-a100", batch=8, nodes=8, link="10gbit", nics=nics)
+        for nics in (1, 2)
     )
     assert two.step_seconds < one.step_seconds
     assert "1 NIC of 10gbit per node" in str(one)

@@ -8,7 +8,10 @@ from paceline.calibration.local_prediction import LocalPredictions, predict_from
 from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.measurement.probe.machine_probe import current_profile
-from paceline.spec.job_options import JobOptions, Model, parse_job_options, workload_of
+from paceline.spec.job_options import JobOptions
+from paceline.spec.jobs import check_job
+from paceline.spec.resolve_model import Model
+from paceline.spec.resolve_workload import workload_of
 from paceline.store import Store, default_store_path
 from paceline.topology import Topology
 
@@ -26,10 +29,10 @@ def predict_local(
     launches of the same model, ``batch``, ``framework``, ``precision`` and ``seq``, or the
     machine's profile if there are none. Further keywords are those of `predict`.
     """
-    options = parse_job_options(options)
+    options = check_job(options)
     if model is None:
         raise InputError("no model to predict", "use --model NAME ('paceline models' lists all)")
-    if options.get("curve") is not None:
+    if options.get("allreduce_curve") is not None:
         raise InputError(
             "an all-reduce curve needs a cluster",
             "use --cluster FILE.toml or --device NAME -j 2x1",

@@ -61,10 +61,18 @@ def same_job(name: str, *, drop: Container[str] = (), **changes: Any) -> str:
     values = {**given, **changes}
     arguments = ["paceline", name]
     for parameter in command_named(name).params:
-        value = values.get(parameter.name or "")
+        value = _value_of(parameter, values, context.command.params)
         if value is not None and value != parameter.default:
             arguments += _arguments(parameter, value)
     return shlex.join(arguments)
+
+
+def _value_of(
+    parameter: click.Parameter, values: dict[str, Any], own: list[click.Parameter]
+) -> Any:
+    """The value of the same parameter, or of one that has the same spelling (``-j``)."""
+    names = [parameter.name, *(one.name for one in own if set(one.opts) & set(parameter.opts))]
+    return next((values[name] for name in names if name in values), None)
 
 
 def with_store(command: str) -> str:
@@ -83,6 +91,9 @@ def _arguments(parameter: click.Parameter, value: Any) -> list[str]:
     if isinstance(parameter, click.Argument):
         return [str(one) for one in values]
     if isinstance(parameter, click.Option) and parameter.is_flag:
+        off = parameter.secondary_opts[:1]
         chosen = value is True if parameter.is_bool_flag else value == parameter.flag_value
-        return [parameter.opts[0]] if chosen else []
+        return parameter.opts[:1] if chosen else off
+    if not parameter.multiple and len(values) > 1:
+        values = [",".join(map(str, values))]
     return [part for one in values for part in (parameter.opts[0], str(one))]

@@ -9,7 +9,7 @@ import click
 
 from paceline.cli.help_sections import together
 from paceline.errors import InputError
-from paceline.topology import Topology, parse_counts, parse_topologies
+from paceline.topology import Topology, parse_topologies
 from paceline.units import parse_seconds
 from paceline.user_files import check_store_path
 
@@ -98,6 +98,12 @@ seq_option = click.option(
     cls=AliasedOption,
     type=int,
     help="Sequence length in tokens [default: the published one].",
+)
+
+emit_option = click.option(
+    "--emit",
+    type=click.Choice(["torchtitan", "megatron", "deepspeed", "fsdp"]),
+    help="Print the plan as flags or settings of a training program.",
 )
 
 seed_option = click.option(
@@ -341,17 +347,6 @@ def launcher_settings(options: dict[str, Any]) -> dict[str, Any]:
     """The `launcher_options` given by the user, as keywords of `paceline.Study`."""
     given = {**options, "launcher_options": list(options["launcher_options"])}
     return {name: given[name] for name in LAUNCHER_OPTIONS if given[name]}
-
-
-def topology_keywords(topologies: str | None, nodes: str | None) -> list[dict[str, int]]:
-    """Each topology of ``-j`` or ``--nodes`` as keywords; one empty dict for the whole cluster."""
-    if topologies is not None and nodes is not None:
-        raise InputError("-j and --nodes are mutually exclusive", "give one of them")
-    if nodes is not None:
-        return [{"nodes": count} for count in parse_counts(nodes, "nodes", "--nodes")]
-    if topologies is not None:
-        return [{"nodes": n, "processes": p} for n, p in parse_topologies(topologies)]
-    return [{}]
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, str]:

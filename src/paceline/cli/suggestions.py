@@ -12,12 +12,13 @@ from click.exceptions import NoSuchOption
 from paceline.cli.echo import echo
 from paceline.errors import PacelineError
 from paceline.naming import nearest
+from paceline.units import integer_hint
 
 _SYNONYMS = {
     "batch": ("batch-size", "bs", "b", "local-batch", "per-device-batch", "batchsize"),
     "global-batch": ("global-batch-size", "gbs", "total-batch"),
     "micro-batch": ("micro-batch-size", "mbs", "microbatch"),
-    "seq": ("seq-len", "seq-length", "sequence-length", "context", "tokens-per-sample"),
+    "seq": ("sequence", "seq-len", "seq-length", "sequence-length", "context", "tokens-per-sample"),
     "tp": ("tensor-parallel", "tensor-parallel-size", "tensor-model-parallel-size"),
     "pp": ("pipeline-parallel", "pipeline-parallel-size", "pipeline-model-parallel-size"),
     "cp": ("context-parallel", "context-parallel-size"),
@@ -26,15 +27,17 @@ _SYNONYMS = {
     "precision": ("dtype", "fp16", "bf16", "fp8", "amp"),
     "link": ("bandwidth", "network", "interconnect"),
     "recompute": ("activation-checkpointing", "checkpointing", "ac"),
-    "optimiser": ("optimizer",),
+    "optimizer": ("optimiser",),
+    "optimizer-state": ("optimiser-state",),
+    "nics": ("cards",),
+    "cp-impl": ("cp-form",),
+    "no-sequence-parallel": ("whole-sequences",),
+    "no-fused-attention": ("unfused-attention",),
+    "allreduce-curve": ("curve",),
     "j": ("gpus", "num-gpus", "ngpus", "devices", "num-devices", "world-size", "nproc", "np"),
 }
 """Names of our options in other programs."""
 _USES = {"j": "-j NODESxGPUS, such as -j 2x8"}
-_COUNT = re.compile(r"'([0-9.]+(?:[eE][0-9]+)?)\s*([kKmM]?)'")
-LARGEST_INTEGER = 1e15
-"""Counts up to here are exact as floats; 1e400 is infinite."""
-_SCALES = {"": (1,), "k": (1000, 1024), "m": (1_000_000, 1_048_576)}
 
 
 def explain_usage_error(error: click.ClickException) -> tuple[str, str]:
@@ -51,7 +54,9 @@ def explain_usage_error(error: click.ClickException) -> tuple[str, str]:
     if extra is not None:
         return message, _suggest_option(extra[1].split()[0], context) or usual
     if "is not a valid integer" in message:
-        return message.replace("a valid integer", "an integer"), _suggest_integer(message)
+        quoted = re.search(r"'([^']*)' is not a valid", message)
+        hint = integer_hint(quoted[1] if quoted else "")
+        return message.replace("a valid integer", "an integer"), hint
     unknown = re.match(r"No such command '(.*)'", message)
     if unknown is not None and isinstance(context.command, click.Group):
         return message, _suggest_subcommand(unknown[1], context, context.command)
@@ -102,17 +107,6 @@ def _missing(parameter: click.Parameter, context: click.Context) -> str:
     return f"give {parameter.opts[0]}: {parameter.help.rstrip('.')}"
 
 
-def _suggest_integer(message: str) -> str:
-    """Hint for a count with a prefix or exponent: its value in digits."""
-    found = _COUNT.search(message)
-    if found is None or found[1].count(".") > 1:
-        return "use digits only"
-    sizes = [float(found[1]) * scale for scale in _SCALES[found[2].lower()]]
-    if any(size > LARGEST_INTEGER or not size.is_integer() for size in sizes):
-        return "use digits only"
-    return f"write {' or '.join(str(int(size)) for size in sizes)}"
-
-
 def _suggest_subcommand(word: str, context: click.Context, group: click.Group) -> str:
     """Hint for an unknown subcommand: similar names, or commands that take the file given."""
     names = group.list_commands(context)
@@ -152,7 +146,10 @@ def _near_model(word: str) -> str:
 
 
 def _has(context: click.Context, option: str) -> bool:
-    return any(option in parameter.opts for parameter in context.command.params)
+    return any(
+        option in (*parameter.opts, *parameter.secondary_opts)
+        for parameter in context.command.params
+    )
 
 
 def _is_model(word: str, context: click.Context) -> bool:

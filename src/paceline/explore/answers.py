@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
-from typing import Any
+from typing import Any, cast
 
 from paceline.analysis.configurations import LaunchGroup
 from paceline.errors import InputError
@@ -34,8 +34,11 @@ from paceline.render.figures import (
 )
 from paceline.render.number_format import Ranged
 from paceline.spec.defaults import complete_job
-from paceline.spec.job_options import cluster_of, parse_job_options, program_of, workload_of
-from paceline.spec.plan_options import plan_of
+from paceline.spec.job_options import JobOptions
+from paceline.spec.jobs import check_job
+from paceline.spec.resolve_cluster import cluster_of
+from paceline.spec.resolve_plan import plan_of, program_of
+from paceline.spec.resolve_workload import workload_of
 from paceline.units import format_bytes, format_seconds
 from paceline.workload.graph import Graph
 
@@ -58,14 +61,14 @@ class AskedJob:
     @cached_property
     def words(self) -> dict[str, Any]:
         """Keywords of `paceline.predict`, with the defaults that it selects for the state."""
-        asked = parse_job_options({**self.state.words(), "nodes": self.state.nodes})
-        chosen = dict(complete_job(self.model, self.cluster, asked).words)
+        asked = check_job({**self.state.words(), "nodes": self.state.nodes})
+        chosen = dict(complete_job(self.model, self.cluster, asked).options)
         return {name: value for name, value in chosen.items() if name != "nodes"}
 
     @property
     def batch(self) -> int:
         """Samples per replica and step."""
-        return workload_of(self.model, 1, parse_job_options(self.words)).batch
+        return workload_of(self.model, 1, check_job(self.words)).batch
 
     @property
     def replica(self) -> int:
@@ -75,14 +78,17 @@ class AskedJob:
     def predicted(self, nodes: int) -> Prediction:
         """The prediction for ``nodes``."""
         if nodes == self.state.nodes:  # with a note about the selected defaults
-            return predict(self.model, self.state.cluster, nodes=nodes, **self.state.words())
-        return predict(self.model, self.state.cluster, nodes=nodes, **self.words)
+            return predict(self.model, self.state.cluster, **self._on(nodes, self.state.words()))
+        return predict(self.model, self.state.cluster, **self._on(nodes, self.words))
+
+    def _on(self, nodes: int, options: Mapping[str, Any]) -> JobOptions:
+        return cast(JobOptions, {**options, "nodes": nodes})
 
 
 def job_of(state: ExplorerState, uploads: Mapping[str, Graph]) -> AskedJob:
     """The job of a state."""
     model = uploads.get(state.model, state.model)
-    cluster = cluster_of(state.cluster, parse_job_options({**state.words(), "nodes": state.nodes}))
+    cluster = cluster_of(state.cluster, check_job({**state.words(), "nodes": state.nodes}))
     return AskedJob(state, model, cluster)
 
 
@@ -132,7 +138,7 @@ def curve_rows(job: AskedJob, chosen: Prediction) -> list[dict[str, float]]:
 
 
 def _curve(job: AskedJob, counts: Sequence[int]) -> list[dict[str, float]]:
-    words = parse_job_options(job.words)
+    words = check_job(job.words)
     plan = plan_of(None, job.cluster.with_nodes(2).devices, words)
     if max(plan.tp, plan.pp, plan.cp, plan.ep) > 1:
         raise InputError("scaling curves support data parallelism only", "predict each topology")

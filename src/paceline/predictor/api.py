@@ -1,9 +1,9 @@
-"""Public functions predict, whatif and sweep: resolve names and options, then predict."""
+"""Public functions predict, whatif, bandwidth_for and sweep: check options, resolve, predict."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster
@@ -14,19 +14,15 @@ from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import check_recomputation
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_inputs import PredictionInputs
+from paceline.predictor.predictions import Predictions
 from paceline.spec.defaults import complete_job, complete_workload
-from paceline.spec.job_options import (
-    JobOptions,
-    Model,
-    PlanOptions,
-    cluster_of,
-    curve_of,
-    parse_job_options,
-    program_of,
-    trace_of,
-    workload_of,
-)
-from paceline.spec.plan_options import plan_of
+from paceline.spec.job_options import JobLists, JobOptions, Many, SweepOptions
+from paceline.spec.jobs import JobRequest, check_job, has_lists, jobs_of
+from paceline.spec.keywords import with_keywords
+from paceline.spec.resolve_cluster import cluster_of
+from paceline.spec.resolve_model import Model
+from paceline.spec.resolve_plan import plan_fields, plan_of, program_of
+from paceline.spec.resolve_workload import trace_of, workload_of
 from paceline.units import format_seconds, parse_seconds
 from paceline.workload.workload import Workload
 
@@ -38,47 +34,80 @@ if TYPE_CHECKING:
     from paceline.study import Study
 
 Axes = Mapping[str, Sequence[float]] | Iterable[str] | str
+Target = str | Path | Cluster
 
 
-def predict(
+@overload
+def predict(  # type: ignore[overload-overlap]  # a single value is no list: str is the exception
     model: Model | None,
-    cluster: str | Path | Cluster | None = None,
+    cluster: Target | None = None,
     plan: Plan | None = None,
     *,
     evidence: "Evidence | Study | None" = None,
     **options: Unpack[JobOptions],
-) -> Prediction:
+) -> Prediction: ...
+
+
+@overload
+def predict(
+    model: Many[Model] | None,
+    cluster: Many[Target] | None = None,
+    plan: Plan | None = None,
+    *,
+    evidence: "Evidence | Study | None" = None,
+    **options: Unpack[JobLists],
+) -> Predictions: ...
+
+
+@with_keywords(JobLists)
+def predict(
+    model: Any,
+    cluster: Any = None,
+    plan: Plan | None = None,
+    *,
+    evidence: "Evidence | Study | None" = None,
+    **options: Any,
+) -> Prediction | Predictions:
     """Predict one training step: seconds, samples per second, bytes of memory, with intervals.
 
     ``model`` is a network of the zoo, FILE.py:FUNCTION, FILE.onnx, config.json, a `Graph` or a
     `Workload`; ``cluster`` a name ('paceline hardware clusters'), a TOML file or a `Cluster`. A
-    ``plan`` is used as given; without one, its fields are keywords: ``dp``, ``tp``, ``pp``, ``cp``,
-    ``context_form`` (ring, ring_in_order, gather, ulysses), ``ep``, ``expert_imbalance``, ``zero``,
-    ``shard_group``, ``optimiser_state`` (fp32, bf16, 8bit), ``offload``, ``tp_overlap``,
-    ``micro_batch`` (samples), ``micro_batches``, ``interleave``, ``pipeline``, ``stage_layers``,
-    ``recompute`` (none, selective, op, full, every:2), ``sequence_parallel``, ``fused_attention``,
-    ``framework``, ``overlap``, ``bucket`` (bytes, "25MiB"), ``compression``. Further keywords:
-    ``batch`` (samples per replica), ``global_batch``, ``seq`` (tokens per sample), ``precision``,
-    ``optimiser``, ``lora`` (rank), ``qlora``, ``inputs``, ``trace``; ``device``, ``link``,
-    ``intra_link``, ``cards``, ``scale``, ``nodes``, ``processes`` (on each node); ``measured_step``
-    and ``input_time`` (seconds, "253ms"), ``jitter``, ``curve`` (a file of all-reduce times by
-    message size); ``tuning`` (plain, reference, tuned). ``evidence`` holds measurements of the job,
-    or is a study of it. Without a cluster, device or trace, `predict_local` predicts for this
-    machine.
+    ``plan`` is used as given; without one, its fields are keywords. ``evidence`` holds
+    measurements of the job, or is a study of it. Without a cluster, device or trace, the
+    prediction is for this machine. Lists of models, clusters and of the keywords that allow lists
+    give one prediction for each combination.
     """
-    options = parse_job_options(options)
-    has_target = cluster is not None or options.get("device") or options.get("trace") is not None
+    jobs = jobs_of(model, cluster, options)
+    found = [_predict(job, plan, evidence) for job in jobs]
+    if has_lists({"model": model, "cluster": cluster, **options}):
+        return Predictions(tuple(found))
+    return found[0]
+
+
+def _predict(job: JobRequest, plan: Plan | None, evidence: "Evidence | Study | None") -> Prediction:
+    options = job.options
+    has_target = job.cluster is not None or options.get("device") or options.get("trace")
     if not has_target and not isinstance(evidence, Evidence):
         from paceline.calibration.predict_local import predict_local
 
-        topology = (options.get("nodes") or 1, options.get("processes") or 1)
+        topology = (options.pop("nodes", None) or 1, options.pop("processes", None) or 1)
         store = None if evidence is None else evidence.path
-        return predict_local(model, [topology], store=store, **options).comparisons[0].prediction
-    prepared, note = _completed(model, cluster, plan, options, evidence)
+        _refuse_plan(plan)
+        local = predict_local(job.model, [topology], store=store, **options)
+        return local.comparisons[0].prediction
+    prepared, note = _completed(job.model, job.cluster, plan, options, evidence)
     found = _noted(predictor.predict_job(prepared), note)
     if evidence is None or isinstance(evidence, Evidence):
         return found
     return _with_note(found, evidence)
+
+
+def _refuse_plan(plan: Plan | None) -> None:
+    if plan is not None:
+        raise InputError(
+            "a prediction for this machine does not support a plan",
+            "give a cluster or a device",
+        )
 
 
 @dataclass(frozen=True)
@@ -97,6 +126,7 @@ class WhatIfs:
     __repr__ = __str__
 
 
+@with_keywords(JobOptions)
 def whatif(
     model: Model | None,
     cluster: str | Path | Cluster | None = None,
@@ -112,10 +142,12 @@ def whatif(
     """
     from paceline.predictor.whatif import what_if
 
-    prepared, note = _completed(model, cluster, plan, parse_job_options(options), evidence)
+    job = check_job(options, "whatif")
+    prepared, note = _completed(model, cluster, plan, job, evidence)
     return WhatIfs(_noted(predictor.predict_job(prepared), note), tuple(what_if(prepared)))
 
 
+@with_keywords(JobOptions)
 def bandwidth_for(
     model: Model | None,
     cluster: str | Path | Cluster | None = None,
@@ -127,23 +159,25 @@ def bandwidth_for(
 ) -> "list[BandwidthNeeded]":
     """The bandwidth of each link (bytes/s) with which a plan reaches an efficiency (0 to 1).
 
-        Arguments as in `predict`. Links are changed one at a time; None where no bandwidth is
+    Arguments as in `predict`. Links are changed one at a time; None where no bandwidth is
     sufficient.
     """
     from paceline.predictor.target_efficiency import bandwidth_needed
 
-    prepared, _ = _completed(model, cluster, plan, parse_job_options(options), evidence)
+    job = check_job(options, "bandwidth_for")
+    prepared, _ = _completed(model, cluster, plan, job, evidence)
     return bandwidth_needed(prepared, target_efficiency)
 
 
+@with_keywords(SweepOptions)
 def sweep(
     model: Model,
-    cluster: str | Path | Cluster | None = None,
+    cluster: Target | None = None,
     axes: Axes = "link=1gbit..100gbit",
     *,
     compare: str | Sequence[str] = ("dp", "mp"),
     workers: "Workers" = 1,
-    **options: Unpack[JobOptions],
+    **options: Unpack[SweepOptions],
 ) -> "SweepComparison":
     """Step seconds of data and model parallelism along one or two of five axes.
 
@@ -155,34 +189,27 @@ def sweep(
     """
     from paceline.predictor.sweep.parallel_sweep import compare_by_workers
 
-    options = parse_job_options(options)
-    for name in sorted(PlanOptions.__annotations__.keys() - {"framework", "overlap"}):
-        if options.get(name) not in (None, False, "none"):
-            raise InputError(
-                f"sweep does not support {name}",
-                "omit it, or use 'paceline predict' for each point",
-            )
-    given = _axes(axes)
+    job = check_job(options, "sweep", SweepOptions)
     ways = compare.split(",") if isinstance(compare, str) else compare
-    plan = plan_of(
-        None, 1, {"framework": options.get("framework"), "overlap": options.get("overlap")}
-    )
+    synchronised = ("framework", "overlap", "bucket")
     return compare_by_workers(
         swept_workload(model, cluster, **options),
-        cluster_of(cluster, options),
-        given,
+        cluster_of(cluster, job),
+        _axes(axes),
         list(dict.fromkeys(way.strip() for way in ways)),
         workers=workers,
-        plan=plan,
-        global_batch=options.get("global_batch"),
+        plan=Plan(
+            **plan_fields(cast(JobOptions, {k: v for k, v in job.items() if k in synchronised}))
+        ),
+        global_batch=job.get("global_batch"),
     )
 
 
 def swept_workload(
-    model: Model, cluster: str | Path | Cluster | None = None, **options: Unpack[JobOptions]
+    model: Model, cluster: Target | None = None, **options: Unpack[SweepOptions]
 ) -> Workload:
     """The workload of each replica in a `sweep`, with the defaults of `predict`."""
-    job = parse_job_options(options)
+    job = check_job(options, "sweep", SweepOptions)
     if job.get("trace") is not None:
         raise InputError(
             "sweep does not support --trace", "give a network instead: --model alexnet"
@@ -201,7 +228,7 @@ def _completed(
 ) -> tuple[PredictionInputs, str]:
     """The job with defaults filled in, and a note that lists them."""
     job = complete_job(model, cluster_of(cluster, options), options, plan)
-    return prepared_job(job.model, cluster, plan, job.words, evidence), job.note
+    return prepared_job(job.model, cluster, plan, job.options, evidence), job.note
 
 
 def _noted(prediction: Prediction, note: str) -> Prediction:
@@ -224,11 +251,13 @@ def prepared_job(
     chosen = plan_of(plan, target.devices, options)
     workload = workload_of(model, chosen.dp, options)
     check_recomputation(chosen, workload.graph)
-    known, curve = _evidence(options, evidence), curve_of(options.get("curve"))
+    known, curve = _evidence(options, evidence), options.get("allreduce_curve")
     if curve is not None:
         from paceline.calibration.curve_evidence import with_curve
+        from paceline.measurement.probe.allreduce_curves import read_curve
 
-        known = with_curve(known, curve, chosen.holders)
+        measured = read_curve(Path(curve)) if isinstance(curve, str | Path) else curve
+        known = with_curve(known, measured, chosen.holders)
     preparing = options.get("input_time")
     seconds = 0.0 if preparing is None else parse_seconds(preparing)
     prepared = predictor.prepare(

@@ -44,7 +44,7 @@ class Evidence:
     ``alone_seconds`` is a step of one device on the same batch, ``alone_error`` its relative
     standard error (of another launch). ``layers`` are times by name, for one micro-batch of one
     device. ``input_seconds`` is the exposed input time in a step of one device,
-    ``update_seconds`` its optimiser's update. ``all_reduce`` gives seconds by bytes for a number
+    ``update_seconds`` its optimizer's update. ``all_reduce`` gives seconds by bytes for a number
     of ranks placed as in the prediction. ``spread`` is the coefficient of variation of workers'
     times. ``colocation`` has the slowdown of concurrent processes by their number.
     ``baseline`` is a step of the job elsewhere. ``source`` describes the origin;

@@ -24,7 +24,7 @@ _OPTIONAL_KEYS = (
     *("inherits", "aliases", "shard_stage", "gradient_views", "stages_by_cost"),
     *("sequence_parallel", "interleaves", "wide_gradients", "keeps_short_gradients"),
     *("whole_tensors_wait", "copies_keys_values", "loss_in_place", "memory_from_code"),
-    *("context_form", "fused_gates", "tuning"),
+    *("cp_impl", "fused_gates", "tuning"),
 )
 _NEEDED_KEYS = (
     *("title", "synchronisation", "library", "input_overlapped", "dispatch", "step_overhead"),
@@ -61,7 +61,7 @@ class FrameworkProfile:
     but not the intermediate result.
     ``sequence_parallel``: sequence parallelism is on by default with tensor parallelism.
     ``interleaves``: recipes use one block per pipeline chunk.
-    ``context_form`` is the default form of context parallelism.
+    ``cp_impl`` is the default form of context parallelism.
     ``tuning`` is the usual tuning of jobs of this program (empty: unknown); it is not inherited
     because profiles that inherit are other programs.
     ``pointwise_traffic`` is the fraction of pointwise memory traffic left after fusion.
@@ -92,7 +92,7 @@ class FrameworkProfile:
     loss_in_place: bool
     memory_from_code: bool
     fused_gates: bool
-    context_form: ContextForm
+    cp_impl: ContextForm
     pointwise_traffic: float
     convolution: str
     policy: str
@@ -200,9 +200,7 @@ def _profile(own: TomlTable, known: Mapping[str, TomlTable]) -> FrameworkProfile
         loss_in_place=table.flag("loss_in_place"),
         memory_from_code=table.flag("memory_from_code"),
         fused_gates=table.flag("fused_gates"),
-        context_form=ContextForm(
-            table.text_of("context_form", ContextForm.RING, tuple(ContextForm))
-        ),
+        cp_impl=ContextForm(table.text_of("cp_impl", ContextForm.RING, tuple(ContextForm))),
         pointwise_traffic=table.parsed("pointwise_traffic", float) or 1.0,
         convolution=table.text_of("convolution", allowed=CONVOLUTIONS),
         policy=table.text_of("policy"),

@@ -25,7 +25,7 @@ from paceline.predictor.memory.peak_memory import fullest, stage_memories
 from paceline.predictor.partition.partition import partition
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import (
-    check_context_form,
+    check_cp_impl,
     check_possible,
     check_sharding,
 )
@@ -172,7 +172,7 @@ def job_of(
     plan.check_devices(cluster.devices)
     check_possible(plan, workload.graph, workload.sequence)
     framework = find_framework(plan.framework or DEFAULT_FRAMEWORK)
-    check_context_form(plan, plan.context_form or framework.context_form, workload.graph)
+    check_cp_impl(plan, plan.cp_impl or framework.cp_impl, workload.graph)
     if plan.zero == 0 and framework.shard_stage > 0:
         plan = replace(plan, zero=framework.shard_stage)
     check_sharding(plan)

@@ -5,6 +5,9 @@ from typing import Any
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_text import losses_seconds
 
+_OLD_PARTS = {"optimizer": "optimiser"}
+"""Keys of ``memory_bytes`` since version 1, which scripts read."""
+
 
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
     """The JSON of `paceline predict --json` for one topology."""
@@ -18,8 +21,11 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "global_batch": prediction.samples_per_step,
         "sequence": workload.sequence,
         "precision": workload.precision,
-        "optimiser": workload.optimiser,
+        "optimizer": workload.optimizer,
+        "optimiser": workload.optimizer,
         "cluster": cluster.name,
+        "link": None if cluster.inter is None else cluster.inter.name,
+        "nics": cluster.nics_per_node,
         "device": cluster.device.name,
         "nodes": cluster.nodes,
         "devices_per_node": cluster.devices_per_node,
@@ -43,7 +49,9 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "hidden_communication_seconds": prediction.breakdown.hidden_communication_seconds,
         "phase_seconds": {str(p): s for p, s in prediction.breakdown.exposed.items()},
         "loss_seconds": losses_seconds(prediction),
-        "memory_bytes": {name: float(size) for name, size in memory.parts().items()},
+        "memory_bytes": {
+            _OLD_PARTS.get(name, name): float(size) for name, size in memory.parts().items()
+        },
         "memory_total_bytes": float(memory.total_bytes),
         "device_memory_bytes": prediction.device_memory_bytes,
         "fits": prediction.fits,
@@ -60,14 +68,14 @@ def _plan_json(prediction: Prediction) -> dict[str, Any]:
     return {
         "zero": plan.zero,
         "shard_group": plan.shard_group,
-        "optimiser_state": str(plan.optimiser_state),
+        "optimizer_state": str(plan.optimizer_state),
         "micro_batch": micro_batch,
         "micro_batches": micro_batches,
         "interleave": plan.interleave,
         "pipeline": str(plan.pipeline),
         "recompute": str(plan.recompute),
         "recompute_every": plan.recompute_every,
-        "context_form": None if plan.context_form is None else str(plan.context_form),
+        "cp_impl": None if plan.cp_impl is None else str(plan.cp_impl),
         "expert_imbalance": plan.expert_imbalance,
         "offload": [str(each) for each in plan.offload],
         "tp_overlap": plan.tp_overlap,

@@ -39,10 +39,10 @@ def prediction_notes(timeline: Timeline) -> tuple[str, ...]:
 def _choices(parts: Partition) -> Iterator[str]:
     """One note per default that was chosen for the user."""
     plan = parts.plan
-    if plan.cp > 1 and plan.context_form is None:
-        form, title = parts.context_form, parts.framework.title
-        yield f"assumes {form} context parallelism, the default of {title} (--cp-form)"
-    if plan.cp > 1 and parts.context_form is not ContextForm.ULYSSES:
+    if plan.cp > 1 and plan.cp_impl is None:
+        form, title = parts.cp_impl, parts.framework.title
+        yield f"assumes {form} context parallelism, the default of {title} (--cp-impl)"
+    if plan.cp > 1 and parts.cp_impl is not ContextForm.ULYSSES:
         yield (
             f"assumes that attention in {plan.cp} parts takes "
             f"{number('parallelism.context.in_parts') - 1:.0%} longer than in one piece (a prior, "

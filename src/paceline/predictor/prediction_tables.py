@@ -92,13 +92,20 @@ def _plan_text(predictions: Sequence[Prediction]) -> Callable[[Prediction], str]
 def differing_columns(
     predictions: Sequence[Prediction],
 ) -> list[tuple[Column, Callable[[Prediction], Any]]]:
-    """Columns of model, cluster and link, for those that differ between predictions."""
-    shown: tuple[tuple[str, Callable[[Prediction], str]], ...] = (
+    """Columns of the options of workload and cluster that differ between predictions."""
+    shown: tuple[tuple[str, Callable[[Prediction], Any]], ...] = (
         ("model", lambda p: p.workload.graph.name),
+        ("batch", lambda p: p.workload.batch),
+        ("seq", lambda p: p.workload.sequence),
+        ("precision", lambda p: p.workload.precision),
         ("cluster", lambda p: p.cluster.name),
         ("link", link_of),
     )
-    return [(Column(name), of) for name, of in shown if len({of(p) for p in predictions}) > 1]
+    differing = {name for name, of in shown if len({of(p) for p in predictions}) > 1}
+    models = {p.workload.graph.name for p in predictions}
+    if len({(p.workload.graph.name, p.workload.sequence) for p in predictions}) == len(models):
+        differing -= {"seq"}  # follows from the model
+    return [(Column(name), of) for name, of in shown if name in differing]
 
 
 def _title(predictions: Sequence[Prediction]) -> str:

@@ -41,8 +41,8 @@ class StandardCase:
 
     def step_seconds(self) -> float:
         """Seconds of its step with the current constants."""
-        optimiser = "adam" if self.sequence else "sgd_momentum"
-        workload = Workload.of(self.model, self.batch, self.sequence, self.precision, optimiser)
+        optimizer = "adam" if self.sequence else "sgd_momentum"
+        workload = Workload.of(self.model, self.batch, self.sequence, self.precision, optimizer)
         cluster = catalogue.cluster(self.cluster).shaped(self.nodes, self.devices_per_node)
         replicas = cluster.devices // Plan(**self.plan).devices
         plan = Plan(dp=replicas, framework=self.framework, **self.plan)

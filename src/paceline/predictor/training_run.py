@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from paceline.constants import number
 from paceline.errors import InputError
-from paceline.predictor.memory.memory_parts import optimiser_bytes_per_parameter
+from paceline.predictor.memory.memory_parts import optimizer_bytes_per_parameter
 from paceline.predictor.uncertainty.intervals import NORMAL_QUANTILE
 from paceline.units import format_seconds
 from paceline.workload.precision import precision
@@ -133,11 +133,11 @@ class TrainingRun:
 
     @cached_property
     def checkpoint_bytes(self) -> float:
-        """Weights and optimiser state, once for all replicas."""
+        """Weights and optimizer state, once for all replicas."""
         workload = self.prediction.workload
         numbers = precision(workload.precision)
-        state = optimiser_bytes_per_parameter(
-            workload.optimiser, numbers, self.prediction.plan.optimiser_state
+        state = optimizer_bytes_per_parameter(
+            workload.optimizer, numbers, self.prediction.plan.optimizer_state
         )
         held, trained = workload.profile.parameters, workload.profile.trainable_parameters
         return float(held * numbers.weight_bytes + trained * state)

@@ -21,7 +21,7 @@ from paceline.publications.publication import (
     published_studies,
 )
 from paceline.publications.reproduction_result import PredictedLine
-from paceline.spec.job_options import parse_job_options
+from paceline.spec.jobs import check_job
 from paceline.topology import Topology
 
 
@@ -85,7 +85,7 @@ def _prepared(
     nodes, processes = topology
     options = {**job, "nodes": nodes, "processes": processes}
     model, cluster = options.pop("model", None), options.pop("cluster", None)
-    return prepared_job(model, cluster, None, parse_job_options(options), evidence)
+    return prepared_job(model, cluster, None, check_job(options), evidence)
 
 
 def _point(

@@ -17,9 +17,10 @@ from paceline.predictor.partition.tensor_parallel import common_size, is_transfo
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import check_recomputation
 from paceline.predictor.predict import job_of, model_step
-from paceline.spec.job_options import JobOptions, Model, workload_of
-from paceline.spec.plan_options import plan_of
-from paceline.spec.resolve_model import batch_of, graph_of, is_large
+from paceline.spec.job_options import JobOptions
+from paceline.spec.resolve_model import Model, batch_of, graph_of, is_large
+from paceline.spec.resolve_plan import plan_of
+from paceline.spec.resolve_workload import inputs_of, workload_of
 from paceline.workload.blocks import blocks
 from paceline.workload.graph import RECORDED_BATCH, Graph
 from paceline.workload.precision import precision
@@ -42,7 +43,7 @@ class CompleteJob:
     """A job with all defaults filled in, and a note that lists them ("" for none)."""
 
     model: Model | None
-    words: JobOptions
+    options: JobOptions
     note: str = ""
 
 
@@ -63,7 +64,7 @@ def complete_job(
     if isinstance(model, Workload):
         graph, known, usual = model.graph, model, {}
     else:
-        known = graph = graph_of(model, options.get("inputs", ()), options.get("seq"))
+        known = graph = graph_of(model, inputs_of(options), options.get("seq"))
         usual = {"precision": default_precision(graph, cluster.device)}
     if plan is not None:
         usual |= _batch(graph, {**options, "micro_batch": plan.micro_batch})
@@ -93,7 +94,7 @@ def complete_workload(model: Model, cluster: Cluster, options: JobOptions) -> Wo
     """The workload of one replica, for functions that compare plans."""
     if isinstance(model, Workload):
         return model
-    graph = graph_of(model, options.get("inputs", ()), options.get("seq"))
+    graph = graph_of(model, inputs_of(options), options.get("seq"))
     job: JobOptions = {"precision": default_precision(graph, cluster.device), **options}
     return workload_of(graph, 1, job)
 
@@ -174,7 +175,7 @@ def _batch(
     micro_batch, large = given.get("micro_batch"), is_large(graph)
     if given.get("global_batch") is not None:
         return {"micro_batch": 1} if large and given.get("micro_batches") is None else {}
-    stated = any(given.get(name) for name in ("batch", "inputs", "micro_batches"))
+    stated = any(given.get(name) for name in ("batch", "input", "micro_batches"))
     if stated or RECORDED_BATCH in graph.dimensions:
         return {}
     if not large and not least:
@@ -199,7 +200,7 @@ def _note(job: JobOptions, given: JobOptions, cluster: Cluster, before: str = ""
         **dict.fromkeys(("tp", "pp", "zero"), ""),
         "batch": f"batch {job.get('batch')} per {_replica_text(job)}",
         "micro_batch": f"micro-batch {job.get('micro_batch')}",
-        "precision": job.get("precision", ""),
+        "precision": job.get("precision") or "",
         "recompute": f"{job.get('recompute')} recomputation",
     }
     names = [name for name in texts if name in job and name not in given]

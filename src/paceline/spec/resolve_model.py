@@ -1,11 +1,14 @@
 """Resolution of models: a network of the zoo, a user's file, or a graph."""
 
 from collections.abc import Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from paceline.errors import InputError
 from paceline.workload import zoo
 from paceline.workload.graph import RECORDED_BATCH, Graph
+from paceline.workload.workload import Workload
+
+Model = str | Path | Graph | Workload
 
 DEFAULT_BATCH = 32
 LARGE_PARAMETERS = 1e9

@@ -1,42 +1,67 @@
-"""Options of a training run: ``15T`` tokens, ``30d``, ``25000h``."""
+"""Knobs of a complete training run: its length, price, failures and checkpoints."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypedDict
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast
 
 from paceline.errors import InputError
+from paceline.spec.knob import Knob, check_options
 from paceline.units import parse_count, parse_seconds
 
 if TYPE_CHECKING:
     from paceline.predictor.prediction import Prediction
     from paceline.predictor.training_run import TrainingRun
 
-_TIMES = ("mtbf", "checkpoint_time", "restart_time", "checkpoint_every")
+_run = partial(Knob, group="Training run")
+_count = partial(_run, metavar="COUNT", parse=parse_count)
+_duration = partial(_run, metavar="DURATION", parse=parse_seconds)
+_LEAST_PRICE, _LARGEST_PRICE = 1e-9, 1e9
 
 
 class TrainingOptions(TypedDict, total=False):
-    """The amount of training and its operating conditions.
+    """The amount of training and its operating conditions."""
 
-    ``tokens`` ("15T") or ``epochs`` of ``samples_per_epoch`` [ImageNet-1k for its networks];
-    ``mtbf`` device-time between failures ("30000h"), ``checkpoint_time``, ``restart_time`` and
-    ``checkpoint_every`` (seconds or string), ``no_failures`` to ignore failures; ``price`` per
-    device and hour.
-    """
+    tokens: Annotated[str | float | None, _count("Tokens of a complete training run, such as 15T.")]
+    epochs: Annotated[str | float | None, _count("Epochs of a complete training run.")]
+    samples_per_epoch: Annotated[
+        str | float | None, _count("Samples per epoch, such as 1.28M.", default="ImageNet-1k")
+    ]
+    price: Annotated[
+        float | None,
+        _run(
+            "Price of a device per hour.",
+            low=_LEAST_PRICE,
+            high=_LARGEST_PRICE,
+            default="the cluster's",
+        ),
+    ]
+    mtbf: Annotated[
+        str | float | None,
+        _duration("Mean device time between failures, such as 30000h.", default="a prior"),
+    ]
+    checkpoint_time: Annotated[
+        str | float | None,
+        _duration("Time to write a checkpoint, such as 60s.", default="a prior"),
+    ]
+    restart_time: Annotated[
+        str | float | None,
+        _duration("Time to restart after a failure, such as 10min.", default="a prior"),
+    ]
+    checkpoint_every: Annotated[
+        str | float | None, _duration("Interval between checkpoints.", default="the optimum")
+    ]
+    no_failures: Annotated[bool | None, _run("Ignore failures and checkpoints.")]
 
-    tokens: str | float | None
-    epochs: str | float | None
-    samples_per_epoch: str | float | None
-    mtbf: str | float | None
-    checkpoint_time: str | float | None
-    restart_time: str | float | None
-    checkpoint_every: str | float | None
-    no_failures: bool
-    price: float | None
 
-
-def split_training_options(options: dict[str, Any]) -> tuple[TrainingOptions, dict[str, Any]]:
+def split_training_options(
+    options: Mapping[str, Any],
+) -> tuple[TrainingOptions, dict[str, Any]]:
     """Options of a training run, and the others."""
-    own = {key: value for key, value in options.items() if key in TrainingOptions.__annotations__}
-    return TrainingOptions(**own), {key: v for key, v in options.items() if key not in own}  # type: ignore[typeddict-item]
+    own = {
+        name: value for name, value in options.items() if name in TrainingOptions.__annotations__
+    }
+    others = {name: value for name, value in options.items() if name not in own}
+    return cast(TrainingOptions, check_options(TrainingOptions, own, "training")), others
 
 
 def asks_for_training(options: Mapping[str, Any]) -> bool:
@@ -56,26 +81,15 @@ def training_of(prediction: "Prediction", options: TrainingOptions) -> "Training
     """The training run of the options, from a predicted step."""
     from paceline.predictor.training_run import RunConditions, TrainingRun, samples_of
 
-    count = {
-        name: None if (text := options.get(name)) is None else parse_count(str(text))
-        for name in ("tokens", "epochs", "samples_per_epoch")
-    }
-    given = {name: options.get(name) for name in _TIMES}
-    times = {
-        name: parse_seconds(text) if isinstance(text, str | int | float) else None
-        for name, text in given.items()
-    }
-    price = options.get("price")
-    if price is not None and not 0 < price < float("inf"):
-        raise InputError(
-            f"price must be positive (got {price:g})", "give a price per device and hour"
-        )
+    given = check_options(TrainingOptions, options, "training")
+    amount = (given.get(name) for name in ("tokens", "epochs", "samples_per_epoch"))
+    samples = samples_of(prediction, *amount)
     conditions = RunConditions(
-        times["mtbf"],
-        times["checkpoint_time"],
-        times["restart_time"],
-        times["checkpoint_every"],
-        price,
-        options.get("no_failures", False),
+        given.get("mtbf"),
+        given.get("checkpoint_time"),
+        given.get("restart_time"),
+        given.get("checkpoint_every"),
+        given.get("price"),
+        given.get("no_failures", False),
     )
-    return TrainingRun(prediction, samples_of(prediction, **count), conditions)
+    return TrainingRun(prediction, samples, conditions)

@@ -107,7 +107,8 @@ def utilisation(
     from paceline.explanation.utilisation import explain_utilisation
     from paceline.hardware.this_machine import machine_cluster
     from paceline.measurement.probe.machine_probe import current_profile
-    from paceline.spec.job_options import JobOptions, cluster_of
+    from paceline.spec.job_options import JobOptions
+    from paceline.spec.resolve_cluster import cluster_of
 
     found = study if isinstance(study, Study) else Study.load(study, store)
     measured = found.explain(processes, framework).measured

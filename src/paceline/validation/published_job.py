@@ -93,7 +93,7 @@ def _job(configuration: Configuration) -> PublishedJob:
         max(1, round(samples / plan.dp)),
         configuration.sequence if isinstance(graph, Graph) else None,
         _precision(configuration, cluster.device),
-        optimiser_of(configuration),
+        optimizer_of(configuration),
     )
     return PublishedJob(
         workload,
@@ -120,7 +120,7 @@ def program_of(configuration: Configuration) -> Program:
     )
 
 
-def optimiser_of(configuration: Configuration) -> str:
+def optimizer_of(configuration: Configuration) -> str:
     """Momentum SGD for images, Adam for text: no source states the optimizer."""
     return "sgd_momentum" if configuration.batch_unit == "images" else "adam"
 

@@ -19,7 +19,7 @@ class Configuration:
     """One training configuration as printed by its source; None is unknown or not applicable.
 
     ``interleave`` counts chunks per pipeline stage, ``micro_batches`` accumulation or pipeline
-    micro-batches; ``batch_per_replica`` is samples per optimiser step and data-parallel rank,
+    micro-batches; ``batch_per_replica`` is samples per optimizer step and data-parallel rank,
     ``global_batch`` those of the whole job. ``tuning`` is the level of tuning of the program
     (`paceline.predictor.uncertainty`), if its source shows it. Names are those of the hardware
     catalogue and of the zoo.
@@ -91,7 +91,7 @@ class Configuration:
 
     @property
     def batch_per_device(self) -> float:
-        """Samples per optimiser step divided by all devices of the job."""
+        """Samples per optimizer step divided by all devices of the job."""
         return self.global_batch / self.devices
 
     @property
@@ -125,7 +125,7 @@ class PublishedRow:
 
     @property
     def step_seconds(self) -> float:
-        """Seconds per optimiser step, in the batch's unit (global batch over throughput).
+        """Seconds per optimizer step, in the batch's unit (global batch over throughput).
 
         If throughput counts finer units than the batch (tokens of sequences), only ratios within
         a group are meaningful.

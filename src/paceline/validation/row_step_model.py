@@ -20,7 +20,7 @@ _WHAT_COMPUTES = (
 
 
 def measured_seconds(row: PublishedRow) -> float:
-    """Seconds per optimiser step of a row."""
+    """Seconds per optimizer step of a row."""
     job = job_of(row.configuration)
     return job.samples * job.units_per_sample / row.throughput
 

@@ -58,7 +58,7 @@ class Node:
 
     A node that shares weights uses the tensors of the named earlier node that have the same name
     and shape (a tied output layer keeps its own bias). The weights of a frozen node have no
-    gradient and no optimiser state.
+    gradient and no optimizer state.
     """
 
     name: str

@@ -33,7 +33,7 @@ _ALL = (
     # torch.autocast: parameters and their gradients stay in 32 bits, GEMMs and activations do not.
     Precision("amp_fp16", "fp16", 4, 2, 2, 4),
     Precision("amp_bf16", "bf16", 4, 2, 2, 4),
-    # Half-precision model; 32-bit master weights, if any, are optimiser state.
+    # Half-precision model; 32-bit master weights, if any, are optimizer state.
     Precision("fp16", "fp16", 2, 2, 2, 2),
     Precision("bf16", "bf16", 2, 2, 2, 2),
     # GEMMs of linear layers in 8 or 4 bits, tensors between them in bf16. Microscaling formats have

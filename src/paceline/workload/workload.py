@@ -1,4 +1,4 @@
-"""Work of one data-parallel replica per step: graph, batch, precision, optimiser."""
+"""Work of one data-parallel replica per step: graph, batch, precision, optimizer."""
 
 from dataclasses import dataclass, replace
 
@@ -13,8 +13,8 @@ from paceline.workload.precision import precision as find_precision
 class Workload:
     """A network and its training options.
 
-    ``batch`` is the number of samples per data-parallel replica and optimiser step. ``sequence``
-    is the sequence length, by default the graph's own. ``precision`` and ``optimiser`` are names.
+    ``batch`` is the number of samples per data-parallel replica and optimizer step. ``sequence``
+    is the sequence length, by default the graph's own. ``precision`` and ``optimizer`` are names.
     Frozen weights take ``frozen_bytes`` each and are converted whenever a GEMM reads them; None
     for the width of trained weights.
     """
@@ -23,7 +23,7 @@ class Workload:
     batch: int
     sequence: int | None = None
     precision: str = "fp32"
-    optimiser: str = "sgd_momentum"
+    optimizer: str = "sgd_momentum"
     frozen_bytes: float | None = None
 
     def __post_init__(self) -> None:
@@ -35,7 +35,7 @@ class Workload:
 
     def __repr__(self) -> str:
         tokens = f" x {self.sequence} tokens" if self.sequence is not None else ""
-        how = f"batch {self.batch}{tokens}, {self.precision}, {self.optimiser}"
+        how = f"batch {self.batch}{tokens}, {self.precision}, {self.optimizer}"
         return f"<Workload {self.graph.name}: {how}>"
 
     @classmethod
@@ -45,10 +45,10 @@ class Workload:
         batch: int,
         sequence: int | None = None,
         precision: str = "fp32",
-        optimiser: str = "sgd_momentum",
+        optimizer: str = "sgd_momentum",
     ) -> "Workload":
         """A network of the zoo with as many learned positions as ``sequence`` needs."""
-        return cls(zoo.build(name, sequence), batch, sequence, precision, optimiser)
+        return cls(zoo.build(name, sequence), batch, sequence, precision, optimizer)
 
     @property
     def profile(self) -> GraphProfile:
@@ -68,5 +68,5 @@ class Workload:
         return replace(self, batch=batch)
 
     def global_batch(self, replicas: int) -> int:
-        """Samples per optimiser step of all ``replicas``."""
+        """Samples per optimizer step of all ``replicas``."""
         return self.batch * replicas

@@ -11,7 +11,7 @@ from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import (
     ContextForm,
     Offload,
-    OptimiserState,
+    OptimizerState,
     PipelineSchedule,
     Recompute,
 )
@@ -95,7 +95,7 @@ def test_groups_of_shards_are_said_in_each_program():
 
 @pytest.mark.parametrize(("state", "width"), [("bf16", "bf16"), ("8bit", "fp8")])
 def test_short_momenta_are_a_flag_or_a_change_of_the_program(state, width):
-    plan = replace(PLAN, optimiser_state=OptimiserState(state))
+    plan = replace(PLAN, optimizer_state=OptimizerState(state))
     found = in_each_program(plan, WORKLOAD)
     assert f"--exp-avg-sq-dtype {width}" in found.pop("megatron").text
     for own in found.values():
@@ -156,7 +156,7 @@ LONG = Workload.of("llama2_7b", 8, 4096, "bf16", "adam")
     [("ring", "p2p", "alltoall"), ("gather", "allgather", "allgather"), ("ulysses", "a2a", "")],
 )
 def test_forms_of_context_parallelism_have_their_names(form, megatron, rotation):
-    plan = Plan(dp=2, cp=4, zero=3, context_form=ContextForm(form))
+    plan = Plan(dp=2, cp=4, zero=3, cp_impl=ContextForm(form))
     found = in_each_program(plan, LONG)
     assert f"--cp-comm-type {megatron}" in found["megatron"].text
     for name in ("torchtitan", "fsdp"):

@@ -2,7 +2,7 @@
 
 Activations of a transformer layer: Korthikanti et al. 2022 (arXiv 2205.05198), equations 1 to 5 and
 table 2, for s tokens, micro-batch b, hidden size h, a heads, t tensor-parallel devices. Weights,
-gradients and optimiser state: Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054), figure 1.
+gradients and optimizer state: Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054), figure 1.
 """
 
 import math
@@ -26,7 +26,7 @@ from paceline.predictor.memory.memory_parts import (
     Memory,
     buffer_bytes,
     micro_batches_held,
-    optimiser_bytes_per_parameter,
+    optimizer_bytes_per_parameter,
     sharded_bytes,
 )
 from paceline.predictor.memory.offload import (
@@ -35,7 +35,7 @@ from paceline.predictor.memory.offload import (
     host_update_seconds,
 )
 from paceline.predictor.partition.sharding import ContextTensors, Sharding
-from paceline.predictor.plan.plan_choices import ContextForm, OptimiserState, Recompute
+from paceline.predictor.plan.plan_choices import ContextForm, OptimizerState, Recompute
 from paceline.workload import Graph, InputSpec, Node, ops
 from paceline.workload.blocks import blocks
 from paceline.workload.cost import Affine
@@ -188,7 +188,7 @@ def test_buffers_of_context_parallelism(form, expected):
 def test_figure_1_of_zero(zero, gigabytes):
     """7.5 billion parameters, mixed precision Adam (2 + 2 + 12 bytes), 64 devices."""
     widths = precision("fp16")
-    state = optimiser_bytes_per_parameter("adam", widths)
+    state = optimizer_bytes_per_parameter("adam", widths)
     parameters, devices = 7.5e9, 64
     total = (
         sharded_bytes(parameters * widths.weight_bytes, 3, zero, devices)
@@ -199,27 +199,27 @@ def test_figure_1_of_zero(zero, gigabytes):
 
 
 @pytest.mark.parametrize(
-    ("optimiser", "number_format", "state", "expected"),
+    ("optimizer", "number_format", "state", "expected"),
     [
-        ("sgd", "fp32", OptimiserState.FP32, 0),
-        ("momentum", "fp32", OptimiserState.FP32, 4),
-        ("adam", "fp32", OptimiserState.FP32, 8),
-        ("adam", "amp_fp16", OptimiserState.FP32, 8),  # weights are stored in 32 bits
-        ("adam", "bf16", OptimiserState.FP32, 12),
-        ("AdamW", "bf16", OptimiserState.BF16, 4 + 4),
-        ("sgd-momentum", "bf16", OptimiserState.FP32, 8),
-        ("adam", "bf16", OptimiserState.EIGHT_BIT, 4 + 2 + 8 / 256),
-        ("lamb", "fp32", OptimiserState.BF16, 4),
+        ("sgd", "fp32", OptimizerState.FP32, 0),
+        ("momentum", "fp32", OptimizerState.FP32, 4),
+        ("adam", "fp32", OptimizerState.FP32, 8),
+        ("adam", "amp_fp16", OptimizerState.FP32, 8),  # weights are stored in 32 bits
+        ("adam", "bf16", OptimizerState.FP32, 12),
+        ("AdamW", "bf16", OptimizerState.BF16, 4 + 4),
+        ("sgd-momentum", "bf16", OptimizerState.FP32, 8),
+        ("adam", "bf16", OptimizerState.EIGHT_BIT, 4 + 2 + 8 / 256),
+        ("lamb", "fp32", OptimizerState.BF16, 4),
     ],
 )
-def test_optimiser_state(optimiser, number_format, state, expected):
-    found = optimiser_bytes_per_parameter(optimiser, precision(number_format), state)
+def test_optimizer_state(optimizer, number_format, state, expected):
+    found = optimizer_bytes_per_parameter(optimizer, precision(number_format), state)
     assert found == pytest.approx(expected)
 
 
-def test_an_optimiser_without_state_cannot_shorten_it():
+def test_an_optimizer_without_state_cannot_shorten_it():
     with pytest.raises(Exception, match="no state to store"):
-        optimiser_bytes_per_parameter("sgd", precision("bf16"), OptimiserState.BF16)
+        optimizer_bytes_per_parameter("sgd", precision("bf16"), OptimizerState.BF16)
 
 
 # Pipelines.
@@ -262,7 +262,7 @@ def test_parts_add_up():
     memory = Memory(1.0, 20.0, 300.0, 4000.0, 50000.0)
     assert memory.total_bytes == 54321.0
     assert sum(memory.parts().values()) == 54321.0
-    assert memory.parts()["optimiser"] == 300.0
+    assert memory.parts()["optimizer"] == 300.0
 
 
 # Probability to fit: lognormal errors around room_bytes.

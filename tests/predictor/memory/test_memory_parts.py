@@ -7,7 +7,7 @@ from paceline.errors import UnknownNameError
 from paceline.predictor.memory.memory_parts import (
     buffer_bytes,
     micro_batches_held,
-    optimiser_bytes_per_parameter,
+    optimizer_bytes_per_parameter,
     sharded_bytes,
 )
 from paceline.workload.precision import precision
@@ -15,13 +15,13 @@ from paceline.workload.precision import precision
 
 def test_mixed_precision_adam_takes_16_bytes_per_parameter():
     widths = precision("bf16")
-    state = optimiser_bytes_per_parameter("adam", widths)
+    state = optimizer_bytes_per_parameter("adam", widths)
     assert widths.weight_bytes + widths.gradient_bytes + state == 16
 
 
-def test_an_unknown_optimiser_is_named():
-    with pytest.raises(UnknownNameError, match=r"no optimiser named 'adma'\. Did you mean adam"):
-        optimiser_bytes_per_parameter("adma", precision("fp32"))
+def test_an_unknown_optimizer_is_named():
+    with pytest.raises(UnknownNameError, match=r"no optimizer named 'adma'\. Did you mean adam"):
+        optimizer_bytes_per_parameter("adma", precision("fp32"))
 
 
 @given(st.integers(0, 3), st.integers(1, 3), st.integers(1, 512))

@@ -37,7 +37,7 @@ def test_every_point_is_the_answer_of_predict(model, place, framework, precision
             nodes=point.nodes,
             precision=precision,
             framework=framework,
-            optimiser="sgd_momentum",
+            optimizer="sgd_momentum",
         )
         assert point.step_seconds == pytest.approx(answer.step_seconds, rel=1e-9)
         assert point.interval.low == pytest.approx(answer.interval.low, rel=1e-9)
@@ -54,7 +54,7 @@ def test_sharded_points_are_the_answers_of_predict_too(zero):
             batch=16,
             nodes=point.nodes,
             precision="fp16",
-            optimiser="sgd_momentum",
+            optimizer="sgd_momentum",
             zero=zero,
             framework="torch-ddp",
         )
@@ -67,7 +67,7 @@ def test_sharded_points_are_the_answers_of_predict_too(zero):
         Plan(recompute=Recompute.FULL),
         Plan(recompute=Recompute.FULL, zero=3),
         Plan(micro_batch=4),
-        Plan(offload=(Offload.OPTIMISER,)),
+        Plan(offload=(Offload.OPTIMIZER,)),
     ],
 )
 def test_plans_that_sweeps_would_ignore_are_refused(plan):

@@ -309,5 +309,5 @@ def test_a_refusal_names_the_users_line_and_the_librarys(tmp_path, monkeypatch):
 
 
 def test_what_is_uncertain_about_a_model_reaches_its_prediction(habits):
-    answer = paceline.predict(f"{habits}:drawn", device="v100_sxm2_16gb", inputs=["4x8"])
+    answer = paceline.predict(f"{habits}:drawn", device="v100_sxm2_16gb", input=["4x8"])
     assert any("the constructor reads tensor values" in note for note in answer.notes)

@@ -7,19 +7,14 @@ import click
 
 from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
+from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import IntegerRange, topology_keywords
+from paceline.cli.options import IntegerRange, emit_option
 from paceline.cli.output import emit_json, json_option, show
-from paceline.cli.plan_options import (
-    cluster_options,
-    emit_option,
-    optimiser_state_option,
-    training_options,
-    tuning_option,
-    workload_options,
-)
 from paceline.errors import InputError
-from paceline.topology import format_topology, parse_counts
+from paceline.spec.job_options import JobArguments
+from paceline.spec.training_options import TrainingOptions
+from paceline.topology import format_topology
 from paceline.units import parse_count, parse_seconds
 
 if TYPE_CHECKING:
@@ -44,21 +39,7 @@ Examples:
 
 
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
-@workload_options
-@cluster_options
-@click.option(
-    "--framework", metavar="NAME", help="Framework profile [default: megatron-lm for transformers]."
-)
-@click.option(
-    "--unfused-attention",
-    "fused_attention",
-    is_flag=True,
-    flag_value=False,
-    default=True,
-    help="Use unfused attention, which writes its scores to memory.",
-)
-@optimiser_state_option
-@tuning_option
+@options_of(JobArguments, TrainingOptions)
 @click.option(
     "--top",
     type=IntegerRange(1, 50),
@@ -66,7 +47,6 @@ Examples:
     show_default=True,
     help="Number of plans to show.",
 )
-@training_options
 @emit_option
 @click.option(
     "--budget",
@@ -108,23 +88,14 @@ def command(
     from paceline.spec.training_options import asks_for_training, split_training_options
 
     began = time.monotonic()
-    topologies, nodes = options.pop("topologies"), options.pop("nodes")
-    if topologies and "," in topologies:
-        raise InputError(f"advise expects one topology, got '{topologies}'", "give one -j")
-    topology = topology_keywords(topologies, nodes)[0]
     training, options = split_training_options(options)
     if per_layer:
-        _per_layer({**options, **topology}, nodes, as_json)
+        _per_layer(options, as_json)
         return
-    counts = parse_counts(nodes, "nodes", "--nodes") if nodes else None
-    if counts is None and topology:
-        options["processes"], counts = topology["processes"], [topology["nodes"]]
     echo("searching plans ...", err=True)
     if budget is not None or deadline is not None:
         most = None if budget is None else parse_count(budget)
-        runs = advise_within(
-            nodes=counts, budget=most, deadline=deadline, training=training, **options
-        )
+        runs = advise_within(budget=most, deadline=deadline, training=training, **options)
         _limited(runs, Limits(most, None if deadline is None else parse_seconds(deadline)), as_json)
         return
     if asks_for_training(training):
@@ -132,7 +103,7 @@ def command(
             "options of a training run need --deadline or --budget",
             "add --deadline 30d or --budget 2M, or use 'paceline predict' for a single plan",
         )
-    found = advise(nodes=counts, top=top, price=training.get("price"), **options)
+    found = advise(top=top, price=training.get("price"), **options)
     _show(found, time.monotonic() - began, emit, as_json)
 
 
@@ -175,7 +146,7 @@ def _plan_of(best: "Prediction") -> dict[str, Any]:
     """The best plan as options of ``paceline predict``."""
     plan = best.plan
     chosen = {
-        "topologies": format_topology(best.cluster.nodes, best.cluster.devices_per_node),
+        "topology": format_topology(best.cluster.nodes, best.cluster.devices_per_node),
         "nodes": None,
         "precision": best.workload.precision,
         "framework": plan.framework,
@@ -184,7 +155,7 @@ def _plan_of(best: "Prediction") -> dict[str, Any]:
         "recompute": plan.format_recompute if plan.format_recompute != "none" else None,
         "sequence_parallel": plan.sequence_parallel,
         "shard_group": plan.shard_group,
-        "optimiser_state": str(plan.optimiser_state),
+        "optimizer_state": str(plan.optimizer_state),
     }
     degrees = {name: getattr(plan, name) for name in ("tp", "pp", "cp", "ep", "interleave")}
     return {
@@ -194,14 +165,10 @@ def _plan_of(best: "Prediction") -> dict[str, Any]:
     }
 
 
-def _per_layer(options: dict[str, Any], nodes: str | None, as_json: bool) -> None:
+def _per_layer(options: dict[str, Any], as_json: bool) -> None:
     from paceline.predictor.per_layer.per_layer_tables import per_layer_json, per_layer_parts
     from paceline.predictor.search.api import advise_per_layer
 
-    if nodes and len(parse_counts(nodes, "nodes", "--nodes")) > 1:
-        raise InputError(
-            "--per-layer needs a single number of nodes", "give one, such as --nodes 8"
-        )
     chosen = advise_per_layer(**options)
     if as_json:
         emit_json("per_layer_advice", 1, per_layer_json(chosen))

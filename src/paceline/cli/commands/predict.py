@@ -1,7 +1,6 @@
 """``paceline predict``: step time, throughput and memory of a plan on a cluster."""
 
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +8,13 @@ import click
 
 from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
+from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import figure_option, out_option, store_option, topology_keywords
+from paceline.cli.options import emit_option, figure_option, out_option, store_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
-from paceline.cli.plan_options import emit_option, job_options, training_options
 from paceline.errors import InputError
+from paceline.spec.job_options import JobArguments
+from paceline.spec.training_options import TrainingOptions
 from paceline.units import parse_share, plural
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ Examples:
   paceline predict --model resnet50 --batch 64 --cluster hkbu-v100-pcie -j 1x4,2x4,4x4,8x4
   paceline predict --model gpt3_175b --global-batch 1536 --cluster dgx-a100 -j 64x8 \\
       --tp 8 --pp 8 --micro-batch 2 --interleave 3 --recompute selective --sequence-parallel \\
-      --unfused-attention --precision bf16
+      --no-fused-attention --precision bf16
   paceline predict --model resnet50,vgg16 --batch 64 --cluster dgx-a100,dgx-h100 \\
       --link 100gbit,400gbit -j 4x8
   paceline predict --model resnet44 -j 1x2            (this machine, from its own launches)
@@ -44,10 +45,9 @@ Examples:
 
 
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
-@job_options
+@options_of(JobArguments, TrainingOptions)
 @out_option("--chrome-trace", "Write the step as a Chrome trace for ui.perfetto.dev.")
 @figure_option("--timeline", "Draw the timeline of the step")
-@training_options
 @emit_option
 @click.option(
     "--target-efficiency",
@@ -97,7 +97,7 @@ def command(
     if here is None and last.fits is False and options["model"] and not options["trace"]:
         next_line(_search_of(last))
     elif here is None:
-        next_line(same_job("whatif", **_last_topology()))
+        next_line(same_job("whatif", **_last_values()))
     elif here.alone is None:
         next_line(same_job("measure", instrument="none,layers"))
     else:
@@ -120,6 +120,8 @@ class _Answer:
 
 def _answer(options: dict[str, Any], target_efficiency: str | None, store: Path | None) -> _Answer:
     from paceline.predictor.api import bandwidth_for, predict
+    from paceline.predictor.prediction import Prediction
+    from paceline.spec.jobs import jobs_of
     from paceline.spec.training_options import (
         asks_for_training,
         split_training_options,
@@ -129,21 +131,12 @@ def _answer(options: dict[str, Any], target_efficiency: str | None, store: Path 
     training, options = split_training_options(options)
     asks_training = asks_for_training(training)
     target = None if target_efficiency is None else parse_share(target_efficiency)
-    topologies = topology_keywords(options.pop("topologies"), options.pop("nodes"))
     here = None
     if options["cluster"] or options["device"] or options["trace"] is not None:
-        predictions = [
-            predict(**{**one, **topology})
-            for one in _alternatives(options)
-            for topology in topologies
-        ]
+        found = predict(**options)
+        predictions = [found] if isinstance(found, Prediction) else list(found)
     else:
-        from paceline.calibration.predict_local import predict_local
-
-        grids = [(one["nodes"], one.get("processes", 1)) for one in topologies if one]
-        named = {key: value for key, value in options.items() if key not in ("cluster", "device")}
-        named["precision"] = named["precision"] or "fp32"
-        here = predict_local(topologies=grids, store=store, **named)
+        here = _local(options, store)
         predictions = [one.prediction for one in here.comparisons]
     priced = training.get("price")
     if priced is not None:
@@ -153,10 +146,27 @@ def _answer(options: dict[str, Any], target_efficiency: str | None, store: Path 
     if target is not None:
         if here is not None:
             raise InputError("--target-efficiency requires a cluster", "add --cluster NAME")
-        jobs = [{**one, **topology} for one in _alternatives(options) for topology in topologies]
-        links = [bandwidth_for(target_efficiency=target, **job) for job in jobs]
+        links = [
+            bandwidth_for(job.model, job.cluster, target_efficiency=target, **job.options)
+            for job in jobs_of(options.pop("model"), options.pop("cluster"), options)
+        ]
         needed = list(zip(predictions, links, strict=True))
     return _Answer(predictions, here, runs, target, needed)
+
+
+def _local(options: dict[str, Any], store: Path | None) -> "LocalPredictions":
+    """Predictions for this machine: one model, any number of topologies."""
+    from paceline.calibration.predict_local import predict_local
+    from paceline.topology import parse_topology
+
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    nodes, topologies = given.pop("nodes", None), given.pop("topology", None)
+    if nodes is not None and topologies is not None:
+        raise InputError("-j and --nodes are mutually exclusive", "give one of them")
+    counts = [nodes] if isinstance(nodes, int) else nodes or []
+    texts = [topologies] if isinstance(topologies, str) else topologies or []
+    grids = [(count, 1) for count in counts] + [parse_topology(text) for text in texts]
+    return predict_local(given.pop("model", None), grids, store=store, **given)
 
 
 def _flags(prediction: "Prediction", program: str | None) -> list[str]:
@@ -208,35 +218,18 @@ def _show(answer: _Answer) -> None:
         echo("\n".join(describe_bandwidth(answer.target, answer.needed)))
 
 
-def _alternatives(options: dict[str, Any]) -> list[dict[str, Any]]:
-    """Options of each combination of comma-separated models, clusters and links."""
-    several = {
-        name: [part.strip() for part in options[name].split(",")]
-        for name in ("model", "cluster", "link")
-        if options.get(name) and "," in options[name]
-    }
-    chosen = (dict(zip(several, levels, strict=True)) for levels in product(*several.values()))
-    return [{**options, **one} for one in chosen]
-
-
-def _last_topology() -> dict[str, str]:
-    """The last of several topologies, models, clusters and links, for commands that take one."""
+def _last_values() -> dict[str, Any]:
+    """The last value of each option that has several, for commands that take one."""
     given = click.get_current_context().params
-    several = ("topologies", "nodes", "model", "cluster", "link")
-    return {
-        key: given[key].split(",")[-1].strip()
-        for key in several
-        if given.get(key) and (key in several[:2] or "," in given[key])
-    }
+    several = {name: value for name, value in given.items() if isinstance(value, list)}
+    return {name: value[-1] for name, value in several.items()}
 
 
 def _search_of(prediction: "Prediction") -> str:
     """The command that searches for plans that fit, for the same job."""
-    from paceline.spec.training_options import TrainingOptions
-
     drop = (*TrainingOptions.__annotations__, "emit", "batch")
     batch = prediction.samples_per_step
-    return same_job("advise", drop=drop, **_last_topology(), global_batch=batch)
+    return same_job("advise", drop=drop, **_last_values(), global_batch=batch)
 
 
 def _explain(prediction: "Prediction") -> None:

@@ -39,7 +39,7 @@ Examples:
     help="Measure all-reduce on this topology instead of this machine.",
 )
 @launcher_options
-@out_option("--out", "Write the all-reduce curve between hosts, for 'predict --curve'.")
+@out_option("--out", "Write the all-reduce curve between hosts, for 'predict --allreduce-curve'.")
 @store_option
 @json_option
 def command(
@@ -57,7 +57,7 @@ def command(
 
     The profile is stored with its date and used until it is a week old or the machine changes.
     With -j, --hosts or --launcher the command measures all-reduce between hosts instead, with the
-    message pattern of a training step; 'paceline predict --curve' uses the result.
+    message pattern of a training step; 'paceline predict --allreduce-curve' uses the result.
     """
     if topology is not None or launcher_settings(chosen):
         _probe_hosts(topology, out, store_path, as_json, launcher_settings(chosen))
@@ -122,7 +122,7 @@ def _probe_hosts(
     show(curve_parts(curve))
     if out is not None:
         echo(f"All-reduce curve: {out}")
-        job = f"--model resnet50 --device v100 --curve {out}"
+        job = f"--model resnet50 --device v100 --allreduce-curve {out}"
         next_line(f"paceline predict {job} -j {nodes}x{processes}")
     else:
         next_line("paceline probe --help", "paceline doctor")

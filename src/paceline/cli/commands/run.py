@@ -101,7 +101,7 @@ def command(
 ) -> None:
     """Run your own training COMMAND unchanged and record steps, phases and buckets.
 
-    PyTorch scripts are instrumented at run time: optimiser, backward, data loader, DDP and
+    PyTorch scripts are instrumented at run time: optimizer, backward, data loader, DDP and
     collectives. For other programs the steps are read from the log. No source change is needed.
 
     Standard output and standard error of the command are passed through; with --json both go to

@@ -6,11 +6,12 @@ from typing import Any
 import click
 
 from paceline.cli.help_sections import SectionedCommand
+from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import figure_option, out_option, topology_keywords, workers_option
+from paceline.cli.options import figure_option, out_option, workers_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
-from paceline.cli.plan_options import cluster_options, workload_options
 from paceline.errors import InputError
+from paceline.spec.job_options import SweepOptions, Target
 
 EXAMPLE = """
 \b
@@ -24,8 +25,7 @@ Examples:
 
 
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
-@workload_options
-@cluster_options
+@options_of(Target, SweepOptions)
 @click.option(
     "--axis",
     "axes",
@@ -41,14 +41,6 @@ Examples:
     default="dp,mp",
     show_default=True,
     help="Parallelism to compare: data (dp), model (mp) or both.",
-)
-@click.option(
-    "--framework", metavar="NAME", help="Framework profile, such as pydtnn [default: torch-ddp]."
-)
-@click.option(
-    "--overlap",
-    metavar="POLICY",
-    help="Gradient synchronisation: none, per_tensor, bucketed, one_message or split.",
 )
 @workers_option
 @out_option("--out", "Write all points as CSV.")
@@ -74,10 +66,9 @@ def command(
 
     if figure is not None and len(axes) > 1:
         raise InputError("--figure supports one axis only", "give one --axis, or use --out")
-    topology = topology_keywords(options.pop("topologies"), options.pop("nodes"))[0]
     further = {name: options.pop(name) for name in ("compare", "workers")}
-    workload = swept_workload(**{**options, **topology})
-    comparison = sweep(axes=axes, **further, **{**options, **topology, "model": workload})
+    workload = swept_workload(**options)
+    comparison = sweep(axes=axes, **further, **{**options, "model": workload})
     if out is not None:
         write_text(out, sweeps.sweep_csv(comparison))
     if figure is not None:

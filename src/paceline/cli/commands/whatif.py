@@ -5,11 +5,10 @@ from typing import Any
 import click
 
 from paceline.cli.help_sections import SectionedCommand
+from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import topology_keywords
 from paceline.cli.output import emit_json, json_option, show
-from paceline.cli.plan_options import job_options
-from paceline.errors import InputError
+from paceline.spec.job_options import JobArguments
 
 EXAMPLE = """
 \b
@@ -21,7 +20,7 @@ Examples:
 
 
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
-@job_options
+@options_of(JobArguments)
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Estimate the gain from a resource twice as fast or free, or from another plan.
@@ -31,10 +30,7 @@ def command(as_json: bool, **options: Any) -> None:
     from paceline.predictor.api import whatif
     from paceline.predictor.prediction_tables import whatif_json, whatif_table
 
-    topologies = topology_keywords(options.pop("topologies"), options.pop("nodes"))
-    if len(topologies) > 1:
-        raise InputError("whatif expects one topology", "give one, such as -j 2x8")
-    found = whatif(**{**options, **topologies[0]})
+    found = whatif(**options)
     if as_json:
         emit_json("whatif", 1, whatif_json(found.base, found.changes))
         return

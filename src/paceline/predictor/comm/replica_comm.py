@@ -32,7 +32,7 @@ def replica_messages(parts: Partition) -> ReplicaMessages:
     context = {}
     if plan.cp > 1:
         links, width = _context_links(parts), parts.precision.activation_bytes
-        device, form, samples = parts.cluster.device, parts.context_form, parts.share_of_batch
+        device, form, samples = parts.cluster.device, parts.cp_impl, parts.share_of_batch
         context = {
             kind: context_cost(part.context, form, links, samples, width, device)
             for kind, part in enumerate(kinds)

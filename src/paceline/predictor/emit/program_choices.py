@@ -38,13 +38,13 @@ def megatron_flags(plan: Plan, workload: Workload) -> ProgramSettings:
         ContextForm.GATHER: "allgather",
         ContextForm.ULYSSES: "a2a",
     }
-    if plan.context_form in forms:
-        chosen.flags.append(f"--cp-comm-type {forms[plan.context_form]}")
-    elif plan.context_form is not None:
+    if plan.cp_impl in forms:
+        chosen.flags.append(f"--cp-comm-type {forms[plan.cp_impl]}")
+    elif plan.cp_impl is not None:
         chosen.missing.append("Megatron-LM always balances causal masks in ring attention")
     if plan.tp_overlap:
         chosen.flags.append("--tp-comm-overlap")
-    if Offload.OPTIMISER in plan.offload:
+    if Offload.OPTIMIZER in plan.offload:
         chosen.flags += ["--optimizer-cpu-offload", "--use-precision-aware-optimizer"]
     if Offload.ACTIVATIONS in plan.offload:
         # Megatron-LM wants fewer layers than there are.
@@ -66,18 +66,16 @@ def megatron_flags(plan: Plan, workload: Workload) -> ProgramSettings:
 def torchtitan_flags(plan: Plan, workload: Workload) -> ProgramSettings:
     """Settings of torchtitan."""
     chosen = ProgramSettings()
-    if plan.context_form in _ROTATION:
-        chosen.settings["parallelism.context_parallel_rotate_method"] = _ROTATION[plan.context_form]
-    elif plan.context_form is not None:
-        chosen.missing.append(
-            f"torchtitan does not support {plan.context_form} context parallelism"
-        )
+    if plan.cp_impl in _ROTATION:
+        chosen.settings["parallelism.context_parallel_rotate_method"] = _ROTATION[plan.cp_impl]
+    elif plan.cp_impl is not None:
+        chosen.missing.append(f"torchtitan does not support {plan.cp_impl} context parallelism")
     if plan.tp_overlap:
         chosen.flags += ["--parallelism.enable_async_tensor_parallel", "--compile.enable"]
-    if Offload.OPTIMISER in plan.offload:
+    if Offload.OPTIMIZER in plan.offload:
         chosen.flags.append("--training.enable_cpu_offload")
         chosen.missing.append(
-            "torchtitan offloads weights and gradients together with optimiser state"
+            "torchtitan offloads weights and gradients together with optimizer state"
         )
     if Offload.ACTIVATIONS in plan.offload:
         chosen.missing.append("in the program: torch.autograd.graph.save_on_cpu around forward")
@@ -96,13 +94,11 @@ def torchtitan_flags(plan: Plan, workload: Workload) -> ProgramSettings:
 def deepspeed_flags(plan: Plan, workload: Workload) -> ProgramSettings:
     """Settings of DeepSpeed; those of ``zero_optimization`` under that key."""
     chosen = ProgramSettings()
-    if plan.cp > 1 and plan.context_form not in (None, ContextForm.ULYSSES):
-        chosen.missing.append(
-            f"DeepSpeed's context parallelism is Ulysses, not {plan.context_form}"
-        )
+    if plan.cp > 1 and plan.cp_impl not in (None, ContextForm.ULYSSES):
+        chosen.missing.append(f"DeepSpeed's context parallelism is Ulysses, not {plan.cp_impl}")
     if plan.tp_overlap:
         chosen.missing.append("DeepSpeed cannot overlap tensor-parallel communication with GEMMs")
-    if Offload.OPTIMISER in plan.offload:
+    if Offload.OPTIMIZER in plan.offload:
         chosen.settings["zero_optimization"] = {
             "offload_optimizer": {"device": "cpu", "pin_memory": True}
         }
@@ -121,15 +117,15 @@ def deepspeed_flags(plan: Plan, workload: Workload) -> ProgramSettings:
 def fsdp_flags(plan: Plan, workload: Workload) -> ProgramSettings:
     """Lines of code for PyTorch FSDP2."""
     chosen = ProgramSettings()
-    if plan.context_form in _ROTATION:
-        chosen.flags.append(f'set_rotate_method("{_ROTATION[plan.context_form]}")')
-    elif plan.context_form is not None:
-        chosen.missing.append(f"PyTorch does not support {plan.context_form} context parallelism")
+    if plan.cp_impl in _ROTATION:
+        chosen.flags.append(f'set_rotate_method("{_ROTATION[plan.cp_impl]}")')
+    elif plan.cp_impl is not None:
+        chosen.missing.append(f"PyTorch does not support {plan.cp_impl} context parallelism")
     if plan.tp_overlap:
         chosen.flags.append(
             "torch._inductor.config._micro_pipeline_tp = True  # needs torch.compile"
         )
-    if Offload.OPTIMISER in plan.offload:
+    if Offload.OPTIMIZER in plan.offload:
         chosen.missing.append(
             "fully_shard(..., offload_policy=CPUOffloadPolicy()) moves weights and gradients too"
         )

@@ -14,7 +14,7 @@ from paceline.predictor.emit.program_choices import (
     torchtitan_flags,
 )
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.plan.plan_choices import OptimiserState, PipelineSchedule, Recompute
+from paceline.predictor.plan.plan_choices import OptimizerState, PipelineSchedule, Recompute
 from paceline.workload.blocks import blocks
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
@@ -62,8 +62,8 @@ def _megatron(plan: Plan, workload: Workload) -> ProgramFlags:
     chosen = megatron_flags(plan, workload)
     flags += chosen.flags
     missing = chosen.missing
-    if plan.zero == 0 and plan.optimiser_state is not OptimiserState.FP32:
-        missing.append("low-precision optimiser state needs --use-distributed-optimizer (zero 1)")
+    if plan.zero == 0 and plan.optimizer_state is not OptimizerState.FP32:
+        missing.append("low-precision optimizer state needs --use-distributed-optimizer (zero 1)")
     if plan.pp > 1 and plan.pipeline is PipelineSchedule.GPIPE:
         missing.append("Megatron-LM has no GPipe schedule")
     if plan.recompute_every > 1:
@@ -109,9 +109,9 @@ def _megatron_sharding(plan: Plan) -> list[str]:
 
 
 def _megatron_state(plan: Plan) -> list[str]:
-    if plan.optimiser_state is OptimiserState.FP32:
+    if plan.optimizer_state is OptimizerState.FP32:
         return []
-    width = "bf16" if plan.optimiser_state is OptimiserState.BF16 else "fp8"
+    width = "bf16" if plan.optimizer_state is OptimizerState.BF16 else "fp8"
     return [
         "--use-precision-aware-optimizer",
         f"--exp-avg-dtype {width}",
@@ -121,10 +121,10 @@ def _megatron_state(plan: Plan) -> list[str]:
 
 def _short_state_in_program(plan: Plan) -> list[str]:
     """Code changes for programs without a setting."""
-    if plan.optimiser_state is OptimiserState.FP32:
+    if plan.optimizer_state is OptimizerState.FP32:
         return []
-    if plan.optimiser_state is OptimiserState.BF16:
-        return ["in the program: use an optimiser with bf16 state"]
+    if plan.optimizer_state is OptimizerState.BF16:
+        return ["in the program: use an optimizer with bf16 state"]
     return ["in the program: use AdamW8bit of torchao or bitsandbytes"]
 
 
@@ -209,7 +209,7 @@ def _deepspeed(plan: Plan, workload: Workload) -> ProgramFlags:
 def _fsdp(plan: Plan, workload: Workload) -> ProgramFlags:
     if plan.zero == 1:
         raise InputError(
-            "FSDP2 cannot shard optimiser state alone (ZeRO-1)",
+            "FSDP2 cannot shard optimizer state alone (ZeRO-1)",
             "use --zero 2 (reshard_after_forward=False) or --zero 3",
         )
     micro_batch, count = plan.batches(workload.batch)

@@ -7,11 +7,11 @@ import numpy as np
 
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.roofline import update_seconds
-from paceline.predictor.memory.memory_parts import optimiser_bytes_per_parameter
+from paceline.predictor.memory.memory_parts import optimizer_bytes_per_parameter
 from paceline.predictor.memory.offload import host_update_seconds
 from paceline.predictor.partition.partition import Partition
 from paceline.predictor.partition.pipeline_stages import Chunk, stage_counts
-from paceline.predictor.plan.plan_choices import Offload, OptimiserState
+from paceline.predictor.plan.plan_choices import Offload, OptimizerState
 from paceline.workload.graph import SEQUENCE, InputSpec
 from paceline.workload.precision import Precision
 
@@ -41,10 +41,10 @@ def sample_bytes(spec: InputSpec, sequence: int) -> float:
 
 
 def update_traffic_bytes(
-    optimiser: str, number_format: Precision, state: OptimiserState = OptimiserState.FP32
+    optimizer: str, number_format: Precision, state: OptimizerState = OptimizerState.FP32
 ) -> float:
     """Memory traffic of an update per parameter: read gradient, read and write weight and state."""
-    kept = optimiser_bytes_per_parameter(optimiser, number_format, state)
+    kept = optimizer_bytes_per_parameter(optimizer, number_format, state)
     return number_format.gradient_bytes + 2 * number_format.weight_bytes + 2 * kept
 
 
@@ -59,7 +59,7 @@ def stage_update_seconds(
     ``measured`` is the update of the whole model on one device.
     """
     workload, plan, widths = parts.workload, parts.plan, parts.precision
-    moved = update_traffic_bytes(workload.optimiser, widths, plan.optimiser_state)
+    moved = update_traffic_bytes(workload.optimizer, widths, plan.optimizer_state)
     shards = plan.shard_degree if plan.zero >= 1 else 1
     counts = stage_counts(parts, chunks)
     if measured is not None:
@@ -69,7 +69,7 @@ def stage_update_seconds(
         ]
     gradients = [float(part.profile.gradient_bytes.at(workload.batch)) for part in parts.kinds]
     parameters = counts @ gradients / widths.gradient_bytes
-    if Offload.OPTIMISER in plan.offload:
+    if Offload.OPTIMIZER in plan.offload:
         passed = widths.gradient_bytes + widths.weight_bytes
         return [
             host_update_seconds(own / shards, moved, passed, parts.cluster) for own in parameters

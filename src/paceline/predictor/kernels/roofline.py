@@ -254,7 +254,7 @@ def update_seconds(
     operations: int = 1,
     bytes_per_second: Number | None = None,
 ) -> Number:
-    """Seconds of the optimiser's update of ``parameters`` numbers.
+    """Seconds of the optimizer's update of ``parameters`` numbers.
 
     ``bytes_per_parameter`` is memory traffic (weights, gradient, state); ``bytes_per_second``
     overrides the memory bandwidth of the device.

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from paceline.errors import InputError
 from paceline.naming import look_up
-from paceline.predictor.plan.plan_choices import OptimiserState
+from paceline.predictor.plan.plan_choices import OptimizerState
 from paceline.workload.precision import Precision
 
 Numbers = float | NDArray[np.float64]
@@ -26,11 +26,11 @@ _MASTER_BYTES = 4
 _SCALED_BLOCK = 256
 """8-bit values per 32-bit scale (bitsandbytes, torchao)."""
 _STATE_WIDTHS = {
-    OptimiserState.FP32: 1.0,
-    OptimiserState.BF16: 0.5,
-    OptimiserState.EIGHT_BIT: 0.25 + 1.0 / _SCALED_BLOCK,
+    OptimizerState.FP32: 1.0,
+    OptimizerState.BF16: 0.5,
+    OptimizerState.EIGHT_BIT: 0.25 + 1.0 / _SCALED_BLOCK,
 }
-"""Size of optimiser state relative to fp32."""
+"""Size of optimizer state relative to fp32."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Memory:
 
     weights_bytes: Numbers
     gradients_bytes: Numbers
-    optimiser_bytes: Numbers
+    optimizer_bytes: Numbers
     activations_bytes: Numbers
     buffers_bytes: Numbers
 
@@ -49,7 +49,7 @@ class Memory:
         return (
             self.weights_bytes
             + self.gradients_bytes
-            + self.optimiser_bytes
+            + self.optimizer_bytes
             + self.activations_bytes
             + self.buffers_bytes
         )
@@ -59,28 +59,28 @@ class Memory:
         return {
             "weights": self.weights_bytes,
             "gradients": self.gradients_bytes,
-            "optimiser": self.optimiser_bytes,
+            "optimizer": self.optimizer_bytes,
             "activations": self.activations_bytes,
             "buffers": self.buffers_bytes,
         }
 
 
-def optimiser_bytes_per_parameter(
-    optimiser: str, precision: Precision, state: OptimiserState = OptimiserState.FP32
+def optimizer_bytes_per_parameter(
+    optimizer: str, precision: Precision, state: OptimizerState = OptimizerState.FP32
 ) -> float:
-    """Optimiser state of one parameter: momenta in ``state``, fp32 master copy of short weights.
+    """Optimizer state of one parameter: momenta in ``state``, fp32 master copy of short weights.
 
     With 16-bit weights and gradients Adam keeps 2 + 2 + 12 = 16 bytes per parameter; with momenta
     in bf16 12, in 8 bits about 10.
     """
-    key = optimiser.strip().lower().replace("-", "_")
+    key = optimizer.strip().lower().replace("-", "_")
     hint = f"one of {', '.join(_STATE_BYTES)}"
     master = _MASTER_BYTES if precision.weight_bytes < _MASTER_BYTES else 0
-    momenta = look_up("optimiser", key, _STATE_BYTES, hint)
-    if momenta == 0 and state is not OptimiserState.FP32:
+    momenta = look_up("optimizer", key, _STATE_BYTES, hint)
+    if momenta == 0 and state is not OptimizerState.FP32:
         raise InputError(
-            f"{optimiser} has no state to store as {state}",
-            "omit --optimiser-state, or use another --optimiser, e.g. adam",
+            f"{optimizer} has no state to store as {state}",
+            "omit --optimizer-state, or use another --optimizer, e.g. adam",
         )
     return momenta * _STATE_WIDTHS[state] + master
 

@@ -19,7 +19,7 @@ from paceline.predictor.memory.memory_parts import (
     Numbers,
     buffer_bytes,
     micro_batches_held,
-    optimiser_bytes_per_parameter,
+    optimizer_bytes_per_parameter,
     sharded_bytes,
 )
 from paceline.predictor.memory.offload import moved_bytes
@@ -64,7 +64,7 @@ def _stages_memory(parts: Partition, counts: Array) -> Memory:
     plan, workload, widths = parts.plan, parts.workload, parts.precision
     synchronisation = parts.synchronisation
     profiles = [part.profile for part in parts.kinds]
-    state_width = optimiser_bytes_per_parameter(workload.optimiser, widths, plan.optimiser_state)
+    state_width = optimizer_bytes_per_parameter(workload.optimizer, widths, plan.optimizer_state)
     gradients = np.array([float(p.gradient_bytes.at(workload.batch)) for p in profiles])
     kept_width = parts.framework.gradient_bytes_kept(workload.precision)
     short = kept_width - widths.gradient_bytes
@@ -84,7 +84,7 @@ def _stages_memory(parts: Partition, counts: Array) -> Memory:
     return Memory(
         _sharded(parts, counts, 3, weights),
         _sharded(parts, counts, 2, gradients * kept_width / widths.gradient_bytes),
-        0.0 if Offload.OPTIMISER in plan.offload else _sharded(parts, counts, 1, trained),
+        0.0 if Offload.OPTIMIZER in plan.offload else _sharded(parts, counts, 1, trained),
         activations,
         buffers + short * largest_tensor(profiles) + gaps,
     )
@@ -148,7 +148,7 @@ def _context_bytes(parts: Partition) -> float:
         return 0.0
     batch, width = parts.share_of_batch, parts.precision.activation_bytes
     sizes = (
-        context_bytes(part.context, parts.context_form, parts.plan.cp, width).at(batch)
+        context_bytes(part.context, parts.cp_impl, parts.plan.cp, width).at(batch)
         for part in parts.kinds
         if part.context is not None
     )

@@ -64,9 +64,9 @@ class Partition:
         return self.micro_batch / self.plan.cp
 
     @property
-    def context_form(self) -> ContextForm:
+    def cp_impl(self) -> ContextForm:
         """Form of context parallelism: of the plan, else of the framework."""
-        return self.plan.context_form or self.framework.context_form
+        return self.plan.cp_impl or self.framework.cp_impl
 
     @property
     def layers(self) -> list[ShardedLayer]:

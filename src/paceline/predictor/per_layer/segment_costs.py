@@ -69,7 +69,7 @@ class PerLayerCosts:
             dp=self.cluster.devices,
             framework=self.plan.framework,
             synchronisation=replace(usual, policy=policy),
-            optimiser_state=self.plan.optimiser_state,
+            optimizer_state=self.plan.optimizer_state,
         )
         return self._case(self.workload, own)
 
@@ -80,7 +80,7 @@ class PerLayerCosts:
         own = Plan(
             tp=self.cluster.devices,
             framework=self.plan.framework,
-            optimiser_state=self.plan.optimiser_state,
+            optimizer_state=self.plan.optimizer_state,
         )
         return self._case(self.workload.with_batch(samples), own)
 

@@ -8,7 +8,7 @@ from paceline.predictor.comm.compression import NO_COMPRESSION, Compression
 from paceline.predictor.plan.plan_choices import (
     ContextForm,
     Offload,
-    OptimiserState,
+    OptimizerState,
     PipelineSchedule,
     Recompute,
 )
@@ -22,10 +22,10 @@ class Plan:
 
     ``dp`` replicas, each of ``tp`` x ``pp`` x ``cp`` devices: tensor (or filter), pipeline and
     context parallel. Experts are divided among ``ep`` of the ``dp`` x ``cp`` devices. ``zero`` is
-    the ZeRO stage (1 optimiser state, 2 gradients too, 3 weights too). ``shard_group`` is the size
+    the ZeRO stage (1 optimizer state, 2 gradients too, 3 weights too). ``shard_group`` is the size
     of a shard group, and groups hold copies of each other (HSDP); None for one group of all ``dp``
-    x ``cp``. ``optimiser_state`` is the precision of momenta. Full recomputation applies to one
-    block in ``recompute_every``. ``context_form`` None is the default of the framework.
+    x ``cp``. ``optimizer_state`` is the precision of momenta. Full recomputation applies to one
+    block in ``recompute_every``. ``cp_impl`` None is the default of the framework.
     ``expert_imbalance`` is the load of the busiest expert-parallel device over the mean; None is a
     prior that widens the interval. ``offload`` moves state to the host. ``tp_overlap`` splits GEMMs
     to overlap tensor-parallel communication with them.
@@ -55,9 +55,9 @@ class Plan:
     compression: Compression = NO_COMPRESSION
     framework: str | None = None
     shard_group: int | None = None
-    optimiser_state: OptimiserState = OptimiserState.FP32
+    optimizer_state: OptimizerState = OptimizerState.FP32
     recompute_every: int = 1
-    context_form: ContextForm | None = None
+    cp_impl: ContextForm | None = None
     expert_imbalance: float | None = None
     offload: tuple[Offload, ...] = ()
     tp_overlap: bool = False
@@ -98,7 +98,7 @@ class Plan:
             recompute=self.recompute,
             recompute_every=self.recompute_every,
             fused_attention=self.fused_attention,
-            optimiser_state=self.optimiser_state,
+            optimizer_state=self.optimizer_state,
             offload=self.offload,
         )
 
@@ -111,7 +111,7 @@ class Plan:
             cp=1,
             sequence_parallel=False,
             shard_group=None,
-            context_form=None,
+            cp_impl=None,
             expert_imbalance=None,
             tp_overlap=False,
         )

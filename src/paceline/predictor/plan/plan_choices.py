@@ -20,8 +20,8 @@ class ContextForm(StrEnum):
 class Offload(StrEnum):
     """State that is offloaded to host memory."""
 
-    OPTIMISER = "optimiser"
-    """Optimiser state; the update runs on the host."""
+    OPTIMIZER = "optimizer"
+    """Optimizer state; the update runs on the host."""
     ACTIVATIONS = "activations"
     """Activations kept from forward to backward."""
 
@@ -42,8 +42,8 @@ SEARCHED_RECOMPUTATIONS = (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
 """Modes that `advise` searches."""
 
 
-class OptimiserState(StrEnum):
-    """Precision of optimiser momenta; master copies of weights stay in fp32."""
+class OptimizerState(StrEnum):
+    """Precision of optimizer momenta; master copies of weights stay in fp32."""
 
     FP32 = "fp32"
     BF16 = "bf16"

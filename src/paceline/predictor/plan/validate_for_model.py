@@ -43,7 +43,7 @@ def _check_context(plan: Plan, graph: Graph, sequence: int | None) -> None:
         )
 
 
-def check_context_form(plan: Plan, form: ContextForm, graph: Graph) -> None:
+def check_cp_impl(plan: Plan, form: ContextForm, graph: Graph) -> None:
     """Reject Ulysses where tp x cp does not divide the heads."""
     if plan.cp == 1 or form is not ContextForm.ULYSSES:
         return
@@ -52,7 +52,7 @@ def check_context_form(plan: Plan, form: ContextForm, graph: Graph) -> None:
     if any(count % degree for count in heads):
         raise InputError(
             f"ulysses needs tp x cp = {degree} to divide the {min(heads)} heads of {graph.name}",
-            "use a smaller --cp, or --cp-form ring",
+            "use a smaller --cp, or --cp-impl ring",
         )
 
 
@@ -76,7 +76,7 @@ def check_recomputation(plan: Plan, graph: Graph) -> None:
         if plan.fused_attention:
             raise InputError(
                 "selective recomputation has no effect with fused attention, which keeps no scores",
-                "omit --recompute, use full, or add --unfused-attention",
+                "omit --recompute, use full, or add --no-fused-attention",
             )
     count = len(numbered_parts(graph))
     if plan.recompute_every > max(1, count):

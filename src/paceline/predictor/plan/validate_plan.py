@@ -19,7 +19,7 @@ def check_consistent(plan: "Plan") -> None:
     if plan.zero not in (0, 1, 2, 3):
         raise InputError(
             f"zero must be 0, 1, 2 or 3 (got {plan.zero})",
-            "0 shards nothing, 1 optimiser state, 2 gradients too, 3 weights too",
+            "0 shards nothing, 1 optimizer state, 2 gradients too, 3 weights too",
         )
     if (plan.dp * plan.cp) % plan.ep:
         raise InputError(
@@ -90,10 +90,10 @@ def _check_shard_group(plan: "Plan") -> None:
 
 
 def _check_choices(plan: "Plan") -> None:
-    if plan.context_form is not None and plan.cp == 1:
+    if plan.cp_impl is not None and plan.cp == 1:
         raise InputError(
-            f"--cp-form {plan.context_form} needs context parallelism, but cp is 1",
-            "add --cp 2, or omit --cp-form",
+            f"--cp-impl {plan.cp_impl} needs context parallelism, but cp is 1",
+            "add --cp 2, or omit --cp-impl",
         )
     if plan.expert_imbalance is not None:
         if plan.ep == 1:
@@ -109,7 +109,7 @@ def _check_choices(plan: "Plan") -> None:
     if Offload.ACTIVATIONS in plan.offload and plan.pp > 1:
         raise InputError(
             "--offload activations does not support pipelines",
-            "omit --pp, or use --offload optimiser",
+            "omit --pp, or use --offload optimizer",
         )
     if plan.tp_overlap and not (plan.tp > 1 and plan.sequence_parallel):
         raise InputError(

@@ -111,14 +111,14 @@ class DeviceTasks:
         return self.builder.send(f"{name} {span}", time, group.size_bytes, after, span, lane)
 
     def update(self, after: tuple[int, ...]) -> tuple[int, ...]:
-        """The optimiser's update of all layers; returns what later tasks wait for."""
+        """The optimizer's update of all layers; returns what later tasks wait for."""
         seconds = self.costs.update_seconds
         if not takes_time(seconds):
             return after
         return (self.builder.compute("update", Phase.UPDATE, seconds, after),)
 
     def update_layer(self, index: int, after: tuple[int, ...]) -> None:
-        """The optimiser's update of one layer: its share of the whole."""
+        """The optimizer's update of one layer: its share of the whole."""
         size = self.layers[index].gradient_bytes
         if size > 0 and takes_time(self.costs.update_seconds):
             share = self.costs.update_seconds * size / self.gradient_bytes

@@ -243,7 +243,9 @@ def plan_changes(before: Plan, after: Plan) -> str:
         if getattr(after, name) != getattr(before, name)
     ]
     if after.sequence_parallel != before.sequence_parallel:
-        options.append("--sequence-parallel" if after.sequence_parallel else "--whole-sequences")
+        options.append(
+            "--sequence-parallel" if after.sequence_parallel else "--no-sequence-parallel"
+        )
     return " ".join(options) or "no change"
 
 

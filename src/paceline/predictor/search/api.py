@@ -12,14 +12,14 @@ from paceline.predictor.prediction import Prediction
 from paceline.spec.defaults import MEGATRON, complete_workload
 from paceline.spec.job_options import (
     JobOptions,
-    Model,
     TopologyOptions,
+    VariedOptions,
     WorkloadOptions,
-    cluster_of,
-    parse_job_options,
-    program_of,
 )
-from paceline.spec.plan_options import optimiser_state_of
+from paceline.spec.jobs import check_job
+from paceline.spec.resolve_cluster import cluster_of
+from paceline.spec.resolve_model import Model
+from paceline.spec.resolve_plan import plan_fields, program_of
 from paceline.units import parse_seconds
 from paceline.workload.workload import Workload
 
@@ -64,7 +64,7 @@ def advise(
 
     ``nodes`` are the numbers of nodes to search [those of the cluster]; ``price`` is per device and
     hour. Further keywords are those of `predict` for workload and cluster, ``framework``,
-    ``tuning``, ``fused_attention`` and ``optimiser_state``. Options of a plan are rejected because
+    ``tuning``, ``fused_attention`` and ``optimizer_state``. Options of a plan are rejected because
     plans are searched.
     """
     from paceline.predictor.search import advise as search_plans
@@ -116,15 +116,14 @@ def _search(
     from paceline.predictor.search import PlanSearch
 
     job = _searchable(options)
-    counts = tuple(sorted([nodes] if isinstance(nodes, int) else nodes or ()))
+    given = job.get("nodes") if nodes is None else nodes
+    counts = tuple(sorted([given] if isinstance(given, int) else given or ()))
     target = _priced(cluster_of(cluster, job), price)
     target = target.with_nodes(max(counts)) if counts else target
     workload = _searched(model, target, global_batch, job)
     usual = MEGATRON if is_transformer(workload.graph) else None
     like = Plan(
-        framework=job.get("framework") or usual,
-        fused_attention=job.get("fused_attention", True),
-        optimiser_state=optimiser_state_of(job),
+        **{"framework": usual, **plan_fields(job)},
     )
     return PlanSearch(workload, target, workload.batch, counts, like, program=program_of(job))
 
@@ -152,21 +151,20 @@ def advise_per_layer(
             f"use a multiple of {target.devices}",
         )
     own = workload.with_batch(workload.batch // target.devices)
-    return choose_per_layer(
-        own, target, Plan(framework=job.get("framework"), optimiser_state=optimiser_state_of(job))
-    )
+    return choose_per_layer(own, target, Plan(**plan_fields(job)))
 
 
 _SEARCHABLE = {
+    *VariedOptions.__annotations__,
     *WorkloadOptions.__annotations__,
     *TopologyOptions.__annotations__,
-    *("framework", "tuning", "fused_attention", "optimiser_state"),
+    *("framework", "tuning", "fused_attention", "optimizer_state"),
 }
 
 
 def _searchable(options: dict[str, Any]) -> JobOptions:
     """Options of a search; unsupported ones are rejected."""
-    job = parse_job_options(options)
+    job = check_job(options, "advise")
     refused = [name for name in job if name not in _SEARCHABLE]
     if refused:
         raise InputError(

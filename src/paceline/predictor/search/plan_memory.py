@@ -9,7 +9,7 @@ from paceline.predictor.memory.allocator_lag import unreleased_bytes
 from paceline.predictor.memory.memory_parts import (
     buffer_bytes,
     micro_batches_held,
-    optimiser_bytes_per_parameter,
+    optimizer_bytes_per_parameter,
     sharded_bytes,
 )
 from paceline.predictor.memory.peak_memory import allocator_bytes, largest_tensor
@@ -64,8 +64,8 @@ def _stage_bytes(
 ) -> Array:
     network = grid.table.whole
     workload, widths = network.workload, network.precision
-    width = network.plan.optimiser_state
-    state = trained * optimiser_bytes_per_parameter(workload.optimiser, widths, width)
+    width = network.plan.optimizer_state
+    state = trained * optimizer_bytes_per_parameter(workload.optimizer, widths, width)
     gradients = trained * widths.gradient_bytes
     kept_width = network.framework.gradient_bytes_kept(workload.precision)
     short = kept_width - widths.gradient_bytes

@@ -66,10 +66,10 @@ def _overhead(grid: PlanGrid) -> Array:
 
 
 def _update(grid: PlanGrid, parameters: Array) -> Array:
-    """The optimiser's update of a stage, or of a shard of it."""
+    """The optimizer's update of a stage, or of a shard of it."""
     whole = grid.table.whole
     moved = update_traffic_bytes(
-        whole.workload.optimiser, whole.precision, whole.plan.optimiser_state
+        whole.workload.optimizer, whole.precision, whole.plan.optimizer_state
     )
     shards = np.where(grid.zero >= 1, grid.dp, 1.0)
     device = whole.cluster.device

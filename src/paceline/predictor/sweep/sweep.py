@@ -106,9 +106,9 @@ class Sweep:
         if not np.any(parameters):
             return np.zeros_like(memory)
         moved = update_traffic_bytes(
-            self.workload.optimiser,
+            self.workload.optimizer,
             self.parts.precision,
-            self.plan.optimiser_state,
+            self.plan.optimizer_state,
         )
         device = self.cluster.device
         return np.asarray(

@@ -113,7 +113,7 @@ def division_error(timeline: Timeline) -> float:
     if plan.ep > 1 and plan.expert_imbalance is None:
         share = _share(timeline, [part.is_expert for part in parts.kinds])
         error = share * number("parallelism.experts.spread")
-    if plan.cp > 1 and parts.context_form is not ContextForm.ULYSSES:
+    if plan.cp > 1 and parts.cp_impl is not ContextForm.ULYSSES:
         share = _share(timeline, [part.context is not None for part in parts.kinds])
         error = math.hypot(error, share * number("parallelism.context.spread"))
     return error

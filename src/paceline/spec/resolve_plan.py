@@ -1,31 +1,26 @@
-"""The options of a `Plan`."""
+"""The plan and the training program of options."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 from paceline.errors import InputError
 from paceline.naming import look_up
-from paceline.predictor.comm.compression import NO_COMPRESSION, Compression, CompressionKind
+from paceline.predictor.comm.compression import Compression, CompressionKind
 from paceline.predictor.framework_profiles import framework as find_framework
 from paceline.predictor.plan.plan import Plan, plan_for
 from paceline.predictor.plan.plan_choices import (
     ContextForm,
     Offload,
-    OptimiserState,
+    OptimizerState,
     PipelineSchedule,
     Recompute,
 )
 from paceline.predictor.plan.sync_policy import Synchronisation, synchronisation
 from paceline.predictor.predict import DEFAULT_FRAMEWORK
+from paceline.predictor.uncertainty.covariates import Program, Tuning
 from paceline.spec.job_options import JobOptions
 from paceline.units import parse_bytes
-
-_AS_IN_PLAN = (
-    *("dp", "tp", "pp", "cp", "ep", "zero", "micro_batch", "micro_batches", "interleave"),
-    *("fused_attention", "framework", "shard_group", "expert_imbalance", "tp_overlap"),
-)
-"""Options that are fields of a `Plan` without conversion."""
-MOST_MICRO_BATCHES = 20_000
 
 
 def plan_of(plan: Plan | None, devices: int, options: JobOptions) -> Plan:
@@ -37,26 +32,37 @@ def plan_of(plan: Plan | None, devices: int, options: JobOptions) -> Plan:
             "--sequence-parallel needs tensor parallelism",
             "add --tp 2, or omit --sequence-parallel",
         )
-    if (options.get("micro_batches") or 1) > MOST_MICRO_BATCHES:
-        raise InputError(
-            f"too many micro-batches: {options.get('micro_batches')} "
-            f"(maximum {MOST_MICRO_BATCHES:,})",
-            "use larger micro-batches",
-        )
-    given: Mapping[str, Any] = {**options, **_micro_batch_of_a_pipeline(options)}
     return plan_for(
         devices,
-        **{name: given[name] for name in _AS_IN_PLAN if name in given},
-        pipeline=PipelineSchedule(options.get("pipeline", "1f1b")),
-        stage_layers=_numbers(options.get("stage_layers")),
-        **_recompute(options.get("recompute", "none")),
-        optimiser_state=optimiser_state_of(options),
-        context_form=_context_form(options.get("context_form")),
-        offload=_offload(options.get("offload")),
-        sequence_parallel=_sequence_parallel(options),
-        synchronisation=synchronisation_of(options),
-        compression=_compression(options.get("compression")),
+        **{
+            **_micro_batch_of_a_pipeline(options),
+            "sequence_parallel": _default_sequence_parallel(options),
+            **plan_fields(options),
+        },
     )
+
+
+def plan_fields(options: JobOptions) -> dict[str, Any]:
+    """Fields of `Plan` that the options state."""
+    given = {name: value for name, value in options.items() if value is not None}
+    convert: dict[str, Callable[[Any], Any]] = {
+        "pipeline": PipelineSchedule,
+        "optimizer_state": OptimizerState,
+        "cp_impl": ContextForm,
+        "stage_layers": _numbers,
+        "offload": _offload,
+        "compression": _compression,
+    }
+    names = [each.name for each in fields(Plan) if each.name in given and each.name != "recompute"]
+    found = {name: convert.get(name, _same)(given[name]) for name in names}
+    if "recompute" in given:
+        found |= _recompute(str(given["recompute"]))
+    synchronisation = synchronisation_of(options)
+    return found if synchronisation is None else {**found, "synchronisation": synchronisation}
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _micro_batch_of_a_pipeline(options: JobOptions) -> dict[str, int]:
@@ -75,33 +81,18 @@ def _recompute(given: str) -> dict[str, Any]:
     return {"recompute": look_up("recomputation", given, known, hint)}
 
 
-def optimiser_state_of(options: JobOptions) -> OptimiserState:
-    """The precision of optimiser state."""
-    known = {str(each): each for each in OptimiserState}
-    name = options.get("optimiser_state", "fp32")
-    return look_up("optimiser state", name, known, f"one of {', '.join(known)}")
-
-
-def _context_form(name: str | None) -> ContextForm | None:
-    known = {str(each): each for each in ContextForm}
-    hint = f"one of {', '.join(known)}"
-    return None if name is None else look_up("form of context parallelism", name, known, hint)
-
-
-def _offload(given: str | Sequence[str] | None) -> tuple[Offload, ...]:
-    """``optimiser``, ``activations`` or both, comma-separated or as a list."""
+def _offload(given: str | Sequence[str]) -> tuple[Offload, ...]:
+    """``optimizer``, ``activations`` or both, comma-separated or as a list."""
     known = {str(each): each for each in Offload}
-    names = given.split(",") if isinstance(given, str) else given or ()
+    names = given.split(",") if isinstance(given, str) else given
     hint = f"one of {', '.join(known)}, or both separated by a comma"
     found = {look_up("offload", name.strip(), known, hint) for name in names}
     return tuple(sorted(found))
 
 
-def _sequence_parallel(options: JobOptions) -> bool:
-    """As given, else the default of the framework."""
-    given = options.get("sequence_parallel")
+def _default_sequence_parallel(options: JobOptions) -> bool:
     usual = find_framework(options.get("framework") or DEFAULT_FRAMEWORK).sequence_parallel
-    return given if given is not None else usual and options.get("tp", 1) > 1
+    return usual and options.get("tp", 1) > 1
 
 
 def synchronisation_of(options: JobOptions) -> Synchronisation | None:
@@ -118,8 +109,8 @@ def synchronisation_of(options: JobOptions) -> Synchronisation | None:
     return chosen if bucket is None else chosen.with_bucket(parse_bytes(bucket))
 
 
-def _numbers(given: str | Sequence[int] | None) -> tuple[int, ...]:
-    parts = given.split(",") if isinstance(given, str) else given or ()
+def _numbers(given: str | Sequence[int]) -> tuple[int, ...]:
+    parts = given.split(",") if isinstance(given, str) else given
     try:
         return tuple(int(part) for part in parts)
     except ValueError:
@@ -128,9 +119,9 @@ def _numbers(given: str | Sequence[int] | None) -> tuple[int, ...]:
         ) from None
 
 
-def _compression(given: str | Compression | None) -> Compression:
-    if given is None or isinstance(given, Compression):
-        return given or NO_COMPRESSION
+def _compression(given: str | Compression) -> Compression:
+    if isinstance(given, Compression):
+        return given
     name, _, density = given.partition(":")
     kinds = {str(kind): kind for kind in CompressionKind}
     kind = look_up("compression", name, kinds, f"one of {', '.join(kinds)}")
@@ -140,3 +131,9 @@ def _compression(given: str | Compression | None) -> Compression:
         raise InputError(
             f"--compression: invalid density '{density}'", "use e.g. --compression top_k:0.01"
         ) from None
+
+
+def program_of(options: JobOptions) -> Program:
+    """The description of the training program."""
+    name = options.get("tuning")
+    return Program() if name is None else Program(tuning=Tuning(name))
