@@ -194,8 +194,8 @@ class OverlapOptions(TypedDict, total=False):
     overlap: Annotated[
         "str | Synchronisation | None",
         _plan(
-            "Gradient synchronisation: none, per_tensor, bucketed, fused, merged, one_message, split or "
-            "priority.",
+            "Gradient synchronisation: none, per_tensor, bucketed, fused, merged, one_message, "
+            "split or priority.",
             metavar="POLICY",
         ),
     ]
