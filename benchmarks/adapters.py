@@ -1,12 +1,11 @@
-"""What each adapter costs: its throughput over that of a minimal script in the same framework.
+"""Overhead of each adapter: its throughput over that of a minimal script in the same framework.
 
-The two run at the same time, each side pinned to a core of its own, and change cores in the next
-pair, so that both see the same machine. Only steps that both trained meanwhile count; the ratio of
-a pair is the script's median step over the adapter's: 1 means no cost, the target is at least 0.98
-for each framework. Frameworks whose way of sharing work is the point run with two processes, both
-on their side's core; the others with one, since what their loop costs does not depend on it.
-Scripts are in handwritten/, each the shortest honest loop a person would write, on the same network
-and batch. Frameworks without an environment are left out, and said so.
+Both run at the same time, each pinned to one core, and swap cores in the next pair. Only steps
+during which both trained count; the ratio of a pair is the median step of the script over that of
+the adapter: 1 means no overhead, the target is at least 0.98 for each framework. Distributed
+adapters run with two processes on one core, others with one process. The scripts in handwritten/
+are minimal training loops for the same network and batch. Frameworks without an environment are
+skipped with a message.
 """
 
 import itertools
@@ -37,12 +36,12 @@ SCRIPTS = Path(__file__).parent / "handwritten"
 TARGET = 0.98
 WARMUP_STEPS = 4
 FEWEST_STEPS = 5
-"""A pair whose sides overlapped for fewer counted steps says nothing."""
+"""Minimum number of counted steps during which both sides trained."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """A hand-written script, how many processes of it run, and what it trains."""
+    """A hand-written script with its number of processes and its network."""
 
     file: str
     processes: int = 1
@@ -98,7 +97,7 @@ def through_adapter(name: str, script: Script, core: int, steps: int, batch: int
         steps=steps,
         warmup_steps=WARMUP_STEPS,
     )
-    with tempfile.TemporaryDirectory() as place, Store(Path(place) / "store.db") as store:
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "store.db") as store:
         launch = run_job(job, store, "adapters")
         if launch.status is not Status.FINISHED:
             raise SystemExit(f"{name} failed: {launch.outcome.reason}")
@@ -113,8 +112,8 @@ def by_hand(name: str, script: Script, core: int, steps: int, batch: int) -> Ste
     os.sched_setaffinity(0, {core})
     python = interpreter(framework(name))
     with tempfile.TemporaryDirectory() as directory:
-        place = Path(directory)
-        command = [python, str(SCRIPTS / script.file), str(place / "out.json")]
+        folder = Path(directory)
+        command = [python, str(SCRIPTS / script.file), str(folder / "out.json")]
         command += [str(steps), str(WARMUP_STEPS), str(batch)]
         variables = {**thread_variables(1), **script.variables}
         if script.horovod:
@@ -130,7 +129,7 @@ def by_hand(name: str, script: Script, core: int, steps: int, batch: int) -> Ste
         ended = LocalLauncher().launch(
             LaunchRequest(
                 lambda rank: command,
-                place,
+                folder,
                 timeout_seconds=600,
                 processes=started,
                 variables=lambda rank: variables,
@@ -139,7 +138,7 @@ def by_hand(name: str, script: Script, core: int, steps: int, batch: int) -> Ste
         if ended.reason:
             log = ended.ranks[ended.first_failed or 0].log.read_text(errors="replace")
             raise SystemExit(f"{script.file} failed: {ended.reason}\n{log[-2000:]}")
-        return Steps(**json.loads((place / "out.json").read_text()))
+        return Steps(**json.loads((folder / "out.json").read_text()))
 
 
 def ratio_of(script: Steps, adapter: Steps) -> tuple[float, float, float]:
@@ -185,7 +184,7 @@ def compare(name: str, pairs: int, steps: int, batch: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Compare every framework that was asked for."""
+    """Compare the selected frameworks."""
     parser = arguments(__doc__ or "")
     known = [name for name, one in frameworks().items() if one.environment]
     parser.add_argument("--frameworks", default=",".join(known), help="comma-separated names")

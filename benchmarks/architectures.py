@@ -1,11 +1,10 @@
-"""Other people's networks through ``FILE.py:FUNCTION``: parameters and FLOP against PyTorch's own.
+"""Third-party networks through ``FILE.py:FUNCTION``: parameters and FLOP compared with PyTorch.
 
 100 architectures of torchvision and timm and 40 small language, speech and image models of
-Hugging Face, none with weights from anywhere. Each is captured as a user would, then made and
-trained for one step with PyTorch's counter on: on the meta device or, where that cannot be, on
-the CPU (its weight gradient of grouped convolutions corrected, attention by its plain kernel).
-Right means: parameters equal, FLOP within 1 %. Needs the packages that it says are missing; they
-are no part of Paceline:
+Hugging Face, with random weights. Each is captured from a file, then built and trained for one step
+with PyTorch's FLOP counter, on the meta device or, if that fails, on the CPU (with a corrected
+weight gradient of grouped convolutions, and unfused attention). Correct means equal parameters and
+FLOP within 1 %. Needs packages that are not dependencies of Paceline:
 
   pip install torchvision timm transformers
 """
@@ -71,7 +70,7 @@ LSTM_FLOP_MISSING = {"sequencer2d_s": "PyTorch's counter does not count LSTM lay
 
 def main() -> None:
     parser = arguments(__doc__ or "")
-    parser.add_argument("--only", help="networks whose name holds this text")
+    parser.add_argument("--only", help="networks whose name contains this text")
     parser.add_argument("--subject", nargs=2, metavar=("FILE", "NAME"), help="one, in this process")
     options = parser.parse_args()
     if options.subject:
@@ -99,7 +98,7 @@ def _versions() -> dict[str, str]:
     versions = {}
     for package in ("torch", "torchvision", "timm", "transformers"):
         if importlib.util.find_spec(package) is None:
-            print(f"{package} is not installed: its networks are left out")
+            print(f"{package} is not installed: its networks are skipped")
         else:
             versions[package] = importlib.metadata.version(package)
     print(", ".join(f"{name} {version}" for name, version in versions.items()))

@@ -1,9 +1,9 @@
-"""Paceline at size: a store of 20,000 launches, the page of 1,000, 50 points of the explorer.
+"""Commands on a store of 20,000 launches, the report of 1,000, and explorer requests of 50 points.
 
-One launch is measured for real; the others are copies with other identities and other times. Each
-command runs in a process of its own: CPU and wall seconds, peak memory. Targets: list, show, filter
-and report of a study in a store of 20,000 launches within 3 s; the page of 1,000 launches within
-10 s and 2 MB; an answer of the explorer with 50 numbers of nodes within 30 ms in the median.
+One launch is measured; the others are copies with other ids and times. Each command runs in its
+own process; CPU time, wall time and peak memory are printed. Targets: list, show, filter and report
+of a study in a store of 20,000 launches within 3 s; the report of 1,000 launches within 10 s and
+2 MB; an explorer request with 50 node counts within 30 ms in the median.
 
     python benchmarks/at_size.py
     python benchmarks/at_size.py --quick --json at_size.json
@@ -53,7 +53,7 @@ def copies(launch: Any, count: int, per_study: int) -> Iterator[Any]:
 
 
 def filled(path: Path, launch: Any, count: int, per_study: int) -> None:
-    """A store of so many launches."""
+    """Write a store of ``count`` launches."""
     from paceline.store import Store
 
     with Store(path) as store:
@@ -61,39 +61,39 @@ def filled(path: Path, launch: Any, count: int, per_study: int) -> None:
             store.complete(one)
 
 
-def spent(*words: object) -> dict[str, Any]:
-    """What a command takes: CPU and wall seconds, peak memory."""
+def run_command(*arguments: object) -> dict[str, Any]:
+    """CPU seconds, wall seconds and peak memory of a command."""
     begun = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "paceline", *map(str, words)],
+        [sys.executable, "-m", "paceline", *map(str, arguments)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise RuntimeError(f"'{words[0]}' ended with {process.returncode}")
+        raise RuntimeError(f"'{arguments[0]}' ended with {process.returncode}")
     return {
-        "command": str(words[0]),
+        "command": str(arguments[0]),
         "cpu_seconds": used.ru_utime + used.ru_stime,
         "wall_seconds": time.perf_counter() - begun,
         "peak_mb": used.ru_maxrss / 1000,
     }
 
 
-def told(words: str, figures: dict[str, Any]) -> dict[str, Any]:
-    """Print and return what a command took."""
+def report(label: str, figures: dict[str, Any]) -> dict[str, Any]:
+    """Print and return the figures of a command."""
     print(
-        f"{words:44s} CPU {figures['cpu_seconds']:6.2f} s  wall {figures['wall_seconds']:6.2f} s  "
+        f"{label:44s} CPU {figures['cpu_seconds']:6.2f} s  wall {figures['wall_seconds']:6.2f} s  "
         f"memory {figures['peak_mb']:.0f} MB",
         flush=True,
     )
-    return {"what": words, **figures}
+    return {"what": label, **figures}
 
 
 def commands_at_size(large: Path, page: Path, directory: Path) -> list[dict[str, Any]]:
-    """Reading commands on the large store, then the page of a large study."""
-    asked = {
+    """Commands that read the large store, and the report of a large study."""
+    commands = {
         "list": ("list", "--store", large),
         "list of one study": ("list", "--study", "study-7", "--store", large),
         "show of one launch": ("show", "00000007", "--store", large),
@@ -101,7 +101,7 @@ def commands_at_size(large: Path, page: Path, directory: Path) -> list[dict[str,
         "report of one study": ("report", "study-7", "--store", large, "--out", directory / "a"),
         "page of a large study": ("report", "study-0", "--store", page, "--out", directory / "b"),
     }
-    return [told(words, spent(*command)) for words, command in asked.items()]
+    return [report(label, run_command(*command)) for label, command in commands.items()]
 
 
 def explorer_milliseconds(answers: int) -> dict[str, float]:
@@ -122,7 +122,7 @@ def explorer_milliseconds(answers: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure one launch, copy it, and time what reads the copies."""
+    """Measure one launch, copy it, and time commands that read the copies."""
     options = arguments(__doc__).parse_args()
     import paceline
 

@@ -1,12 +1,12 @@
 """Describing and costing models: time and memory against stated targets.
 
-Each subject runs in a process of its own, so that its memory is its own and nothing is warm:
+Each subject runs in its own process, with separate memory and cold caches:
   resnet50      a torch module made and captured, forward and backward        <= 2 s
   seven_billion a module of 7 billion parameters from a file                  <= 10 s, <= 1 GB
   llama3_405b   the description of Llama-3 405B from the zoo                   <= 0.1 s
   sweep         100,000 batch sizes of ResNet-50 costed at once               <= 1 s
-The reference beside the first two is the same training step run by PyTorch on the same fake
-tensors with nothing recorded. Importing PyTorch is not counted.
+The reference of the first two is the same training step by PyTorch on the same fake tensors
+without recording. Importing PyTorch is not counted.
 """
 
 import json

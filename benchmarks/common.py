@@ -1,4 +1,4 @@
-"""What every benchmark shares: its options, the machine's load, and how a ratio is printed."""
+"""Options, machine state and ratios that all benchmarks share."""
 
 import argparse
 import json
@@ -17,13 +17,13 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions, for a look")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
     return parser
 
 
 def machine() -> dict[str, Any]:
-    """Where and when: cores, load, Python, time."""
+    """Cores, load, Python version and time."""
     return {
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 2),
@@ -45,7 +45,7 @@ def ratio_interval(ratios: Sequence[float]) -> tuple[float, float, float]:
 
 
 def kept(path: Path | None, name: str) -> list[Any]:
-    """The list ``name`` of a file that `keep` or `finish` wrote; empty where there is none."""
+    """The list ``name`` of a file that `keep` or `finish` wrote; empty without such a file."""
     if path is None or not path.exists():
         return []
     found: list[Any] = json.loads(path.read_text(encoding="utf-8")).get(name, [])
@@ -53,7 +53,7 @@ def kept(path: Path | None, name: str) -> list[Any]:
 
 
 def keep(figures: dict[str, Any], path: Path | None) -> None:
-    """Write the figures so far, so that what was measured is not lost with the rest."""
+    """Write the figures so far, so that an interruption loses nothing."""
     if path is not None:
         whole = path.with_name(f"{path.name}.part")
         whole.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
@@ -61,7 +61,7 @@ def keep(figures: dict[str, Any], path: Path | None) -> None:
 
 
 def finish(figures: dict[str, Any], path: Path | None) -> None:
-    """Print the machine's state at the end and write the figures where asked."""
+    """Print the load at the end and write the figures."""
     figures = {**figures, "machine_at_end": machine()}
     print(f"load average at the end: {figures['machine_at_end']['load_average']}")
     keep(figures, path)

@@ -1,7 +1,7 @@
-"""What each part of the corrections buys: errors of rows that were left out, with and without it.
+"""Ablation of the corrections: errors of held-out rows with and without each part.
 
-Uses what every reference row says in linear form, so that a fit takes seconds; figures differ a
-little from those of the scoreboard, which asks `predict` itself. Prints a table for
+Uses the linear statements of the reference rows, so that a fit takes seconds; figures differ
+slightly from those of the scoreboard, which calls `predict`. Prints a table for
 docs/explanation/validation.md.
 
     .venv/bin/python benchmarks/corrections_ablation.py
@@ -20,11 +20,11 @@ from paceline.validation.refit.linearise import Statement
 from paceline.validation.refit.statements import shipped_statements
 
 OWN_SHAPES = "nanotron"
-"""Rows of layouts, which the scoreboard scores apart."""
+"""Rows of layouts, which the scoreboard scores separately."""
 
 
 class Trial:
-    """Reference rows in one mode, fitted with some quantities and asked what was left out."""
+    """Reference rows in one mode, fitted with some quantities and scored on held-out rows."""
 
     def __init__(self, paired: bool) -> None:
         rows = fitted_rows()
@@ -44,17 +44,17 @@ class Trial:
                 for level in sorted(set(levels) - {""})
                 for error in _errors(problem, [own == level for own in levels])
             ]
-            cells.append(_words(errors))
+            cells.append(_errors_text(errors))
             pooled += errors
-        return [*cells, _words(pooled)]
+        return [*cells, _errors_text(pooled)]
 
 
-def _errors(problem: Problem, left_out: Sequence[bool]) -> list[float]:
-    chosen = {id(row) for row, out in zip(problem.rows, left_out, strict=True) if out}
+def _errors(problem: Problem, held_out: Sequence[bool]) -> list[float]:
+    chosen = {id(row) for row, out in zip(problem.rows, held_out, strict=True) if out}
     fitted = problem.without(lambda row: id(row) in chosen)
     errors = []
     for row, statement, covariates, out in zip(
-        problem.rows, problem.statements, problem.covariates, left_out, strict=True
+        problem.rows, problem.statements, problem.covariates, held_out, strict=True
     ):
         if out and row.family != OWN_SHAPES:
             answer = sum(
@@ -77,7 +77,7 @@ def _without(statement: Statement, quantity: Quantity | None) -> Statement:
     )
 
 
-def _words(errors: Sequence[float]) -> str:
+def _errors_text(errors: Sequence[float]) -> str:
     return f"{100 * np.mean(errors):.1f} / {100 * np.median(errors):.1f}"
 
 

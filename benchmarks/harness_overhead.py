@@ -1,10 +1,9 @@
-"""What measuring through Paceline costs: its step against that of a minimal hand-written DDP loop.
+"""Overhead of measuring with Paceline, compared with a minimal hand-written DDP loop.
 
-Launches of the two alternate (which goes first is random in each pair), on 1 and on 2 processes,
-ResNet-44, one thread a process. The ratio of a pair is hand-written step time over Paceline's,
-which is Paceline's throughput over the hand-written loop's: 1 means no cost, the target is at
-least 0.99 within the interval. CPU time per step is compared the same way, since wall time on a
-shared machine lies.
+Launches of both alternate in random order within pairs, on 1 and 2 processes, ResNet-44, one thread
+per process. The ratio of a pair is the hand-written step time over that of Paceline: 1 means no
+overhead, the target is at least 0.99 within the interval. CPU time per step is compared in the same
+way, since wall time is unreliable on a shared machine.
 """
 
 import json
@@ -42,13 +41,13 @@ def through_paceline(store: Store, world: int, steps: int, batch: int) -> tuple[
 
 def by_hand(world: int, steps: int, batch: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as directory:
-        place = Path(directory)
+        folder = Path(directory)
         script = str(HERE / "handwritten" / "ddp_loop_script.py")
-        words = [sys.executable, script, str(place / "out"), str(steps), "2", str(batch)]
+        command = [sys.executable, script, str(folder / "out"), str(steps), "2", str(batch)]
         ended = LocalLauncher().launch(
             LaunchRequest(
-                lambda rank: words,
-                place,
+                lambda rank: command,
+                folder,
                 timeout_seconds=600,
                 processes=world,
                 variables=lambda rank: thread_variables(1),
@@ -56,7 +55,7 @@ def by_hand(world: int, steps: int, batch: int) -> tuple[float, float]:
         )
         if ended.reason:
             raise SystemExit(f"the hand-written loop failed: {ended.reason}")
-        ranks = [json.loads((place / f"out.{rank}").read_text()) for rank in range(world)]
+        ranks = [json.loads((folder / f"out.{rank}").read_text()) for rank in range(world)]
     slowest = [max(step) for step in zip(*(rank["wall"] for rank in ranks), strict=True)]
     return sum(slowest) / steps, max(sum(rank["cpu"]) / steps for rank in ranks)
 

@@ -1,15 +1,14 @@
-"""How good predictions are where everything is known: emulated devices in a lab of shaped links.
+"""Accuracy of predictions with known inputs: emulated devices in a lab of shaped links.
 
 Emulated DistributedDataParallel on N = 2, 4 and 8 hosts, over 100 Mbit/s and 1 Gbit/s, with three
-bucket sizes and two sizes of gradients. Each step is predicted before it is run, by the product's
-own predictor, from the times that are slept and an all-reduce curve measured among as many ranks
-in a lab of the same kind (three messages in flight). ``--framework`` takes another
-framework than DDP, with its own messages. Then ResNet-20 is trained for real on two
-hosts, predicted from processes that train side by side without communication, and the same kind
-of curve. Targets: median absolute error at most 4 %, worst at most 8 %; ResNet-20 at most 6 %.
+bucket sizes and two sizes of gradients. Each step is predicted before it runs, from the emulated
+layer times and an all-reduce curve measured with as many ranks in such a lab (three messages in
+flight). ``--framework`` selects another framework than DDP, with its own messages. Then ResNet-20
+is trained on two hosts, predicted from co-located processes without communication and such a
+curve. Targets: median absolute error at most 4 %, worst at most 8 %; ResNet-20 at most 6 %.
 
-Needs root (network namespaces) and an otherwise idle machine: load and variation are printed with
-each row, and a row that was taken at a load above the cores is marked '!'.
+Needs root (network namespaces) and an otherwise idle machine; load and variation are printed with
+each row, and rows at a load above the number of cores are marked '!'.
 """
 
 import os
@@ -69,14 +68,14 @@ def network(gradient_bytes: int) -> LayerTrace:
 
 
 def curve(store: Store, link: str, ranks: int, ahead: bool) -> MeasuredCurve:
-    """All-reduce by size among so many hosts on such links."""
+    """The all-reduce curve of ``ranks`` hosts over ``link``."""
     starter = launcher("lab", LaunchSettings(options={"link": link}))
     found = probe_links(store, starter, ranks, sizes=LINK_BYTES, ahead=ahead)
     return MeasuredCurve.through([(point.size_bytes, point.seconds) for point in found.points])
 
 
 def row(launches: list[Launch], predicted: float, **facts: Any) -> dict[str, Any]:
-    """Predicted beside measured, with what says how far to trust it."""
+    """Predicted and measured step, with variation and load."""
     failed = [one.outcome.reason for one in launches if one.status is not Status.FINISHED]
     if failed:
         sys.exit(f"a launch failed: {failed[0]}")
@@ -94,11 +93,11 @@ def row(launches: list[Launch], predicted: float, **facts: Any) -> dict[str, Any
     }
 
 
-def show(one: dict[str, Any], words: str) -> None:
+def show(one: dict[str, Any], label: str) -> None:
     """One line of the table."""
     mark = "!" if one["doubtful"] else " "
     print(
-        f"{mark} {words:44} {one['predicted_seconds'] * 1e3:8.1f} "
+        f"{mark} {label:44} {one['predicted_seconds'] * 1e3:8.1f} "
         f"{one['measured_seconds'] * 1e3:8.1f} {one['error']:+7.2%} {one['variation']:7.2%} "
         f"{one['load_average']:5.1f}",
         flush=True,
@@ -106,7 +105,7 @@ def show(one: dict[str, Any], words: str) -> None:
 
 
 def emulated_rows(store: Store, options: Any) -> Iterator[dict[str, Any]]:
-    """Every emulated configuration that was asked for, predicted first."""
+    """Every selected emulated configuration, predicted first."""
     for link, ranks in product(options.links, options.ranks):
         known = curve(store, link, ranks, ahead=True)
         buckets = BUCKETS if options.framework == "torch-ddp" else (None,)
@@ -148,7 +147,7 @@ def emulated_rows(store: Store, options: Any) -> Iterator[dict[str, Any]]:
 
 
 def real_rows(store: Store, options: Any) -> Iterator[dict[str, Any]]:
-    """ResNet-20 on two hosts; the step without communication is measured beside the other rank."""
+    """ResNet-20 on two hosts; the step without communication is measured on co-located ranks."""
     graph, profile = zoo.build("resnet20"), probe_machine(store)
     for link in options.links:
         known = curve(store, link, 2, ahead=False)
@@ -181,20 +180,25 @@ def real_rows(store: Store, options: Any) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Run what the options ask for and print it as it comes."""
+    """Run the selected parts and print the results."""
     parser = arguments(__doc__ or "")
-    parser.add_argument("--links", default=",".join(LINKS), help="links by commas")
-    parser.add_argument("--ranks", default=",".join(map(str, RANKS)), help="hosts by commas")
+    parser.add_argument("--links", default=",".join(LINKS), help="comma-separated links")
+    parser.add_argument(
+        "--ranks", default=",".join(map(str, RANKS)), help="comma-separated numbers of hosts"
+    )
     parser.add_argument("--steps", type=int, help="counted steps of a launch [5, quick: 3]")
     parser.add_argument("--launches", type=int, help="launches of each [2, quick: 1]")
     parser.add_argument(
-        "--framework", choices=EMULATING, default="torch-ddp", help="what the emulated ranks run"
+        "--framework",
+        choices=EMULATING,
+        default="torch-ddp",
+        help="framework of the emulated ranks",
     )
     parser.add_argument("--part", choices=("all", "emulated", "real"), default="all")
     options = parser.parse_args()
     missing = missing_for_lab()
     if missing:
-        sys.exit(f"a lab is needed: {missing}")
+        sys.exit(f"no lab: {missing}")
     options.links = options.links.split(",")
     options.ranks = [int(ranks) for ranks in options.ranks.split(",")]
     options.steps = options.steps or (3 if options.quick else 5)
@@ -211,7 +215,7 @@ def main() -> None:
 
 
 def summarise(figures: dict[str, Any]) -> None:
-    """Median and worst, beside the targets; doubtful rows are counted, not left out."""
+    """Median and worst error with the targets; doubtful rows are included and counted."""
     emulated = [abs(one["error"]) for one in figures["emulated"]]
     if emulated:
         figures["median_absolute_error"] = statistics.median(emulated)
@@ -228,7 +232,7 @@ def summarise(figures: dict[str, Any]) -> None:
     doubtful = sum(one["doubtful"] for one in figures["emulated"] + figures["real"])
     if doubtful:
         print(
-            f"{doubtful} rows were taken at a load above the number of cores: run again when idle"
+            f"{doubtful} rows were measured at a load above the number of cores: repeat when idle"
         )
 
 

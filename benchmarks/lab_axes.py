@@ -1,15 +1,14 @@
-"""Five axes of data parallelism measured in a lab beside their prediction, and its crossover with
-model parallelism.
+"""Five axes of data parallelism, measured in a lab and predicted, and its crossover with model
+parallelism.
 
 A small AlexNet (32 x 32 images, most weights in its linear layers) on emulated accelerators, a
-hundredth of a V100 each, one on each host of a lab with shaped links. Layers are slept as long as
-the device model says; messages are those of PyTorch over gloo. One axis at a time moves from the
-middle: batch per host, arithmetic and memory bandwidth of the device, rate of the link, hosts. Each
-step is predicted before it is run, by the product's own predictor from the slept times and an
-all-reduce curve measured in a lab of the same kind. Then the same batches are trained in model
-parallelism (each host has a part of every layer; activations are gathered forward, gradients
-scattered backward), and the batch from which data parallelism is faster is compared with the
-predicted one.
+hundredth of a V100 each, one on each host of a lab with shaped links. Layers sleep for the time of
+the device model; messages are those of PyTorch over Gloo. One axis at a time is varied: batch per
+host, arithmetic and memory bandwidth of the device, bandwidth of the link, hosts. Each step is
+predicted before it runs, from the layer times and an all-reduce curve measured in such a lab. Then
+the same batches are trained with model parallelism (each host has a part of every layer;
+activations are gathered forward, gradients scattered backward), and the crossover batch is compared
+with the predicted one.
 
 Writes one figure of the axes and one of the crossover (SVG). Needs root and an otherwise idle
 machine; load and variation are printed.
@@ -86,7 +85,7 @@ def network() -> Graph:
 
 
 def accelerator(arithmetic: float = 1.0, memory: float = 1.0) -> Device:
-    """A V100 in miniature, with so many times its arithmetic and its memory bandwidth."""
+    """A hundredth of a V100, with scaled arithmetic and memory bandwidth."""
     whole = catalogue.device("v100")
     rate = SHARE_OF_V100 * arithmetic
     return replace(
@@ -106,7 +105,7 @@ class Laboratory:
         self.curves: dict[tuple[str, int], MeasuredCurve] = {}
 
     def curve(self, link: str, ranks: int) -> MeasuredCurve:
-        """All-reduce among so many ranks on such links, measured once."""
+        """The all-reduce curve of ``ranks`` over ``link``, measured once."""
         if (link, ranks) not in self.curves:
             self.curves[link, ranks] = curve(self.store, link, ranks, ahead=True)
         return self.curves[link, ranks]
@@ -150,7 +149,7 @@ class Laboratory:
         *,
         synchronise: bool,
     ) -> dict[str, Any]:
-        """One launch beside its prediction."""
+        """One launch and its prediction."""
         job = Job(
             model=network().name,
             graph=network().to_json(),
@@ -168,7 +167,7 @@ class Laboratory:
 
 
 def measure_axes(lab: Laboratory, axes: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Every axis through the middle."""
+    """Measure every axis with the others at their middle."""
     found: dict[str, list[dict[str, Any]]] = {}
     for axis in axes:
         found[axis] = []
@@ -182,39 +181,39 @@ def measure_axes(lab: Laboratory, axes: Sequence[str]) -> dict[str, list[dict[st
 def measure_crossover(lab: Laboratory) -> dict[str, Any]:
     """Data and model parallelism at the same batches of all hosts."""
     link, hosts = MIDDLE["link"], MIDDLE["hosts"]
-    ways: dict[str, list[dict[str, Any]]] = {"data": [], "model": []}
+    plans: dict[str, list[dict[str, Any]]] = {"data": [], "model": []}
     for batch in BATCHES:
         data = lab.data_parallel(batch // hosts, 1.0, 1.0, link, hosts)
         model = lab.model_parallel(batch, link, hosts)
         for name, one in (("data", data), ("model", model)):
-            ways[name].append({**one, "batch": batch})
+            plans[name].append({**one, "batch": batch})
             show(one, f"{name} parallel, {batch} samples")
     crossings = {
         kind: crossing(
             [math.log(batch) for batch in BATCHES],
             [
                 math.log(model[f"{kind}_seconds"] / data[f"{kind}_seconds"])
-                for data, model in zip(ways["data"], ways["model"], strict=True)
+                for data, model in zip(plans["data"], plans["model"], strict=True)
             ],
         )
         for kind in ("predicted", "measured")
     }
-    found = {"ways": ways, "crossover_log_batch": crossings}
+    found = {"plans": plans, "crossover_log_batch": crossings}
     print(describe_crossover(found))
     return found
 
 
 def describe_crossover(found: dict[str, Any]) -> str:
-    """From which batch data parallelism is faster, measured and predicted."""
-    said = {
+    """The crossover batch, measured and predicted."""
+    found_at = {
         kind: "none in this range" if x is None else f"{math.exp(x):.0f} samples"
         for kind, x in found["crossover_log_batch"].items()
     }
-    return f"crossover: measured {said['measured']}, predicted {said['predicted']}"
+    return f"crossover: measured {found_at['measured']}, predicted {found_at['predicted']}"
 
 
 def crossing(xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Where a line through points first rises through zero; None where it does not."""
+    """The first upward zero crossing of a polyline; None without one."""
     for i in range(len(xs) - 1):
         if ys[i] < 0 <= ys[i + 1]:
             return xs[i] + (xs[i + 1] - xs[i]) * -ys[i] / (ys[i + 1] - ys[i])
@@ -243,32 +242,32 @@ def draw_axes(found: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def draw_crossover(found: dict[str, Any]) -> str:
-    """Step of both ways over the batch, with the measured crossover and what was predicted."""
+    """Step of both plans over the batch, with the measured and the predicted crossover."""
     series = tuple(
         LineSeries(
             f"{name} parallel, {kind}",
             tuple((float(one["batch"]), Ranged(1e3 * one[f"{kind}_seconds"])) for one in rows),
         )
-        for name, rows in found["ways"].items()
+        for name, rows in found["plans"].items()
         for kind in ("predicted", "measured")
     )
-    middle = 1e3 * found["ways"]["data"][1]["measured_seconds"]
-    words, measured = describe_crossover(found), found["crossover_log_batch"]["measured"]
-    crossings = () if measured is None else (Crossover(math.exp(measured), middle, words),)
+    middle = 1e3 * found["plans"]["data"][1]["measured_seconds"]
+    label, measured = describe_crossover(found), found["crossover_log_batch"]["measured"]
+    crossings = () if measured is None else (Crossover(math.exp(measured), middle, label),)
     title = "samples of all hosts"
     info = LinesInfo(title, "step (ms)", series, crossings, log_x=True, log_y=True)
     return standalone(draw(info))
 
 
 def main() -> None:
-    """Run what the options ask for, print it as it comes, and draw it."""
+    """Run the selected axes, print and draw the results."""
     parser = arguments(__doc__ or "")
-    parser.add_argument("--axes", default=",".join(AXES), help="axes by commas; none: ''")
+    parser.add_argument("--axes", default=",".join(AXES), help="comma-separated axes; '' for none")
     parser.add_argument("--out", type=Path, default=Path("lab-axes"), help="folder of the figures")
     options = parser.parse_args()
     missing = missing_for_lab()
     if missing:
-        sys.exit(f"a lab is needed: {missing}")
+        sys.exit(f"no lab: {missing}")
     figures: dict[str, Any] = {"machine": machine()}
     options.out.mkdir(parents=True, exist_ok=True)
     print(f"  {'':44} predicted measured   error    CV   load   (ms per step)")

@@ -1,9 +1,8 @@
-"""How good the demo's prediction is: predicted against measured 2-process throughput, repeated.
+"""Error of the demo's prediction: predicted against measured throughput of 2 processes.
 
-Each repetition is a demo of its own (probe, launches in random order, prediction without any
-synchronised launch). Printed beside it: perfect scaling, the reference that needs no model, and
-how contended the machine was (wall over CPU time of one process, load average). Target: median
-absolute error of at most 8 %.
+Each repetition is a complete demo (probe, launches in random order, prediction without any
+synchronised launch). The error of perfect scaling and the contention of the machine (wall over CPU
+time of one process, load average) are printed too. Target: median absolute error of at most 8 %.
 """
 
 import json
@@ -17,8 +16,8 @@ from typing import Any
 from common import arguments, finish, machine
 
 
-def paceline_json(*words: object) -> dict[str, Any]:
-    command = [sys.executable, "-m", "paceline", *map(str, words), "--json"]
+def paceline_json(*arguments: object) -> dict[str, Any]:
+    command = [sys.executable, "-m", "paceline", *map(str, arguments), "--json"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     return dict(json.loads(answer.stdout))
 

@@ -1,9 +1,9 @@
-"""How many modules of Paceline three walks load, each in a process of its own.
+"""Number of modules that three workflows load, each in its own process.
 
     .venv/bin/python benchmarks/modules_loaded.py [--package FOLDER] [--names] [--json FILE]
 
-Walk A measures ResNet-20 and writes the report, B predicts for a named cluster, C validates the
-rows of one published table. ``--package`` counts another checkout's ``src`` the same way.
+Workflow A measures ResNet-20 and writes the report, B predicts for a named cluster, C validates the
+rows of one published table. ``--package`` counts those of another checkout's ``src``.
 """
 
 import os
@@ -61,7 +61,9 @@ def walked(commands: Sequence[str], package: Path) -> set[str]:
 def main() -> None:
     """Count, print and keep the modules of each walk."""
     parser = arguments(__doc__)
-    parser.add_argument("--package", type=Path, default=SOURCE, help="folder that holds paceline/")
+    parser.add_argument(
+        "--package", type=Path, default=SOURCE, help="folder that contains paceline/"
+    )
     parser.add_argument("--names", action="store_true", help="print the modules too")
     options = parser.parse_args()
     modules = {

@@ -1,4 +1,4 @@
-"""How fast predictions are, on one core.
+"""Speed of predictions on one core.
 
 1. Five-axis sweep of ResNet-50 (all layers, roofline, overlap): configurations/s of the
    sweeps on a grid and on scattered points, per policy; reference: the scheduler
@@ -9,10 +9,10 @@
    Target: <= 1 ms each.
 4. The same step on 4096 workers that all differ. Target: <= 5 s.
 5. 'paceline advise' for GPT-3 175B on 64 DGX A100, start-up included. Target: <= 5 s.
-6. One 'predict' of GPT-3 175B on 512 A100 in 16 stages in a warm process, no plan asked for twice,
+6. One 'predict' of GPT-3 175B on 512 A100 in 16 stages in a warm process, every plan once,
    without its timeline and with it. Target: <= 5 ms without.
 
-Wall and CPU seconds are both printed; on a busy machine only CPU seconds mean something.
+Wall and CPU seconds are both printed; on a busy machine only CPU seconds are meaningful.
 """
 
 import os

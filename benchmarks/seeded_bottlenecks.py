@@ -1,17 +1,16 @@
-"""Bottlenecks made for real, one at a time: does ``paceline explain`` name the right one first?
+"""Seeded bottlenecks, one at a time: does ``paceline explain`` rank the right one first?
 
-Each is made in a script of its own under ``paceline run`` and in the workers of ``paceline
-measure``, on one process and on two. The reference is the same training without the bottleneck:
-what the step gets shorter by is the true size. Target: the right cause first, its size within
-20 %; nothing found in the healthy run. A slow link needs the right to make a network namespace.
+Each is seeded in a script under ``paceline run`` and in the workers of ``paceline measure``, on one
+process and on two. The reference is the same training without the bottleneck: the difference of
+the steps is the true size. Target: the right cause first, its size within 20 %; no finding in the
+healthy run. A slow link needs permission to create a network namespace.
 
-``--json FILE`` keeps every trial as soon as it is known; the same command again goes on from there.
-``--stores DIR`` keeps the launches: with them, an explanation that was changed is scored again
-on the same steps without running anything.
-A command that hangs is ended, its trial counts as failed, and the others go on.
+``--json FILE`` saves every trial, and the same command resumes from it. ``--stores DIR`` keeps the
+launches, so that a changed ``explain`` can be scored again on the same steps. A command that hangs
+is ended, and its trial counts as failed.
 
     python benchmarks/seeded_bottlenecks.py --json seeded.json
-    python benchmarks/seeded_bottlenecks.py --cases slow_rank,healthy --doors measure --rounds 1
+    python benchmarks/seeded_bottlenecks.py --cases slow_rank,healthy --commands measure --rounds 1
 """
 
 import argparse
@@ -46,16 +45,16 @@ class TrialError(RuntimeError):
 
 @dataclass(frozen=True)
 class Seed:
-    """One bottleneck: the cause that must come first, and how it is made under ``measure``.
+    """One bottleneck: the cause that must come first, and its options of ``measure``.
 
-    ``apart``: the reference are the same processes without any exchange.
-    ``per_sample`` compares steps of different batches. ``most_steps`` bounds those of ``measure``
-    where a step takes seconds.
+    ``without_sync``: the reference is the same processes without communication.
+    ``per_sample`` compares steps of different batches. ``most_steps`` limits the steps of
+    ``measure`` if a step takes seconds.
     """
 
     cause: str
     options: str
-    apart: bool = False
+    without_sync: bool = False
     computed: bool = False
     per_sample: bool = False
     most_steps: int = 1000
@@ -64,7 +63,7 @@ class Seed:
 SEEDS = {
     "healthy": Seed("", "--model resnet20 --batch 32"),
     "slow_link": Seed("slow link", "--model fcn5 --batch 64", most_steps=8),
-    "large_gradient": Seed("large gradient", "--model fcn5 --batch 16", apart=True),
+    "large_gradient": Seed("large gradient", "--model fcn5 --batch 16", without_sync=True),
     "tiny_buckets": Seed("buckets", "--model resnet110 --batch 4 --bucket 256B"),
     "slow_input": Seed("input", "--model resnet20 --batch 16"),
     "slow_rank": Seed("straggler", "--model resnet20 --batch 16"),
@@ -81,9 +80,9 @@ REPAIRED_OPTIONS = {
 }
 
 
-def paceline(*words: str, prefix: Sequence[str] = (), **variables: str) -> str:
-    """What a command prints; one that fails or hangs ends its trial."""
-    command = [*prefix, sys.executable, "-m", "paceline", *words]
+def paceline(*arguments: str, prefix: Sequence[str] = (), **variables: str) -> str:
+    """Output of a command; raises `TrialError` if it fails or hangs."""
+    command = [*prefix, sys.executable, "-m", "paceline", *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -92,32 +91,32 @@ def paceline(*words: str, prefix: Sequence[str] = (), **variables: str) -> str:
             answer, errors = process.communicate(timeout=LONGEST_SECONDS)
         except subprocess.TimeoutExpired as error:
             process.terminate()  # Paceline ends its workers with it
-            raise TrialError(f"'{words[0]}' took longer than {LONGEST_SECONDS} s") from error
+            raise TrialError(f"'{arguments[0]}' took longer than {LONGEST_SECONDS} s") from error
     if process.returncode:
-        raise TrialError(f"'{words[0]}' ended with {process.returncode}: {errors[-500:]}")
+        raise TrialError(f"'{arguments[0]}' ended with {process.returncode}: {errors[-500:]}")
     return answer
 
 
-def explained(store: Path, study: str, *words: str) -> dict[str, Any]:
+def explained(store: Path, study: str, *arguments: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(
-        paceline("explain", study, "--store", str(store), "--json", *words)
+        paceline("explain", study, "--store", str(store), "--json", *arguments)
     )
     return found
 
 
 def allowed(*command: str) -> bool:
-    """Whether this machine lets us do something."""
+    """Whether a command succeeds on this machine."""
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
 def prefix_of(case: str, real_time: bool) -> list[str]:
-    """A slow link, one core, the machine before all others."""
-    words = ["unshare", "-n", "sh", "-c", SLOW_LINK, "sh"] if case == "slow_link" else []
+    """Command prefix that slows the link, pins to one core or raises the priority."""
+    prefix = ["unshare", "-n", "sh", "-c", SLOW_LINK, "sh"] if case == "slow_link" else []
     if case == "one_core":
-        words += ["taskset", "-c", "0"]
+        prefix += ["taskset", "-c", "0"]
     if real_time and allowed("chrt", "-r", "1", "true"):
-        words += ["chrt", "-r", "1"]
-    return words
+        prefix += ["chrt", "-r", "1"]
+    return prefix
 
 
 def study_name(repaired: bool) -> str:
@@ -125,23 +124,29 @@ def study_name(repaired: bool) -> str:
 
 
 def under_run(case: str, repaired: bool, steps: int, store: Path, real_time: bool) -> None:
-    """The own script on one process and on two; where it is repaired, on two alone."""
-    word = ["repaired"] if repaired else []
+    """Run the script on one and two processes; the fixed one on two only."""
+    mode = ["repaired"] if repaired else []
     first = real_time or not SEEDS[case].computed
     prefix = prefix_of("" if repaired or case == "one_core" else case, first)
     many = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     for start in [many] if repaired else [[sys.executable], many]:
-        words = [*start, str(SCRIPT), case, str(steps), *word]
+        command = [*start, str(SCRIPT), case, str(steps), *mode]
         given = ["--study", study_name(repaired), "--model", "net"]
-        paceline("run", *given, "--store", str(store), "--json", "--", *words, prefix=prefix)
+        paceline("run", *given, "--store", str(store), "--json", "--", *command, prefix=prefix)
 
 
 def under_measure(case: str, repaired: bool, steps: int, store: Path, real_time: bool) -> None:
-    """A study whose workers are slowed down; where it is repaired, on two processes alone."""
+    """Run a study with slowed workers; the fixed one on two processes only."""
     options = REPAIRED_OPTIONS.get(case, SEEDS[case].options) if repaired else SEEDS[case].options
     given = ["-j", "1x1,1x2", "--instrument", "none,phases", "--launches", "1"]
     if repaired:
-        given = ["-j", "1x2", "--launches", "1", *(["--no-sync"] if SEEDS[case].apart else [])]
+        given = [
+            "-j",
+            "1x2",
+            "--launches",
+            "1",
+            *(["--no-sync"] if SEEDS[case].without_sync else []),
+        ]
     variables = {"PYTHONPATH": f"{SABOTAGE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     paceline(
         *("measure", *options.split(), *given, "--steps", str(min(steps, SEEDS[case].most_steps))),
@@ -152,7 +157,7 @@ def under_measure(case: str, repaired: bool, steps: int, store: Path, real_time:
 
 
 def kept_studies(store: Path) -> set[str]:
-    """Studies of a store of an earlier trial; none where there is no such store."""
+    """Studies in the store of an earlier trial."""
     if not store.exists():
         return set()
     listed = json.loads(paceline("studies", "--store", str(store), "--json"))
@@ -160,7 +165,7 @@ def kept_studies(store: Path) -> set[str]:
 
 
 def mean_step(store: Path, study: str) -> dict[str, Any]:
-    """The plain step of two processes, without exchange where there is such a launch."""
+    """The plain step of two processes, without communication if there is such a launch."""
     listed = json.loads(paceline("list", "--study", study, "--store", str(store), "--json"))
     able = [
         one
@@ -177,7 +182,7 @@ def mean_step(store: Path, study: str) -> dict[str, Any]:
 
 
 def true_size(case: str, seeded: dict[str, Any], repaired: dict[str, Any] | None) -> float:
-    """What the step gets shorter by without the bottleneck, seconds."""
+    """Difference of the steps with and without the bottleneck, seconds."""
     step: float = seeded["measured_step_seconds"]
     if repaired is None:
         return 0.0
@@ -187,16 +192,16 @@ def true_size(case: str, seeded: dict[str, Any], repaired: dict[str, Any] | None
     return step - other
 
 
-def trial(case: str, door: str, round_: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One bottleneck made, explained, and held against its repaired twin."""
+def trial(case: str, command: str, round_: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Seed and explain one bottleneck, and compare with the fixed training."""
     made = partial(
-        under_run if door == "run" else under_measure,
+        under_run if command == "run" else under_measure,
         steps=10 if options.quick else options.steps,
         real_time=options.real_time,
     )
     wanted, repaired = SEEDS[case].cause, None
     with tempfile.TemporaryDirectory() as directory:
-        store = Path(options.stores or directory).resolve() / f"{case}-{door}-{round_}.db"
+        store = Path(options.stores or directory).resolve() / f"{case}-{command}-{round_}.db"
         done = kept_studies(store)
         if study_name(False) not in done:
             made(case, False, store=store)
@@ -211,7 +216,7 @@ def trial(case: str, door: str, round_: int, options: argparse.Namespace) -> dic
     return {
         "wanted": wanted,
         "named": first["cause"] if first else "",
-        "said": first["verdict"] if first else "no finding",
+        "verdict": first["verdict"] if first else "no finding",
         "size_seconds": first["seconds"] if first else 0.0,
         "true_seconds": true_size(case, seeded, repaired) if wanted else 0.0,
         "step_seconds": step,
@@ -220,44 +225,46 @@ def trial(case: str, door: str, round_: int, options: argparse.Namespace) -> dic
     }
 
 
-def attempted(case: str, door: str, round_: int, options: argparse.Namespace) -> dict[str, Any]:
-    """A trial; what went wrong where it failed."""
+def attempted(case: str, command: str, round_: int, options: argparse.Namespace) -> dict[str, Any]:
+    """A trial, or the reason why it failed."""
     began = time.monotonic()
     try:
-        found = trial(case, door, round_, options)
+        found = trial(case, command, round_, options)
     except TrialError as error:
         found = {"wanted": SEEDS[case].cause, "failed": str(error)}
     return {**found, "seconds": round(time.monotonic() - began, 1), **machine()}
 
 
 def trials(options: argparse.Namespace, known: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Every trial that was asked for, those that are known already first read, then made."""
-    done = {(one["round"], one["door"], one["case"]): one for one in known if "failed" not in one}
+    """Every requested trial; known ones are not repeated."""
+    done = {
+        (one["round"], one["command"], one["case"]): one for one in known if "failed" not in one
+    }
     for round_ in range(1, 1 + (1 if options.quick else options.rounds)):
-        for door in options.doors.split(","):
+        for command in options.commands.split(","):
             for case in options.cases.split(","):
                 if case == "slow_link" and not allowed("unshare", "-n", "true"):
-                    print("slow_link: left out, no right to make a network namespace")
+                    print("slow_link: skipped, no permission to create a network namespace")
                     continue
-                key = {"round": round_, "door": door, "case": case}
-                found = done.get((round_, door, case))
-                yield found or {**key, **attempted(case, door, round_, options)}
+                key = {"round": round_, "command": command, "case": case}
+                found = done.get((round_, command, case))
+                yield found or {**key, **attempted(case, command, round_, options)}
 
 
 def first_right(one: dict[str, Any]) -> bool:
-    """Whether the seeded cause came first; nothing, where the run is healthy."""
+    """Whether the seeded cause came first, or none in a healthy run."""
     return "failed" not in one and one["named"] == one["wanted"]
 
 
 def size_ratio(one: dict[str, Any]) -> float | None:
-    """What was said over what is true; None where that is not known."""
+    """Reported over true size; None if unknown."""
     true = one.get("true_seconds", 0.0)
     return one["size_seconds"] / true if first_right(one) and true > 0 else None
 
 
 def line(one: dict[str, Any]) -> str:
     """One trial as a line of the table."""
-    head = f"{one['case']:15}{one['door']:9}{one['round']:>5}  "
+    head = f"{one['case']:15}{one['command']:9}{one['round']:>5}  "
     if "failed" in one:
         return f"{head}FAILED {one['failed']}"
     right, ratio = "yes" if first_right(one) else "NO", size_ratio(one)
@@ -270,36 +277,36 @@ def line(one: dict[str, Any]) -> str:
 
 
 def print_verdict(found: list[dict[str, Any]]) -> None:
-    """Whether the targets are met, door by door."""
-    for door in dict.fromkeys(one["door"] for one in found):
-        own = [one for one in found if one["door"] == door]
+    """Print the results by command."""
+    for command in dict.fromkeys(one["command"] for one in found):
+        own = [one for one in found if one["command"] == command]
         ratios = [ratio for one in own if (ratio := size_ratio(one)) is not None]
-        near = sum(abs(ratio - 1) <= TOLERANCE for ratio in ratios)
+        accurate = sum(abs(ratio - 1) <= TOLERANCE for ratio in ratios)
         seeded = [one for one in own if one["wanted"]]
         healthy = [one for one in own if not one["wanted"]]
         print(
-            f"{door}: right one first in {sum(map(first_right, seeded))} of {len(seeded)}; "
-            f"size within {TOLERANCE:.0%} in {near} of {len(ratios)}; "
+            f"{command}: right cause first in {sum(map(first_right, seeded))} of {len(seeded)}; "
+            f"size within {TOLERANCE:.0%} in {accurate} of {len(ratios)}; "
             f"nothing found in {sum(map(first_right, healthy))} of {len(healthy)} healthy"
         )
 
 
 def main() -> None:
     parser = arguments(__doc__ or "")
-    parser.add_argument("--cases", default=",".join(SEEDS), help="by commas [all]")
-    parser.add_argument("--doors", default="run,measure", help="run, measure or both")
+    parser.add_argument("--cases", default=",".join(SEEDS), help="comma-separated [all]")
+    parser.add_argument("--commands", default="run,measure", help="run, measure or both")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=25)
-    parser.add_argument("--names-only", action="store_true", help="run no repaired references")
-    parser.add_argument("--stores", metavar="DIR", help="keep the launches here, or use these")
+    parser.add_argument("--names-only", action="store_true", help="skip the references")
+    parser.add_argument("--stores", metavar="DIR", help="keep launches in DIR, or reuse them")
     parser.add_argument(
-        "--real-time", action="store_true", help="measure before all other programs (chrt)"
+        "--real-time", action="store_true", help="run with real-time priority (chrt)"
     )
     options = parser.parse_args()
     for name in options.cases.split(","):
         if name not in SEEDS:
-            parser.error(f"'{name}' is no case; there are {', '.join(SEEDS)}")
-    heads = f"{'case':15}{'door':9}{'round':>5}  {'ok':4}{'found first':26}{'ms':>8}{'true':>8}"
+            parser.error(f"unknown case '{name}'; known: {', '.join(SEEDS)}")
+    heads = f"{'case':15}{'command':9}{'round':>5}  {'ok':4}{'found first':26}{'ms':>8}{'true':>8}"
     print(f"{heads}{'ratio':>7}{'rest':>7}{'load':>6}{'s':>6}", flush=True)
     found: list[dict[str, Any]] = []
     for one in trials(options, kept(options.json, "trials")):

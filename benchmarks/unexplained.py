@@ -1,10 +1,10 @@
-"""What ``paceline explain`` leaves unattributed: five demos, and ResNet-20 under three frameworks.
+"""Unattributed share of ``paceline explain``: five demos, and ResNet-20 under three frameworks.
 
-Each repetition measures anew on one process and on two, and explains the two. A framework that
-sees phases is looked into, of others the parts of a step are timed alone. Target: in the median of
-the repetitions at most 3 % of the step are unattributed. Frameworks must be installed before
-(``paceline frameworks install tensorflow jax``). About a quarter of an hour on two quiet cores;
-``--json FILE`` keeps every repetition at once, and the same command again goes on from there.
+Each repetition measures one process and two, and explains the two. Phases are instrumented if the
+framework supports it; otherwise the parts of a step are timed separately. Target: at most 3 % of
+the step unattributed in the median of the repetitions. Frameworks must be installed first
+(``paceline frameworks install tensorflow jax``). Takes about 15 minutes on two idle cores;
+``--json FILE`` saves every repetition, and the same command resumes from it.
 
     python benchmarks/unexplained.py --json unexplained.json
     python benchmarks/unexplained.py --subjects demo --repetitions 2
@@ -25,9 +25,9 @@ TARGET = 0.03
 DEMO = "demo"
 
 
-def paceline(*words: object) -> dict[str, Any]:
+def paceline(*arguments: object) -> dict[str, Any]:
     """The JSON document of a command."""
-    command = [sys.executable, "-m", "paceline", *map(str, words), "--json"]
+    command = [sys.executable, "-m", "paceline", *map(str, arguments), "--json"]
     answer = subprocess.run(
         command, capture_output=True, text=True, check=True, timeout=LONGEST_SECONDS
     )
@@ -35,7 +35,7 @@ def paceline(*words: object) -> dict[str, Any]:
 
 
 def measured(subject: str, seed: int, directory: Path) -> list[object]:
-    """Measure the demo or a framework; the options by which ``explain`` finds it."""
+    """Measure the demo or a framework; return the arguments of ``explain``."""
     store = directory / "paceline.db"
     if subject == DEMO:
         paceline("demo", "--seed", seed, "--out", directory)
@@ -51,7 +51,7 @@ def measured(subject: str, seed: int, directory: Path) -> list[object]:
 
 
 def repetition(subject: str, seed: int) -> dict[str, Any]:
-    """One measurement explained: the step, and what of it no cause accounts for."""
+    """One explained measurement: the step and its unattributed share."""
     key = {"subject": subject, "repetition": seed}
     with tempfile.TemporaryDirectory() as directory:
         try:
@@ -84,7 +84,9 @@ def line(one: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = arguments(__doc__ or "")
-    parser.add_argument("--subjects", default="demo,torch-ddp,tensorflow,jax", help="by commas")
+    parser.add_argument(
+        "--subjects", default="demo,torch-ddp,tensorflow,jax", help="comma-separated"
+    )
     parser.add_argument("--repetitions", type=int, default=5)
     options = parser.parse_args()
     repetitions = 1 if options.quick else options.repetitions

@@ -1,7 +1,7 @@
-"""What `paceline run` adds to a step of three unlike scripts, on 1 and 2 processes.
+"""Overhead of `paceline run` per step of three different scripts, on 1 and 2 processes.
 
-Reference: the same steps of the same process with what the watcher put around PyTorch taken
-away, alternating step by step (see `watched_script.py`). Target: step time within 1 %.
+Reference: steps of the same process without the wrappers of the recorder, alternating step by step
+(see `watched_script.py`). Target: step time within 1 %.
 """
 
 import json

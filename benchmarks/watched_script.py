@@ -1,9 +1,9 @@
-"""A training script that `watch_overhead.py` runs under the watcher of `paceline run`.
+"""A training script that `watch_overhead.py` runs under `paceline run`.
 
     python watched_script.py {ddp|loop|by-hand} PAIRS
 
-Every other step is trained with what the watcher put around PyTorch taken away, so that both
-kinds of step see the same machine, process and memory. Prints rank 0's wall and CPU seconds of
+Every other step runs without the wrappers of the recorder, so that both kinds of step have the
+same machine, process and memory. Prints rank 0's wall and CPU seconds of
 each step as one JSON line.
 """
 
@@ -39,7 +39,7 @@ OPTIMISER_HOOKS = (
 
 @contextmanager
 def unwatched() -> Any:
-    """PyTorch as it is without the watcher."""
+    """Remove the wrappers of the recorder from PyTorch."""
     wrapped = [(owner, name, getattr(owner, name)) for owner, name in WRAPPED]
     hooks = [dict(registered) for registered in OPTIMISER_HOOKS]
     for owner, name, function in wrapped:
@@ -62,7 +62,7 @@ def network() -> nn.Module:
 
 
 def trainer(kind: str, world: int) -> Callable[[], None]:
-    """A function that trains one step of a network of its own."""
+    """A function that trains one step of a network."""
     model = network()
     if kind == "ddp" and world > 1:
         model = nn.parallel.DistributedDataParallel(model)

@@ -1,7 +1,7 @@
-"""Networks of the zoo against PyTorch's own counts of the same networks, built from them.
+"""Networks of the zoo compared with the counts of PyTorch for modules built from them.
 
-Parameters are PyTorch's. FLOP are those of its `FlopCounterMode`, on the meta device, where
-attention is written out as products and so counted. Kept activations are the storages that
+FLOP are those of `FlopCounterMode` on the meta device, where attention is unfused and therefore
+counted. Kept activations are the storages that
 autograd saves on fake CPU tensors, where attention is fused. Two corrections are made to the
 counter and shown: it multiplies the weight gradient of a grouped convolution by the number of
 groups, and it drops fused attention (and oneDNN's LSTM) on CPU tensors.
@@ -18,12 +18,12 @@ from paceline.frameworks.framework_registry import framework
 from paceline.workload import Graph, zoo
 
 SHORT_SEQUENCE = 128
-"""Positions at which shapes are worked out while a network is built; any would do."""
+"""Arbitrary sequence length for the shapes of a network that is built."""
 
 
 @dataclass(frozen=True)
 class NetworkCounts:
-    """What one training step of a network is said to need; None where it was not counted."""
+    """Counts of one training step of a network; None if not counted."""
 
     parameters: int
     forward_flops: float
@@ -33,7 +33,7 @@ class NetworkCounts:
 
 @dataclass(frozen=True)
 class WorkloadCheck:
-    """One network: as its graph says, as PyTorch counts, and as captured from the built module.
+    """One network: counts of its graph, of PyTorch, and of the captured graph.
 
     ``uncorrected_training_flops`` is PyTorch's counter on fake CPU tensors as it is.
     """
