@@ -13,7 +13,7 @@ from paceline.errors import InputError, UnknownNameError
 from paceline.lab import LabSettings, lab_down, lab_up
 from paceline.lab.lab_cluster import NAMESPACES
 from paceline.launch import LaunchRequest, LaunchSettings, launcher
-from paceline.testing.launcher_suite import CHECKS, Stand, run_check
+from paceline.testing.launcher_suite import CHECKS, LauncherBench, run_check
 
 WHERE = "import subprocess; print(subprocess.check_output(['ip', '-4', '-o', 'addr']).decode())"
 
@@ -26,7 +26,7 @@ def lab_launcher(**options):
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_lab_launcher_keeps_the_contract(check, tmp_path, lab_name):
     lab_up(LabSettings(2), lab_name)
-    result = run_check(check, CHECKS[check], Stand(lab_launcher(name=lab_name), tmp_path))
+    result = run_check(check, CHECKS[check], LauncherBench(lab_launcher(name=lab_name), tmp_path))
     assert result.passed, result.message
 
 

@@ -10,7 +10,7 @@ from launch.here import HereLauncher
 from paceline.launch import LaunchRequest, LaunchSettings
 from paceline.launch import launch_files as launch_documents
 from paceline.launch.launch_files import rank_status
-from paceline.testing.launcher_suite import CHECKS, Stand, run_check
+from paceline.testing.launcher_suite import CHECKS, LauncherBench, run_check
 
 
 def request_of(directory, script, **options):
@@ -21,7 +21,7 @@ def request_of(directory, script, **options):
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_launcher_of_hosts_keeps_the_contract(check, tmp_path):
-    result = run_check(check, CHECKS[check], Stand(HereLauncher(), tmp_path))
+    result = run_check(check, CHECKS[check], LauncherBench(HereLauncher(), tmp_path))
     assert result.passed, result.message
 
 

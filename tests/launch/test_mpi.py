@@ -9,7 +9,7 @@ import pytest
 
 from paceline.launch import LaunchRequest, LaunchSettings, launcher
 from paceline.launch.mpiexec import mpi_family
-from paceline.testing.launcher_suite import CHECKS, Stand, run_check
+from paceline.testing.launcher_suite import CHECKS, LauncherBench, run_check
 
 VERSIONS = {
     "Open MPI 4": "mpiexec (OpenRTE) 4.1.4",
@@ -90,5 +90,5 @@ def real_mpiexec(request):
 @pytest.mark.parametrize("check", CHECKS)
 def test_ranks_of_a_real_mpi_keep_the_contract(check, real_mpiexec, tmp_path):
     settings = LaunchSettings(("localhost", "localhost"), {"mpiexec": real_mpiexec})
-    result = run_check(check, CHECKS[check], Stand(launcher("mpiexec", settings), tmp_path))
+    result = run_check(check, CHECKS[check], LauncherBench(launcher("mpiexec", settings), tmp_path))
     assert result.passed, result.message

@@ -13,7 +13,7 @@ from launch.slurm_box import box, running_box
 from paceline.launch import LaunchRequest, LaunchSettings, launcher
 from paceline.store import Status, Store
 from paceline.study import Study
-from paceline.testing.launcher_suite import CHECKS, Stand, run_check
+from paceline.testing.launcher_suite import CHECKS, LauncherBench, run_check
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ def slurm_box(tmp_path_factory):
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_ranks_of_slurm_keep_the_contract(check, slurm_box, tmp_path):
-    result = run_check(check, CHECKS[check], Stand(launcher("slurm"), tmp_path))
+    result = run_check(check, CHECKS[check], LauncherBench(launcher("slurm"), tmp_path))
     assert result.passed, result.message
 
 

@@ -17,7 +17,7 @@ from paceline.launch import LaunchRequest, LaunchSettings, launcher, remote_shel
 from paceline.launch.file_transfer import unpack_ranks
 from paceline.launch.ports import free_port
 from paceline.launch.remote_shell import remote_trouble
-from paceline.testing.launcher_suite import CHECKS, Stand, run_check
+from paceline.testing.launcher_suite import CHECKS, LauncherBench, run_check
 from paceline.testing.leftovers import check_nothing_left
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no sshd: script/slurm-up install")
@@ -43,14 +43,14 @@ def reason(starter, directory, **options):
 
 @pytest.mark.parametrize("check", [*(c for c in CHECKS if c in ("nodes", "exit codes"))])
 def test_ranks_over_ssh_keep_the_contract(check, daemon, tmp_path):
-    result = run_check(check, CHECKS[check], Stand(over(daemon), tmp_path))
+    result = run_check(check, CHECKS[check], LauncherBench(over(daemon), tmp_path))
     assert result.passed, result.message
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS)
 def test_ranks_over_ssh_keep_the_whole_contract(check, daemon, tmp_path):
-    result = run_check(check, CHECKS[check], Stand(over(daemon), tmp_path))
+    result = run_check(check, CHECKS[check], LauncherBench(over(daemon), tmp_path))
     assert result.passed, result.message
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.errors import InputError
 from paceline.launch import LaunchRequest, LaunchSettings, launcher
-from paceline.testing.launcher_suite import CHECKS, Stand, run_check
+from paceline.testing.launcher_suite import CHECKS, LauncherBench, run_check
 
 HERE = ("localhost", "localhost")
 
@@ -51,6 +51,6 @@ def test_an_interpreter_without_pytorch_is_named(tmp_path):
 @pytest.mark.parametrize("rendezvous", ["static", "c10d"])
 @pytest.mark.parametrize("check", CHECKS)
 def test_ranks_of_torchrun_keep_the_contract(check, rendezvous, tmp_path):
-    stand = Stand(torchrun(rendezvous=rendezvous), tmp_path)
-    result = run_check(check, CHECKS[check], stand)
+    bench = LauncherBench(torchrun(rendezvous=rendezvous), tmp_path)
+    result = run_check(check, CHECKS[check], bench)
     assert result.passed, result.message

@@ -9,7 +9,7 @@ import pytest
 
 from paceline.launch import Detection, Launcher, LaunchExit, LaunchRequest, LocalLauncher, RankExit
 from paceline.launch.mpiexec import MpiexecLauncher
-from paceline.testing.launcher_suite import CHECKS, Stand, run_check
+from paceline.testing.launcher_suite import CHECKS, LauncherBench, run_check
 
 MPIEXEC = """#!{python}
 import os, subprocess, sys
@@ -24,7 +24,7 @@ sys.exit(max(rank.wait() for rank in ranks))
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_local_launcher_keeps_the_contract(check, tmp_path):
-    result = run_check(check, CHECKS[check], Stand(LocalLauncher(), tmp_path))
+    result = run_check(check, CHECKS[check], LauncherBench(LocalLauncher(), tmp_path))
     assert result.passed, result.message
 
 
@@ -50,7 +50,7 @@ def test_a_command_that_mpi_cannot_run_is_reported_with_its_rank(tmp_path):
 @pytest.mark.usefixtures("_mpiexec")
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_mpi_launcher_keeps_the_contract(check, tmp_path):
-    result = run_check(check, CHECKS[check], Stand(MpiexecLauncher(), tmp_path))
+    result = run_check(check, CHECKS[check], LauncherBench(MpiexecLauncher(), tmp_path))
     assert result.passed, result.message
 
 
@@ -85,7 +85,7 @@ class Careless(Launcher):
     ],
 )
 def test_violations_of_a_launcher_are_reported(check, message, tmp_path):
-    result = run_check(check, CHECKS[check], Stand(Careless(), tmp_path))
+    result = run_check(check, CHECKS[check], LauncherBench(Careless(), tmp_path))
     assert result.passed is False
     assert message in result.message
 
@@ -93,7 +93,7 @@ def test_violations_of_a_launcher_are_reported(check, message, tmp_path):
 def test_leftover_processes_of_a_launcher_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr("paceline.testing.leftovers.SETTLING_SECONDS", 0.5)
     monkeypatch.setattr("paceline.testing.launcher_suite.HANGS", "import time; time.sleep(8)")
-    result = run_check("timeout", CHECKS["timeout"], Stand(Careless(), tmp_path))
+    result = run_check("timeout", CHECKS["timeout"], LauncherBench(Careless(), tmp_path))
     assert result.passed is False
     assert "leftover process" in result.message
 
@@ -101,7 +101,7 @@ def test_leftover_processes_of_a_launcher_are_reported(tmp_path, monkeypatch):
 def test_a_missing_mpiexec_is_reported_with_a_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert MpiexecLauncher().detect() == Detection(False, "", MpiexecLauncher().detect().remedy)
-    result = run_check("events", CHECKS["events"], Stand(MpiexecLauncher(), tmp_path))
+    result = run_check("events", CHECKS["events"], LauncherBench(MpiexecLauncher(), tmp_path))
     assert "did not find the program mpiexec" in result.message
 
 
