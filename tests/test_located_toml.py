@@ -79,7 +79,7 @@ def test_what_is_absent_is_empty():
         ),
     ],
 )
-def test_a_mistake_is_named_with_its_line_and_what_to_write(change, read, message, hint):
+def test_error_has_the_line_and_a_hint(change, read, message, hint):
     with pytest.raises(InputError) as caught:
         read(study(*change))
     assert message in caught.value.message

@@ -26,7 +26,7 @@ def test_every_framework_has_its_worker_and_its_line_to_install():
             assert one.install == f"paceline frameworks install {one.name}"
 
 
-def test_a_choice_of_the_user_comes_before_our_own():
+def test_user_choice_overrides_the_installed_environment():
     choose("torch", EnvironmentChoice(interpreter=sys.executable))
     assert interpreter(framework("torch-ddp")) == sys.executable
     choose("torch", EnvironmentChoice(interpreter="/nowhere/python"))
@@ -37,7 +37,7 @@ def test_a_choice_of_the_user_comes_before_our_own():
         EnvironmentChoice()
 
 
-def test_what_is_not_installed_says_how_to_install_it():
+def test_missing_framework_error_shows_the_install_command():
     with pytest.raises(EnvironmentUnusableError) as caught:
         check_runnable(framework("chainer"))
     assert "paceline frameworks install chainer" in caught.value.hint
@@ -74,7 +74,7 @@ def test_a_job_runs_in_a_container(tmp_path, monkeypatch):
     ("model", "claimed"),
     [("resnet44", True), ("vgg16", True), ("fcn5", True), ("gpt2", True), ("unet", False)],
 )
-def test_workers_claim_what_they_can_build(model, claimed):
+def test_workers_claim_supported_operations(model, claimed):
     graph = zoo.build(model).to_json()
     assert framework("jax").claims(graph) is claimed
     assert framework("torch-ddp").claims(graph)

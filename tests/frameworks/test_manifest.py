@@ -103,7 +103,7 @@ def test_a_mistake_is_named_with_its_file_and_line(folder, change, line, message
     assert hint in caught.value.hint
 
 
-def test_what_is_run_can_be_predicted():
+def test_every_framework_has_a_predictor_profile():
     for manifest in registry.manifests().values():
         for one in manifest.adapters.values():
             assert profile(one.profile).policy

@@ -8,7 +8,7 @@ from paceline.frameworks.program_recipe import fill, placeholders
 from paceline.importers.logs import readers
 
 
-def test_what_a_recipe_writes_has_a_reader():
+def test_every_recipe_names_an_existing_reader():
     assert {recipe.reader for recipe in recipes().values()} <= readers().keys()
 
 

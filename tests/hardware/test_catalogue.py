@@ -125,7 +125,7 @@ def test_every_number_of_every_device_and_link_has_a_source():
         assert (item.memory_bandwidth is None) == ("memory_bandwidth" not in item.provenance)
 
 
-def test_a_value_that_was_not_looked_up_says_so_and_names_the_data_sheet():
+def test_unverified_value_names_its_data_sheet():
     provenance = device("a30").provenance["peak_flops"]
     assert provenance.confidence is Confidence.UNVERIFIED
     assert "data sheet of a30" in provenance.source
@@ -149,7 +149,7 @@ def test_an_unknown_device_names_the_nearest():
     assert "paceline hardware devices" in caught.value.hint
 
 
-def test_an_unknown_rate_stays_unknown_and_says_how_to_measure_it():
+def test_unknown_rate_error_shows_how_to_measure_it():
     new = Device("new_part", "Maker", "gpu", {})
     assert new.memory_bandwidth is None
     with pytest.raises(UnknownQuantityError, match=r"fp32 rate of new_part") as caught:
@@ -200,7 +200,7 @@ def test_files_named_in_the_environment_are_part_of_the_catalogue(tmp_path, monk
 @pytest.mark.parametrize(
     ("name", "mebibytes"), [("a100_sxm_80gb", 81559), ("h100", 81559), ("h200", 143771)]
 )
-def test_memory_is_what_the_device_reports(name, mebibytes):
+def test_memory_is_the_size_reported_by_the_device(name, mebibytes):
     assert device(name).memory_bytes == mebibytes * 2**20
     assert "nvidia-smi" in str(device(name).provenance["memory"])
 

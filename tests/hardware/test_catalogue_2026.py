@@ -48,7 +48,7 @@ def test_every_ready_cluster_is_predicted_on(name):
     assert 0 < found.efficiency <= 1
 
 
-def test_prices_say_where_and_when_they_were_read():
+def test_prices_have_a_source_and_a_date():
     priced = [own for own in map(catalogue.cluster, READY) if own.price_per_device_hour is not None]
     assert len(priced) >= 4
     for cluster in priced:

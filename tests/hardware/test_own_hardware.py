@@ -53,7 +53,7 @@ def test_a_file_defines_devices_links_and_clusters(lab):
     assert ours.price_per_device_hour == 1.5
 
 
-def test_what_a_file_changes_of_the_catalogue_is_told(lab, tmp_path):
+def test_changes_of_the_catalogue_are_reported(lab, tmp_path):
     assert shipped().changed_in(shipped().extended_with(lab)) == []
     other = tmp_path / "other.toml"
     other.write_text(LAB.replace("device.my_gpu", 'device."A100 SXM-80GB"').split("[link")[0])
@@ -111,7 +111,7 @@ def test_a_file_may_correct_the_catalogue(tmp_path):
         (('"5us"', "true"), 13, "latency: expected a number or a string, not True", ""),
     ],
 )
-def test_a_mistake_is_named_with_its_line_and_what_to_write(tmp_path, change, line, message, hint):
+def test_error_has_the_line_and_a_hint(tmp_path, change, line, message, hint):
     file = tmp_path / "lab.toml"
     assert change[0] in LAB
     file.write_text(LAB.replace(*change, 1))
@@ -168,7 +168,7 @@ def test_broken_toml_is_named_with_its_line(tmp_path):
         device(f"{file}:x")
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path):
+def test_missing_file_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"cannot read .*nowhere.toml: No such file"):
         cluster(f"{tmp_path}/nowhere.toml:x")
 

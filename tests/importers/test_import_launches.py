@@ -33,7 +33,7 @@ def test_a_log_becomes_a_launch_that_statistics_understand():
     assert launch.outcome.facts["printed_throughput"]["per_second"] == 29.8221
 
 
-def test_warm_up_is_what_the_program_leaves_out():
+def test_warm_up_steps_of_the_program_are_excluded():
     launch = imported("caffe_train_recorded.log")
     assert launch.warmup_steps == 1
     assert launch.outcome.ranks[0].wall_seconds[:3] == pytest.approx((0.63, 0.4575, 0.4575))
@@ -53,7 +53,7 @@ def test_ranks_are_compared_on_the_steps_that_all_have():
     assert mean_step_seconds(launch) == pytest.approx((0.12 + 0.11 + 0.09) / 3)
 
 
-def test_layers_and_phases_come_along():
+def test_layers_and_phases_are_imported():
     launch = imported("caffe_time_recorded.log")
     assert launch.instrument == "layers"
     assert launch.outcome.layers[1].backward_seconds == pytest.approx(1.5706e-3)
@@ -64,7 +64,7 @@ def test_layers_and_phases_come_along():
     assert parts[Phase.COMMUNICATE] == pytest.approx(0.0315)
 
 
-def test_what_nobody_tells_is_asked_for():
+def test_missing_settings_are_requested():
     with pytest.raises(InputError, match="batch size") as raised:
         imported("tarantella_2ranks.log")
     assert "--batch" in raised.value.hint

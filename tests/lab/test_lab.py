@@ -87,7 +87,7 @@ def test_the_machines_own_interfaces_are_left_alone(lab_name):
 
 
 @needs_lab
-def test_what_a_killed_maker_and_its_processes_left_is_gone_after_the_next_up_or_down(lab_name):
+def test_next_lab_removes_the_rest_of_a_killed_one(lab_name):
     """The maker is killed while its lab has hosts, a process on one and one that delays frames."""
     script = (
         "import subprocess, sys, time\n"
@@ -127,7 +127,7 @@ def wait_until_gone(process):
 
 
 @needs_lab
-def test_a_maker_killed_half_way_is_cleaned_up_after(lab_name):
+def test_lab_killed_during_creation_is_removed(lab_name):
     """The record comes before what it names."""
     script = (
         "import os\nfrom paceline.lab import lab_cluster\nfrom paceline.lab import *\n"
@@ -164,14 +164,14 @@ def test_a_lab_in_use_is_not_ended(lab_name):
 
 
 @needs_lab
-def test_a_lab_that_lost_a_host_says_so(lab_name):
+def test_lab_without_one_of_its_hosts_is_incomplete(lab_name):
     lab = lab_up(LabSettings(2), lab_name)
     subprocess.run(["ip", "netns", "del", lab.record.hosts[1]], check=True)
     assert lab.record.hosts[1] in lab.faults()[0]
 
 
 @needs_lab
-def test_a_record_that_is_none_is_told(lab_name):
+def test_invalid_record_is_an_error(lab_name):
     lab_up(LabSettings(1), lab_name)
     text = record_path(lab_name).read_text()
     record_path(lab_name).write_text("{}")
@@ -180,7 +180,7 @@ def test_a_record_that_is_none_is_told(lab_name):
     record_path(lab_name).write_text(text)
 
 
-def test_without_rights_it_says_what_is_needed(monkeypatch, tmp_path):
+def test_missing_privileges_error_has_a_remedy(monkeypatch, tmp_path):
     monkeypatch.setattr("paceline.lab.machine._may_create_namespaces", lambda: False)
     with pytest.raises(EnvironmentUnusableError) as caught:
         lab_up(LabSettings(1))

@@ -44,7 +44,7 @@ def test_each_node_is_a_host_of_a_lab_made_for_the_launch(tmp_path):
 
 
 @needs_lab
-def test_what_a_killed_runner_leaves_the_next_lab_removes(tmp_path, lab_name):
+def test_next_lab_removes_the_lab_of_a_killed_runner(tmp_path, lab_name):
     script = (
         "import sys\nfrom pathlib import Path\n"
         "from paceline.launch import LaunchRequest, LaunchSettings, launcher\n"
@@ -71,7 +71,7 @@ def test_what_a_killed_runner_leaves_the_next_lab_removes(tmp_path, lab_name):
 
 
 @needs_lab
-def test_mistakes_are_told_before_anything_starts(lab_name):
+def test_invalid_options_fail_before_the_launch(lab_name):
     lab_up(LabSettings(1), lab_name)
     with pytest.raises(InputError, match="3 nodes exceed the 1 host of") as caught:
         lab_launcher(name=lab_name).validate(3, 1)

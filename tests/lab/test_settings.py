@@ -28,7 +28,7 @@ def test_settings_are_read_as_people_write_them():
         ({"hosts": 2, "speed": "quick"}, "'quick'"),
     ],
 )
-def test_what_no_machine_can_make_is_refused_with_a_hint(values, words):
+def test_unsupported_settings_are_rejected_with_a_hint(values, words):
     with pytest.raises(InputError) as caught:
         LabSettings.of(values)
     assert words in caught.value.message.replace(",", "")
@@ -40,7 +40,7 @@ def test_an_unknown_setting_names_the_nearest():
         LabSettings.of({"hosts": 2, "delya": "1ms"})
 
 
-def test_links_beyond_what_the_cores_move_are_flagged():
+def test_links_faster_than_the_cores_give_a_warning():
     assert LabSettings(8, 125e6).doubts(cores=2) == ()
     assert LabSettings(4, 312.5e6).doubts(cores=2) == ()
     (doubt,) = LabSettings(8, 312.5e6).doubts(cores=2)

@@ -87,7 +87,7 @@ while True:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_launch_whose_traffic_is_dropped_names_who_got_no_answer(moment, lab, tmp_path):
+def test_dropped_traffic_is_reported_with_the_host(moment, lab, tmp_path):
     """Before ranks have met, and when they have."""
 
     def drop_later():

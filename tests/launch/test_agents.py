@@ -25,7 +25,7 @@ def test_a_launcher_of_hosts_keeps_the_contract(check, tmp_path):
     assert result.passed, result.message
 
 
-def test_each_rank_says_where_it_ran_and_how_its_clock_goes(tmp_path):
+def test_ranks_record_their_host_and_clock_offset(tmp_path):
     exited = HereLauncher().launch(request_of(tmp_path, "pass"))
     assert not exited.reason
     assert [rank.host for rank in exited.ranks] == ["one", "two"]
@@ -43,7 +43,7 @@ def test_nodes_on_one_machine_do_not_share_cores_while_there_are_enough(tmp_path
     assert (cores[0] != cores[1]) is enough
 
 
-def test_results_that_were_cut_off_are_told_with_their_host(tmp_path, monkeypatch):
+def test_truncated_results_are_reported_with_their_host(tmp_path, monkeypatch):
     monkeypatch.setattr(launch_documents, "COLLECTING_SECONDS", 0.1)
 
     class Cutting(HereLauncher):
@@ -60,7 +60,7 @@ def test_results_that_were_cut_off_are_told_with_their_host(tmp_path, monkeypatc
     assert exited.first_failed == 1
 
 
-def test_a_host_whose_agent_never_comes_is_named_by_rank_0(tmp_path, monkeypatch):
+def test_host_without_an_agent_is_named_by_rank_0(tmp_path, monkeypatch):
     monkeypatch.setattr(launch_documents, "PATIENCE_SECONDS", 1.0)
 
     class Deaf(HereLauncher):
@@ -87,7 +87,7 @@ time.sleep(600)
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's tables")
-def test_ranks_that_time_out_tell_who_did_not_answer(tmp_path):
+def test_timed_out_ranks_report_unanswered_peers(tmp_path):
     exited = HereLauncher().launch(request_of(tmp_path, DEAF, timeout_seconds=15.0))
     assert exited.reason.startswith("timed out after 15 s")
     for rank, host in enumerate(("one", "two")):
@@ -95,7 +95,7 @@ def test_ranks_that_time_out_tell_who_did_not_answer(tmp_path):
         assert set(exited.unanswered[host]) == {f"127.0.0.1:{port}"}
 
 
-def test_who_failed_first_is_not_who_was_ended_for_it(tmp_path):
+def test_first_failed_rank_is_not_one_that_was_ended(tmp_path):
     """The clock of a rank that was ended may be behind."""
 
     class Behind(HereLauncher):
@@ -111,7 +111,7 @@ def test_who_failed_first_is_not_who_was_ended_for_it(tmp_path):
     assert exited.reason.startswith("rank 0 ended with code 7")
 
 
-def test_a_word_of_an_agent_that_makes_no_sense_is_none(tmp_path):
+def test_invalid_agent_messages_are_ignored(tmp_path):
     for text in (
         "",
         "7",

@@ -35,7 +35,7 @@ def called(place, world, seconds=20.0):
     return thread, came
 
 
-def test_everyone_learns_who_is_there(place):
+def test_barrier_exchanges_all_agents(place):
     thread, came = called(place, 3)
     others = []
     second = threading.Thread(
@@ -76,7 +76,7 @@ def test_a_clock_that_is_ahead_is_found(place, monkeypatch):
 REAL = barrier.time
 
 
-def test_ranks_that_do_not_come_are_named(place):
+def test_missing_ranks_are_named(place):
     thread, came = called(place, 4, seconds=1.0)
     with pytest.raises(BarrierError, match="ended before all ranks had reached it"):
         join_barrier(place, member(2), "secret", 20.0)
@@ -84,7 +84,7 @@ def test_ranks_that_do_not_come_are_named(place):
     assert came["error"].startswith("rank 1, 3 did not reach 127.0.0.1:")
 
 
-def test_nobody_at_the_place_is_said_with_the_place(place):
+def test_unreachable_address_is_in_the_error(place):
     with pytest.raises(
         BarrierError, match=rf"cannot reach rank 0 at 127.0.0.1:{place[1]}: .*refus"
     ):

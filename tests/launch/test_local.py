@@ -19,7 +19,7 @@ def run(script, tmp_path, world=2, timeout=20.0, **options):
     return LocalLauncher().launch(request)
 
 
-def test_every_rank_knows_who_it_is_and_keeps_its_log(tmp_path):
+def test_ranks_have_their_environment_and_log(tmp_path):
     ended = run("import os; print(os.environ['RANK'], os.environ['WORLD_SIZE'])", tmp_path)
     assert ended.reason == ""
     assert [rank.log.read_text().split() for rank in ended.ranks] == [["0", "2"], ["1", "2"]]

@@ -35,11 +35,11 @@ def words(directory, family, hosts=(), **options):
 
 
 @pytest.mark.parametrize("family", VERSIONS)
-def test_a_dialect_is_known_by_what_it_says_of_itself(family, tmp_path):
+def test_mpi_family_is_detected_from_its_version(family, tmp_path):
     assert mpi_family(str(program(tmp_path, VERSIONS[family]))) == family
 
 
-def test_open_mpi_4_is_told_of_hosts_in_its_words(tmp_path):
+def test_host_arguments_of_open_mpi_4(tmp_path):
     told = words(tmp_path, "Open MPI 4", ("far-a.invalid", "far-b.invalid"), interface="eth7")
     assert "OMPI_ALLOW_RUN_AS_ROOT=1" in told
     assert "-n 8 --bind-to none --host far-a.invalid:4,far-b.invalid:4 --map-by ppr:4:node" in told
@@ -47,14 +47,14 @@ def test_open_mpi_4_is_told_of_hosts_in_its_words(tmp_path):
     assert "--mca oob_tcp_if_include eth7" in told
 
 
-def test_open_mpi_5_is_told_of_hosts_in_its_words(tmp_path):
+def test_host_arguments_of_open_mpi_5(tmp_path):
     told = words(tmp_path, "Open MPI 5", ("far-a.invalid", "far-b.invalid"), interface="eth7")
     assert "--map-by ppr:4:node:OVERSUBSCRIBE" in told
     assert f"--prtemca plm_ssh_agent {tmp_path}/remote-shell" in told
     assert "--prtemca prte_if_include eth7" in told
 
 
-def test_mpich_is_told_of_hosts_in_its_words(tmp_path):
+def test_host_arguments_of_mpich(tmp_path):
     told = words(tmp_path, "MPICH", ("far-a.invalid", "far-b.invalid"), key="/k", interface="eth7")
     assert "-hosts far-a.invalid,far-b.invalid -ppn 4 -launcher ssh" in told
     assert told.endswith("-iface eth7")

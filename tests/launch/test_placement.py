@@ -30,7 +30,7 @@ SLURM = {"SLURM_PROCID": "3", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "7", "SLURM_R
         ),
     ],
 )
-def test_ranks_come_from_the_innermost_engine(variables, engine, ranks):
+def test_ranks_come_from_the_innermost_launcher(variables, engine, ranks):
     found = placement(variables, nodes=2, processes=4)
     assert (found.engine, found.ranks) == (engine, ranks)
 
@@ -54,6 +54,6 @@ def test_a_requeued_job_is_another_attempt():
         ({"JOB_COMPLETION_INDEX": "2"}, "JOB_COMPLETION_INDEX=2 is out of range"),
     ],
 )
-def test_what_fits_no_rank_is_said(variables, words):
+def test_environment_without_a_valid_rank_is_an_error(variables, words):
     with pytest.raises(PlacementError, match=words):
         placement(variables, nodes=2, processes=4)

@@ -39,7 +39,7 @@ def request_in(directory):
     return LaunchRequest(lambda rank: words, directory, 600.0, 2, 4, cores_per_rank=3)
 
 
-def test_a_script_has_what_a_site_asks_for(tmp_path):
+def test_batch_script_contains_the_options_of_the_site(tmp_path):
     chosen = slurm(
         partition="long", account="lab", constraint="a100", qos="high", gpus="4",
         container="image.sqsh", mounts="/data:/data", srun="--mpi=pmix",
@@ -57,7 +57,7 @@ def test_a_script_has_what_a_site_asks_for(tmp_path):
     assert step.endswith(f"{tmp_path}/agent {tmp_path}")
 
 
-def test_a_value_with_a_blank_is_one_word_of_its_directive(tmp_path):
+def test_value_with_a_space_is_quoted_in_its_directive(tmp_path):
     directory = tmp_path / "a b%j"
     directory.mkdir()
     slurm(constraint='x#"y').prepare(request_in(directory))
@@ -104,7 +104,7 @@ def test_a_partition_that_is_not_there_is_refused_before_anything_starts():
         launcher("slurm", LaunchSettings(("n1",)))
 
 
-def test_no_slurm_is_said_with_what_to_do(tmp_path, monkeypatch):
+def test_missing_slurm_error_has_a_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentUnusableError, match="'slurm' is not available") as refused:
         slurm().validate(1, 1)
@@ -126,5 +126,5 @@ def test_no_slurm_is_said_with_what_to_do(tmp_path, monkeypatch):
         ("all is well", ""),
     ],
 )  # fmt: skip
-def test_what_slurm_complains_of_is_read(log, words):
+def test_slurm_errors_are_parsed(log, words):
     assert slurm_trouble(log) == words

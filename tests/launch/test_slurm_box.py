@@ -67,7 +67,7 @@ def test_a_study_inside_an_allocation_runs_as_its_steps(slurm_box, tmp_path):
     assert not list((tmp_path / "launches").glob("*/launch.sbatch"))
 
 
-def test_a_wrong_option_fails_the_launch_in_slurm_s_words(slurm_box, tmp_path):
+def test_invalid_option_fails_with_the_message_of_slurm(slurm_box, tmp_path):
     starter = launcher("slurm", LaunchSettings((), {"constraint": "quantum"}))
     request = LaunchRequest(lambda rank: (sys.executable, "-c", "pass"), tmp_path, 60.0, 2)
     assert starter.launch(request).reason == "no node of the partition has the constraint"

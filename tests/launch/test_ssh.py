@@ -93,7 +93,7 @@ def test_hosts_that_share_no_disk_get_the_launch_and_give_its_results_back(daemo
     assert list(there.iterdir()) == []
 
 
-def test_a_rank_that_fails_where_nothing_is_shared_is_told_with_its_log(daemon, tmp_path):
+def test_failed_rank_without_a_shared_disk_is_reported_with_its_log(daemon, tmp_path):
     dies = "import os\nprint('oh', flush=True)\nos.kill(os.getpid(), 9)\n"
     ended, here, there = copied(daemon, tmp_path, dies)
     assert "was killed by SIGKILL" in ended.reason
@@ -110,7 +110,7 @@ def test_a_host_without_room_for_the_launch_is_named(daemon, tmp_path):
         over(daemon, copy="all").validate(1, 1)
 
 
-def test_of_what_a_host_sends_back_only_files_of_ranks_are_taken(tmp_path):
+def test_only_rank_files_are_extracted_from_hosts(tmp_path):
     packed, own = io.BytesIO(), tmp_path / "own"
     own.mkdir()
     with tarfile.open(fileobj=packed, mode="w") as tar:
@@ -129,7 +129,7 @@ def test_a_host_that_nobody_knows_is_named(daemon, tmp_path):
     assert told.startswith("host no-such-host.invalid: its name does not resolve")
 
 
-def test_a_missing_key_is_told(daemon, tmp_path):
+def test_missing_ssh_key_is_reported(daemon, tmp_path):
     known = f"UserKnownHostsFile {daemon.directory}/known\n"
     (tmp_path / "client").write_text(f"IdentityFile /none\nIdentitiesOnly yes\n{known}")
     told = reason(over(daemon, ssh_config=str(tmp_path / "client")), tmp_path)
@@ -137,7 +137,7 @@ def test_a_missing_key_is_told(daemon, tmp_path):
     assert "it accepts none of the keys (publickey)" in told
 
 
-def test_a_host_key_that_is_not_known_is_told(daemon, tmp_path):
+def test_unknown_host_key_is_reported(daemon, tmp_path):
     client = (daemon.directory / "client").read_text().replace("/known", "/unknown")
     (tmp_path / "client").write_text(client)
     told = reason(over(daemon, ssh_config=str(tmp_path / "client")), tmp_path)
@@ -179,7 +179,7 @@ def test_a_host_that_dies_in_mid_launch_is_named(tmp_path_factory, tmp_path):
     check_nothing_left(tmp_path)
 
 
-def test_a_python_that_a_host_does_not_have_is_told(daemon, tmp_path):
+def test_missing_python_of_a_host_is_reported(daemon, tmp_path):
     told = reason(over(daemon, python="/opt/none/python3"), tmp_path)
     assert told.startswith("host 127.0.0.1: /opt/none/python3 does not exist there")
 
@@ -193,6 +193,6 @@ def test_a_python_that_a_host_does_not_have_is_told(daemon, tmp_path):
         ("something else", ""),
     ],
 )
-def test_what_ssh_prints_is_read(log, words):
+def test_ssh_errors_are_parsed(log, words):
     assert remote_trouble(log, "h").startswith(words)
     assert bool(words) == bool(remote_trouble(log, "h"))

@@ -33,7 +33,7 @@ def run(directory):
     subprocess.run([directory / "launches.sh"], check=True, timeout=120)
 
 
-def test_what_ran_is_recorded_once(moved, tmp_path):
+def test_collected_launches_are_recorded_once(moved, tmp_path):
     run(moved)
     with Store(tmp_path / "s.db") as store:
         study, recorded, waiting = collect_study(moved, store)
@@ -44,7 +44,7 @@ def test_what_ran_is_recorded_once(moved, tmp_path):
         assert len(store.launches("far")) == 3
 
 
-def test_what_has_not_run_waits(moved, tmp_path):
+def test_launches_without_results_stay_pending(moved, tmp_path):
     with Store(tmp_path / "s.db") as store:
         assert collect_study(moved, store) == ("far", [], 3)
 
@@ -65,7 +65,7 @@ def test_results_that_are_missing_or_cut_off_fail_their_launch(moved, tmp_path, 
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", '{"schema": "other"}', '{"study": "x"}'])
-def test_what_is_no_prepared_study_is_refused(text, tmp_path):
+def test_directory_without_a_prepared_study_is_rejected(text, tmp_path):
     if text is not None:
         (tmp_path / "study.json").write_text(text)
     with Store(tmp_path / "s.db") as store, pytest.raises(InputError, match="not a prepared study"):

@@ -24,7 +24,7 @@ def test_each_part_adds_to_the_one_before():
     assert phases.hidden_seconds == 1.5
 
 
-def test_what_cannot_be_run_alone_stays_unknown_and_its_time_goes_to_the_next():
+def test_unknown_part_is_counted_in_the_next_phase():
     phases = phases_by_difference({"local_step": [3.0], "step": [4.0]})
     assert phases.forward_seconds is None
     assert phases.update_seconds == 3.0

@@ -41,7 +41,7 @@ def test_hosts_without_faults_have_none():
     assert "GLOO_SOCKET_IFNAME=eth0" in found[2].detail
 
 
-def test_a_name_that_is_wrong_on_one_host_is_told_with_that_host():
+def test_wrong_name_resolution_is_reported_with_its_host():
     wrong = [{"name": n, "address": "", "reverse": ""} for n in "abc"]
     (finding,) = _names(HOSTS, [ABOUT[0], host("10.0.0.1", names=wrong), ABOUT[2]])
     assert not finding.works and "'a' does not resolve on b" in finding.detail
@@ -50,24 +50,24 @@ def test_a_name_that_is_wrong_on_one_host_is_told_with_that_host():
     assert not finding.works and "'a' resolves to loopback (127.0.1.1) on a" in finding.detail
 
 
-def test_a_variable_that_names_another_interface_is_told():
+def test_variable_with_another_interface_is_reported():
     other = host("10.0.0.1", GLOO_SOCKET_IFNAME="docker0")
     finding = _interface(HOSTS, [ABOUT[0], other, ABOUT[2]])
     assert not finding.works and "docker0" in finding.detail
     assert finding.remedy == "export GLOO_SOCKET_IFNAME=eth0"
 
 
-def test_a_pair_without_a_connection_is_told_with_both_hosts():
+def test_pair_without_a_connection_is_reported_with_both_hosts():
     finding = _reached(HOSTS, (link("a", "b"), HostLink("a", "c", "timed out")))
     assert not finding.works and "c cannot reach a: timed out" in finding.detail
 
 
-def test_a_clock_that_is_off_is_told():
+def test_clock_offset_is_reported():
     (finding,) = _clocks((link("a", "b"), link("a", "c", offset=-3.0)))
     assert not finding.works and "a and c differ by 3.00 s" in finding.detail
 
 
-def test_a_slow_host_is_told():
+def test_slow_host_is_reported():
     slow = (link("a", "b"), link("a", "c", rate=1e6), link("b", "c", rate=1e6))
     assert any("c sends 1.00 MB/s" in one.detail for one in _speeds(HOSTS, slow))
     one_way = (link("a", "b", rate=1e8, back=1e6), link("a", "c", back=1e6), link("b", "c"))
@@ -89,7 +89,7 @@ def test_two_hosts_here_find_nothing_wrong(tmp_path):
 
 @pytest.mark.slow
 @needs_lab
-def test_links_of_a_lab_are_as_they_were_asked_for(tmp_path, lab_name):  # noqa: F811
+def test_lab_links_have_the_requested_bandwidth(tmp_path, lab_name):  # noqa: F811
     lab_up(LabSettings(2, 2.5e6), lab_name)
     starter = launcher("lab", LaunchSettings(options={"name": lab_name}))
     with Store(tmp_path / "store.db") as store:

@@ -20,7 +20,7 @@ def jobs(monkeypatch, **settings):
 
 
 @pytest.mark.parametrize("settings", [{"processes": 3}, {"threads": 3}, {"processes": "1x1000000"}])
-def test_more_cores_than_there_are_must_be_asked_for(monkeypatch, settings):
+def test_oversubscription_must_be_requested(monkeypatch, settings):
     with pytest.raises(InputError, match="but the machine has 2") as refused:
         jobs(monkeypatch, **settings)
     assert "--oversubscribe" in refused.value.hint
@@ -55,7 +55,7 @@ def test_threads_are_a_factor(monkeypatch):
             jobs(monkeypatch, threads=wrong)
 
 
-def test_a_kill_for_want_of_memory_is_said_as_such(monkeypatch, tmp_path):
+def test_out_of_memory_kill_is_reported(monkeypatch, tmp_path):
     counter = tmp_path / "vmstat"
     counter.write_text("pgfault 7\noom_kill 3\n")
     monkeypatch.setattr(failures, "OOM_COUNTERS", (counter,))

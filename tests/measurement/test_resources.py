@@ -71,7 +71,7 @@ def run_sampled(directory, samples=4):
     return [*events, {"event": "steps", "rank": 0, "time": time.time()}]
 
 
-def test_a_launch_tells_cores_memory_network_gpus_and_power(tmp_path, nvml):
+def test_launch_records_cores_memory_network_gpus_and_power(tmp_path, nvml):
     used = used_by_phase(tmp_path, [run_sampled(tmp_path)])["training"]
     assert 0.0 < used["cores_busy"] <= 1.1
     assert used["memory_bytes"] > 1e6
@@ -95,7 +95,7 @@ def test_nothing_is_started_unless_it_is_wanted(tmp_path):
     assert not (tmp_path / "samples.jsonl").exists()
 
 
-def test_the_sampler_ends_with_who_started_it(tmp_path):
+def test_sampler_ends_with_its_parent(tmp_path):
     code = (
         "import os, sys; from pathlib import Path\n"
         "from paceline.measurement.resources.resource_usage import sampled\n"
@@ -116,14 +116,14 @@ def test_the_sampler_ends_with_who_started_it(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["", "{", '{"time": 1}', "[1, 2]", '{"time": "x", "gpus": 3}'])
-def test_damaged_samples_tell_nothing(tmp_path, line):
+def test_damaged_samples_are_ignored(tmp_path, line):
     (tmp_path / "samples.jsonl").write_text(line + "\n" + line)
     events = [{"event": kind, "time": t} for t, kind in enumerate(("hello", "ready", "steps"))]
     assert used_by_phase(tmp_path, [events]) is None
     assert used_by_phase(tmp_path, []) is None
 
 
-def test_counters_that_begin_anew_are_left_out(tmp_path):
+def test_restarted_counters_are_ignored(tmp_path):
     def sample(moment, joules):
         return {
             "time": moment,
@@ -145,7 +145,7 @@ def test_counters_that_begin_anew_are_left_out(tmp_path):
     assert used["gpu_busy"] is None
 
 
-def test_tables_have_what_was_sampled_and_what_it_was_worth():
+def test_tables_contain_samples_and_costs():
     phase = {
         "seconds": 10.0,
         "cores_busy": 1.9,

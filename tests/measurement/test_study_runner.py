@@ -25,7 +25,7 @@ def store(tmp_path, quick_framework):
         yield opened
 
 
-def test_a_job_that_goes_well_is_recorded_with_everything_around_it(store):
+def test_finished_job_is_recorded_with_its_environment(store):
     launch = run_job(quick.job(world_size=2), store, "s")
     assert launch.status is Status.FINISHED
     assert throughput(launch) == pytest.approx(8 / 0.011)
@@ -105,7 +105,7 @@ def test_a_study_that_holds_launches_of_run_and_import_is_resumed(store):
     assert [launch.id for launch in run_study(store, "s")] == [measured.id, imported.id]
 
 
-def test_a_launch_that_cannot_be_started_says_why_and_runs_again(store):
+def test_launch_that_cannot_start_is_failed_with_a_reason_and_retried(store):
     design = Design.randomised([quick.job(launcher="mpiexec")], 1, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", "")
@@ -193,7 +193,7 @@ def test_strong_scaling_shares_the_batch_and_weak_scaling_does_not():
         batch_per_rank(65, 2, "strong")
 
 
-def test_a_missing_environment_is_said_with_its_remedy(monkeypatch):
+def test_missing_environment_error_has_a_remedy(monkeypatch):
     monkeypatch.setenv("PACELINE_TORCH_PYTHON", "/nowhere/python")
     with pytest.raises(EnvironmentUnusableError, match="cannot be run") as caught:
         interpreter(framework("torch-ddp"))

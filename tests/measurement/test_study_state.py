@@ -68,7 +68,7 @@ def test_a_failed_launch_is_tried_once_more_after_the_others(store, instant):
     assert Counter(one.batch_per_rank for one in launches) == {1: 4, 2: 3}
 
 
-def test_what_fails_twice_from_the_start_is_given_up(store, instant):
+def test_configuration_that_fails_twice_is_given_up(store, instant):
     instant[1] = iter([None] * 9)
     launches = run_study(store, "s", Design.randomised(jobs(1, 2), 5, 1))
     assert Counter((one.batch_per_rank, str(one.status)) for one in launches) == {
@@ -79,7 +79,7 @@ def test_what_fails_twice_from_the_start_is_given_up(store, instant):
     assert [one["stopped_by"] for one in ended["configurations"]] == ["failed", "design"]
 
 
-def test_a_level_added_later_runs_only_what_is_missing(store, instant):
+def test_added_level_runs_only_missing_launches(store, instant):
     run_study(store, "s", Design.randomised(jobs(1, 2), 2, 1))
     launches = run_study(store, "s", Design.randomised(jobs(1, 3, 2), 2, 1), extend=True)
     assert [one.batch_per_rank for one in launches[4:]] == [3, 3]
@@ -128,7 +128,7 @@ def test_unstable_launches_are_not_averaged_and_tried_again(store, instant, monk
     assert turn.replicate == unstable.job["replicate"]
 
 
-def test_warm_up_is_found_by_what_the_steps_show(tmp_path, quick_framework):
+def test_warm_up_is_detected_from_step_times(tmp_path, quick_framework):
     design = Design.randomised([quick.job("warming", steps=30, warmup_steps=1)], 1, 1)
     with Store(tmp_path / "warm.db") as store:
         (launch,) = run_study(store, "s", replace(design, detect_warmup=True))

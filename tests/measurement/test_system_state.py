@@ -13,7 +13,7 @@ def files(root, **texts):
         path.write_text(text)
 
 
-def test_what_a_system_tells_is_read(tmp_path):
+def test_system_state_is_read(tmp_path):
     cpu = tmp_path / "sys/devices/system/cpu"
     for number in (0, 1):
         (cpu / f"cpu{number}/cpufreq").mkdir(parents=True)
@@ -46,7 +46,7 @@ def test_what_a_system_tells_is_read(tmp_path):
     assert expected.items() <= found.items()
 
 
-def test_what_a_system_does_not_tell_is_left_out(tmp_path, monkeypatch):
+def test_unknown_system_state_is_omitted(tmp_path, monkeypatch):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     found = system_state(tmp_path)
     assert not {"governor", "frequency_hertz", "turbo", "quota_cores", "container"} & found.keys()

@@ -56,11 +56,11 @@ def test_every_other_network_agrees_with_torch(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KEPT_TO_FIVE_PERCENT)
-def test_kept_activations_agree_with_what_autograd_saves(name):
+def test_activations_agree_with_the_tensors_that_autograd_saves(name):
     assert check(name).activation_ratio == pytest.approx(1, abs=0.05)
 
 
-def test_the_page_has_a_row_for_each_network_and_says_what_torch_gets_wrong():
+def test_page_has_a_row_per_network_and_notes_errors_of_torch():
     result = assert_agrees("mobilenet_v1")
     assert result.uncorrected_training_flops > 2 * result.torch.training_flops
     text = page([result], "9.9")

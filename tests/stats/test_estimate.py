@@ -70,7 +70,7 @@ def test_normality_is_looked_at_from_eight_launches_on():
     assert normality_p_value([1.0] * 19 + [9.0]) < 1e-4
 
 
-def test_intervals_that_differ_say_which_to_take_and_why():
+def test_differing_intervals_come_with_a_recommendation():
     assert bootstrap_interval([1.0, 1.1, 1.2]) is None
     similar = bootstrap_interval([1.0, 1.02, 0.99, 1.01, 1.03, 0.98, 1.0, 1.01])
     assert similar.normality == "plausible"

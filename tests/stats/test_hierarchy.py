@@ -54,7 +54,7 @@ def test_time_is_spent_where_variation_arises():
         assert first.relative_error <= math.sqrt(variance) / noisy_launches.mean * 1.05
 
 
-def test_steps_that_follow_each_other_tell_less():
+def test_correlated_steps_count_less():
     random = np.random.default_rng(3)
     independent = random.normal(size=2000)
     following = np.zeros(2000)

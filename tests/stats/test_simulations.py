@@ -100,7 +100,7 @@ def test_ratio_intervals_cover_the_ratio_of_unequal_groups():
     assert 0.92 <= covered / ROUNDS <= 0.97
 
 
-def test_what_differs_by_the_margin_is_called_the_same_one_time_in_twenty():
+def test_false_equivalence_rate_is_five_percent():
     random = np.random.default_rng(10)
     same = sum(
         welch(
@@ -121,7 +121,7 @@ def test_normal_values_are_called_normal_and_others_are_found(count):
     assert found / 300 > (0.25 if count == 8 else 0.6)
 
 
-def test_the_bootstrap_covers_the_mean_of_what_is_not_normal():
+def test_bootstrap_covers_the_mean_of_skewed_data():
     random = np.random.default_rng(11)
     covered = 0
     for _ in range(400):

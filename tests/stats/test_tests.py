@@ -39,7 +39,7 @@ def test_ties_are_corrected_for():
     assert mann_whitney([1.0] * 30, [1.0] * 30) == 1.0
 
 
-def test_single_launches_tell_nothing():
+def test_single_launches_give_nan():
     alone = welch([1.0], [2.0, 3.0])
     assert math.isnan(alone.p_value)
     assert math.isnan(alone.equivalence_p_value(0.05))
@@ -81,7 +81,7 @@ def test_the_smallest_change_that_would_be_seen_is_seen_eight_times_in_ten():
     assert math.isnan(smallest_detectable(1, 1, 0.1))
 
 
-def test_residuals_tell_of_drift_and_of_uneven_spread():
+def test_residuals_show_drift_and_unequal_variance():
     random = np.random.default_rng(6)
     levels = np.repeat([1.0, 4.0, 16.0, 64.0], 15)
     noise = random.normal(size=60)

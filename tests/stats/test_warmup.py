@@ -24,12 +24,12 @@ def levels(*parts):
         ([(7, 1.0)], Steadiness.UNCHECKED, 0),
     ],
 )
-def test_what_a_launch_does_is_named(parts, kind, steps):
+def test_course_of_a_launch_is_classified(parts, kind, steps):
     state = steady_state(levels(*parts))
     assert (state.kind, state.warmup_steps) == (kind, steps)
 
 
-def test_the_first_step_of_what_compiles_is_told_apart():
+def test_first_step_with_compilation_is_separated():
     assert steady_state(levels((1, 40.0), (29, 1.0))).first_over_steady == pytest.approx(
         40, rel=0.1
     )

@@ -39,7 +39,7 @@ def test_a_checkpoint_every_tenth_step_is_a_pause_of_the_rank_that_writes_it():
         pytest.param([0.001, 0.5] * 20, id="every other step"),
     ],
 )
-def test_what_is_no_pause(host):
+def test_single_and_frequent_long_steps_are_not_pauses(host):
     profile = profile_steps([step(seconds) for seconds in host])
     assert profile.pauses is None
     assert profile.pause_seconds == 0.0

@@ -13,7 +13,7 @@ RANK = st.fixed_dictionaries(
 )
 
 
-def test_messages_take_what_they_take_once_the_last_rank_is_there():
+def test_message_time_starts_when_the_last_rank_is_ready():
     step = seen_step({}, {"forward": 0.2}, messages=MESSAGES, start=0.001, per_byte=1e-9)
     profile = profile_steps([step])
     assert [m.seconds for m in profile.messages] == pytest.approx([0.002, 0.004])

@@ -16,7 +16,7 @@ def from_ideal(ideal, real, *causes):
     return Waterfall.between(WaterfallItem("ideal", ideal, ItemKind.IDEAL), real, items)
 
 
-def test_what_no_cause_explains_is_said():
+def test_remainder_is_unexplained():
     waterfall = from_ideal(0.625, 0.683, 0.041, 0.010, 0.006)
     assert waterfall.items[-1].kind is ItemKind.UNEXPLAINED
     assert waterfall.unexplained_seconds == pytest.approx(0.001)

@@ -55,14 +55,14 @@ def test_a_command_reads_no_more_than_it_shows(path, read, line, most):
     assert 0 < len(read) <= most
 
 
-def test_what_is_left_open_is_found_without_reading_the_rest(path, read):
+def test_open_launches_are_found_without_reading_the_rest(path, read):
     with Store(path) as store:
         store.start(a_launch("open"))
         assert store.abandoned() == []
     assert read == ["open"]
 
 
-def test_the_newest_come_in_the_order_in_which_they_began(path):
+def test_newest_launches_are_in_order_of_their_start(path):
     with Store(path, create=False) as store:
         assert [one.id for one in store.launches(newest=3)] == ["000297", "000298", "000299"]
         assert [one.id for one in store.launches("s2", newest=2)] == ["000028", "000029"]
@@ -114,7 +114,7 @@ class TestReaders:
             Store(empty, create=False)
         assert empty.read_bytes() == b""
 
-    def test_what_is_made_is_for_its_user_alone(self, path):
+    def test_created_files_are_readable_by_the_user_only(self, path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         with Store(path) as store:
             store.start(a_launch("mine"))

@@ -21,7 +21,7 @@ def store(tmp_path):
         yield opened
 
 
-def test_what_was_finished_is_read_back_as_it_was(store):
+def test_finished_launch_round_trips(store):
     store.start(a_launch())
     store.finish("a1", an_outcome())
     (launch,) = Store(store.path).launches()
@@ -41,7 +41,7 @@ def test_the_first_outcome_counts(store):
     assert store.launch("a1").status is Status.FINISHED
 
 
-def test_a_launch_may_be_described_anew_when_it_is_complete(store):
+def test_complete_launch_can_be_replaced(store):
     store.start(a_launch(world_size=1))
     store.start(a_launch("later"))
     store.complete(a_launch(world_size=2, outcome=an_outcome()))
@@ -93,7 +93,7 @@ def test_profiles_are_kept_and_the_newest_is_read(store):
     assert store.latest_profile("m") == {"rate": 2}
 
 
-def test_a_store_that_is_not_there_is_said_so(tmp_path):
+def test_missing_store_is_an_error(tmp_path):
     with pytest.raises(StoreError, match="no store"):
         Store(tmp_path / "none.db", create=False)
     assert not (tmp_path / "none.db").exists()

@@ -64,7 +64,7 @@ def test_a_deleted_study_is_gone_with_its_logs_and_nothing_else(store):
         delete_study(store, "first")
 
 
-def test_what_is_being_measured_is_neither_renamed_nor_deleted(store):
+def test_running_study_is_neither_renamed_nor_deleted(store):
     with store.held_study("first"):
         for change in (
             lambda: delete_study(store, "first"),

@@ -49,7 +49,7 @@ def test_arithmetic_is_proportional_to_the_batch(name, batch):
     precision=st.sampled_from(("fp32", "amp_fp16", "bf16", "fp8")),
 )
 @settings(max_examples=60, deadline=None)
-def test_many_batches_at_once_cost_what_each_costs_alone(name, batches, precision):
+def test_cost_of_a_batch_array_equals_cost_of_each_batch(name, batches, precision):
     graph = zoo.build(name)
     together = graph.cost(np.array(batches), precision=precision)
     for index, batch in enumerate(batches):
@@ -61,7 +61,7 @@ def test_many_batches_at_once_cost_what_each_costs_alone(name, batches, precisio
 @pytest.mark.thorough
 @given(lengths=st.lists(st.integers(1, 2048), min_size=1, max_size=4), batch=st.integers(1, 64))
 @settings(max_examples=30, deadline=None)
-def test_many_sequences_at_once_cost_what_each_costs_alone(lengths, batch):
+def test_cost_of_a_sequence_array_equals_cost_of_each_sequence(lengths, batch):
     for name in ("gpt_h128_l2", "llama3_1b", "mixtral_8x7b", "lstm_ptb"):
         graph = zoo.build(name)
         together = graph.cost(batch, np.array(lengths))
@@ -109,7 +109,7 @@ def test_shorter_numbers_move_and_keep_less_and_compute_the_same(name):
     assert 0.5 <= narrow.forward_bytes / wide.forward_bytes < 1
 
 
-def test_a_convolution_counted_by_hand():
+def test_convolution_cost_matches_manual_count():
     conv = Convolution(8, (3, 3), (2, 2), (1, 1), (1, 1), groups=2, bias=True)
     stem = Convolution(4, (1, 1), (1, 1), (0, 0), (1, 1))
     nodes = (Node("first", stem, ("x",)), Node("second", conv, ("first",)))
@@ -154,7 +154,7 @@ def test_nothing_is_propagated_into_the_data():
     assert second.input_gradient_flops > 0
 
 
-def test_what_comes_before_any_weight_has_no_backward_pass():
+def test_layers_before_the_first_weight_have_no_backward_pass():
     graph = chain((4,), Activation("relu"), Linear(2))
     relu = cost_of(graph, "activation")
     assert relu.forward_bytes > 0
@@ -214,7 +214,7 @@ def test_a_large_model_s_arithmetic_does_not_overflow():
     assert cost.training_flops[0] > 2e20
 
 
-def test_layer_costs_are_views_of_the_profile_and_cost_nothing_until_asked():
+def test_layer_costs_are_lazy_views_of_the_profile():
     cost = zoo.build("resnet50").cost(np.arange(1, 1001))
     assert all(isinstance(layer, LayerCost) for layer in cost.layers)
     assert cost.layers[0].forward_flops.shape == (1000,)

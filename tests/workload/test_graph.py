@@ -149,7 +149,7 @@ def test_a_sequence_beyond_the_learned_positions_is_refused_with_the_limit():
         zoo.build("gpt2").cost(1, 4096)
 
 
-def test_weights_can_only_be_shared_with_something_alike():
+def test_weights_are_shared_only_between_equal_operations():
     nodes = (Node("a", Linear(4), ("x",)), Node("b", Linear(5), ("x",), "a"))
     graph = Graph("untied", {"x": InputSpec((3,))}, nodes, "b")
     with pytest.raises(InputError, match="no tensor in common with 'a'"):

@@ -26,7 +26,7 @@ def test_shapes_are_those_that_costs_are_worked_out_from(name):
         assert dict(layer.tensors).items() <= sizes.items()
 
 
-def test_a_length_of_sequences_is_asked_for_or_the_graphs_own():
+def test_sequence_length_defaults_to_that_of_the_graph():
     graph = zoo.build("gpt2").to_json()
     assert with_shapes(graph, 5)["inputs"]["tokens"]["shape"] == [5]
     assert with_shapes(graph)["inputs"]["tokens"]["shape"] == [graph["sequence"]]

@@ -6,7 +6,7 @@ from paceline.errors import InputError, UnknownNameError
 from paceline.workload import Workload, precision, zoo
 
 
-def test_a_workload_costs_what_its_graph_costs():
+def test_workload_cost_equals_graph_cost():
     workload = Workload.of("gpt2", batch=4, sequence=256, precision="amp_fp16")
     assert workload.cost.training_flops == zoo.build("gpt2").cost(4, 256).training_flops
     assert workload.cost.gradient_bytes == 4 * 124_439_808

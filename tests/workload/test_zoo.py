@@ -217,7 +217,7 @@ def test_forward_arithmetic_is_that_published(name, multiply_adds):
     assert (graph.cost(1).forward_flops - side_heads) / 2 == pytest.approx(multiply_adds, rel=2e-3)
 
 
-def test_training_costs_six_flop_per_weight_and_token_beside_attention():
+def test_training_costs_six_flop_per_weight_and_token_plus_attention():
     graph = zoo.build("llama3_8b")
     cost = graph.cost(1, 128)
     attention = sum(x.training_flops for x in cost.layers if x.kind == "attention")
@@ -238,7 +238,7 @@ def test_training_costs_six_flop_per_weight_and_token_beside_attention():
         ("resnet50", 25_557_032),
     ],
 )
-def test_what_is_trained_of_a_network_is_what_its_recipe_trains(name, trained):
+def test_trained_parameters_match_the_recipe(name, trained):
     cost = zoo.build(name).cost(1)
     assert cost.trainable_parameters == trained
     assert cost.gradient_bytes == 4 * trained
@@ -257,7 +257,7 @@ def test_what_is_trained_of_a_network_is_what_its_recipe_trains(name, trained):
         ("llama4_maverick", 17.2e9),
     ],
 )
-def test_a_token_uses_as_many_weights_as_its_publishers_say(name, active):
+def test_active_parameters_per_token_match_the_publication(name, active):
     """The publishers round, and some leave out the table of words or the head."""
     cost = zoo.build(name).cost(1, 8)
     attention = sum(x.forward_flops for x in cost.layers if x.kind == "attention")
@@ -387,7 +387,7 @@ def test_names_can_be_searched_in_any_spelling():
     assert zoo.names_like("") == zoo.names()
 
 
-def test_dimensions_say_what_a_transformer_is():
+def test_graph_dimensions_describe_the_transformer():
     assert zoo.build("mixtral_8x7b").dimensions == {
         "hidden": 4096,
         "layers": 32,

@@ -101,7 +101,7 @@ def commands(plain, monkeypatch):
     return called
 
 
-def test_what_variables_decide_is_built_anew(plain, commands):
+def test_builds_with_variables_do_not_use_cached_wheels(plain, commands):
     """A wheel that pip kept may be one that was built for another framework."""
     built = PipStep(plain.steps[0].requirements, variables={"WITH_TENSORFLOW": "1"})
     with pytest.raises(EnvironmentUnusableError):
@@ -110,7 +110,7 @@ def test_what_variables_decide_is_built_anew(plain, commands):
     assert ["--no-cache-dir" in words for words in pip] == [False, True]
 
 
-def test_what_cannot_be_imported_is_installed_again(plain, commands):
+def test_failed_import_repeats_the_last_step(plain, commands):
     for _ in range(2):
         with pytest.raises(EnvironmentUnusableError, match="no such module"):
             install(plain, quietly)

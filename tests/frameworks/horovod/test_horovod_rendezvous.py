@@ -40,7 +40,7 @@ def test_a_name_that_others_can_use_is_left_alone(address, several, named, resol
     resolve_own_name_to(HERE, several)
 
 
-def test_a_name_that_means_loopback_is_told_where_it_cannot_be_changed(named, resolve_own_name_to):
+def test_loopback_host_name_is_an_error_without_root(named, resolve_own_name_to):
     named("127.0.1.1")
     with pytest.raises(RuntimeError, match=rf"box to resolve to {HERE}, not 127.0.1.1: set it in"):
         resolve_own_name_to(HERE, True)

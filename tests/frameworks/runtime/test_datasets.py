@@ -39,7 +39,7 @@ def test_a_truncated_cifar_file_is_named(tmp_path):
         datasets.load("cifar10", str(tmp_path))
 
 
-def test_a_folder_without_cifar_files_says_what_to_put_there(tmp_path):
+def test_missing_cifar_files_error_names_the_expected_files(tmp_path):
     with pytest.raises(datasets.DatasetError, match="binary version of CIFAR-10"):
         datasets.load("cifar10", str(tmp_path))
 
@@ -68,7 +68,7 @@ def test_a_numpy_archive_of_pixels_and_one_of_floats(tmp_path):
         ({"x": np.zeros((3, 2), complex), "y": np.zeros(3, int)}, "samples must be"),
     ],
 )
-def test_an_archive_that_is_not_data_says_why(tmp_path, arrays, message):
+def test_invalid_archive_error_states_the_cause(tmp_path, arrays, message):
     np.savez(tmp_path / "wrong.npz", **arrays)
     with pytest.raises(datasets.DatasetError, match=message):
         datasets.load("npz", str(tmp_path / "wrong.npz"))
@@ -147,7 +147,7 @@ def test_a_missing_library_is_named_with_its_pip_line(tmp_path, monkeypatch):
         (("digits", None, "validation"), "unknown split 'validation'"),
     ],
 )
-def test_what_cannot_be_loaded_is_said_in_one_line(arguments, message):
+def test_load_errors_are_one_line(arguments, message):
     with pytest.raises(datasets.DatasetError, match=message):
         datasets.load(*arguments)
 

@@ -22,7 +22,7 @@ def clock(monkeypatch):
     sys.modules.pop("device_clock", None)
 
 
-def test_what_the_host_does_between_layers_costs_nothing(clock):
+def test_host_time_between_layers_is_hidden(clock):
     module, now = clock
     device = module.DeviceClock()
     device.begin()
@@ -42,7 +42,7 @@ def test_short_layers_end_at_the_right_moment_together(clock):
     assert now[0] == pytest.approx(100.05)
 
 
-def test_an_update_begins_when_messages_have_come(clock):
+def test_update_starts_after_all_messages(clock):
     module, now = clock
     device = module.DeviceClock()
     device.begin()

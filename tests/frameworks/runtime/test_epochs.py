@@ -18,7 +18,7 @@ def a_job(model="digits_cnn", batch=32, **changes):
     }
 
 
-def test_ranks_together_train_on_what_one_trains_on():
+def test_global_batch_does_not_depend_on_the_number_of_ranks():
     alone = epochs.Epochs(a_job(batch=32), 0, 1)
     both = [epochs.Epochs(a_job(batch=16), rank, 2) for rank in (0, 1)]
     assert alone.steps == both[0].steps == 1438 // 32

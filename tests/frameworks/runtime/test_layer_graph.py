@@ -56,7 +56,7 @@ def test_a_linear_layer_reads_a_shared_embedding_as_rows():
     assert "weight" not in head.own
 
 
-def test_the_loss_alone_reads_what_the_network_makes():
+def test_loss_program_reads_the_output_of_the_network():
     graph = small_images().to_json()
     program = layer_graph.loss_program(graph)
     kinds = [run.node["op"] for run in program.runs]

@@ -38,7 +38,7 @@ def test_numbers_that_another_framework_must_reproduce():
 
 
 @given(keys, indices)
-def test_numpy_and_torch_arrays_give_the_same_words(key, start):
+def test_numpy_and_torch_arrays_give_equal_words(key, start):
     torch = pytest.importorskip("torch")
     expected = [synthetic.word(key, start + offset) for offset in range(20)]
     with_numpy = synthetic.array_words(key, np.arange(start, start + 20, dtype=np.int64))
@@ -91,7 +91,7 @@ def test_a_shuffled_order_holds_every_number_once_and_changes_with_the_epoch():
     assert first != second
 
 
-def test_initial_weights_keep_the_variance_of_what_goes_in():
+def test_initial_weights_preserve_the_variance_of_inputs():
     # He: variance 2 / fan_in is a half-width of sqrt(6 / fan_in).
     scale = synthetic.initial_scale("conv1.weight", [64, 3, 7, 7], "conv")
     assert scale == pytest.approx((6 / 147) ** 0.5, rel=1e-7)

@@ -114,7 +114,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_each_operation_has_the_shape_and_the_parameters_its_description_says(name):
+def test_modules_have_the_shapes_and_parameters_of_their_operations(name):
     op, shapes = OPERATIONS[name]
     graph = one_of(op, *shapes)
     network, _ = built(graph)
@@ -133,7 +133,7 @@ def test_fused_and_written_out_attention_give_the_same_result():
     assert torch.allclose(*results, atol=1e-6)
 
 
-def test_a_window_hides_what_lies_before_it():
+def test_sliding_window_masks_earlier_keys():
     tokens = [torch.randn(1, 6, 8) for _ in range(3)]
     results = {}
     for fused in (True, False):
@@ -189,7 +189,7 @@ def test_pairs_of_features_are_multiplied_once_each():
     assert torch.allclose(network(features[None])[0], expected)
 
 
-def test_adapters_are_trained_and_the_weights_beside_them_are_not():
+def test_only_adapters_are_trained():
     graph = llama("small", LlamaSize(32, 2, 4, 2, 64, 50, 8, adapter_rank=4))
     network, loss = built(graph)
     torch_data.initialise(network, graph.to_json(), seed=1)

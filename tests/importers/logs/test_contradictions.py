@@ -165,7 +165,7 @@ def lines_of(name):
     return text.replace(old, new)
 
 
-def test_every_reader_has_a_contradiction_or_tells_speed_once():
+def test_every_reader_has_a_contradiction_or_one_speed():
     assert set(readers()) <= {*CHANGED, *WRITTEN, *ONE_FIGURE}
 
 

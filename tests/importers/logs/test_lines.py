@@ -23,7 +23,7 @@ from paceline.importers.logs.parsing.line_rules import LONGEST_LINE, LogLine, re
         ("08:28:16: not a rank", None, "08:28:16: not a rank"),
     ],
 )
-def test_the_prefix_tells_the_rank(text: str, rank: int | None, rest: str):
+def test_rank_is_parsed_from_the_prefix(text: str, rank: int | None, rest: str):
     assert split_rank(text) == LogLine(rest, rank)
 
 
@@ -55,7 +55,7 @@ def test_windows_consoles_write_utf_16(tmp_path: Path):
     assert texts(path) == ["Epoch[ 1 of 2]", "zwei"]
 
 
-def test_a_truncated_archive_gives_what_it_still_holds(tmp_path: Path):
+def test_truncated_archive_gives_its_valid_part(tmp_path: Path):
     path = tmp_path / "log.gz"
     whole = gzip.compress(b"".join(b"line %d\n" % n for n in range(20_000)))
     path.write_bytes(whole[: len(whole) // 2])

@@ -89,7 +89,7 @@ def test_a_misspelt_name_suggests_the_nearest():
         reader_named("torchtitn")
 
 
-def test_a_foreign_file_is_said_to_be_foreign(tmp_path: Path):
+def test_unknown_file_is_an_error(tmp_path: Path):
     path = tmp_path / "poem.txt"
     path.write_text("no figure\nanywhere\n" * 10)
     with pytest.raises(InputError, match="log format not recognised") as raised:
@@ -97,7 +97,7 @@ def test_a_foreign_file_is_said_to_be_foreign(tmp_path: Path):
     assert "--program" in raised.value.hint
 
 
-def test_a_named_program_reads_what_it_can_of_a_foreign_file(tmp_path: Path):
+def test_named_program_reads_the_valid_part_of_an_unknown_file(tmp_path: Path):
     path = tmp_path / "poem.txt"
     path.write_text("no figure\nanywhere\n")
     log = read_log(path, "caffe")

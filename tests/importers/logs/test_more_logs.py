@@ -321,7 +321,7 @@ PREFIXES = {
 
 
 @pytest.mark.parametrize("prefix", PREFIXES.values(), ids=list(PREFIXES))
-def test_what_launchers_and_collectors_put_before_lines_is_taken_off(tmp_path, prefix):
+def test_prefixes_of_launchers_and_collectors_are_removed(tmp_path, prefix):
     times = ((0, 9000), (10, 400), (20, 600))
     log = read(tmp_path, [prefix + NANOGPT.format(n, ms) for n, ms in times])
     assert (log.program, log.step_seconds) == ("nanogpt", pytest.approx(0.5))
@@ -357,11 +357,11 @@ CONTRADICTIONS = {
 
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_figures_that_cannot_both_be_right_are_said(tmp_path, name):
+def test_contradicting_figures_are_reported(tmp_path, name):
     assert read(tmp_path, CONTRADICTIONS[name]).contradictions
 
 
-def test_time_outside_the_printed_steps_is_said(tmp_path):
+def test_time_outside_the_printed_steps_is_reported(tmp_path):
     lines = [
         f"2023/01/01 10:0{n}:00 - mmengine - INFO - Epoch(train)  [1][{20 * n:4d}/900]  lr: 1e-3  "
         "time: 2.0000  data_time: 0.0100  loss: 6.9000"

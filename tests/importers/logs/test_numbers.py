@@ -23,7 +23,7 @@ def test_a_number_is_read_as_written(text: str, value: float):
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "1e999", "", "x", "1" * 41, "--3"])
-def test_what_is_no_number_is_none(text: str):
+def test_invalid_number_is_none(text: str):
     assert finite(text) is None
 
 

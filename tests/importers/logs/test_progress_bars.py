@@ -50,13 +50,13 @@ def test_a_bar_of_something_else_is_not_training(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_beside_other_bars_training_is_found(tmp_path, name):
+def test_training_bar_is_found_among_others(tmp_path, name):
     training = [tqdm("Epoch 0: ", n, 40, f"00:{n:02d}", "1.00it/s") for n in (10, 40)]
     log = read(tmp_path, [OTHERS[name], *training, OTHERS[name]])
     assert log.step_seconds == pytest.approx(1.0)
 
 
-def test_a_bar_that_does_not_say_what_it_is_raises_a_question(tmp_path):
+def test_bar_of_unknown_kind_gives_a_question(tmp_path):
     lines = [tqdm("frames: ")]
     (question,) = read(tmp_path, lines).warnings
     assert "no progress bar could be identified as training" in question
@@ -123,7 +123,7 @@ class TestTasksOfSrun:
         assert {one.rank for one in log.steps} == {None}
         assert len(log.steps) == 4
 
-    def test_how_many_ranks_there_are_is_asked(self, tmp_path):
+    def test_number_of_ranks_is_requested(self, tmp_path):
         log = read(tmp_path, self.LINES)
         with pytest.raises(InputError, match="output of 2 srun tasks") as refusal:
             launch_of_log(log, tmp_path / "job.log", "study", TOLD)
@@ -165,7 +165,7 @@ class TestPrintedRounding:
         assert not log.steps
         assert log.global_batch is None
 
-    def test_seconds_of_one_digit_agree_with_the_rate_beside_them(self, tmp_path):
+    def test_seconds_of_one_digit_agree_with_the_printed_rate(self, tmp_path):
         lines = [
             f"step {n:4d}/19560 | loss 9.5 (+nanz)| norm 3.2 (+nanz)| lr 8.57e-07 | 3 ms | "
             "54.2% bf16 MFU | 302000 tok/s"

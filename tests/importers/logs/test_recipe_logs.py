@@ -228,7 +228,7 @@ def test_figures_are_those_of_the_log(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_a_damaged_log_gives_what_is_left_or_nothing(tmp_path, name):
+def test_damaged_log_gives_its_valid_part_or_nothing(tmp_path, name):
     lines, _ = LOGS[name]
     cut = [line[: len(line) * (n % 4) // 3] for n, line in enumerate(lines)]
     try:

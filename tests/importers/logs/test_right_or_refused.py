@@ -261,7 +261,7 @@ def test_ranks_of_cntk_are_those_that_print(tmp_path):
     assert log.ranks == 2
 
 
-def test_what_is_said_against_the_log_is_told():
+def test_options_that_contradict_the_log_are_reported():
     log = ParsedLog("cntk", ranks=4, global_batch=128.0, precision="fp16")
     said = contradictions_of(UserFacts(batch_per_rank=64, ranks=2, precision="fp16"), log)
     assert said == ["using processes 2; the log states 4"]

@@ -278,7 +278,7 @@ def test_figures_are_those_of_the_log(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_a_damaged_log_gives_what_is_left_or_nothing(tmp_path, name):
+def test_damaged_log_gives_its_valid_part_or_nothing(tmp_path, name):
     lines, _ = LOGS[name]
     cut = [*lines[:-1], lines[-1][: len(lines[-1]) // 2], "\x00\ufffd garbage |%|| {'", "NaN,,,"]
     path = tmp_path / "job.log"
@@ -323,7 +323,7 @@ def test_a_log_that_contradicts_itself_is_not_stored(tmp_path, name):
         launch_of_log(log, tmp_path / "job.log", "study", told)
 
 
-def test_rows_without_any_time_say_so(tmp_path):
+def test_rows_without_times_are_an_error(tmp_path):
     log = read(tmp_path, ["epoch,step,train_acc,val_acc", "0,49,0.5,", "0,99,0.6,0.5"])
     assert not log.steps and not log.throughput and not log.phases
     assert "no metric is a time or a rate" in log.warnings[0]

@@ -86,7 +86,7 @@ def test_a_trace_without_times_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40, 90])
-def test_what_is_cut_off_is_counted(tmp_path, cut):
+def test_truncated_nodes_are_counted(tmp_path, cut):
     path = written(tmp_path / "chakra.0.et", *a_step())
     path.write_bytes(path.read_bytes()[:-cut])
     assert read_trace([path]).unread == 1

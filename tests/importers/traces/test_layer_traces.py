@@ -21,7 +21,7 @@ def test_times_without_a_unit_are_microseconds():
     assert trace.warnings == ("rows not understood: 1",)
 
 
-def test_headings_tell_units_and_workers():
+def test_headings_have_units_and_workers():
     trace = read_layer_trace(TRACES / "layers_units.tsv")
     assert trace.forward_seconds == pytest.approx(2e-3)
     assert trace.backward_seconds == pytest.approx(4e-3)

@@ -18,7 +18,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_steps_have_all_ranks_on_one_clock_and_know_where_they_stand():
+def test_steps_have_all_ranks_on_one_clock_with_coordinates():
     trace = read_trace([TABLE])
     assert (trace.program, len(trace.steps), trace.ranks) == ("operations", 3, 6)
     assert trace.common_clock
@@ -37,7 +37,7 @@ def test_compressed_tables_are_read(tmp_path: Path):
     assert read_trace([path]).steps == read_trace([TABLE]).steps
 
 
-def test_headings_say_units_and_ends_serve_as_durations(tmp_path: Path):
+def test_headings_have_units_and_ends_give_durations(tmp_path: Path):
     path = written(
         tmp_path,
         "Worker;Iteration;Operation;Start (ms);End (ms);Stream\n"

@@ -77,7 +77,7 @@ class TestKinetoOnGpus:
         step = read("kineto_nccl_rank3.json").steps[0]
         assert step.resources == ["input", "copy", "compute", "network"]
 
-    def test_a_damaged_trace_gives_what_is_left(self):
+    def test_damaged_trace_gives_its_valid_part(self):
         trace = read("kineto_damaged.json")
         assert trace.unread > 0
         assert exposed(trace.steps[0])["forward"] == pytest.approx(4.0)
@@ -201,7 +201,7 @@ def test_our_own_export_reads_back():
     assert exposed(step, 0) == pytest.approx({"forward": 200, "backward": 400, "communicate": 300})
 
 
-def test_unknown_files_and_formats_are_said_so(tmp_path: Path):
+def test_unknown_files_and_formats_are_errors(tmp_path: Path):
     path = tmp_path / "notes.txt"
     path.write_text("nothing here")
     with pytest.raises(InputError, match="trace format not recognised"):
@@ -261,7 +261,7 @@ class TestKinetoWithGroupsOfRanks:
         name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
         return self.kernel(name, start, duration, 20 if group == "mesh_tp" else 21, **arguments)
 
-    def test_messages_of_each_group_are_told_apart(self, files):
+    def test_messages_are_separated_by_group(self, files):
         step = analyse_trace(files).typical
         found = {one.group: one for one in exchanges_by_group(step)}
         assert set(found) == {"mesh_tp", "mesh_dp"}

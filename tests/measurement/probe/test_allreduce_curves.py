@@ -15,7 +15,7 @@ POINTS = tuple(CollectivePoint(size, size / 1e8, size / 1e8, size / 1e8) for siz
 CURVE = CollectiveCurve(4, 4, POINTS, "a test")
 
 
-def test_a_curve_comes_back_from_its_file(tmp_path):
+def test_curve_round_trips_through_its_file(tmp_path):
     path = tmp_path / "curve.json"
     path.write_text(json.dumps(CURVE.to_json()))
     assert read_curve(path) == CURVE
@@ -39,7 +39,7 @@ def test_logs_are_curves():
         "nothing of the kind",
     ],
 )
-def test_what_is_no_curve_is_refused(text, tmp_path):
+def test_invalid_curve_is_rejected(text, tmp_path):
     path = tmp_path / "curve.json"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
@@ -52,7 +52,7 @@ def test_a_log_of_training_is_no_curve():
         read_curve(LOGS / "caffe_train_recorded.log")
 
 
-def test_curves_of_other_ranks_are_scaled_and_said_to_be():
+def test_curve_of_other_ranks_is_scaled_with_a_note():
     same = with_curve(NO_EVIDENCE, CURVE, 4)
     other = with_curve(NO_EVIDENCE, CURVE, 8)
     assert other.all_reduce[8](1e6) == pytest.approx(same.all_reduce[4](1e6) * (7 / 8) / (3 / 4))
@@ -60,7 +60,7 @@ def test_curves_of_other_ranks_are_scaled_and_said_to_be():
     assert with_curve(NO_EVIDENCE, CURVE, 1) is NO_EVIDENCE
 
 
-def test_a_prediction_sends_as_long_as_the_curve_says():
+def test_prediction_uses_the_times_of_the_curve():
     """Neither another link nor what was published of other networks changes what was measured."""
     steps = [
         paceline.predict("vgg16", device="v100", nodes=4, link=link, curve=CURVE).step
@@ -73,6 +73,6 @@ def test_a_prediction_sends_as_long_as_the_curve_says():
         )
 
 
-def test_a_curve_without_a_place_is_refused():
+def test_curve_without_a_topology_is_rejected():
     with pytest.raises(InputError, match="needs a cluster"):
         paceline.predict("vgg16", curve=CURVE)

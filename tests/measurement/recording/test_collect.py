@@ -50,7 +50,7 @@ def exposed(step: dict[str, Any]) -> dict[str, float]:
     return {str(phase): seconds for phase, seconds in parts.items()}
 
 
-def test_forward_lies_between_input_and_backward():
+def test_forward_is_between_input_and_backward():
     assert exposed(a_step()) == pytest.approx(
         {
             "input": 1.0,
@@ -108,7 +108,7 @@ def test_steps_with_an_evaluation_in_them_are_left_out(tmp_path: Path):
     assert "evaluation" in job.notes[0]
 
 
-def test_what_is_odd_is_said(tmp_path: Path):
+def test_inconsistencies_are_reported(tmp_path: Path):
     write(tmp_path, 10, 0, 4, [a_step()] * 3)
     write(tmp_path, 11, 0, 4, [a_step()] * 2)
     job = watched_job(read_processes(tmp_path))
@@ -117,7 +117,7 @@ def test_what_is_odd_is_said(tmp_path: Path):
     assert "only 1 of 4 ranks" in job.notes[1]
 
 
-def test_a_failure_is_kept_with_its_place(tmp_path: Path):
+def test_failure_is_recorded_with_its_line(tmp_path: Path):
     failure = {"event": "failure", "kind": "ValueError", "message": "no", "place": "train.py:3"}
     write(tmp_path, 10, 0, 1, [a_step()], events=[failure])
     (process,) = read_processes(tmp_path)
@@ -125,7 +125,7 @@ def test_a_failure_is_kept_with_its_place(tmp_path: Path):
     assert not process.ended
 
 
-def test_what_ranks_say_of_cores_loaders_and_collections(tmp_path: Path):
+def test_ranks_report_cores_loaders_and_garbage_collection(tmp_path: Path):
     steps = [a_step(delay_seconds=0.5, collection_seconds=0.1)] * 4
     again = {"event": "watched", "steps": steps, "message_delay_seconds": 6.0}
     events = [{**again, "loader_workers": 3}, {"event": "end", "rank": 0, "forks": 0, "memory": {}}]
@@ -171,7 +171,7 @@ def test_nobody_stepped(tmp_path: Path):
 
 
 class TestLifetime:
-    def test_processes_of_an_earlier_job_are_told_by_the_clock_since_boot(self, tmp_path: Path):
+    def test_processes_of_an_earlier_job_are_excluded_by_boot_time(self, tmp_path: Path):
         """The time of day, 1.0 in every event, says nothing: it may have been set in between."""
         for pid, moment in ((10, 99.0), (11, 101.0)):
             write(tmp_path, pid, 0, 1, [a_step()], every={"boot": "b", "moment": moment})

@@ -112,7 +112,7 @@ def test_a_loss_of_any_kind_loses_no_step(loss: object):
     assert len(launch.outcome.ranks[0].wall_seconds) == 4
 
 
-def test_an_exception_in_the_block_is_recorded_and_goes_on():
+def test_exception_in_the_block_is_recorded_and_raised():
     answer = subprocess.run([sys.executable, SCRIPT, "12", "burst"], capture_output=True, text=True)
     assert answer.returncode == 1
     assert "RuntimeError: burst" in answer.stderr
@@ -122,7 +122,7 @@ def test_an_exception_in_the_block_is_recorded_and_goes_on():
     assert len(launch.outcome.ranks[0].wall_seconds) == 5
 
 
-def test_a_block_without_steps_says_so():
+def test_block_without_steps_gives_a_warning():
     with paceline.record(model="idle"):
         pass
     (launch,) = launches()

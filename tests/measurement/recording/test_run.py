@@ -168,7 +168,7 @@ def test_buckets_of_ddp_have_sizes_and_times(tmp_path: Path):
     assert all(len(r.delay_seconds) == len(r.wall_seconds) for r in launch.outcome.ranks)
 
 
-def test_watching_does_not_change_what_is_computed(tmp_path: Path):
+def test_recording_does_not_change_results(tmp_path: Path):
     launch = run_script(tmp_path, "ddp_accumulation.py", 2)
     output = tmp_path / "launches" / launch.id / "output.log"
     watched = {line for line in output.read_text().splitlines() if line.startswith("checksum")}
@@ -185,7 +185,7 @@ def test_a_hook_of_the_script_s_own_still_works(tmp_path: Path):
     assert len(launch.outcome.ranks[0].wall_seconds) == 8
 
 
-def test_layers_are_timed_when_asked_for(tmp_path: Path):
+def test_layers_are_timed_on_request(tmp_path: Path):
     launch = run_script(tmp_path, "ddp_accumulation.py", 1, with_layers=True)
     assert launch.instrument == "layers"
     assert [layer.name for layer in launch.outcome.layers] == ["0", "1", "2", "3"]
@@ -227,7 +227,7 @@ class TestWhatGoesWrong:
         notes = " ".join(launch.outcome.facts["notes"])
         assert "have the same rank (processes: 2, ranks: 1)" in notes
 
-    def test_a_killed_script_keeps_what_it_wrote(self, tmp_path: Path):
+    def test_killed_script_keeps_its_steps(self, tmp_path: Path):
         code = (
             "import os, time, torch\n"
             "p = torch.nn.Parameter(torch.zeros(1)); o = torch.optim.SGD([p], lr=0.1)\n"
@@ -257,7 +257,7 @@ class TestWhatGoesWrong:
         paceline.wait()
         assert _statuses(store_path) == [Status.INTERRUPTED]
 
-    def test_what_a_killed_paceline_had_measured_is_kept(self, tmp_path: Path):
+    def test_steps_survive_a_killed_runner(self, tmp_path: Path):
         """The next command that runs something closes the launch, with its steps."""
         code = "import time, paceline\nwith paceline.record(batch=2) as r:\n"
         code += "    while True: time.sleep(0.05); r.step()\n"

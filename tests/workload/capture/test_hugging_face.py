@@ -379,7 +379,7 @@ def test_later_decoders(tmp_path, kind, further, parameters):
     assert graph.cost(1).parameters == parameters
 
 
-def test_layers_of_experts_stand_between_dense_ones(tmp_path):
+def test_expert_layers_alternate_with_dense_layers(tmp_path):
     config = SMALL_DECODER | EXPERTS | {"model_type": "qwen3_moe", "decoder_sparse_step": 2}
     kinds = {node.name: node.op.kind for node in load(tmp_path, config).nodes}
     assert kinds["blocks.1.experts"] == "moe"

@@ -482,7 +482,7 @@ def test_an_operation_that_is_not_understood_is_listed_with_its_share():
     assert any("paceline_tests::scramble" in note for note in capture_notes(graph))
 
 
-def test_a_captured_graph_goes_through_json_and_back():
+def test_captured_graph_round_trips_through_json():
     graph = paceline.capture(CausalModel(), {"input_ids": torch.zeros(2, 6, dtype=torch.long)})
     document = json.loads(json.dumps(graph.to_json()))
     assert Graph.from_json(document) == graph
@@ -571,13 +571,13 @@ class ReadsData(nn.Module):
         ("detach", "no output of ReadsData depends on its trainable parameters"),
     ],
 )
-def test_what_needs_data_is_refused_with_the_place(how, message):
+def test_data_dependent_model_is_rejected_with_its_line(how, message):
     with pytest.raises(InputError, match=message):
         paceline.capture(ReadsData(how), torch.empty(2, 4, device="meta"))
 
 
 @pytest.mark.parametrize("how", ["branch", "select"])
-def test_what_needs_data_is_run_once_on_data_that_is_given(how):
+def test_data_dependent_model_runs_once_on_given_data(how):
     graph = paceline.capture(ReadsData(how), torch.randn(2, 4))
     assert graph.cost(2).forward_flops == 2 * 2 * 16
     assert "one training step was run" in "".join(capture_notes(graph))

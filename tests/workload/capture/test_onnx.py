@@ -192,7 +192,7 @@ def test_without_the_package_its_pip_line_is_given(tmp_path, monkeypatch):
 
 
 @pytest.mark.torch
-def test_an_exported_network_costs_what_the_module_does(tmp_path):
+def test_exported_network_costs_the_same_as_the_module(tmp_path):
     torch = pytest.importorskip("torch")
     import paceline
 

@@ -73,7 +73,7 @@ def test_channels_that_do_not_fit_are_refused():
         products_of("Conv", [(2, 5, 8, 8), (6, 3, 3, 3)], [(2, 6, 6, 6)], {})
 
 
-def test_what_is_understood_and_what_it_is_like():
+def test_known_operations_and_their_cost_kinds():
     assert products_of("Relu", [(2, 3)], [(2, 3)], {}) is None
     assert is_understood("Relu")
     assert not is_understood("DeformConv")

@@ -79,7 +79,7 @@ def test_arguments_are_values_and_calls_of_the_file(tmp_path, call, width):
 
 
 @pytest.mark.parametrize("call", ["Net(", "Net().cuda()", "3", "a b", "(" * 500, "Net(1)(2)"])
-def test_what_is_neither_a_name_nor_a_call_is_refused(call):
+def test_factory_must_be_a_name_or_a_call(call):
     with pytest.raises(InputError, match="neither a name nor a call"):
         parse_factory_call(call)
 
@@ -276,7 +276,7 @@ def test_a_file_that_does_not_run_names_the_line(tmp_path, text, message):
 
 
 @torch_needed
-def test_without_inputs_it_says_how_to_give_them(tmp_path):
+def test_missing_inputs_error_shows_the_option(tmp_path):
     path = write(tmp_path, NET)
     with pytest.raises(InputError) as refusal:
         load_user_model(f"{path}:make_model")
@@ -292,7 +292,7 @@ def test_a_file_without_a_function_offers_one(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["missing.py:make", "missing.onnx", "missing.json"])
-def test_a_missing_file_is_named_with_what_is_there(tmp_path, target):
+def test_missing_file_error_lists_existing_files(tmp_path, target):
     (tmp_path / f"other{target.split('.')[1].split(':')[0].join(['.', ''])}").write_text("")
     with pytest.raises(InputError, match=r"file not found: .*missing\.") as refusal:
         load_user_model(str(tmp_path / target))
@@ -324,7 +324,7 @@ def test_inputs_that_make_no_sense_are_refused(text):
         parse_input(text)
 
 
-def test_inputs_with_names_come_last():
+def test_named_inputs_are_last():
     assert [given.name for given in parse_inputs(["3x3", "a=2x2"])] == [None, "a"]
     with pytest.raises(InputError, match="without a name follows"):
         parse_inputs(["a=2x2", "3x3"])
