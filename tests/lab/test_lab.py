@@ -12,7 +12,7 @@ from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.lab import LabSettings, known_labs, lab_down, lab_named, lab_up
 from paceline.lab.groups import speed_controller
 from paceline.lab.lab_cluster import NAMESPACES
-from paceline.lab.lab_record import held, record_path
+from paceline.lab.lab_record import lab_lock, record_path
 
 SERVER = """
 import socket
@@ -158,7 +158,7 @@ def test_a_slow_host_has_its_share_of_a_core(lab_name):
 def test_a_lab_in_use_is_not_ended(lab_name):
     lab_up(LabSettings(1), lab_name)
     used = pytest.raises(InputError, match=f"in use by process {os.getpid()}")
-    with held(lab_name, alone=False), used:
+    with lab_lock(lab_name, exclusive=False), used:
         lab_down(lab_name)
     assert lab_down(lab_name)
 

@@ -3,13 +3,13 @@ import pytest
 from paceline.errors import InputError, UnknownNameError
 from paceline.lab import LabSettings
 from paceline.lab.link_shaping import burst_bytes, goodput
-from paceline.lab.settings import checked_name
+from paceline.lab.settings import validated_name
 
 
 def test_settings_are_read_as_people_write_them():
     found = LabSettings.of({"hosts": "4", "link": "1gbit", "delay": "20ms", "speed": "0.5"})
     assert found == LabSettings(4, 125e6, 0.02, 0.5)
-    assert found.words == "4 hosts, 1 Gbit/s, delay 20.0 ms, speed 0.5"
+    assert found.description == "4 hosts, 1 Gbit/s, delay 20.0 ms, speed 0.5"
 
 
 @pytest.mark.parametrize(
@@ -41,18 +41,18 @@ def test_an_unknown_setting_names_the_nearest():
 
 
 def test_links_faster_than_the_cores_give_a_warning():
-    assert LabSettings(8, 125e6).doubts(cores=2) == ()
-    assert LabSettings(4, 312.5e6).doubts(cores=2) == ()
-    (doubt,) = LabSettings(8, 312.5e6).doubts(cores=2)
+    assert LabSettings(8, 125e6).warnings(cores=2) == ()
+    assert LabSettings(4, 312.5e6).warnings(cores=2) == ()
+    (doubt,) = LabSettings(8, 312.5e6).warnings(cores=2)
     assert "2.5 Gbit/s" in doubt and "1.25 Gbit/s" in doubt
-    assert "not shaped" in LabSettings(2).doubts(cores=2)[0]
-    assert "share 2 cores" in LabSettings(4, 125e6, speed=1.0).doubts(cores=2)[0]
+    assert "not shaped" in LabSettings(2).warnings(cores=2)[0]
+    assert "share 2 cores" in LabSettings(4, 125e6, speed=1.0).warnings(cores=2)[0]
 
 
 @pytest.mark.parametrize("name", ["", "Lab", "a/b", "../x", "a" * 21, "1st"])
 def test_a_name_that_no_namespace_can_have_is_refused(name):
     with pytest.raises(InputError):
-        checked_name(name)
+        validated_name(name)
 
 
 def test_a_burst_is_a_short_time_of_its_link():

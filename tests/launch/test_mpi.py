@@ -64,7 +64,7 @@ def test_host_arguments_of_mpich(tmp_path):
 def test_a_host_that_mpi_cannot_reach_is_named(tmp_path):
     starter = launcher("mpiexec")
     log = "ssh: connect to host far-b.invalid port 22: No route to host\nORTE was unable to ..."
-    told = starter.trouble(LaunchRequest(lambda rank: (), tmp_path, 1.0), 0, log)
+    told = starter.failure_cause(LaunchRequest(lambda rank: (), tmp_path, 1.0), 0, log)
     assert told == "host far-b.invalid: No route to host (check that it is up)"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.launch import LaunchRequest, LaunchSettings, launcher
-from paceline.launch.slurm_commands import slurm_trouble
+from paceline.launch.slurm_commands import slurm_failure_cause
 
 SINFO = """#!/bin/sh
 case "$*" in
@@ -127,4 +127,4 @@ def test_missing_slurm_error_has_a_remedy(tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 def test_slurm_errors_are_parsed(log, words):
-    assert slurm_trouble(log) == words
+    assert slurm_failure_cause(log) == words

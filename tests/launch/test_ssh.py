@@ -16,7 +16,7 @@ from paceline.errors import EnvironmentUnusableError, InputError
 from paceline.launch import LaunchRequest, LaunchSettings, launcher, remote_shell
 from paceline.launch.file_transfer import unpack_ranks
 from paceline.launch.ports import free_port
-from paceline.launch.remote_shell import remote_trouble
+from paceline.launch.remote_shell import ssh_failure_cause
 from paceline.testing.launcher_suite import CHECKS, LauncherBench, run_check
 from paceline.testing.leftovers import check_nothing_left
 
@@ -194,5 +194,5 @@ def test_missing_python_of_a_host_is_reported(daemon, tmp_path):
     ],
 )
 def test_ssh_errors_are_parsed(log, words):
-    assert remote_trouble(log, "h").startswith(words)
-    assert bool(words) == bool(remote_trouble(log, "h"))
+    assert ssh_failure_cause(log, "h").startswith(words)
+    assert bool(words) == bool(ssh_failure_cause(log, "h"))

@@ -43,7 +43,7 @@ def test_a_rendezvous_that_torchrun_does_not_have_is_refused():
 
 def test_an_interpreter_without_pytorch_is_named(tmp_path):
     log = "/opt/py: Error while finding module specification (No module named 'torch')"
-    told = torchrun().trouble(request_in(tmp_path, "/opt/py"), 0, log)
+    told = torchrun().failure_cause(request_in(tmp_path, "/opt/py"), 0, log)
     assert told.startswith("torchrun needs PyTorch, which /opt/py does not have")
 
 

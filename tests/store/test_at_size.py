@@ -152,12 +152,12 @@ def test_one_damaged_row_is_named_and_skipped(path, kind):
 class TestOneRunner:
     def test_a_second_runner_of_a_study_is_refused(self, tmp_path):
         with Store(tmp_path / "a.db") as first, Store(tmp_path / "a.db") as second:
-            with first.held_study("s"):
+            with first.locked_study("s"):
                 with pytest.raises(InputError, match=f"by process {os.getpid()}"):
-                    second.held_study("s").__enter__()
-                with second.held_study("other"):
+                    second.locked_study("s").__enter__()
+                with second.locked_study("other"):
                     pass
-            with second.held_study("s"):
+            with second.locked_study("s"):
                 pass
         assert not list((tmp_path / "owners").iterdir())
 

@@ -65,7 +65,7 @@ def test_a_deleted_study_is_gone_with_its_logs_and_nothing_else(store):
 
 
 def test_running_study_is_neither_renamed_nor_deleted(store):
-    with store.held_study("first"):
+    with store.locked_study("first"):
         for change in (
             lambda: delete_study(store, "first"),
             lambda: rename_study(store, "first", "x"),

@@ -35,7 +35,7 @@ def group_directories(lab: str, hosts: int) -> tuple[tuple[str, ...], ...]:
     return tuple((str(root / PARENT / f"{lab}-h{host}"),) for host in range(1, hosts + 1))
 
 
-def make_group(directory: str, speed: float) -> None:
+def create_group(directory: str, speed: float) -> None:
     """Create a group whose processes together use at most ``speed`` cores."""
     path = Path(directory)
     quota = round(speed * PERIOD_MICROSECONDS)

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.lab.groups import end_processes, group_directories, make_group, remove_group
+from paceline.lab.groups import create_group, end_processes, group_directories, remove_group
 from paceline.lab.lab_record import (
     LabInUseError,
     LabRecord,
-    held,
+    lab_lock,
     lock_path,
     read_record,
     record_path,
@@ -27,7 +27,7 @@ from paceline.lab.lab_record import (
 )
 from paceline.lab.link_shaping import has_netem, shape
 from paceline.lab.machine import LabError, require_lab, run, works
-from paceline.lab.settings import DEFAULT_NAME, LabSettings, checked_name
+from paceline.lab.settings import DEFAULT_NAME, LabSettings, validated_name
 
 INTERFACE = "eth0"
 NETWORK = "198.18.0"
@@ -125,16 +125,16 @@ def lab_up(settings: LabSettings, name: str = DEFAULT_NAME) -> Lab:
 
     Also remove the labs of launches whose runner was killed.
     """
-    checked_name(name)
+    validated_name(name)
     require_lab()
-    end_abandoned()
-    with held(name, alone=True):
-        return make_held(settings, name)
+    remove_abandoned()
+    with lab_lock(name, exclusive=True):
+        return create_locked(settings, name)
 
 
-def make_held(settings: LabSettings, name: str) -> Lab:
+def create_locked(settings: LabSettings, name: str) -> Lab:
     """Create a lab whose exclusive lock the caller holds."""
-    end_held(name)
+    remove_locked(name)
     groups = () if settings.speed is None else group_directories(name, settings.hosts)
     record = LabRecord(
         name,
@@ -148,7 +148,7 @@ def make_held(settings: LabSettings, name: str) -> Lab:
     try:
         record = _make(record)
     except BaseException:
-        end_held(name)
+        remove_locked(name)
         raise
     write_record(record)
     return Lab(record)
@@ -156,20 +156,20 @@ def make_held(settings: LabSettings, name: str) -> Lab:
 
 def lab_down(name: str = DEFAULT_NAME) -> bool:
     """Remove a lab with its processes and labs of killed runners; False if none was up."""
-    checked_name(name)
+    validated_name(name)
     require_lab()
-    end_abandoned()
-    with held(name, alone=True):
-        return end_held(name)
+    remove_abandoned()
+    with lab_lock(name, exclusive=True):
+        return remove_locked(name)
 
 
-def end_abandoned() -> list[str]:
+def remove_abandoned() -> list[str]:
     """Remove the labs of launches whose runner is gone; return their names."""
     ended = []
     for name in recorded_names():
         if name.startswith(LAUNCH_PREFIX):
-            with suppress(LabInUseError), held(name, alone=True):
-                end_held(name)
+            with suppress(LabInUseError), lab_lock(name, exclusive=True):
+                remove_locked(name)
                 ended.append(name)
             if name in ended:
                 lock_path(name).unlink(missing_ok=True)
@@ -178,7 +178,7 @@ def end_abandoned() -> list[str]:
 
 def lab_named(name: str = DEFAULT_NAME) -> Lab:
     """Return the lab of that name; otherwise raise."""
-    record = read_record(checked_name(name))
+    record = read_record(validated_name(name))
     if record is None:
         raise InputError(
             f"no lab named '{name}' is up", f"create it with '{lab_command(name, LabSettings(4))}'"
@@ -237,7 +237,7 @@ def _make(record: LabRecord) -> LabRecord:
         shape(switch, port, settings.link, settings.delay if by_kernel else 0.0)
     for own in record.groups:
         for directory in own:
-            make_group(directory, settings.speed or 1.0)
+            create_group(directory, settings.speed or 1.0)
     if by_wire:
         _start_wire(record, ports)
     return replace(record, ready=True, delay_by="wire" if by_wire else "netem" if by_kernel else "")
@@ -282,7 +282,7 @@ def _start_wire(record: LabRecord, ports: Sequence[str]) -> None:
     process.returncode = 0  # not waited for: it outlives this process
 
 
-def end_held(name: str) -> bool:
+def remove_locked(name: str) -> bool:
     """Remove everything in a lab's record, under the exclusive lock; False without a record."""
     record = read_record(name)
     if record is None:

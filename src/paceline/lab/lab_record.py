@@ -100,8 +100,8 @@ def remove_record(name: str) -> None:
 
 
 @contextmanager
-def held(name: str, *, alone: bool) -> Iterator[None]:
-    """Lock a lab while ranks run in it, or ``alone`` (exclusively) to create or remove it.
+def lab_lock(name: str, *, exclusive: bool) -> Iterator[None]:
+    """Lock a lab while ranks run in it, or exclusively to create or remove it.
 
     The kernel releases the lock when this process ends.
     """
@@ -115,13 +115,13 @@ def held(name: str, *, alone: bool) -> Iterator[None]:
         ) from error
     with file:
         try:
-            fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LabInUseError(
                 f"the lab '{name}' is in use{_user(name)}",
                 "wait until it ends, or use another lab with --name",
             ) from None
-        if not alone:
+        if not exclusive:
             with suppress(OSError):
                 (directory / f"{name}.user").write_text(str(os.getpid()), encoding="ascii")
         yield

@@ -8,12 +8,12 @@ from itertools import count
 from paceline.lab.lab_cluster import (
     LAUNCH_PREFIX,
     Lab,
-    end_abandoned,
-    end_held,
+    create_locked,
     lab_named,
-    make_held,
+    remove_abandoned,
+    remove_locked,
 )
-from paceline.lab.lab_record import held, lock_path
+from paceline.lab.lab_record import lab_lock, lock_path
 from paceline.lab.machine import require_lab
 from paceline.lab.settings import LabSettings
 
@@ -23,7 +23,7 @@ _numbers = count(1)
 @contextmanager
 def lab_users(name: str) -> Iterator[Lab]:
     """Lock a complete lab against removal while ranks run."""
-    with held(name, alone=False):
+    with lab_lock(name, exclusive=False):
         lab = lab_named(name)
         lab.check()
         yield lab
@@ -34,10 +34,10 @@ def lab_for_launch(settings: LabSettings) -> Iterator[Lab]:
     """Create a lab for one launch; the next lab removes what a killed runner leaves."""
     name = f"{LAUNCH_PREFIX}{os.getpid()}-{next(_numbers)}"
     require_lab()
-    end_abandoned()
-    with held(name, alone=True):
+    remove_abandoned()
+    with lab_lock(name, exclusive=True):
         try:
-            yield make_held(settings, name)
+            yield create_locked(settings, name)
         finally:
-            end_held(name)
+            remove_locked(name)
             lock_path(name).unlink(missing_ok=True)

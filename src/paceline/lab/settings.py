@@ -80,7 +80,7 @@ class LabSettings:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def doubts(self, cores: int) -> tuple[str, ...]:
+    def warnings(self, cores: int) -> tuple[str, ...]:
         """Return warnings about measurements in such a lab on a machine with ``cores`` cores."""
         found = []
         carried = self.hosts * (self.link or 0.0)
@@ -100,7 +100,7 @@ class LabSettings:
         return tuple(found)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """``4 hosts, 1 Gbit/s, delay 200 us``."""
         return f"{self.hosts} host{'s' * (self.hosts > 1)}, {self.describe_link}"
 
@@ -115,7 +115,7 @@ class LabSettings:
         return ", ".join(parts)
 
 
-def checked_name(name: str) -> str:
+def validated_name(name: str) -> str:
     """Return ``name`` if it is valid in names of namespaces and groups; otherwise raise."""
     if not _NAME.fullmatch(name):
         raise InputError(

@@ -26,7 +26,7 @@ from paceline.launch.launcher import (
     exit_path,
 )
 from paceline.launch.local import start_logged
-from paceline.launch.onhost.agent import ASKED, NOT_MET
+from paceline.launch.onhost.agent import END_REQUESTED, NO_RENDEZVOUS
 from paceline.launch.ports import rendezvous_port
 from paceline.launch.processes import POLL_SECONDS, Codes, Process, run_to_end
 
@@ -57,11 +57,11 @@ class AgentLauncher(Launcher):
         """Return the hosts of the nodes in order, as far as they are known before the launch."""
         return self.settings.hosts[: request.nodes]
 
-    def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
+    def failure_cause(self, request: LaunchRequest, command: int, log: str) -> str:
         """Return the cause of a failure found in the log of a command; empty if unknown."""
         return ""
 
-    def verdict(self, request: LaunchRequest) -> str:
+    def end_reason(self, request: LaunchRequest) -> str:
         """Return why the launcher itself ended a failed launch; empty if it did not."""
         return ""
 
@@ -136,25 +136,27 @@ class AgentLauncher(Launcher):
                     )
             return ended
         failed = _first_failed(directory, statuses) if exited.first_failed is not None else None
-        verdict = self.verdict(request)
-        if verdict:
-            return replace(ended, reason=verdict, first_failed=failed)
+        end_reason = self.end_reason(request)
+        if end_reason:
+            return replace(ended, reason=end_reason, first_failed=failed)
         silent = [rank for rank, status in statuses.items() if status is None]
-        asked = [rank for rank, status in statuses.items() if status and status.reason == ASKED]
+        asked = [
+            rank for rank, status in statuses.items() if status and status.reason == END_REQUESTED
+        ]
         by_itself = failed is not None and not _was_ended(statuses[failed])
         for rank in [*silent, *([] if by_itself else asked)]:
             command = _command_of(request, rank, len(logs))
             log = logs[command].read_text(encoding="utf-8", errors="replace")
-            trouble = self.trouble(request, command, log)
-            if trouble:
-                return replace(ended, reason=trouble, first_failed=rank)
+            cause = self.failure_cause(request, command, log)
+            if cause:
+                return replace(ended, reason=cause, first_failed=rank)
         if failed is None and silent and not exited.reason.startswith("timed out"):
             last = logs[_command_of(request, silent[0], len(logs))]
             return replace(ended, reason=_with_last_line(exited.reason, last))
         if failed is None:
             return ended
         status = statuses[failed]
-        if status is not None and status.code == NOT_MET:
+        if status is not None and status.code == NO_RENDEZVOUS:
             return replace(ended, reason=_no_rendezvous(statuses), first_failed=failed)
         reason = exited.reason
         if not reason.startswith("timed out"):
@@ -166,7 +168,9 @@ class AgentLauncher(Launcher):
 
 def _no_rendezvous(statuses: Mapping[int, RankStatus | None]) -> str:
     """Join the messages of agents without a rendezvous; hosts that reach no other come first."""
-    reasons = [status.reason for status in statuses.values() if status and status.code == NOT_MET]
+    reasons = [
+        status.reason for status in statuses.values() if status and status.code == NO_RENDEZVOUS
+    ]
     first = sorted(dict.fromkeys(reasons), key=lambda reason: "cannot reach" not in reason)
     return "; ".join(first[:MAX_QUOTED_AGENTS])
 
@@ -190,7 +194,7 @@ def _first_failed(directory: Path, statuses: Mapping[int, RankStatus | None]) ->
 
 def _was_ended(status: RankStatus | None) -> bool:
     """Return whether a rank was ended from outside, e.g. by a broken ssh connection."""
-    return status is not None and (status.reason == ASKED or status.code == -signal.SIGTERM)
+    return status is not None and (status.reason == END_REQUESTED or status.code == -signal.SIGTERM)
 
 
 def _with_last_line(reason: str, log: Path) -> str:

@@ -19,7 +19,7 @@ from paceline.launch.launch_files import RendezvousAddress
 from paceline.launch.launcher import LaunchRequest
 from paceline.launch.onhost import addresses
 from paceline.launch.onhost.agent import STUDY
-from paceline.launch.remote_shell import over_ssh, remote_trouble
+from paceline.launch.remote_shell import over_ssh, ssh_failure_cause
 
 WORKERS = "workers"
 SEARCH_PATH = "PYTHONPATH"
@@ -138,7 +138,7 @@ class Sender:
             return
         text = errors.decode("utf-8", "replace").strip()
         last = text.splitlines()[-1][:200] if text else f"ssh ended with code {code}"
-        cause = remote_trouble(text, host) or f"host {host}: {last}"
+        cause = ssh_failure_cause(text, host) or f"host {host}: {last}"
         raise EnvironmentUnusableError(cause, "check every host with 'paceline doctor --hosts'")
 
 

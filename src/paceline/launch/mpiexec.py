@@ -13,7 +13,7 @@ from paceline.launch.external import EngineLauncher
 from paceline.launch.launcher import Detection, LaunchRequest
 from paceline.launch.local import is_this_machine
 from paceline.launch.onhost.addresses import address_towards
-from paceline.launch.remote_shell import OPTIONS, remote_trouble, ssh_command
+from paceline.launch.remote_shell import OPTIONS, ssh_command, ssh_failure_cause
 
 PROGRAM = "mpiexec"
 REMEDY = "install MPI; environments of frameworks that need MPI include it"
@@ -76,12 +76,12 @@ class MpiexecLauncher(EngineLauncher):
         ]
         return [*command, *between, *more]
 
-    def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
+    def failure_cause(self, request: LaunchRequest, command: int, log: str) -> str:
         for pattern, cause in _MESSAGES:
             found = re.search(pattern, log)
             if found:
                 return cause.format(what=found.groupdict().get("what", ""))
-        return remote_trouble(log)
+        return ssh_failure_cause(log)
 
     def _program(self, request: LaunchRequest) -> str:
         neighbour = Path(request.command(0)[0]).parent / PROGRAM

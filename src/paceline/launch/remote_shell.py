@@ -59,7 +59,7 @@ def over_ssh(host: str, options: Mapping[str, str], command: Sequence[str]) -> l
     return [*ssh_command(host, options), shlex.join(command)]
 
 
-def remote_trouble(log: str, host: str = "") -> str:
+def ssh_failure_cause(log: str, host: str = "") -> str:
     """Return the host and cause of an ssh failure from its output; empty if unknown."""
     for pattern, cause, remedy in _CAUSES:
         found = re.search(pattern, log)

@@ -17,14 +17,14 @@ from paceline.launch.agents import AgentLauncher
 from paceline.launch.launch_files import RendezvousAddress, agent_command
 from paceline.launch.launch_script import PreparedLaunch, topology_of
 from paceline.launch.launcher import Detection, LaunchHost, LaunchRequest
-from paceline.launch.remote_shell import remote_trouble
+from paceline.launch.remote_shell import ssh_failure_cause
 from paceline.launch.slurm_commands import (
     LIMITS,
     RESULT,
     SCRIPT,
     SlurmError,
     run_slurm,
-    slurm_trouble,
+    slurm_failure_cause,
 )
 from paceline.units import parse_seconds
 
@@ -185,17 +185,17 @@ class SlurmLauncher(AgentLauncher):
         starts = self._requeues() + 1
         return starts * (self._queue_seconds() + request.timeout_seconds) + 60
 
-    def verdict(self, request: LaunchRequest) -> str:
+    def end_reason(self, request: LaunchRequest) -> str:
         return str(_result(request.directory).get("reason", ""))
 
     def restarts(self, request: LaunchRequest) -> int:
         """Return the number of restarts after a lost node, by Slurm or by `slurm_job`."""
         return int(_result(request.directory).get("restarts", 0))
 
-    def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
+    def failure_cause(self, request: LaunchRequest, command: int, log: str) -> str:
         outputs = [output.read_text(errors="replace") for output in _outputs(request.directory)]
         text = "\n".join([log, *outputs])
-        return slurm_trouble(text) or remote_trouble(text)
+        return slurm_failure_cause(text) or ssh_failure_cause(text)
 
     def _has(self, name: str) -> bool:
         return name in self.settings.options

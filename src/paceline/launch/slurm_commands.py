@@ -41,11 +41,11 @@ def run_slurm(*command: str) -> str:
         raise SlurmError(f"'{command[0]}' did not answer within {COMMAND_SECONDS} s") from None
     if done.returncode != 0:
         text = done.stderr.strip() or done.stdout.strip()
-        raise SlurmError(slurm_trouble(text) or text or f"'{command[0]}' failed")
+        raise SlurmError(slurm_failure_cause(text) or text or f"'{command[0]}' failed")
     return done.stdout
 
 
-def slurm_trouble(log: str) -> str:
+def slurm_failure_cause(log: str) -> str:
     """Return the cause of an error message in one line; empty if there is none."""
     for pattern, cause in _CAUSES:
         found = re.search(pattern, log)

@@ -10,7 +10,7 @@ from paceline.launch.hosts import HostsLauncher
 from paceline.launch.launch_files import RendezvousAddress
 from paceline.launch.launcher import Detection, LaunchExit, LaunchRequest
 from paceline.launch.onhost.agent import PYTHON
-from paceline.launch.remote_shell import OPTIONS, over_ssh, remote_trouble
+from paceline.launch.remote_shell import OPTIONS, over_ssh, ssh_failure_cause
 
 COPIES = ("nothing", "launch", "environment")
 
@@ -92,8 +92,8 @@ class SshLauncher(HostsLauncher):
         named = ["env", f"{PYTHON}={own}"] if own else []
         return over_ssh(host, self.settings.options, [*named, *command])
 
-    def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
-        return remote_trouble(log, self.host_names(request)[command])
+    def failure_cause(self, request: LaunchRequest, command: int, log: str) -> str:
+        return ssh_failure_cause(log, self.host_names(request)[command])
 
     @property
     def _copies(self) -> str:

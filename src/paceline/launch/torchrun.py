@@ -9,7 +9,7 @@ from paceline.launch.launcher import Detection, LaunchRequest
 from paceline.launch.local import is_this_machine
 from paceline.launch.onhost.addresses import LOOPBACK
 from paceline.launch.ports import free_port
-from paceline.launch.remote_shell import OPTIONS, over_ssh, remote_trouble
+from paceline.launch.remote_shell import OPTIONS, over_ssh, ssh_failure_cause
 
 RENDEZVOUS = ("static", "c10d")
 REMOTE_PORTS = (20_000, 30_000)
@@ -84,11 +84,11 @@ class TorchrunLauncher(HostsLauncher):
         rank = [python, *agent[1:]]
         return [*rank, "--watch-input", *named, *torchrun, *rank]
 
-    def trouble(self, request: LaunchRequest, command: int, log: str) -> str:
+    def failure_cause(self, request: LaunchRequest, command: int, log: str) -> str:
         if "No module named" in log and "torch" in log:
             program = request.command(0)[0]
             return f"torchrun needs PyTorch, which {program} does not have (use another launcher)"
-        return remote_trouble(log, self.host_names(request)[command])
+        return ssh_failure_cause(log, self.host_names(request)[command])
 
     def _rendezvous(self) -> str:
         return self.settings.options.get("rendezvous", RENDEZVOUS[0])

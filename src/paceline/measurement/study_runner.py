@@ -49,7 +49,7 @@ def run_study(
     the new design, and its missing launches run. Returns every launch of the study. It is an error
     if another process runs the same study.
     """
-    with store.held_study(study):
+    with store.locked_study(study):
         if store.abandoned():
             from paceline.measurement.recording.recorded_launch import close_abandoned
 
@@ -57,7 +57,7 @@ def run_study(
         design = _known_design(store, study, design, extend)
         seconds = timeout_seconds or design.launch_seconds or DEFAULT_TIMEOUT_SECONDS
         stopped = _run_all(store, study, design, seconds, port, on_launch)
-        store.save_design(study, {**design.to_json(), "ended": stopped}, anew=True)
+        store.save_design(study, {**design.to_json(), "ended": stopped}, replace=True)
         return store.launches(study)
 
 
@@ -73,7 +73,7 @@ def _known_design(store: Store, study: str, design: Design | None, extend: bool)
             f"continue a measured study with 'paceline measure --resume {study}', or choose "
             "another name",
         )
-    store.save_design(study, design.to_json(), anew=extend)
+    store.save_design(study, design.to_json(), replace=extend)
     return design
 
 

@@ -174,7 +174,7 @@ class Store:
         return self._owner[0]
 
     @contextmanager
-    def held_study(self, name: str) -> Iterator[None]:
+    def locked_study(self, name: str) -> Iterator[None]:
         """Hold the lock of a study; an error if another process runs it."""
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         path = self._owners / f"study-{digest}"
@@ -269,12 +269,12 @@ class Store:
         hint = f"newest studies: {', '.join(known)}" if known else "the store has no studies yet"
         return InputError(f"no study named '{name}'", hint)
 
-    def save_design(self, study: str, design: dict[str, Any], anew: bool = False) -> None:
+    def save_design(self, study: str, design: dict[str, Any], replace: bool = False) -> None:
         """Save the design of a study, so that the study can be resumed.
 
-        ``anew`` replaces the saved design: the study was extended or ended.
+        With ``replace`` a saved design is replaced: the study was extended or ended.
         """
-        again = "ON CONFLICT (study) DO UPDATE SET design = excluded.design" if anew else ""
+        again = "ON CONFLICT (study) DO UPDATE SET design = excluded.design" if replace else ""
         with self._translated_errors():
             self._connection.execute(
                 f"INSERT INTO designs VALUES (?,?,?) {again}", (study, now(), json.dumps(design))

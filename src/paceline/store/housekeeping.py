@@ -92,7 +92,7 @@ def rename_study(store: Store, old: str, new: str) -> None:
     _check_known(store, old)
     if new in store.studies() or store.design(new) is not None:
         raise InputError(f"a study named '{new}' already exists", "choose another name")
-    with store.held_study(old), store.transaction() as connection:
+    with store.locked_study(old), store.transaction() as connection:
         connection.execute("UPDATE launches SET study = ? WHERE study = ?", (new, old))
         connection.execute("UPDATE designs SET study = ? WHERE study = ?", (new, old))
         if notes_of(store, old):
@@ -102,7 +102,7 @@ def rename_study(store: Store, old: str, new: str) -> None:
 def delete_study(store: Store, name: str) -> int:
     """Delete a study with its launches and their logs; return the number of launches."""
     _check_known(store, name)
-    with store.held_study(name):
+    with store.locked_study(name):
         ids = [row[0] for row in store.rows("SELECT id FROM launches WHERE study = ?", (name,))]
         with store.transaction() as connection:
             own = "(SELECT id FROM launches WHERE study = ?)"

@@ -62,8 +62,8 @@ def up(name: str, as_json: bool, **wanted: Any) -> None:
     if as_json:
         emit_json("lab", 1, {"labs": [_document(made)]})
         return
-    echo(f"Lab {made.name}: {made.settings.words}")
-    warn(f"warning: {doubt}" for doubt in _doubts(made))
+    echo(f"Lab {made.name}: {made.settings.description}")
+    warn(f"warning: {text}" for text in _lab_warnings(made))
     topology = f"{min(2, made.settings.hosts)}x1"
     launcher = "lab" if name == "lab" else f"lab --launcher-option name={name}"
     next_line(
@@ -92,7 +92,7 @@ def status(as_json: bool) -> None:
     rows = tuple(
         (
             lab.name,
-            lab.settings.words,
+            lab.settings.description,
             lab.record.delay_by or "none",
             float(lab.processes()),
             "; ".join(lab.faults()) or "up",
@@ -101,7 +101,7 @@ def status(as_json: bool) -> None:
     )
     show([Table(tuple(map(Column, titles)), rows)])
     for lab in labs:
-        warn(f"warning: {lab.name}: {doubt}" for doubt in _doubts(lab))
+        warn(f"warning: {lab.name}: {text}" for text in _lab_warnings(lab))
     next_line("paceline lab down --all" if len(labs) > 1 else "paceline lab down")
 
 
@@ -123,8 +123,8 @@ def down(name: str, everything: bool, as_json: bool) -> None:
     next_line("paceline lab up --hosts 4 --link 1gbit")
 
 
-def _doubts(lab: "Lab") -> tuple[str, ...]:
-    return lab.settings.doubts(os.cpu_count() or 1)
+def _lab_warnings(lab: "Lab") -> tuple[str, ...]:
+    return lab.settings.warnings(os.cpu_count() or 1)
 
 
 def _document(lab: "Lab") -> dict[str, Any]:
@@ -138,5 +138,5 @@ def _document(lab: "Lab") -> dict[str, Any]:
         "delayed_by": lab.record.delay_by,
         "made_at": lab.record.made_at,
         "faults": list(lab.faults()),
-        "doubts": list(_doubts(lab)),
+        "doubts": list(_lab_warnings(lab)),
     }

@@ -25,7 +25,12 @@ from typing import Any
 from paceline.launch.onhost.barrier import BarrierError
 from paceline.launch.onhost.connections import ConnectionMonitor
 from paceline.launch.onhost.placement import Placement, PlacementError, node_ranks, placement
-from paceline.launch.onhost.rendezvous import Rendezvous, RendezvousError, host_name, meet
+from paceline.launch.onhost.rendezvous import (
+    Rendezvous,
+    RendezvousError,
+    host_name,
+    join_rendezvous,
+)
 
 GUARD = Path(__file__).with_name("guard.py")
 POLL_SECONDS = 0.05
@@ -39,11 +44,11 @@ STUDY = "@STUDY@"
 PYTHON = "PACELINE_RANK_PYTHON"
 """Environment variable that overrides the interpreter of prepared ranks."""
 
-ASKED = "asked to end"
+END_REQUESTED = "asked to end"
 LATE_SECONDS = 10.0
 """Time after the launch timeout at which the agent ends ranks that the launcher did not end."""
 
-CANNOT_RUN, NOT_MET = 127, 114
+CANNOT_RUN, NO_RENDEZVOUS = 127, 114
 UNSET = ("TORCHELASTIC_USE_AGENT_STORE",)
 """Variables that make PyTorch use torchrun's store instead of MASTER_ADDR and MASTER_PORT."""
 
@@ -77,13 +82,13 @@ def _run(directory: Path, launch: dict[str, Any], mine: Placement, asked: thread
         _path(directory, rank, "exit").unlink(missing_ok=True)
         _path(directory, rank, "log").touch()
     try:
-        rendezvous = meet(directory, launch, mine, asked.is_set)
+        rendezvous = join_rendezvous(directory, launch, mine, asked.is_set)
     except (BarrierError, RendezvousError, OSError) as error:
         reason = f"host {host_name(launch, mine)}: {error}"
         for rank in mine.ranks:
             _path(directory, rank, "log").write_text(f"{reason}\n", encoding="utf-8")
-            _write_exit(directory, rank, NOT_MET, reason)
-        return NOT_MET
+            _write_exit(directory, rank, NO_RENDEZVOUS, reason)
+        return NO_RENDEZVOUS
     running = []
     codes: dict[int, int] = {}
     for rank in mine.ranks:
@@ -133,7 +138,7 @@ def _watch(
         }
         monitor.check(left, now=asked.is_set())
         if asked.is_set():
-            return ASKED
+            return END_REQUESTED
         if time.monotonic() > deadline:
             return "the launch timed out"
         time.sleep(POLL_SECONDS)

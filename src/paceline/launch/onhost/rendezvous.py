@@ -96,7 +96,7 @@ def host_name(launch: dict[str, Any], mine: Placement) -> str:
     return variable or named or platform.node()
 
 
-def meet(
+def join_rendezvous(
     directory: Path, launch: dict[str, Any], mine: Placement, should_stop: Callable[[], bool]
 ) -> Rendezvous:
     """Agree with the agents of all other nodes on an address; one node needs no barrier."""
