@@ -144,6 +144,7 @@ def create_locked(settings: LabSettings, name: str) -> Lab:
         groups,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+    # Recorded before anything exists, so that the rest of a killed creation can be removed.
     write_record(record)
     try:
         record = _make(record)
@@ -230,6 +231,7 @@ def _make(record: LabRecord) -> LabRecord:
                 "link set lo up",
                 f"addr add {address_of(number)}/24 dev {INTERFACE}",
                 f"link set {INTERFACE} up",
+                # Independent of the machine's default (net.ipv4.tcp_congestion_control).
                 f"route replace {NETWORK}.0/24 dev {INTERFACE} congctl cubic",
             ],
         )

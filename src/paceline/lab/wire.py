@@ -84,6 +84,7 @@ def send(
 ) -> None:
     """Send a frame to the port of its address, or to all others; drop it if a queue is full."""
     known = seen.get(frame[HEADER_BYTES : HEADER_BYTES + 6])
+    # Of the virtio flags only NEEDS_CSUM (1) applies to sending; DATA_VALID (2) is for receivers.
     flags, kind, *rest = struct.unpack_from("<BBHHHH", frame)
     frame = struct.pack("<BBHHHH", flags & 1, kind, *rest) + frame[HEADER_BYTES:]
     for port in ports if known is None else [known]:

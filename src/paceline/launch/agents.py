@@ -139,6 +139,8 @@ class AgentLauncher(Launcher):
         end_reason = self.end_reason(request)
         if end_reason:
             return replace(ended, reason=end_reason, first_failed=failed)
+        # Ranks without an exit file never started, or their host was lost: the launcher's log has
+        # the cause. Ranks that were ended by request only matter if no rank failed by itself.
         silent = [rank for rank, status in statuses.items() if status is None]
         asked = [
             rank for rank, status in statuses.items() if status and status.reason == END_REQUESTED

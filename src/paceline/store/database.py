@@ -83,6 +83,8 @@ class Store:
     def _readable(self) -> sqlite3.Connection:
         """Read-only connection; immutable if the directory does not allow lock files."""
         address = self.path.absolute().as_uri()
+        # WAL needs -shm and -wal files next to the database; in a read-only
+        # directory SQLite opens the file only as immutable (sqlite.org/wal.html).
         for mode in ("mode=ro", "immutable=1"):
             connection = sqlite3.connect(
                 f"{address}?{mode}", uri=True, timeout=BUSY_SECONDS, isolation_level=None

@@ -60,6 +60,7 @@ class _Costing:
             raise type(error)(where, error.hint) from None
         self.shapes[node.name] = alone.output
         self.parameters[node.name] = alone.parameters
+        # A view has the storage of its input, so a saved tensor and its views count once.
         self.storage[node.name] = self.storage[node.inputs[0]] if node.op.is_view else node.name
         if alone.trains:
             self.trained.add(node.name)
@@ -107,7 +108,7 @@ class _Costing:
             return NOTHING
         count = alone.gradient_elements
         owned = count.fixed
-        if node.shares_weights_with is not None:
+        if node.shares_weights_with is not None:  # a shared tensor has one gradient, the owner's
             owned = min(owned, sum(size for _, size in tensors))
         return Affine(owned * width, count.per_sample * width)
 
@@ -156,6 +157,7 @@ class _Alone:
 def _cost_alone(
     op: Op, inputs: Shapes, needs_input_gradient: bool, frozen: bool, precision: Precision
 ) -> _Alone:
+    # Dimensions of a sweep are arrays, which are not hashable.
     if all(isinstance(size, int) for shape in inputs for size in shape):
         return _cost_alone_once(op, inputs, needs_input_gradient, frozen, precision)
     return _compute_alone(op, inputs, needs_input_gradient, frozen, precision)

@@ -149,6 +149,7 @@ def _start(
     directory: Path, launch: dict[str, Any], rank: int, rendezvous: Rendezvous
 ) -> "subprocess.Popen[bytes]":
     spec = launch["ranks"][rank]
+    # The rendezvous overrides the launcher's environment, and the job overrides both.
     environment = {
         **{name: value for name, value in os.environ.items() if name not in UNSET},
         **rendezvous.variables(rank),

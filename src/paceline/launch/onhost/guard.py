@@ -28,10 +28,12 @@ FORCED_ROUNDS = 250
 
 def main(parent: int, grace_seconds: float, cores: str, command: list[str]) -> None:
     """Run ``command`` until it or its parent ends, and leave no process behind."""
+    # Blocked before the fork, so that sigwait misses no signal.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     control = ctypes.CDLL(None, use_errno=True).prctl
     control(PR_SET_CHILD_SUBREAPER, 1)
     control(PR_SET_PDEATHSIG, signal.SIGTERM)
+    # A parent that died before the prctl sends no signal (prctl(2)): check it once.
     if os.getppid() != parent:
         return
     if cores:
@@ -84,6 +86,7 @@ def _end_descendants(asked: int, grace_seconds: float) -> dict[int, int]:
     end = time.monotonic() + grace_seconds
     while descendants(os.getpid()) and time.monotonic() < end:
         time.sleep(POLL_SECONDS)
+    # A descendant may fork between the listing and the signal: repeat until none is left.
     for _ in range(FORCED_ROUNDS):
         left = descendants(os.getpid())
         if not left:
@@ -99,6 +102,7 @@ def descendants(process: int) -> list[int]:
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             with suppress(OSError), open(f"{entry.path}/stat", "rb") as file:  # noqa: PTH123
+                # The command name in parentheses may contain blanks and parentheses (proc(5)).
                 state, parent = file.read().rpartition(b")")[2].split()[:2]
                 if state != b"Z":
                     children.setdefault(int(parent), []).append(int(entry.name))

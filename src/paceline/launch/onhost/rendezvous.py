@@ -122,6 +122,7 @@ def join_rendezvous(
     else:
         present, clock = join_barrier(barrier, own, token, timeout)
         own_ip = address_towards(endpoint["address"])
+    # Nodes with the same boot id are one machine, as in a lab: their ranks share its cores.
     neighbours = tuple(
         rank for agent in present if agent["boot"] == own["boot"] for rank in agent["ranks"]
     )
@@ -150,6 +151,7 @@ def _publish_endpoint(directory: Path, launch: dict[str, Any], mine: Placement) 
         "roll_port": launch["roll_port"] or free_port(address),
     }
     path = _endpoint_path(directory, mine)
+    # Renamed when complete: agents of other nodes poll for this file.
     part = path.with_suffix(".part")
     part.write_text(json.dumps(endpoint), encoding="utf-8")
     part.replace(path)

@@ -108,7 +108,7 @@ class _Pair:
             return Affine(0, _exact(here, self.batch))
         per_sample = _exact(there - here, self.other_batch - self.batch)
         fixed = here - per_sample * self.batch
-        if fixed < 0 or per_sample < 0:
+        if fixed < 0 or per_sample < 0:  # for example pairs of samples: not affine in the batch
             self.notes[SQUARE_NOTE] = None
             return Affine(0, _exact(here, self.batch))
         return Affine(fixed, per_sample)
@@ -141,7 +141,7 @@ class _Pair:
         for product, other in zip(here, there, strict=True):
             sizes = {axis: getattr(product, axis) for axis in _AXES}
             growing = [axis for axis in _AXES if getattr(other, axis) != sizes[axis]]
-            if self.other_batch == self.batch:
+            if self.other_batch == self.batch:  # one recording: assume the usual axis of the batch
                 growing = [likely if product.count == 1 else "count"]
             if len(growing) > 1:
                 self.notes[SQUARE_NOTE] = None

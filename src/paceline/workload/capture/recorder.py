@@ -147,6 +147,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def _note_forward(self, index: int, call: "_Call") -> None:
         segment = self._segments[index]
+        # The autograd node of this operation is the last one numbered.
         self._owner_of_node.setdefault(_next_node() - 1, (index, call.uses_weight))
         if torch.is_grad_enabled():
             segment.kept_elements += hidden_workspace(call.name, call.result)
@@ -166,6 +167,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             source = self._producer.get(self._storage(indices))
             if isinstance(source, str):
                 self._index_limits.setdefault(source, int(table.shape[0]))
+        # Operations on weights alone (a cast, a transpose) give weights, independent of the batch.
         derived = bool(storages) and all(storage in self._weights for storage in storages)
         for tensor in call.written:
             storage = self._storage(tensor)
@@ -182,6 +184,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             products = _registered_products(call)
         segment.operation_flops[call.name] += sum(product.flops for product in products)
         for product in products:
+            # In the backward of a layer with a weight, the GEMM that reads the weight is the input
+            # gradient; the other one is the gradient of the weight.
             if call.node is None:
                 segment.forward.append(product)
             elif product.role == "weight_gradient" or (
@@ -193,6 +197,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def _keep(self, tensor: Any) -> Any:
         storage = self._storage(tensor)
+        # Parameters and buffers are in memory anyway: only activations count as saved.
         if storage not in self._constants and storage not in self._kept:
             self._kept.add(storage)
             segment = self._segments[self._forward_segment()]
@@ -230,6 +235,7 @@ class _Call:
 
 def _count_traffic(segment: CapturedSegment, call: _Call) -> None:
     moved = segment.forward_moved if call.node is None else segment.backward_moved
+    # A lookup reads as many rows as it writes, not the whole table.
     most = sum(tensor.numel() for tensor in call.written) if call.how == "gather" else None
     total = 0
     for tensors, is_write in ((call.read, False), (call.written, True)):

@@ -44,6 +44,7 @@ def process_began() -> float:
     """Start of this process by `since_boot`; if unknown, the time of our import."""
     try:
         with open("/proc/self/stat", "rb") as file:
+            # Field 22 of proc(5), counted after the command name, which may contain blanks.
             ticks = int(file.read().rpartition(b")")[2].split()[19])
         return ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
@@ -166,6 +167,7 @@ class Recorder:
 
     def flush(self, everything: bool = False) -> None:
         """Write the steps so far; messages of the last one may still be in flight."""
+        # The end of a message is set on its arrival: the last step is kept until the next flush.
         ready = len(self.buffer) if everything else max(0, len(self.buffer) - 1)
         written, self.buffer = self.buffer[:ready], self.buffer[ready:]
         self.flushed = clock()
@@ -179,8 +181,8 @@ class Recorder:
         """Facts about all steps since the last write."""
         before, self.message_delays = self.message_delays, message_delays()
         delay = longest_delay(before, self.message_delays)
-        told: dict[str, Any] = {"loader_workers": self.loader_workers}
-        return told if delay is None else {**told, "message_delay_seconds": delay}
+        facts: dict[str, Any] = {"loader_workers": self.loader_workers}
+        return facts if delay is None else {**facts, "message_delay_seconds": delay}
 
     def hello(self) -> None:
         """Write the identity of this process, once."""
@@ -210,7 +212,7 @@ class Recorder:
 
     def close(self) -> None:
         """Write the remaining steps; called at the end of the process."""
-        if self.closed or os.getpid() != self.pid:
+        if self.closed or os.getpid() != self.pid:  # a forked child inherits the atexit handler
             return
         self.closed = True
         self.flush(everything=True)

@@ -226,6 +226,7 @@ def watch_ddp(module: Any, recorder: Recorder) -> None:
 
     ddp.register_comm_hook, ddp.forward = register_comm_hook, watched_forward
     watch_buffers(ddp, recorder)
+    # A built-in (C++) hook and a Python hook exclude each other: such buckets are not timed.
     if register_builtin is not None:
 
         def leave_alone(self: Any, kind: Any) -> Any:
@@ -281,6 +282,7 @@ def timed_bucket(timer, bucket):  # type: ignore[no-untyped-def]  # noqa: ANN001
             return done.value()
 
     else:
+        # As DDP's default hook: divided before the all-reduce, which avoids overflow in fp16.
         future = timer.group.allreduce([buffer.div_(timer.world)]).get_future()
 
         def value(done: Any) -> Any:
