@@ -30,6 +30,8 @@ _ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
     ast.Mod: ("%", "*"),
     ast.Pow: ("**", "*"),
 }
+_SYMMETRIC = {"differs", "same_shape", "hypot", "isclose", "add", "multiply"}
+"""Functions whose first two arguments may change places."""
 _EXTREMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
 
 
@@ -126,6 +128,8 @@ class _Finder:
             case ast.Name(id=name) | ast.Attribute(attr=name) if name in _EXTREMES:
                 end = self._span(node.func)[1]
                 yield "min/max", end - len(name), end, _EXTREMES[name]
+                return
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _SYMMETRIC:
                 return
         match node.args:
             case [first, second, *_] if not any(isinstance(a, ast.Starred) for a in node.args[:2]):
