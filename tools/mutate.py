@@ -28,6 +28,8 @@ from mutants import Mutant, mutants
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("predictor", "workload/ops")
+TESTS = ("predictor", "workload", "validation", "calibration", "explanation", "spec", "tools")
+"""Directories of quick tests that use these packages."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ def reach(copy: Path, folder: Path) -> dict[str, dict[str, float]]:
         source = str(copy / "src" / "paceline")
         code, output = run_pytest(
             copy,
-            ["-p", "mutation_reach"],
+            ["-p", "mutation_reach", *(f"tests/{name}" for name in TESTS)],
             3600,
             MUTATION_SOURCE=source,
             MUTATION_REACH=str(file),
