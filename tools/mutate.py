@@ -148,7 +148,7 @@ def reach(copy: Path, folder: Path) -> dict[str, dict[str, float]]:
     return loaded
 
 
-def tests_of(drawn: Drawn, reached: dict[str, dict[str, float]]) -> list[str]:
+def chosen_tests(drawn: Drawn, reached: dict[str, dict[str, float]]) -> list[str]:
     """Tests of the mutated function, then those of other functions of its module.
 
     A cache may hide a call from a test, and code that runs at import has no caller, hence the
@@ -172,7 +172,7 @@ def tried(
     drawn: Drawn, copy: Path, reached: dict[str, dict[str, float]], limit_seconds: float
 ) -> Outcome:
     """Apply a mutant in the copy, run its tests, restore the file."""
-    tests = tests_of(drawn, reached)
+    tests = chosen_tests(drawn, reached)
     outcome, test, start = "not reached", "", time.perf_counter()
     if tests:
         listed = copy.parent / "tests.txt"
