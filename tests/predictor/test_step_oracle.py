@@ -108,9 +108,13 @@ def test_micro_batches():
     assert found.samples_per_second == pytest.approx(3 / found.step_seconds)
 
 
-def all_reduce(size, ranks, cluster=None):
-    where = cluster or CLUSTER.shaped(1, ranks)
-    return float(collective_cost("all_reduce", Group(ranks, 4), where, "nccl").seconds(size))
+def collective(operation, size, ranks):
+    where = CLUSTER.shaped(1, ranks)
+    return float(collective_cost(operation, Group(ranks, 4), where, "nccl").seconds(size))
+
+
+def all_reduce(size, ranks):
+    return collective("all_reduce", size, ranks)
 
 
 def test_gradients_after_backward():
@@ -152,6 +156,42 @@ def test_buckets():
     last = all_reduce(2 * size, 4)
     assert found.step_seconds == pytest.approx(8 * T + UPDATE + 2 * LAUNCH + last)
     assert found.breakdown.hidden_communication_seconds == pytest.approx(all_reduce(size, 4))
+
+
+def test_matrices_divided_by_their_outputs():
+    """tp 2: half of each product; the inputs of the second and third matrix are gathered."""
+    found = predicted(Plan(tp=2))
+    tensor = ROWS * WIDTH * 2
+    gathered = 2 * collective("gather_features", tensor, 2)
+    scattered = 2 * collective("scatter_features", tensor, 2)
+    assert found.step_seconds == pytest.approx(4 * T + UPDATE / 2 + gathered + scattered)
+    assert found.losses["links within a replica"] == pytest.approx(gathered + scattered)
+    assert float(found.memory.weights_bytes) == PARAMETERS
+
+
+@pytest.mark.parametrize("zero", [1, 2])
+def test_sharded_optimiser(zero):
+    """Reduce-scatter, update of a quarter, all-gather of the weights."""
+    plan = Plan(dp=4, zero=zero, synchronisation=synchronisation("one_message"))
+    both = collective("reduce_scatter", GRADIENTS, 4) + collective("all_gather", GRADIENTS, 4)
+    expected = 8 * T + LAUNCH + UPDATE / 4 + both
+    assert predicted(plan).step_seconds == pytest.approx(expected)
+    hidden = replace(plan, synchronisation=synchronisation("per_tensor"))
+    scatter = collective("reduce_scatter", GRADIENTS / 3, 4)
+    expected = 8 * T + 3 * LAUNCH + UPDATE / 4 + scatter + collective("all_gather", GRADIENTS, 4)
+    assert predicted(hidden).step_seconds == pytest.approx(expected)
+
+
+def test_sharded_weights():
+    """The first gather and the last reduce-scatter are exposed, all others hide."""
+    found = predicted(Plan(dp=4, zero=3))
+    gather = collective("all_gather", GRADIENTS / 3, 4)
+    scatter = collective("reduce_scatter", GRADIENTS / 3, 4)
+    expected = gather + 8 * T + 3 * LAUNCH + scatter + UPDATE / 4
+    assert found.step_seconds == pytest.approx(expected)
+    assert found.exposed_communication_seconds == pytest.approx(gather + scatter)
+    # Each weight is gathered twice.
+    assert found.breakdown.hidden_communication_seconds == pytest.approx(5 * gather + 2 * scatter)
 
 
 def test_recomputation_repeats_forward():
