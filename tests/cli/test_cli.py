@@ -48,8 +48,12 @@ def test_help_lists_every_command_and_where_to_start():
         ),
         (["measure", "-j", "0"], "topology '0' has no processes", "-j"),
         (["measure", "-j", "two"], "invalid topology 'two'", "-j"),
-        (["measure", "--batch", "0"], "invalid batch per rank: 0", "at least 1"),
-        (["measure", "--batch", "many"], "'many' is not an integer", "digits only"),
+        (
+            ["measure", "--batch", "0"],
+            "--batch must be an integer from 1 to 1,000,000,000 (got 0)",
+            "from 1",
+        ),
+        (["measure", "--batch", "many"], "must be an integer from 1 to", "digits only"),
         (
             ["measure", "--batch", "65", "--scaling", "strong", "-j", "1x2"],
             "cannot divide a global batch of 65 evenly over 2 processes",
@@ -57,7 +61,7 @@ def test_help_lists_every_command_and_where_to_start():
         ),
         (["measure", "--bucket", "-3MiB"], "size out of range: '-3MiB'", ""),
         (["measure", "--timeout", "soon"], "'soon' is not a duration", "200us"),
-        (["measure", "--launches", "0"], "a study needs a job and a launch", "--launches"),
+        (["measure", "--launches", "0"], "--launches must be an integer from 1 to", "from 1"),
         (["measure", "--store", "/proc/nowhere/x.db"], "cannot open the store", "--store"),
         (["measure", "--resume", "nothing"], "no store at", "paceline measure"),
         (["demo", "--link", "carrier_pigeon"], "no link named 'carrier_pigeon'", ""),

@@ -1,14 +1,17 @@
 """Options shared by several commands."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from paceline.cli.help_sections import together
+from paceline.cli.knob_options import options_of
 from paceline.errors import InputError
+from paceline.spec.knob import knobs_of
+from paceline.spec.study_options import LAUNCHER, StudyOptions
 from paceline.topology import Topology, parse_topologies
 from paceline.units import parse_seconds
 from paceline.user_files import check_store_path
@@ -158,54 +161,7 @@ def workers_option(function: F) -> F:
     )(function)
 
 
-study_options = together(
-    click.option(
-        "--model",
-        metavar="NAME",
-        default="resnet44",
-        show_default=True,
-        help="Built-in model; see 'paceline models'.",
-    ),
-    click.option("--batch", default=64, show_default=True, help="Samples per process and step."),
-    seq_option,
-    click.option(
-        "-j",
-        "topologies",
-        metavar="NODESxPROCESSES[,...]",
-        default="1x1",
-        show_default=True,
-        help="Nodes x processes per node; comma-separated.",
-    ),
-    click.option("--launches", default=3, show_default=True, help="Launches per configuration."),
-    click.option("--steps", default=10, show_default=True, help="Measured steps per launch."),
-    click.option(
-        "--warmup-steps", default=3, show_default=True, help="Warm-up steps, excluded from results."
-    ),
-    click.option(
-        "--threads",
-        metavar="N[,N]",
-        default="1",
-        show_default=True,
-        help="Threads (and pinned cores) per process; comma-separated.",
-    ),
-    click.option(
-        "--oversubscribe", is_flag=True, help="Allow more processes x threads than cores."
-    ),
-    click.option(
-        "--precision",
-        type=click.Choice(["fp32", "bf16"]),
-        default="fp32",
-        show_default=True,
-        help="Numeric precision of training.",
-    ),
-    click.option(
-        "--timeout",
-        metavar="DURATION",
-        default="10min",
-        show_default=True,
-        help="Time limit of a launch.",
-    ),
-    seed_option,
+study_name_option = together(
     click.option(
         "--study",
         "name",
@@ -215,138 +171,23 @@ study_options = together(
     ),
     section="Study",
 )
-"""Job, repetitions and name of a study."""
 
 
-def study_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """The `study_options` except ``--timeout`` as keywords of `paceline.Study`."""
-    own = ("model", "batch", "seq", "launches", "steps", "warmup_steps", "threads", "precision")
-    chosen = {name: options[name] for name in (*own, "oversubscribe", "seed", "name")}
-    return {**chosen, "processes": options["topologies"], "store": options["store_path"]}
+def study_keywords(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The given options of a study, except the timeout, as keywords of `paceline.Study`."""
+    given = {name: value for name, value in options.items() if value is not None}
+    settings = {name: given[name] for name in knobs_of(StudyOptions) if name in given}
+    settings.pop("launch_seconds", None)
+    return {**settings, "name": options["name"], "store": options["store_path"]}
 
 
-training_options = together(
-    click.option(
-        "--data",
-        metavar="DATASET",
-        default="synthetic",
-        show_default=True,
-        help="Dataset: synthetic, digits, cifar10:DIRECTORY, image_folder:DIRECTORY, npz:FILE.",
-    ),
-    click.option(
-        "--epochs",
-        type=IntegerRange(1),
-        help="Epochs to train; each launch uses its own seed and reports accuracy.",
-    ),
-    click.option("--learning-rate", default=0.01, show_default=True, help="Learning rate."),
-    click.option(
-        "--learning-rate-rule",
-        type=click.Choice(["constant", "linear", "root"]),
-        default="constant",
-        show_default=True,
-        help="Scaling of the learning rate with the global batch size.",
-    ),
-    click.option(
-        "--target-accuracy",
-        metavar="PERCENT",
-        help="Report the time to reach this accuracy, such as 95%.",
-    ),
-    click.option(
-        "--accuracy-margin",
-        metavar="PERCENT",
-        default="1%",
-        show_default=True,
-        help="Equivalence margin of accuracies.",
-    ),
-    click.option(
-        "--resources",
-        is_flag=True,
-        help="Sample CPU, memory, network, GPU and power usage during each launch.",
-    ),
-    click.option("--node-price", type=float, help="Price of a node per hour."),
-    section="Training",
-)
-"""Dataset, epochs, accuracy target and resource sampling of a study."""
-
-
-def training_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """The `training_options` as keywords of `paceline.Study`."""
-    from paceline.units import parse_percent
-
-    target = options["target_accuracy"]
-    return {
-        "data": options["data"],
-        "epochs": options["epochs"] or 0,
-        "learning_rate": options["learning_rate"],
-        "learning_rate_rule": options["learning_rate_rule"],
-        "target_accuracy": None if target is None else parse_percent(target),
-        "accuracy_margin": parse_percent(options["accuracy_margin"]),
-        "resources": options["resources"],
-        "node_price": options["node_price"],
-    }
-
-
-lab_options = together(
-    click.option(
-        "--lab",
-        "labs",
-        multiple=True,
-        metavar="SETTINGS",
-        help="Run in a virtual cluster, such as link=1gbit+delay=200us+speed=0.5; repeatable.",
-    ),
-    click.option(
-        "--emulate",
-        metavar="DEVICE",
-        default="",
-        help="Emulate a device, such as v100: sleep instead of computing.",
-    ),
-    click.option(
-        "--time-scale",
-        default=1.0,
-        show_default=True,
-        help="Slow down the emulated device by this factor (use with equally slower links).",
-    ),
-    section="Emulation",
-)
-"""Virtual clusters and emulated devices."""
-
-
-def lab_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """The `lab_options` as keywords of `paceline.Study`."""
-    given = {name: options[name] for name in ("emulate", "time_scale")}
-    return {**given, "labs": list(options["labs"])}
-
-
-launcher_options = together(
-    click.option(
-        "--launcher",
-        metavar="NAME",
-        default="",
-        help="Launcher of the processes [default: local, or the one the framework requires].",
-    ),
-    click.option(
-        "--hosts",
-        metavar="HOST[,HOST]",
-        default="",
-        help="Host names of the nodes; comma-separated.",
-    ),
-    click.option(
-        "--launcher-option",
-        "launcher_options",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Option of the launcher, such as partition=debug; repeatable.",
-    ),
-    section="Launcher",
-)
+launcher_options = options_of(StudyOptions, only=LAUNCHER)
 """Launcher, its options and hosts."""
-LAUNCHER_OPTIONS = ("launcher", "hosts", "launcher_options")
 
 
-def launcher_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """The `launcher_options` given by the user, as keywords of `paceline.Study`."""
-    given = {**options, "launcher_options": list(options["launcher_options"])}
-    return {name: given[name] for name in LAUNCHER_OPTIONS if given[name]}
+def launcher_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The `launcher_options` that were given, as keywords of `paceline.Study`."""
+    return {name: options[name] for name in LAUNCHER if options[name]}
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, str]:

@@ -28,7 +28,8 @@ class Knob:
     notation of its value. ``parse`` converts text with a unit and rejects other text. ``default``
     describes a default that is computed; ``negative`` marks a flag that is usually on, so that
     help lists ``--no-name``. ``several`` allows lists: comma-separated text or a sequence;
-    ``repeated`` is an option that is given once per value.
+    ``repeated`` is an option that is given once per value. ``key`` is its key in files [the name];
+    a dotted key is in a table.
     """
 
     help: str
@@ -43,6 +44,7 @@ class Knob:
     negative: bool = False
     several: bool = False
     repeated: bool = False
+    key: str = ""
 
     @property
     def text(self) -> str:

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from paceline.explanation.study_explanation import StudyExplanation
 from paceline.measurement.run_job import DEFAULT_TIMEOUT_SECONDS
+from paceline.spec.keywords import with_keywords
+from paceline.spec.study_options import LaunchOptions, SettingOptions
 from paceline.store import Store, default_store_path
 from paceline.study import Study, StudySettings
 
@@ -21,58 +23,47 @@ if TYPE_CHECKING:
 _OnLaunch = Callable[["Progress"], None]
 
 
+@with_keywords(SettingOptions)
 def measure(
     model: str = StudySettings.model,
     *,
-    batch: int = StudySettings.batch,
-    processes: int | str | Sequence[int | str] = (1,),
-    framework: str = "torch-ddp",
-    launches: int = StudySettings.launches,
-    steps: int = StudySettings.steps,
+    framework: str | None = None,
     name: str | None = None,
     store: Path | str | None = None,
-    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    timeout_seconds: float | None = None,
     on_launch: _OnLaunch = lambda progress: None,
-    **settings: Any,
+    **settings: Unpack[SettingOptions],
 ) -> Study:
-    """Run a study of ``launches`` launches per configuration, with ``steps`` counted steps each.
+    """Run a study of several launches per configuration, in random order.
 
-    ``batch`` is the number of samples per process; ``processes`` are numbers of processes on this
-    machine. Launches run in random order. Further keywords are those of `StudySettings`:
-    ``warmup_steps``, ``seed``, ``order``, ``scaling``, ``seq`` (tokens per sample), ``precision``,
-    ``threads``, ``instruments``, ``no_sync``, ``bucket_bytes``.
+    ``framework`` is one of ``frameworks``; several are ranked by `compare`. ``timeout_seconds`` is
+    that of each launch [``launch_seconds``].
     """
-    study = Study(
-        model,
-        name=name,
-        store=store,
-        batch=batch,
-        processes=processes,
-        frameworks=[framework],
-        launches=launches,
-        steps=steps,
-        **settings,
-    )
+    if framework is not None:
+        settings["frameworks"] = [framework]
+    study = Study(model, name=name, store=store, **settings)
     return study.run(timeout_seconds=timeout_seconds, on_launch=on_launch)
 
 
+@with_keywords(LaunchOptions)
 def compare(
     frameworks: str | Sequence[str],
     model: str = StudySettings.model,
     *,
     name: str | None = None,
     store: Path | str | None = None,
-    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    timeout_seconds: float | None = None,
     on_launch: _OnLaunch = lambda progress: None,
-    **settings: Any,
+    **settings: Unpack[LaunchOptions],
 ) -> Study:
     """Train one network with several frameworks; ``.analyse().rankings`` ranks them.
 
-    Frameworks that fail the parity check with the reference training are left out. Keywords as in
-    `measure`.
+    Frameworks that fail the parity check with the reference training are left out.
     """
     study = Study(model, name=name, store=store, frameworks=frameworks, **settings)
-    study.prove_parity(timeout_seconds).check_some()
+    assert study.settings is not None
+    limit = timeout_seconds or study.settings.launch_seconds or DEFAULT_TIMEOUT_SECONDS
+    study.prove_parity(limit).check_some()
     return study.run(timeout_seconds=timeout_seconds, on_launch=on_launch)
 
 

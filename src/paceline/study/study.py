@@ -5,9 +5,10 @@ from dataclasses import replace
 from datetime import datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from paceline.measurement.run_job import DEFAULT_TIMEOUT_SECONDS
+from paceline.spec.study_options import SettingOptions, StudyOptions
 from paceline.store import Launch, Status, Store, default_store_path
 from paceline.study.study_settings import StudySettings
 from paceline.topology import PREDICTED_LINK, PREDICTED_NODES
@@ -37,11 +38,11 @@ class Study:
 
     def __init__(
         self,
-        model: str | StudySettings,
+        model: str | StudySettings = StudySettings.model,
         *,
         name: str | None = None,
         store: Path | str | None = None,
-        **settings: Any,
+        **settings: Unpack[SettingOptions],
     ) -> None:
         if not isinstance(model, StudySettings):
             model = StudySettings.of(model=model, **settings)
@@ -61,13 +62,16 @@ class Study:
         *,
         name: str | None = None,
         store: Path | str | None = None,
-        **settings: Any,
+        **settings: Unpack[StudyOptions],
     ) -> "Study":
-        """Read a study from a TOML file; its default ``name`` is that of the file.
+        """Read a study from a TOML file; its default ``name`` is that in the file, else the file's.
 
         ``settings``, such as ``launcher``, override those of the file.
         """
-        return cls(StudySettings.read(path, **settings), name=name or Path(path).stem, store=store)
+        from paceline.study.study_file import study_file_name
+
+        read = StudySettings.read(path, **settings)
+        return cls(read, name=name or study_file_name(Path(path)), store=store)
 
     @classmethod
     def load(cls, name: str, store: Store | Path | str | None = None) -> "Study":

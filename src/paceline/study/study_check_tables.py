@@ -20,7 +20,7 @@ def factor_table(settings: StudySettings) -> Table:
             if level not in varied[name]:
                 varied[name].append(level)
     rows = [(name, "varied", ", ".join(map(str, levels))) for name, levels in varied.items()]
-    taken = {FACTORS[name].setting for name in varied}
+    taken = {FACTORS[name] for name in varied}
     plan = {"launches", "order", "block_by", "seed", "warmup"}
     for one in fields(StudySettings):
         if one.name in ROOT_KEYS and one.name not in taken | plan:

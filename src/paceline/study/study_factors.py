@@ -1,127 +1,90 @@
 """Factors of a study by name, and the setting that each level becomes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from paceline.errors import InputError
 from paceline.naming import look_up
-from paceline.topology import as_topologies
-from paceline.units import parse_bytes
+from paceline.spec.knob import knobs_of
+from paceline.spec.study_options import StudyOptions
+
+FACTORS = {
+    "framework": "frameworks",
+    "bucket": "bucket_bytes",
+    "link": "labs",
+    "lab": "labs",
+    "instrument": "instruments",
+    **{
+        name: name
+        for name in (
+            *("model", "batch", "processes", "threads", "precision", "seq", "learning_rate"),
+            *("learning_rate_rule", "data", "epochs", "scaling", "steps", "launcher"),
+        )
+    },
+}
+"""The setting that each factor changes."""
 
 
-@dataclass(frozen=True)
-class FactorKind:
-    """A factor: the ``setting`` that it changes, and the conversion of a level to its value.
-
-    ``kind`` is the JSON type of a level: "string", "integer", "number" or several of them;
-    ``words`` describes a level.
-    """
-
-    setting: str
-    kind: str | tuple[str, ...]
-    words: str
-    value: Callable[[Any], Any] = lambda level: level
-
-
-def _network(name: str) -> str:
+def _check_model(name: str) -> None:
     from paceline.workload import zoo
 
     zoo.build(name)
-    return name
 
 
-def _framework(name: str) -> tuple[str]:
+def _check_framework(name: str) -> None:
     from paceline.frameworks.framework_registry import framework
 
     framework(name)
-    return (name,)
 
 
-def _launcher(name: str) -> str:
+def _check_launcher(name: str) -> None:
     from paceline.launch import launcher
 
     launcher(name)
-    return name
 
 
-def _data(text: str) -> str:
+def _check_data(text: str) -> None:
     from paceline.study.training_data import data_source
 
     data_source(text)
-    return text
 
 
-FACTORS = {
-    "framework": FactorKind("frameworks", "string", "name of a framework", _framework),
-    "model": FactorKind("model", "string", "a network of the zoo", _network),
-    "batch": FactorKind(
-        "batch", "integer", "samples per process, or of all processes (strong scaling)"
-    ),
-    "processes": FactorKind(
-        "processes", ("integer", "string"), "number of processes, or NODESxPROCESSES", as_topologies
-    ),
-    "threads": FactorKind(
-        "threads", "integer", "threads and cores per process", lambda level: (level,)
-    ),
-    "precision": FactorKind("precision", "string", "number format: fp32 or bf16"),
-    "seq": FactorKind("seq", "integer", "tokens per sample"),
-    "bucket": FactorKind(
-        "bucket_bytes", ("string", "number"), "gradient bucket size, for example 25MiB", parse_bytes
-    ),
-    "learning_rate": FactorKind("learning_rate", "number", "learning rate of the optimiser", float),
-    "learning_rate_rule": FactorKind(
-        "learning_rate_rule", "string", "scaling with the global batch: constant, linear or root"
-    ),
-    "data": FactorKind("data", "string", "synthetic, digits, cifar10:PATH, ...", _data),
-    "epochs": FactorKind("epochs", "integer", "passes over the data"),
-    "link": FactorKind(
-        "labs",
-        "string",
-        "bandwidth of lab links, for example 1gbit",
-        lambda level: (f"link={level}",),
-    ),
-    "lab": FactorKind(
-        "labs", "string", "lab options, for example link=1gbit+delay=200us", lambda level: (level,)
-    ),
-    "scaling": FactorKind("scaling", "string", "weak or strong"),
-    "steps": FactorKind("steps", "integer", "counted steps per launch"),
-    "instrument": FactorKind(
-        "instruments", "string", "none, phases or layers", lambda level: (level,)
-    ),
-    "launcher": FactorKind("launcher", "string", "name of a launcher", _launcher),
-}
-"""Factors by their names in study files."""
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
+_CHECKS: dict[str, Callable[[str], None]] = {
+    "model": _check_model,
+    "framework": _check_framework,
+    "launcher": _check_launcher,
+    "data": _check_data,
 }
 
 
 def settings_at(levels: Mapping[str, Any]) -> dict[str, Any]:
     """Settings for these levels."""
-    return {FACTORS[name].setting: level_value(name, level) for name, level in levels.items()}
+    return {FACTORS[name]: level_value(name, level) for name, level in levels.items()}
 
 
 def level_value(name: str, level: Any) -> Any:
     """Convert a level to the value of its setting; an error if it is invalid."""
-    factor = look_up("factor", name, FACTORS, f"one of {', '.join(FACTORS)}")
-    kinds = (factor.kind,) if isinstance(factor.kind, str) else factor.kind
-    if type(level) not in [known for kind in kinds for known in _TYPES[kind]]:
-        raise InputError(
-            f"{name}: expected {' or '.join(kinds)} (got {level!r})", f"give {factor.words}"
-        )
-    return factor.value(level)
+    setting = look_up("factor", name, FACTORS, f"one of {', '.join(FACTORS)}")
+    if isinstance(level, list | tuple | dict | None) or (
+        setting == "labs" and type(level) is not str
+    ):
+        raise InputError(f"invalid level of {name}: {level!r:.60}", "write one value per level")
+    if setting == "labs":
+        return (f"link={level}" if name == "link" else level,)
+    value = knobs_of(StudyOptions)[setting].check(level, name)
+    if name in _CHECKS:
+        _CHECKS[name](level)
+    if isinstance(value, tuple) and len(value) != 1:
+        raise InputError(f"{name}: '{level}' is not a single level", f"write {name} = [1, 2]")
+    return value
 
 
 def check_levels(name: str, levels: Any) -> None:
     """Raise an error for invalid or duplicate levels of a factor."""
+    look_up("factor", name, FACTORS, f"one of {', '.join(FACTORS)}")
     if not isinstance(levels, list | tuple) or not levels:
-        look_up("factor", name, FACTORS, f"one of {', '.join(FACTORS)}")
         raise InputError(
-            f"{name} must be a list of levels (got {levels!r})", f"write {name} = [1, 2]"
+            f"{name} must be a list of levels (got {levels!r:.60})", f"write {name} = [1, 2]"
         )
     for level in levels:
         level_value(name, level)

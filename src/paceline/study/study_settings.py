@@ -4,78 +4,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from paceline.errors import InputError
 from paceline.naming import look_up
+from paceline.spec.knob import check_options
+from paceline.spec.study_options import StudyOptions, parse_names
 from paceline.stats.designs import design_points
 from paceline.stats.stopping import StoppingRule
 from paceline.study.study_factors import FACTORS, check_levels, settings_at
-from paceline.study.training_data import RATE_RULES, SYNTHETIC, data_source
-from paceline.topology import Topology, as_topologies, parse_counts
+from paceline.study.training_data import SYNTHETIC, data_source
+from paceline.topology import Topology
 
 if TYPE_CHECKING:
     from paceline.measurement.job import Job
     from paceline.measurement.study_runner import Design
-
-EXAMPLES: dict[str, Any] = {
-    "seq": 128,
-    "bucket_bytes": 25e6,
-    "half_width": 0.02,
-    "most_seconds": 3600.0,
-    "launch_seconds": 600.0,
-    "memory_bytes": 8e9,
-    "target_accuracy": 0.95,
-    "node_price": 2.5,
-}
-"""Example values of optional settings."""
-
-ORDERS = {
-    "random": "blocks with every configuration once, shuffled",
-    "blocked": "as random, but within a block, equal levels of block_by follow each other",
-    "given": "blocks in the order of the settings",
-}
-WARM_UPS = ("fixed", "detect")
-CHOICES = {
-    "order": tuple(ORDERS),
-    "warmup": WARM_UPS,
-    "scaling": ("weak", "strong"),
-    "learning_rate_rule": tuple(RATE_RULES),
-}
-MAY_BE_EMPTY = ("hosts", "launcher_options", "labs")
 
 
 @dataclass(frozen=True)
 class StudySettings:
     """One network on several topologies, with one or several frameworks.
 
-    ``batch`` is the number of samples per process (``scaling`` "weak") or of all processes together
-    ("strong"). ``processes`` are topologies: nodes, and processes per node. ``launches`` is the
-    number of launches per configuration, or one number for each; a launch has ``steps`` counted
-    steps after ``warmup_steps``. ``instruments`` are none (throughput), phases, layers. With
-    ``no_sync`` several processes also run co-located without communication. ``seq`` is the number
-    of tokens per sample, ``bucket_bytes`` the bucket size of DDP. ``threads`` is the number of
-    threads and cores per process, or several to compare. ``seed`` determines the order of
-    launches, the initial weights and the data. ``launcher`` starts the processes [the one that the
-    framework needs, else local] on ``hosts`` (repetitions are allowed) with ``launcher_options``
-    such as "partition=debug". ``oversubscribe`` allows more processes than cores. ``emulate``
-    names a device of the catalogue; ranks sleep for its predicted times, multiplied by
-    ``time_scale``. ``labs`` are lab options such as "link=1gbit+delay=200us+speed=0.5", each with
-    its own launches.
-
-    ``factors`` are levels by name (`paceline.study.study_factors.FACTORS`), combined by a design
-    (`paceline.stats.designs.KINDS`); ``runs`` are the combinations of a "list" design. ``warmup``
-    is "fixed", or "detect" to drop the detected warm-up, at least ``warmup_steps``. With
-    ``half_width``, a fraction of the mean, launches are added until the interval is narrower, up
-    to ``most_launches`` per configuration and ``most_seconds`` in total. ``launch_seconds`` limits
-    a launch and ``memory_bytes`` a node.
-
-    ``data`` is "synthetic", "digits", or a kind and a path such as "cifar10:DIRECTORY". With
-    ``epochs`` a launch makes that many passes over the data with its own seed and reports its
-    accuracy after each. ``learning_rate_rule`` scales the learning rate with the global batch.
-    Accuracies within ``accuracy_margin`` count as equal; ``target_accuracy`` is that of the time
-    to accuracy. ``resources`` samples processors, memory, network, GPUs and power during each
-    launch; ``node_price`` is the price of a node per hour.
+    `paceline.spec.study_options.StudyOptions` describes each field; values here are converted to
+    SI units. ``factors`` are levels by name (`paceline.study.study_factors.FACTORS`), combined by a
+    design (`paceline.stats.designs.KINDS`); ``runs`` are the combinations of a "list" design.
     """
 
     model: str = "resnet44"
@@ -123,13 +75,10 @@ class StudySettings:
 
     def __post_init__(self) -> None:
         self._check_training()
-        for key, known in CHOICES.items():
-            chosen = dict.fromkeys(known)
-            look_up(key, getattr(self, key), chosen, f"one of {', '.join(known)}")
         setters: dict[str, str] = {}
         for name, levels in self.factors.items():
             check_levels(name, levels)
-            other = setters.setdefault(FACTORS[name].setting, name)
+            other = setters.setdefault(FACTORS[name], name)
             if other != name:
                 raise InputError(
                     f"{other} and {name} change the same setting", "remove one of them"
@@ -155,37 +104,24 @@ class StudySettings:
                 raise InputError(f"{name} must be between 0 and 1 (got {value:g})", "write 0.95")
 
     @classmethod
-    def of(cls, source: str = "the study", **values: Any) -> "StudySettings":
-        """Parse settings: names separated by commas or in a list, processes as numbers.
-
-        ``processes`` can be 2, "1x1,1x2" or [1, 2, "2x4"]. Errors name ``source`` as the origin of
-        the values.
-        """
-        known = {one.name: one.default for one in fields(cls)}
-        for key, value in values.items():
-            default = look_up(f"setting of {source}", key, known, f"one of {', '.join(known)}")
-            if key == "processes":
-                values[key] = tuple(dict.fromkeys(as_topologies(value)))
-            elif key == "threads":
-                values[key] = _thread_counts(value)
-            elif key in ("factors", "runs"):
-                continue
-            elif isinstance(default, tuple):
-                values[key] = _names(key, value, key != "hosts")
-            elif not _has_type_of(value, EXAMPLES.get(key, default), key in EXAMPLES):
-                example = EXAMPLES.get(key, default)
-                raise InputError(
-                    f"{source}: {key} must be a value like {example!r} (got {value!r})",
-                    f"write {key} = {example!r}".replace("'", '"'),
-                )
-        return cls(**values)
+    def of(cls, **options: Unpack[StudyOptions]) -> "StudySettings":
+        """Check and convert settings; None stands for the default."""
+        found = check_options(StudyOptions, options, "a study")
+        return cls(**{name: as_setting(name, value) for name, value in found.items()})
 
     @classmethod
-    def read(cls, path: Path | str, **others: Any) -> "StudySettings":
+    def read(cls, path: Path | str, **others: Unpack[StudyOptions]) -> "StudySettings":
         """Read settings from a TOML file, overridden by ``others``; errors name the line."""
         from paceline.study.study_file import read_study_file
 
         return read_study_file(Path(path), **others)
+
+    def to_toml(self) -> str:
+        """The study as a file that `read` reads."""
+        from paceline.study.study_file import study_document
+        from paceline.toml_writer import toml_text
+
+        return toml_text(study_document(self))
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
@@ -253,36 +189,14 @@ class StudySettings:
         return StoppingRule(self.half_width, self.most_launches)
 
 
-def _has_type_of(value: Any, example: Any, may_be_none: bool) -> bool:
-    """Whether a value has the type of an example; an integer is a valid float."""
-    if value is None:
-        return may_be_none
-    if isinstance(example, float) and type(value) in (int, float):
-        return bool(abs(value) < 1e18)  # False for NaN too
-    return type(value) is type(example) and (type(value) is not int or abs(value) < 2**63)
-
-
-def _thread_counts(value: Any) -> tuple[int, ...]:
-    """Threads per process: ``2``, ``"1,2"`` or ``[1, 2]``."""
-    if isinstance(value, str):
-        return tuple(parse_counts(value, "threads", "--threads"))
-    counts = tuple(value) if isinstance(value, list | tuple) else (value,)
-    if not counts or any(type(count) is not int or count < 1 for count in counts):
-        raise InputError(
-            f"threads must be positive integers (got {value!r})", "write threads = 1 or [1, 2]"
-        )
-    return tuple(dict.fromkeys(counts))
-
-
-def _names(key: str, value: Any, each_once: bool = True) -> tuple[str, ...]:
-    """Parse names from ``"a,b"`` or ``["a", "b"]``."""
-    parts = value.split(",") if isinstance(value, str) else value
-    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
-        raise InputError(
-            f"{key} must be a list of names (got {value!r})", f'write {key} = ["a", "b"]'
-        )
-    names = tuple(part.strip() for part in parts if part.strip())
-    names = tuple(dict.fromkeys(names)) if each_once else names
-    if not names and key not in MAY_BE_EMPTY:
-        raise InputError(f"no {key.removesuffix('s')} given", f"separate {key} by commas")
+def as_setting(name: str, value: Any) -> Any:
+    """A checked value as a field of `StudySettings`: names are tuples, none is an error."""
+    if name not in TUPLES:
+        return value
+    names = parse_names(value) if isinstance(value, str) else tuple(value)
+    if not names and name in ("frameworks", "instruments"):
+        raise InputError(f"no {name.removesuffix('s')} given", f"separate {name} by commas")
     return names
+
+
+TUPLES = tuple(one.name for one in fields(StudySettings) if isinstance(one.default, tuple))

@@ -7,17 +7,17 @@ import click
 
 from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
+from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import (
     figure_option,
     store_option,
-    study_options,
-    study_settings,
+    study_keywords,
+    study_name_option,
     timeout_seconds,
-    training_options,
-    training_settings,
 )
 from paceline.cli.output import emit_json, json_option, show, warn, write_figure
+from paceline.spec.study_options import FILE_ONLY, StudyOptions
 
 EXAMPLE = """
 \b
@@ -34,8 +34,8 @@ Examples:
     required=True,
     help="Frameworks, comma-separated; see 'paceline frameworks'.",
 )
-@study_options
-@training_options
+@options_of(StudyOptions, without=(*FILE_ONLY, "frameworks", "instruments", "no_sync"))
+@study_name_option
 @figure_option(
     "--figure", "Output file of the figure [default: STUDY.svg in the directory of the store]"
 )
@@ -51,12 +51,12 @@ def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any)
     from paceline.analysis import ranking_tables as ranking
     from paceline.analysis.launch_tables import warnings_of
     from paceline.cli.progress import run_with_progress, study_progress
+    from paceline.measurement.run_job import DEFAULT_TIMEOUT_SECONDS
     from paceline.naming import file_name
     from paceline.study import Study
 
-    study = Study(**study_settings(options), **training_settings(options), frameworks=frameworks)
-    seconds = timeout_seconds(options["timeout"])
-    assert seconds is not None
+    study = Study(**study_keywords(options), frameworks=frameworks)
+    seconds = timeout_seconds(options["launch_seconds"]) or DEFAULT_TIMEOUT_SECONDS
     assert study.settings is not None
     study.settings.design()  # rejects invalid settings before the parity test
     with study_progress("parity") as progress:
@@ -65,7 +65,7 @@ def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any)
         show([ranking.parity_table(parity)])
         warn(ranking.left_out_lines(parity))
     parity.check_some()
-    analysis = run_with_progress(study, options["timeout"]).analyse()
+    analysis = run_with_progress(study, options["launch_seconds"]).analyse()
     rankings = analysis.rankings
     drawn = write_figure(
         figure or study.path.parent / f"{file_name(study.name)}.svg",

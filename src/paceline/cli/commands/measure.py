@@ -9,25 +9,19 @@ from click.core import ParameterSource
 
 from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
+from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import next_line, same_job
 from paceline.cli.options import (
-    LAUNCHER_OPTIONS,
-    AliasedOption,
     IntegerRange,
-    lab_options,
-    lab_settings,
-    launcher_options,
     launcher_settings,
     store_option,
-    study_options,
-    study_settings,
-    timeout_seconds,
-    training_options,
-    training_settings,
+    study_keywords,
+    study_name_option,
 )
 from paceline.cli.output import emit_json, json_option, show, show_launches
 from paceline.errors import InputError
-from paceline.units import parse_bytes, plural
+from paceline.spec.study_options import FILE_ONLY, LAUNCHER, StudyOptions
+from paceline.units import parse_seconds, plural
 
 if TYPE_CHECKING:
     from paceline.study import Study
@@ -45,40 +39,8 @@ Examples:
 
 
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
-@study_options
-@training_options
-@click.option(
-    "--scaling",
-    type=click.Choice(["weak", "strong"]),
-    default="weak",
-    show_default=True,
-    help="weak: --batch is per process; strong: --batch is divided among processes.",
-)
-@click.option(
-    "--framework",
-    metavar="NAME",
-    default="torch-ddp",
-    show_default=True,
-    help="Framework to use; see 'paceline frameworks'.",
-)
-@launcher_options
-@lab_options
-@click.option(
-    "--instrument",
-    metavar="KIND[,KIND]",
-    default="none",
-    show_default=True,
-    help="Instrumentation of launches: none (throughput), phases, layers; comma-separated.",
-)
-@click.option(
-    "--no-sync",
-    "--unsynchronised",
-    "no_sync",
-    cls=AliasedOption,
-    is_flag=True,
-    help="Also run the processes side by side without communication.",
-)
-@click.option("--bucket", metavar="BYTES", help="Bucket size of DDP, such as 25MiB.")
+@options_of(StudyOptions, without=FILE_ONLY)
+@study_name_option
 @click.option(
     "--port",
     type=IntegerRange(1, 65535),
@@ -116,13 +78,13 @@ def command(as_json: bool, **options: Any) -> None:
     from paceline.store import Status
 
     if options["prepared"]:
-        _prepare(_study(options), options["prepared"], options["timeout"], as_json)
+        _prepare(_study(options), options["prepared"], options["launch_seconds"], as_json)
         return
     if options["collected"]:
         study = _collected(options["collected"], options["store_path"])
     else:
         study = run_with_progress(
-            _study(options), _timeout(options), options["port"], options["file"]
+            _study(options), options["launch_seconds"], options["port"], options["file"]
         )
     launches = study.launches
     if as_json:
@@ -141,17 +103,9 @@ def command(as_json: bool, **options: Any) -> None:
         raise SystemExit(1)
 
 
-def _timeout(options: dict[str, Any]) -> str | None:
-    """Time limit of a launch; None keeps the limit of a file or resumed study."""
-    source = click.get_current_context().get_parameter_source("timeout")
-    own = options["file"] or options["resumed"]
-    return None if own and source is not ParameterSource.COMMANDLINE else options["timeout"]
-
-
-def _prepare(study: "Study", directory: Path, timeout: str, as_json: bool) -> None:
-    seconds = timeout_seconds(timeout)
-    assert seconds is not None, "--timeout has a default"
-    scripts, count = study.prepare(directory, timeout_seconds=seconds)
+def _prepare(study: "Study", directory: Path, timeout: str | None, as_json: bool) -> None:
+    limit = {} if timeout is None else {"timeout_seconds": parse_seconds(timeout)}
+    scripts, count = study.prepare(directory, **limit)
     if as_json:
         files = [str(script) for script in scripts]
         emit_json("measure", 1, {"study": study.name, "launches": [], "scripts": files})
@@ -177,7 +131,7 @@ def _collected(directory: Path, store: Path | None) -> "Study":
 def _check_alone(option: str, compatible: tuple[str, ...]) -> None:
     """Reject options that would be ignored with ``option``."""
     context = click.get_current_context()
-    allowed = {*compatible, "store_path", "as_json", "timeout", "port"}
+    allowed = {*compatible, "store_path", "as_json", "launch_seconds", "port"}
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -196,18 +150,8 @@ def _study(options: dict[str, Any]) -> "Study":
         _check_alone("--resume", ("resumed",))
         return Study.load(options["resumed"], store)
     if options["file"]:
-        _check_alone("--from", ("file", "name", "prepared", *LAUNCHER_OPTIONS))
+        _check_alone("--from", ("file", "name", "prepared", *LAUNCHER))
         return Study.read(
             options["file"], name=options["name"], store=store, **launcher_settings(options)
         )
-    return Study(
-        **study_settings(options),
-        **training_settings(options),
-        frameworks=[options["framework"]],
-        scaling=options["scaling"],
-        **launcher_settings(options),
-        **lab_settings(options),
-        instruments=options["instrument"],
-        no_sync=options["no_sync"],
-        bucket_bytes=parse_bytes(options["bucket"]) if options["bucket"] else None,
-    )
+    return Study(**study_keywords(options))

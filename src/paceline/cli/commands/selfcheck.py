@@ -7,15 +7,21 @@ import click
 
 from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
+from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import command_line, next_line
-from paceline.cli.options import store_option, study_options, study_settings
+from paceline.cli.options import store_option, study_keywords, study_name_option
 from paceline.cli.output import emit_json, json_option, show
 from paceline.errors import InputError
+from paceline.spec.study_options import StudyOptions
 from paceline.units import plural
 
 if TYPE_CHECKING:
     from paceline.study.aa_test import SelfCheck
 
+OPTIONS = (
+    *("model", "batch", "seq", "processes", "frameworks", "launches", "steps", "warmup_steps"),
+    *("threads", "oversubscribe", "precision", "launch_seconds", "seed"),
+)
 EXAMPLE = """
 \b
 Examples:
@@ -25,13 +31,11 @@ Examples:
 
 
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
-@study_options
-@click.option(
-    "--framework", metavar="NAME", default="torch-ddp", show_default=True, help="Framework to use."
-)
+@options_of(StudyOptions, only=OPTIONS)
+@study_name_option
 @store_option
 @json_option
-def command(framework: str, as_json: bool, **options: Any) -> None:
+def command(as_json: bool, **options: Any) -> None:
     """Run an A/A test on this machine and report the false-positive rate.
 
     The same configuration is measured as two interleaved groups, so that any significant
@@ -39,17 +43,17 @@ def command(framework: str, as_json: bool, **options: Any) -> None:
     """
     from paceline.analysis.regression_tables import changes_table
     from paceline.cli.progress import run_with_progress
-    from paceline.study import Study
+    from paceline.study import Study, StudySettings
     from paceline.study.aa_test import self_check
 
-    halves = {**study_settings(options), "launches": 2 * options["launches"]}
-    study = Study(**halves, frameworks=[framework])
+    launches = options["launches"] or StudySettings.launches
+    study = Study(**{**study_keywords(options), "launches": 2 * launches})
     assert study.settings is not None
     if len(list(study.settings.jobs())) != 1:
         raise InputError(
             "selfcheck needs a single configuration", "give one topology and one number of threads"
         )
-    run_with_progress(study, options["timeout"])
+    run_with_progress(study, options["launch_seconds"])
     found = self_check(study.launches)
     if as_json:
         emit_json("selfcheck", 1, {"study": study.name, **found.to_json()})

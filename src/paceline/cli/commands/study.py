@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from paceline.cli.echo import echo
+from paceline.cli.knob_options import options_of
 from paceline.cli.next_steps import command_line, next_line
 from paceline.cli.options import (
     IntegerRange,
-    launcher_options,
     launcher_settings,
     store_option,
     study_name,
 )
 from paceline.cli.output import emit_json, json_option, show, show_launches
+from paceline.spec.study_options import LAUNCHER, StudyOptions
 from paceline.units import format_seconds, plural
 
 if TYPE_CHECKING:
@@ -83,12 +84,7 @@ def check(file: Path, name: str | None, store_path: Path | None, as_json: bool) 
 @command.command(epilog="\b\nExample:\n  paceline study run study.toml")
 @_FILE
 @_NAME
-@launcher_options
-@click.option(
-    "--timeout",
-    metavar="DURATION",
-    help="Time limit of a launch [default: as in FILE, else 10min].",
-)
+@options_of(StudyOptions, only=(*LAUNCHER, "launch_seconds"))
 @click.option(
     "--port", type=IntegerRange(1, 65535), help="Port of the rendezvous [default: a free port]."
 )
@@ -97,7 +93,7 @@ def check(file: Path, name: str | None, store_path: Path | None, as_json: bool) 
 def run(
     file: Path,
     name: str | None,
-    timeout: str | None,
+    launch_seconds: str | None,
     port: int | None,
     store_path: Path | None,
     as_json: bool,
@@ -111,7 +107,7 @@ def run(
 
     study = Study.read(file, name=name, store=store_path, **launcher_settings(launcher))
     assert study.settings is not None
-    run_with_progress(study, timeout, port, file)
+    run_with_progress(study, launch_seconds, port, file)
     launches, ended = study.launches, study.ended
     if as_json:
         emit_json(
