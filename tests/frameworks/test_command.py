@@ -52,7 +52,7 @@ def test_a_container_needs_an_engine(monkeypatch):
 
 @pytest.mark.slow
 def test_a_job_runs_in_a_container(tmp_path, monkeypatch):
-    """A stand-in for docker drops its own arguments and runs what comes after the image."""
+    """A replacement of docker drops its own arguments and runs the command after the image."""
     engine = tmp_path / "docker"
     engine.write_text(
         '#!/bin/sh\nwhile [ "$1" != example/torch:1 ]; do shift; done\nshift 2\n'

@@ -1,4 +1,4 @@
-"""Manifests: what a folder brings, and each mistake in one told with its file and line."""
+"""Contents of manifests, and errors with file and line."""
 
 from dataclasses import replace
 

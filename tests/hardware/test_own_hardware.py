@@ -1,4 +1,4 @@
-"""Hardware of one's own in TOML: what works, and how a mistake is answered."""
+"""User-defined hardware in TOML files, and errors for invalid files."""
 
 import pytest
 

@@ -10,7 +10,7 @@ needs_lab = pytest.mark.skipif(bool(missing), reason=missing or "labs can be mad
 
 @pytest.fixture
 def lab_name(tmp_path, monkeypatch):
-    """A name for one test's lab, recorded apart from those of users, ended after the test."""
+    """The name of a lab for one test, with its own records, removed after the test."""
     monkeypatch.setenv("PACELINE_LAB_STATE", str(tmp_path / "state"))
     name = f"t{os.getpid()}"
     yield name

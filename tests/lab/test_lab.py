@@ -128,7 +128,7 @@ def wait_until_gone(process):
 
 @needs_lab
 def test_lab_killed_during_creation_is_removed(lab_name):
-    """The record comes before what it names."""
+    """The record is written before anything is created."""
     script = (
         "import os\nfrom paceline.lab import lab_cluster\nfrom paceline.lab import *\n"
         "lab_cluster.shape = lambda *_: os.kill(os.getpid(), 9)\n"

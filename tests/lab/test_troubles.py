@@ -41,7 +41,7 @@ def test_a_host_that_is_slower_than_the_others_is_named(lab, tmp_path):
 
 
 def drop(lab, sender, receiver):
-    """Let what one host sends to another vanish."""
+    """Drop all packets from one host to another."""
     words = ("ip", "-n", lab.record.hosts[sender], "neigh", "replace")
     to = (lab.hosts[receiver].address, "lladdr", "02:00:00:00:00:99", "dev", "eth0")
     subprocess.run([*words, *to, "nud", "permanent"], check=True)

@@ -1,4 +1,4 @@
-"""A launcher of two hosts that are both this machine, for tests of what all launchers share."""
+"""A launcher with two hosts that are both this machine, for tests of the shared code."""
 
 from paceline.launch import Detection, LaunchHost
 from paceline.launch.hosts import HostsLauncher

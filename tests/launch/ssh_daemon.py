@@ -1,4 +1,4 @@
-"""An sshd of a test's own: on loopback, with keys of its own, as the user who runs the test."""
+"""An sshd for tests: on loopback, with its own keys, as the user that runs the test."""
 
 import getpass
 import os

@@ -1,4 +1,4 @@
-"""Ranks wait for each other before they start, and who is missing is named."""
+"""The barrier before ranks start, and the names of missing ranks."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ def place():
 
 
 def called(place, world, seconds=20.0):
-    """A call held in the background, and what comes of it."""
+    """A call in a background thread, and its result."""
     came = {}
 
     def run():

@@ -1,4 +1,4 @@
-"""Peers that do not answer are found in the kernel's tables, and told with their host."""
+"""Peers that do not answer are found in the kernel's tables."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ ROW = "{n}: 0200C612:B2A4 {peer} {state} 00000000:00000000 01:00000100 {tries} 0
 
 @pytest.fixture
 def kernel(tmp_path, monkeypatch):
-    """Tables of a process 7, which has one socket; what is given stands in them."""
+    """Tables of process 7, which has one socket, with the given rows."""
     monkeypatch.setattr(connections, "PROC", tmp_path)
     monkeypatch.setattr(connections, "descendants", lambda process: [])
     monkeypatch.setattr(sys, "byteorder", "little")

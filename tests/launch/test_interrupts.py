@@ -1,4 +1,4 @@
-"""An interrupt at any moment of a launch ends it, and what it started."""
+"""An interrupt at any time ends a launch and all its processes."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def started(log):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_process_that_was_just_started_is_ended(tmp_path, number):
-    """The signal comes before anyone but ``start`` knows the process."""
+    """The signal arrives when only ``start`` has a handle of the process."""
     processes = []
 
     def start():

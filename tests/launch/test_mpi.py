@@ -1,4 +1,4 @@
-"""MPI in its dialects: the words for each, and the contract under the real ones of PyPI."""
+"""Arguments of each MPI implementation, and the launcher contract with those of PyPI."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A process learns which ranks it runs from whatever engine started it."""
+"""Ranks of a process from the environment of its launcher."""
 
 import pytest
 

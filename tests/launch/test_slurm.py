@@ -1,4 +1,4 @@
-"""Scripts for Slurm as a site would write them, and what Slurm complains of in its own words."""
+"""Batch scripts for Slurm, and parsing of its error messages."""
 
 import sys
 from dataclasses import replace
@@ -19,7 +19,7 @@ esac
 
 @pytest.fixture
 def _commands(tmp_path, monkeypatch):
-    """Slurm's commands, of which only sinfo says anything."""
+    """Slurm's commands, of which only sinfo prints something."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("sbatch", "srun", "squeue", "sinfo"):

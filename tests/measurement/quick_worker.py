@@ -1,6 +1,6 @@
 """A worker that trains nothing: it follows the protocol with the standard library only.
 
-``data.kind`` of the job says how it behaves: well, or with one of the failures a launch can have.
+``data.kind`` of the job selects its behaviour: success, or one of the failures of a launch.
 """
 
 import json

@@ -19,7 +19,7 @@ def test_only_variables_that_are_known_to_matter_are_kept(monkeypatch):
 
 @pytest.mark.parametrize("setting", ["core.fsmonitor", "core.sshCommand", "core.pager"])
 def test_programs_that_a_repository_names_are_not_run(tmp_path, setting):
-    """A directory that someone else made may ask git to run what they like."""
+    """The git configuration of a foreign directory could run arbitrary commands."""
     touched, program = tmp_path / "touched", tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {touched}\n")
     program.chmod(0o755)

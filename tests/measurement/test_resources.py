@@ -1,4 +1,4 @@
-"""What launches use beside time, sampled from a process of its own; GPUs from a library we make."""
+"""Resources used by launches, sampled in a separate process; GPUs from a fake NVML."""
 
 import json
 import os
@@ -38,7 +38,7 @@ int nvmlDeviceGetMemoryInfo(void *handle, memory *told) {
 
 @pytest.fixture
 def nvml(tmp_path, monkeypatch):
-    """A library of NVML's functions for two GPUs, of which the second does not tell its power."""
+    """A fake NVML library of two GPUs, of which the second does not report its power."""
     place = tmp_path / "nvml"
     place.mkdir()
     (place / "nvml.c").write_text(NVML)

@@ -97,7 +97,7 @@ def test_resuming_a_complete_study_runs_nothing(store):
 
 
 def test_a_study_that_holds_launches_of_run_and_import_is_resumed(store):
-    """Launches that no design asked for have no position in its order, and settle none."""
+    """Launches without a design have no position in its order and complete none."""
     (measured,) = run_study(store, "s", Design.randomised([quick.job()], 1, 1))
     imported = replace(measured, id="f" * 15, job={"command": ["train"]})
     store.start(replace(imported, outcome=Outcome(Status.RUNNING, "")))

@@ -143,7 +143,7 @@ def finished_rows(path):
 
 
 def table_of(path):
-    """What a study measured, without what is different each time."""
+    """Results of a study without values that differ in every run."""
     rows = [
         (one.batch_per_rank, one.world_size, one.job["replicate"], one.outcome.ranks)
         for one in finished_rows(path)

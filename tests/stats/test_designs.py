@@ -1,4 +1,4 @@
-"""Designs against what they promise: balance, orthogonality, aliases as pydoe 1.6 prints them."""
+"""Balance, orthogonality and aliases of designs; aliases as printed by pydoe 1.6."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Steps that stop now and then are told from steps that are slow."""
+"""Pauses are distinguished from slow steps."""
 
 import pytest
 

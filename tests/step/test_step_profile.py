@@ -1,4 +1,4 @@
-"""Many steps in a few numbers: who is last, what waits, what messages take."""
+"""Summary of many steps: the last rank, waiting, message times."""
 
 import pytest
 from hypothesis import given

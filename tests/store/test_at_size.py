@@ -1,4 +1,4 @@
-"""Commands read what they show, and no reader writes."""
+"""Commands read only the rows they show, and readers do not write."""
 
 import os
 import sqlite3
@@ -162,7 +162,7 @@ class TestOneRunner:
         assert not list((tmp_path / "owners").iterdir())
 
     def test_a_finish_counts_more_than_an_assumed_end(self, tmp_path):
-        """Whoever took the owner for dead was wrong: the owner itself says how it ended."""
+        """The owner was assumed dead; its own outcome replaces the assumption."""
         with Store(tmp_path / "a.db") as store:
             store.start(a_launch())
             store.finish("a1", Outcome(Status.INTERRUPTED, "then", OWNER_ENDED))

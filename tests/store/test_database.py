@@ -185,7 +185,7 @@ def test_killing_writers_at_random_loses_no_finished_launch(tmp_path):
 
 
 def test_a_process_that_ended_and_was_not_waited_for_owns_nothing(tmp_path):
-    """In a container without an init process, what was killed stays as a zombie."""
+    """In a container without an init process, a killed process stays as a zombie."""
     ended = subprocess.Popen([sys.executable, "-c", "pass"], stdout=subprocess.PIPE)
     mark = f"{platform.node()}:{ended.pid}:{psutil.Process(ended.pid).create_time():.3f}"
     ended.stdout.read()

@@ -1,4 +1,4 @@
-"""The page on workloads says what the code says."""
+"""The workload documentation agrees with the code."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A graph is checked when it is made, says which node is wrong, and survives JSON."""
+"""Graphs are validated on creation, name the invalid node, and round-trip through JSON."""
 
 import json
 

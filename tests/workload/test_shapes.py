@@ -1,4 +1,4 @@
-"""Shapes that jobs carry to workers, beside what the graph's costs say of the same layers."""
+"""Shapes in jobs for workers agree with the graph's costs."""
 
 import math
 

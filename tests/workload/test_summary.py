@@ -1,4 +1,4 @@
-"""Layers gathered into blocks: nothing is lost, and what repeats is one group."""
+"""Layers grouped into blocks: complete, with repeated blocks as one group."""
 
 import pytest
 

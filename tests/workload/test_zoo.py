@@ -258,7 +258,7 @@ def test_trained_parameters_match_the_recipe(name, trained):
     ],
 )
 def test_active_parameters_per_token_match_the_publication(name, active):
-    """The publishers round, and some leave out the table of words or the head."""
+    """Publishers round; some omit the embedding table or the head."""
     cost = zoo.build(name).cost(1, 8)
     attention = sum(x.forward_flops for x in cost.layers if x.kind == "attention")
     table = next(x.parameters for x in cost.layers if x.kind == "embedding")

@@ -85,7 +85,7 @@ def test_half_made_is_never_used_and_is_finished_later(plain, tmp_path):
 
 @pytest.fixture
 def commands(plain, monkeypatch):
-    """What an installation would run; nothing is, and importing fails as long as it is told to."""
+    """Commands of an installation, recorded instead of run; importing can be made to fail."""
     called = []
 
     def run(command, name, log, report, variables):

@@ -1,4 +1,4 @@
-"""Where Horovod's ranks find each other: at the address that their machine's name stands for."""
+"""Rendezvous of Horovod's ranks at the address of the machine's name."""
 
 import os
 import socket

@@ -20,7 +20,7 @@ def core_waits(monkeypatch):
 
 
 def test_sleeping_is_no_delay(core_waits):
-    """Whoever sleeps asks for no core: only what passes beside the sleep can be delay."""
+    """A sleeping thread is not runnable: only time outside the sleep can be delay."""
     begun, delay = time.perf_counter(), core_waits.run_delay()
     time.sleep(0.2)
     waited = core_waits.run_delay() - delay

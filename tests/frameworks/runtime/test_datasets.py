@@ -1,4 +1,4 @@
-"""Readers against files written here byte by byte, and what they say of files that are wrong."""
+"""Dataset readers on files written byte by byte, and their errors for invalid files."""
 
 import array
 import builtins

@@ -1,4 +1,4 @@
-"""Epochs over real data: the same samples in the same order, whatever the number of ranks."""
+"""Epochs over real data: the same samples in the same order for any number of ranks."""
 
 import epochs
 import pytest

@@ -22,7 +22,7 @@ def small_graph():
 
 
 def test_a_program_runs_the_framework_s_functions_on_named_parameters():
-    """A framework of words: each operation writes down what it was given."""
+    """A framework on text: each operation returns its arguments as a string."""
 
     def operation(node, values, own):
         words = [*values, *(f"{short}={value}" for short, value in own.items())]

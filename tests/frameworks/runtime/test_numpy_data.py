@@ -1,4 +1,4 @@
-"""Weights and batches of workers on NumPy's arrays, beside the PyTorch worker's."""
+"""Weights and batches as NumPy arrays equal those of the PyTorch worker."""
 
 import numpy as np
 import pytest

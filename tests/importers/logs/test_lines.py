@@ -1,4 +1,4 @@
-"""Lines of a log, whatever the launcher and the terminal did to them."""
+"""Lines of a log with the prefixes and control characters of launchers and terminals."""
 
 import gzip
 from pathlib import Path

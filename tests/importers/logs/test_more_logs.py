@@ -1,4 +1,4 @@
-"""Further forms in which programs print their speed, and what stands before their lines."""
+"""Further formats of printed speed, and prefixes of lines."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which progress bars are training: those that say so, and no other."""
+"""Selection of the progress bars that show training."""
 
 import pytest
 

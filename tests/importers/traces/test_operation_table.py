@@ -1,4 +1,4 @@
-"""Tables of operations: columns by their headings, units, places, damaged rows."""
+"""Tables of operations: columns by their headings, units, coordinates, damaged rows."""
 
 import gzip
 from pathlib import Path

@@ -61,7 +61,7 @@ def test_curve_of_other_ranks_is_scaled_with_a_note():
 
 
 def test_prediction_uses_the_times_of_the_curve():
-    """Neither another link nor what was published of other networks changes what was measured."""
+    """Neither another link nor published results change a measured curve."""
     steps = [
         paceline.predict("vgg16", device="v100", nodes=4, link=link, curve=CURVE).step
         for link in ("eth_1g", "eth_100g")

@@ -172,7 +172,7 @@ def test_nobody_stepped(tmp_path: Path):
 
 class TestLifetime:
     def test_processes_of_an_earlier_job_are_excluded_by_boot_time(self, tmp_path: Path):
-        """The time of day, 1.0 in every event, says nothing: it may have been set in between."""
+        """The wall-clock time, 1.0 in every event, is not used: it may have been set in between."""
         for pid, moment in ((10, 99.0), (11, 101.0)):
             write(tmp_path, pid, 0, 1, [a_step()], every={"boot": "b", "moment": moment})
         began = Lifetime("b", moment=100.0, time=5.0)

@@ -1,4 +1,4 @@
-"""Configurations as they lie beside published weights, against the published parameter counts."""
+"""Configurations of published weights against the published parameter counts."""
 
 import json
 

@@ -483,7 +483,7 @@ def zipf(vocabulary, first, last):
 
 
 def test_adaptive_embedding_by_hand():
-    """2000 words in clusters of 400 and 1600, 8 and 2 wide; narrow rows are widened to 8."""
+    """2000 tokens in clusters of 400 and 1600, 8 and 2 wide; narrow rows are widened to 8."""
     op = ops.AdaptiveEmbedding(2000, 8, (400,), shrink=4)
     work = op.work(((10,),), True)
     common, rare = zipf(2000, 0, 400), zipf(2000, 400, 2000)
