@@ -37,7 +37,7 @@ def run(installed, *arguments):
 def test_it_is_listed(installed):
     listed = json.loads(run(installed, "-m", "paceline", "frameworks", "--json"))["frameworks"]
     (ours,) = [one for one in listed if one["name"] == "plain-numpy"]
-    assert (ours["state"], ours["place"]) == ("in Paceline's Python", sys.executable)
+    assert (ours["state"], ours["path"]) == ("in Paceline's Python", sys.executable)
 
 
 def test_it_is_measured_and_predicted(installed):

@@ -39,7 +39,7 @@ def command(context: click.Context, as_json: bool) -> None:
 
     states = framework_states()
     if as_json:
-        emit_json("frameworks", 1, {"frameworks": [asdict(one) for one in states]})
+        emit_json("frameworks", 2, {"frameworks": [asdict(one) for one in states]})
         return
     _print_states(states)
     missing = [one.name for one in states if one.state == "not installed"]
