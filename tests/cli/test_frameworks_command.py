@@ -27,7 +27,7 @@ def test_the_list_says_what_is_there_and_what_to_type_next():
 
 def test_the_list_as_json():
     document = json.loads(run("--json").output)
-    assert document["schema"] == "paceline/frameworks/1"
+    assert document["schema"] == "paceline/frameworks/2"
     rows = {row["name"]: row for row in document["frameworks"]}
     assert rows["chainer"]["state"] == "not installed"
     assert rows["chainer"]["size_bytes"] is None
