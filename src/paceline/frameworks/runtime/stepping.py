@@ -130,7 +130,7 @@ def train(training: Training, job: Mapping[str, Any], rank: int, events: Events)
     wall, cpu, delays, handles = [], [], [], []
     step, wait = training.step, training.wait
     keep_freed_memory()
-    training.barrier()
+    training.barrier()  # ranks build their networks at different speeds
     flops = training.forward_flops() if job.get("count_flops") else None
     events.write("ready", rank=rank, parameters=training.parameters, forward_flops=flops)
 
@@ -159,6 +159,7 @@ def train(training: Training, job: Mapping[str, Any], rank: int, events: Events)
         thread_cores=thread_cores(),
         delay_seconds=[] if math.isnan(math.fsum(delays)) else delays,
         **({"message_delay_seconds": max(carried) / len(wall)} if carried and wall else {}),
+        # Read after all steps: reading a loss would make a GPU wait within each.
         losses=[training.loss_value(handle) for handle in handles],
     )
     training.report(events)
@@ -169,9 +170,9 @@ def train(training: Training, job: Mapping[str, Any], rank: int, events: Events)
 def keep_freed_memory() -> None:
     """Make the C library keep freed memory for the next step.
 
-    The first time glibc frees a block of nearly 32 MiB, it raises its trim threshold to twice that
-    size. Before, it depends on the last block in memory whether the activations of every step are
-    returned to the system and faulted in again.
+    Freeing a block of nearly 32 MiB, the largest that counts, raises glibc's trim threshold to
+    twice that size (mallopt(3), M_MMAP_THRESHOLD). Before, it depends on the last block in memory
+    whether the activations of every step are returned to the system and faulted in again.
     """
     block = bytearray(31 << 20)
     del block

@@ -41,11 +41,12 @@ class DdpTraining(TorchTraining):
             network,
             bucket_cap_mb=bucket / 2**20 if bucket else None,
             broadcast_buffers=self.job["broadcast_buffers"],
+            # Emulated layers return no gradients: DDP sends the buckets that exist already.
             gradient_as_bucket_view=self.emulation is not None,
         )
 
     def parts(self) -> dict[str, Callable[[int], Any]]:
-        """Parts run on a second network: DDP may hook the gradients of the bare network."""
+        """Parts run under ``no_sync``: DDP's hooks stay on the parameters of the bare network."""
         parts = super().parts()
         if not self.synchronises:
             return parts

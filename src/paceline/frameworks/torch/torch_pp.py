@@ -29,8 +29,9 @@ class PipelineTraining(TorchTraining):
             raise ValueError(f"torch-pp only supports fp32, not {self.job['precision']}")
         own = cut(network, self.world)[self.rank]
         stage = PipelineStage(own, self.rank, self.world, self.device)
-        together = self.job["batch_per_rank"] * self.world
-        count = math.gcd(together, MICRO_BATCHES_PER_STAGE * self.world)
+        global_batch = self.job["batch_per_rank"] * self.world
+        # The number of micro-batches must divide the global batch.
+        count = math.gcd(global_batch, MICRO_BATCHES_PER_STAGE * self.world)
         self.schedule = Schedule1F1B(
             stage, count, loss_fn=lambda out, wanted: self.loss_of(out, wanted)
         )

@@ -56,7 +56,7 @@ def gemm(size: int, job: dict, world: int) -> list[float]:
 
 def copy(size: int, job: dict, world: int) -> list[float]:
     """Seconds of ``a = b + c`` over arrays that together move ``size`` bytes."""
-    elements = max(1, size // 12)
+    elements = max(1, size // 12)  # two reads and one write of 4 bytes
     b, c = torch.randn(elements), torch.randn(elements)
     a = torch.empty(elements)
     return repeat(lambda: torch.add(b, c, out=a), job["seconds_per_point"], world)

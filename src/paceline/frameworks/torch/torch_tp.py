@@ -22,6 +22,7 @@ class TensorParallelTraining(TorchTraining):
     def share(self, network: torch.nn.Module) -> Any:
         """Split the linear layers in pairs: columns, then rows."""
         linear = [name for name, module in network.named_modules() if _splits(module, self.world)]
+        # An odd layer stays whole: a column split alone would need a gather of its own.
         pairs = linear[: len(linear) // 2 * 2]
         if not pairs:
             raise ValueError(f"no pair of linear layers is divisible by {self.world} ranks")

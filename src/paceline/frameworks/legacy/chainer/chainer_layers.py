@@ -44,7 +44,7 @@ def _batch_norm(_: Node, inputs: list, own: Own) -> Any:
 
 
 def _local_response_norm(node: Node, inputs: list, _: Own) -> Any:
-    """Chainer takes half the window and does not divide the sum by its size."""
+    """Chainer's window is symmetric, for odd sizes only, and its sum is not divided by the size."""
     size = node["size"]
     if size % 2 == 0:
         raise ValueError(f"node '{node['name']}': this worker only supports odd sizes, not {size}")
