@@ -3,7 +3,7 @@
 import pytest
 from builders import comparison_launches, keep, keep_profile, study_launches
 
-from paceline.analysis.parity_tables import Parity, ParityTable
+from paceline.analysis.parity_result import Parity, ParityTable
 from paceline.errors import InputError, UnknownNameError
 from paceline.render.html_page import render
 from paceline.report.study_page import study_page

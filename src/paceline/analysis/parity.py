@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from paceline.analysis.parity_tables import Parity, ParityTable
+from paceline.analysis.parity_result import Parity, ParityTable
 from paceline.errors import InputError
 from paceline.frameworks.framework_registry import framework
 from paceline.measurement.events import only, read_events

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.analysis.parity_tables import ParityTable
+from paceline.analysis.parity_result import ParityTable
 from paceline.analysis.ranking import Ranking
 from paceline.render.figures.bars import BarSeries, BarsInfo
 from paceline.render.number_format import Ranged
@@ -81,7 +81,6 @@ def ranking_figure(rankings: Mapping[int, Ranking]) -> BarsInfo:
 
 
 def ranking_caption(rankings: Mapping[int, Ranking], model: str) -> str:
-    """Caption of the figure of a ranking."""
     launches = sorted({len(g.launches) for one in rankings.values() for g in one.groups})
     counted = str(launches[0]) if len(launches) == 1 else f"{launches[0]} to {launches[-1]}"
     return (
@@ -91,7 +90,6 @@ def ranking_caption(rankings: Mapping[int, Ranking], model: str) -> str:
 
 
 def parity_json(parity: ParityTable) -> dict[str, Any]:
-    """Parity as JSON values."""
     return {
         "reference": parity.reference,
         "reference_losses": list(parity.losses),

@@ -96,7 +96,6 @@ def _by_configuration(launches: Sequence[Launch]) -> dict[object, LaunchGroup]:
 
 
 def _key(launch: Launch) -> tuple[object, ...]:
-    """Configuration without the machine."""
     job, *others = configuration(launch)
     assert isinstance(job, JobKey)
     return job._replace(machine=""), *others

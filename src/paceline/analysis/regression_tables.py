@@ -56,7 +56,6 @@ def _note(changes: Sequence[TimeChange], known: bool) -> str:
 
 
 def changes_json(changes: Sequence[TimeChange]) -> list[dict[str, Any]]:
-    """Convert the changes to JSON values."""
     return [
         {
             "configuration": one.configuration,

@@ -88,7 +88,6 @@ class EmulatedDevice:
             )
 
     def for_job(self) -> dict[str, Any]:
-        """The device as JSON values for workers."""
         return {
             "device": self.name,
             "time_scale": self.time_scale,

@@ -46,7 +46,6 @@ class ComputeCurve:
     worst_residual: float
 
     def seconds(self, batch: float) -> float:
-        """Seconds of a step with ``batch`` samples."""
         return self.fixed_seconds + self.seconds_per_sample * batch
 
 
@@ -70,7 +69,6 @@ class Check:
 
     @property
     def error(self) -> float:
-        """Predicted over measured seconds minus one."""
         return self.predicted_seconds / self.measured_seconds - 1.0
 
 

@@ -58,7 +58,6 @@ class MeasuredJob:
 
     @property
     def layers(self) -> tuple[LayerTime, ...]:
-        """Measured layers of one process."""
         return self.evidence.layers
 
     def on_processes(

@@ -18,7 +18,6 @@ class Comparison:
 
     @property
     def label(self) -> str:
-        """The topology as text."""
         cluster = self.prediction.cluster
         if cluster.nodes == 1:
             return f"{self.prediction.devices} processes"

@@ -45,7 +45,6 @@ def _milliseconds(point: CollectivePoint) -> str:
 
 
 def gemm_table(profile: MachineProfile, note: str = "") -> Table:
-    """GEMM rate by matrix size."""
     return Table(
         (Column("GEMM size"), Column("GFLOP/s", scale=1e-9)),
         tuple((f"{n} x {n}", rate) for n, rate in sorted(profile.gemm_flops.items())),

@@ -35,7 +35,6 @@ class MessageCost:
     separable: bool = True
 
     def seconds(self, size_bytes: float) -> float:
-        """Seconds of one message."""
         return self.start_seconds + self.seconds_per_byte * size_bytes
 
 

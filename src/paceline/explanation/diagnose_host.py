@@ -12,7 +12,7 @@ from paceline.explanation.finding import (
     least_share_saved,
 )
 from paceline.explanation.measured_configuration import MeasuredConfiguration, computing_seconds
-from paceline.units import format_seconds
+from paceline.units import format_seconds, plural
 
 _MOST_WORKERS = 16
 _CHEAPER = (
@@ -35,7 +35,7 @@ def _input(case: DiagnosisInput) -> Iterator[Diagnosis]:
         return
     rest = max(step - waited, 1e-9)
     existing = case.observed.loader_workers
-    loader = f" ({existing} data-loader worker{'s' if existing > 1 else ''})" if existing else ""
+    loader = f" ({plural(existing, 'data-loader worker')})" if existing else ""
     saved, remedy = (_more_workers if existing else _first_workers)(case, rest)
     yield Diagnosis(
         Cause.INPUT,
@@ -81,8 +81,7 @@ def _more_workers(case: DiagnosisInput, rest: float) -> tuple[float, str]:
         remedy = f"num_workers={workers} in the data loader instead of {existing}"
         return step - max(rest, existing * step / workers), remedy
     return step - max(rest, step / 2.0), (
-        f"no core is free for more than {existing} worker{'s' if existing > 1 else ''} per "
-        f"process: {_CHEAPER}"
+        f"no core is free for more than {plural(existing, 'worker')} per process: {_CHEAPER}"
     )
 
 
@@ -140,7 +139,7 @@ def core_findings(case: UninstrumentedInput) -> Iterator[Diagnosis]:
             turns = min(waited, (ranks / len(cores) - 1.0) * (case.step_seconds - waited))
         yield contention(
             turns,
-            f"{ranks} processes are pinned to {len(cores)} core{'s' if len(cores) > 1 else ''}",
+            f"{ranks} processes are pinned to {plural(len(cores), 'core')}",
             "give each process its own core (taskset, --cpus-per-task, pinning)",
         )
         waited -= turns
@@ -178,8 +177,8 @@ def _crowding_workers(case: UninstrumentedInput) -> tuple[str, str]:
         return "", ""
     fewer = max(1, cores // ranks - 1)
     reason = (
-        f"{ranks} process{'es' if ranks > 1 else ''} with {workers} data-loader "
-        f"worker{'s' if workers > 1 else ''} each share {cores} core{'s' if cores > 1 else ''}"
+        f"{plural(ranks, 'process')} with {plural(workers, 'data-loader worker')} each share "
+        f"{plural(cores, 'core')}"
     )
     if fewer >= workers:
         return reason, "use fewer processes or cheaper input"

@@ -32,7 +32,7 @@ from paceline.stats.estimate import Estimate, estimate
 from paceline.step import Phase, StepProfile
 from paceline.step.waterfall import ItemKind, Waterfall, WaterfallItem
 from paceline.store import Launch
-from paceline.units import format_bytes, format_seconds
+from paceline.units import format_bytes, format_seconds, plural
 
 CONTENTION = "memory and cache contention"
 LEAST_SHARE = 1e-3
@@ -342,8 +342,8 @@ def _communication(
         yield exposed("exposed all-reduce", 1.0, note)
         return
     starting = _starting_share(exchange)
-    count = len(profile.messages)
-    size = f"{count} message{'s' if count != 1 else ''}, {format_bytes(exchange.size_bytes)}"
+    count = plural(len(profile.messages), "message")
+    size = f"{count}, {format_bytes(exchange.size_bytes)}"
     hidden = f"{size}, {format_seconds(profile.hidden_seconds)} overlapped"
     if exchange.cost.separable:
         start = format_seconds(exchange.cost.start_seconds)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 from paceline.explanation.explain_step import Explanation
@@ -13,7 +14,7 @@ from paceline.render.table import Column, Table
 from paceline.render.terminal import MOST_COLUMNS, table_lines
 from paceline.render.terminal_waterfall import waterfall_heading, waterfall_lines
 from paceline.step.waterfall import Waterfall
-from paceline.units import format_seconds
+from paceline.units import format_seconds, plural
 
 
 def explanation_title(explanation: Explanation) -> str:
@@ -59,8 +60,8 @@ def finding_lines(explanation: Explanation, width: int = MOST_COLUMNS) -> list[s
     )
     if abs(share) > least_share_saved() and explanation.profile is not None:
         few = "; run more launches to narrow the intervals" if count > 1 else ""
-        where = f"{count} launch{'es' if count > 1 else ''}"
-        lines.append(f"{share:.0%} of the step is unattributed (mean of {where}){few}.")
+        mean = f"mean of {plural(count, 'launch')}"
+        lines.append(f"{share:.0%} of the step is unattributed ({mean}){few}.")
     elif not lines and explanation.profile is not None:
         lines.append(
             f"No bottleneck found: no known remedy saves more than {least_share_saved():.0%}."
@@ -119,7 +120,6 @@ def noted_waterfall(explanation: Explanation) -> Waterfall:
 
 
 def explanation_lines(explanation: Explanation) -> list[str]:
-    """The whole explanation as plain lines."""
     table, kind = phases_table(explanation), step_kind(explanation)
     return [
         f" {waterfall_heading(explanation.waterfall, explanation_title(explanation), kind)}",
@@ -143,7 +143,6 @@ def waterfall_json(explanation: Explanation | None) -> list[dict[str, Any]]:
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
-    """The JSON document."""
     profile = explanation.profile
     more, width = explanation.instrumented_difference or (None, None)
     return {
@@ -188,3 +187,19 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
         ],
         "missing": list(explanation.missing),
     }
+
+
+class StudyExplanation(Explanation):
+    """`paceline.explanation.explain_step.Explanation` as text in a terminal or notebook."""
+
+    @classmethod
+    def of(cls, explanation: Explanation) -> "StudyExplanation":
+        return cls(**vars(explanation))
+
+    def __str__(self) -> str:
+        return "\n".join(explanation_lines(self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"

@@ -58,7 +58,6 @@ class UninstrumentedInput:
 
     @property
     def step_seconds(self) -> float:
-        """The step that is explained."""
         return self.observed.group.step.mean
 
     @property

@@ -32,12 +32,10 @@ class MeasuredConfiguration:
 
     @property
     def launch(self) -> Launch:
-        """A launch of the configuration."""
         return self.group.first
 
     @property
     def processes(self) -> int:
-        """Number of ranks."""
         return self.launch.world_size
 
     @property

@@ -3,8 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from paceline.explanation.trace_analysis import TraceAnalysis
-from paceline.explanation.trace_remedies import Remedy
+from paceline.explanation.trace_analysis import Remedy, TraceAnalysis
 from paceline.render.table import Column, Table
 from paceline.step import StepProfile
 from paceline.step.exchanges import exchanges_by_group
@@ -111,7 +110,6 @@ def groups_table(found: TraceAnalysis) -> Table | None:
 
 
 def trace_json(found: TraceAnalysis) -> dict[str, Any]:
-    """The JSON document."""
     trace, remedies, profile = found.trace, found.remedies, found.profile
     cause = remedies.cause
     return {

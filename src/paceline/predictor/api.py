@@ -253,7 +253,7 @@ def prepared_job(
     check_recomputation(chosen, workload.graph)
     known, curve = _evidence(options, evidence), options.get("allreduce_curve")
     if curve is not None:
-        from paceline.calibration.curve_evidence import with_curve
+        from paceline.calibration.machine_evidence import with_curve
         from paceline.measurement.probe.allreduce_curves import read_curve
 
         measured = read_curve(Path(curve)) if isinstance(curve, str | Path) else curve

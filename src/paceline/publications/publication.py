@@ -157,7 +157,6 @@ class Reproduction:
 
 
 def published_studies() -> list[PublishedStudy]:
-    """The studies of the package, by letter."""
     folder = resources.files("paceline").joinpath(*_FOLDER)
     names = (entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
     found = (_study(name, shipped_toml(*_FOLDER, name)) for name in names)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
+from paceline.topology import format_topology
 
 if TYPE_CHECKING:
     from paceline.publications.publication import PublishedFigure, ReproducedPoint, Reproduction
-    from paceline.topology import Topology
 
 
 _UNITS = {"seconds/epoch": "s per epoch", "minutes/epoch": "min per epoch"}
@@ -26,7 +26,6 @@ def reproduction_parts(found: "Reproduction") -> list[str | Table]:
 
 
 def summary_table(found: "list[Reproduction]") -> Table:
-    """One row per study."""
     return Table.of(
         found,
         (Column("study"), lambda one: one.study.letter),
@@ -56,13 +55,12 @@ def reproduction_json(found: "list[Reproduction]") -> dict[str, Any]:
 
 
 def points_table(found: "Sequence[Reproduction]") -> Table:
-    """All comparable values of all studies."""
     rows = [(one.study.letter, point) for one in found for point in one.points]
     return Table.of(
         rows,
         (
             Column("figure, nodes x GPUs"),
-            lambda row: f"{row[0]}. {row[1].figure.what}, {format_topology(row[1].topology)}",
+            lambda row: f"{row[0]}. {row[1].figure.what}, {format_topology(*row[1].topology)}",
         ),
         (Column("unit"), lambda row: _UNITS.get(row[1].figure.quantity, row[1].figure.quantity)),
         (Column("published", decimals=2), lambda row: row[1].published),
@@ -82,14 +80,13 @@ def points_table(found: "Sequence[Reproduction]") -> Table:
 
 
 def figure_table(figure: "PublishedFigure", points: "Sequence[ReproducedPoint]") -> Table:
-    """Published and predicted values of one figure."""
     nodes, processes = figure.base_topology
     given = f"given {figure.base_value:g} at {nodes}x{processes}"
     note = f"{given}; {figure.source}" + (f"; {figure.note}" if figure.note else "")
     decimals = 2 if figure.quantity == "speed-up" else None
     return Table.of(
         points,
-        (Column("nodes x GPUs"), lambda point: format_topology(point.topology)),
+        (Column("nodes x GPUs"), lambda point: format_topology(*point.topology)),
         (Column("published", figure.quantity, decimals=decimals), lambda point: point.published),
         (
             Column("predicted", figure.quantity, decimals=decimals),
@@ -105,17 +102,11 @@ def figure_table(figure: "PublishedFigure", points: "Sequence[ReproducedPoint]")
     )
 
 
-def format_topology(topology: "Topology") -> str:
-    """``3x4``: nodes, and processes on each."""
-    nodes, processes = topology
-    return f"{nodes}x{processes}"
-
-
 def _point_json(point: "ReproducedPoint") -> dict[str, Any]:
     return {
         "figure": point.figure.what,
         "quantity": point.figure.quantity,
-        "topology": format_topology(point.topology),
+        "topology": format_topology(*point.topology),
         "published": point.published,
         "predicted": point.predicted,
         "low": point.low,

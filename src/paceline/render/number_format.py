@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paceline.render.safe_text import MISSING
-from paceline.units import format_count
+from paceline.units import format_bytes, format_count, seconds_unit
 
 if TYPE_CHECKING:
     from paceline.stats.estimate import Estimate
@@ -112,3 +112,16 @@ def interval_decimals(numbers: Iterable[Ranged]) -> int:
         by_interval = common_decimals([width / 2 for width in widths], significant=2)
         return min(by_interval, common_decimals(values, significant=5))
     return common_decimals(values)
+
+
+def short_bytes(size: float) -> str:
+    """``10 kB``: a size without insignificant digits."""
+    if not 1 <= size < 1e18:
+        return f"{size:.3g} B"
+    return format_bytes(size).replace(".00 ", " ").replace(".0 ", " ")
+
+
+def short_seconds(seconds: float) -> str:
+    """``200 us``: a duration without insignificant digits."""
+    factor, unit = (1.0, "s") if 1 <= seconds < 36000 else seconds_unit(seconds)
+    return f"{float(f'{seconds * factor:.3g}'):g} {unit}"

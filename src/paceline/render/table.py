@@ -95,7 +95,6 @@ class Table:
         return table_html(self)
 
     def cells_of(self, index: int) -> list[Cell]:
-        """The cells of one column, top to bottom."""
         return [row[index] for row in self.rows]
 
     def align_of(self, index: int) -> Align:

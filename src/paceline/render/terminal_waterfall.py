@@ -49,7 +49,6 @@ def print_waterfall(
 
 
 def _waterfall_blocks(items: Sequence[WaterfallItem], width: int) -> list[list[str]]:
-    """The lines of each item."""
     if not items:
         return []
     values = _waterfall_values(items)

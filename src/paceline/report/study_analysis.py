@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from paceline.analysis.accuracy import StudyAccuracy, study_accuracy
 from paceline.analysis.configurations import LaunchGroup, finished, grouped, warning_lines
 from paceline.analysis.effects import StudyEffects, study_effects
-from paceline.analysis.parity_tables import ParityTable
+from paceline.analysis.parity_result import ParityTable
 from paceline.analysis.ranking import Ranking, rank
 from paceline.calibration.measured_job import MeasuredJob, measured_job
 from paceline.calibration.prediction_error import Comparison, compare_processes

@@ -22,11 +22,11 @@ from paceline.report.study_sections.results_section import (
     results_section,
     scaling_section,
 )
-from paceline.report.study_sections.verdict import counted, verdict
+from paceline.report.study_sections.verdict import verdict
+from paceline.units import plural
 
 
 def study_page(results: StudyAnalysis) -> Page:
-    """The whole page of a study."""
     models = sorted({launch.model for launch in results.finished})
     sections = [
         question_section(results),
@@ -64,7 +64,7 @@ def _what_was_done(results: StudyAnalysis) -> str:
 
 def _facts(results: StudyAnalysis) -> list[Fact]:
     facts = [
-        _throughput_fact(f"{ranking.names[0]}, {counted(count)}", ranking.groups[0])
+        _throughput_fact(f"{ranking.names[0]}, {plural(count, 'process')}", ranking.groups[0])
         for count, ranking in results.rankings.items()
     ]
     if facts:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from paceline.explanation.study_explanation import StudyExplanation
+from paceline.explanation.explanation_tables import StudyExplanation
 from paceline.measurement.run_job import DEFAULT_TIMEOUT_SECONDS
 from paceline.spec.keywords import with_keywords
 from paceline.spec.study_options import LaunchOptions, SettingOptions

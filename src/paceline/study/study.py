@@ -14,8 +14,8 @@ from paceline.study.study_settings import StudySettings
 from paceline.topology import PREDICTED_LINK, PREDICTED_NODES
 
 if TYPE_CHECKING:
-    from paceline.analysis.parity_tables import ParityTable
-    from paceline.explanation.study_explanation import StudyExplanation
+    from paceline.analysis.parity_result import ParityTable
+    from paceline.explanation.explanation_tables import StudyExplanation
     from paceline.measurement.study_runner import Progress
     from paceline.render.table import Table
     from paceline.report.study_analysis import StudyAnalysis
@@ -244,7 +244,7 @@ class Study:
         """
         from paceline.analysis.configurations import finished
         from paceline.explanation.explain_step import explain
-        from paceline.explanation.study_explanation import StudyExplanation
+        from paceline.explanation.explanation_tables import StudyExplanation
         from paceline.measurement.probe.machine_probe import current_profile
         from paceline.naming import look_up
 
@@ -322,7 +322,7 @@ class Study:
 
 def _proven_parity(store: Store, study: str, frameworks: Sequence[str]) -> "ParityTable | None":
     """Recorded parity of a study that began with these frameworks; None without a record."""
-    from paceline.analysis.parity_tables import ParityTable
+    from paceline.analysis.parity_result import ParityTable
 
     document = (store.design(study) or {}).get("parity")
     found = None if document is None else ParityTable.from_json(document)

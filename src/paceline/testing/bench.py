@@ -66,7 +66,6 @@ class Bench:
         return only(read_events(events_path(self.directory(launch), rank)), name)
 
     def directory(self, launch: Launch) -> Path:
-        """Return the directory of a launch."""
         return self.store.path.parent / "launches" / launch.id
 
 

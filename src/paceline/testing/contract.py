@@ -29,7 +29,6 @@ class Result:
 
 
 def run_check(name: str, check: Callable[[Subject], str], subject: Subject) -> Result:
-    """Run one check and return its result."""
     begun = time.monotonic()
     passed: bool | None = True
     try:

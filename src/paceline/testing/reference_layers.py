@@ -243,7 +243,6 @@ def global_avg_pool(node: Node, inputs: list[Array], own: Own) -> tuple[Array, B
 
 
 def add(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Sum of the inputs."""
     return sum(inputs[1:], inputs[0]), lambda gradient: ([gradient] * len(inputs), {})
 
 
@@ -260,7 +259,6 @@ def multiply(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward
 
 
 def concat(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Concatenation along an axis of a sample."""
     axis = _axis(node.get("axis", 0), inputs[0])
     borders = np.cumsum([value.shape[axis] for value in inputs])[:-1]
     result = np.concatenate(inputs, axis=axis)
@@ -268,7 +266,6 @@ def concat(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
 
 
 def slice_(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Slice along an axis of a sample."""
     x = inputs[0]
     taken = [slice(None)] * x.ndim
     taken[_axis(node["axis"], x)] = slice(node["start"], node["stop"])
@@ -290,7 +287,6 @@ def flatten(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]
 
 
 def transpose(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Permutation of the axes of a sample."""
     order = (0, *(axis + 1 for axis in node["axes"]))
     back = np.argsort(order)
     return inputs[0].transpose(order), lambda gradient: ([gradient.transpose(back)], {})

@@ -33,7 +33,6 @@ def binary_cross_entropy(node: Node, inputs: list[Array], own: Own) -> tuple[Arr
 
 
 def weighted_sum(node: Node, inputs: list[Array], own: Own) -> tuple[Array, Backward]:
-    """Weighted sum of losses."""
     weights = node["weights"]
     total = sum((w * loss for w, loss in zip(weights, inputs, strict=True)), np.zeros(()))
     return total, lambda gradient: ([gradient * w for w in weights], {})

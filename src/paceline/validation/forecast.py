@@ -38,9 +38,7 @@ class RowModel(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """Name in tables."""
-        ...
+    def name(self) -> str: ...
 
     def predict(
         self, configuration: Configuration, baseline: PublishedRow | None

@@ -53,7 +53,6 @@ class LayoutChoice:
     rank_correlation: float
 
     def to_json(self) -> dict[str, Any]:
-        """Names and values."""
         return asdict(self)
 
 

@@ -24,7 +24,6 @@ class PerfectScaling:
     def predict(
         self, configuration: Configuration, baseline: PublishedRow | None
     ) -> Forecast | Skipped:
-        """Baseline throughput times the ratio of devices."""
         if baseline is None:
             return _NEEDS_BASELINE
         return Forecast(perfect_throughput(configuration, baseline))
@@ -43,7 +42,6 @@ class RingWithoutOverlap:
     def predict(
         self, configuration: Configuration, baseline: PublishedRow | None
     ) -> Forecast | Skipped:
-        """Global batch over (ideal step + 2 (N-1)/N bytes / bandwidth)."""
         if baseline is None:
             return _NEEDS_BASELINE
         if configuration.n_params is None:
@@ -81,7 +79,6 @@ class FlopsOverPeak:
     def predict(
         self, configuration: Configuration, baseline: PublishedRow | None
     ) -> Forecast | Skipped:
-        """Devices times peak times utilisation over the FLOP of one sample."""
         ideal = ideal_throughput(configuration)
         if isinstance(ideal, Skipped):
             return ideal

@@ -26,13 +26,11 @@ class AnsweredModel:
 
     @property
     def name(self) -> str:
-        """Name of the model."""
         return self._model.name
 
     def predict(
         self, configuration: Configuration, baseline: PublishedRow | None
     ) -> Forecast | Skipped:
-        """The cached forecast of the model."""
         if configuration.id in self._answers:
             return self._answers[configuration.id]
         return self._model.predict(configuration, baseline)

@@ -44,7 +44,6 @@ class MeasurementTable:
 
     @property
     def by_id(self) -> dict[str, PublishedRow]:
-        """Measurements by id."""
         return {row.configuration.id: row for row in self.measurements}
 
     def add(self, file: str, line: int, outcome: PublishedRow | str, identifier: str) -> None:

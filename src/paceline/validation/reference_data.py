@@ -41,7 +41,6 @@ def layout_table() -> MeasurementTable:
 
 
 def reference_text() -> str:
-    """The reference table as CSV text."""
     return _text(REFERENCE_NAME)
 
 

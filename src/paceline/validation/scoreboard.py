@@ -53,7 +53,6 @@ class ProtocolScore:
 def protocol_score(
     measurements: Sequence[PublishedRow], mode: Mode, hold_out: HoldOut
 ) -> ProtocolScore:
-    """Score one mode under one hold-out."""
     applicable = [row for row in measurements if level_of(row.configuration, hold_out)]
     ids = {row.configuration.id for row in applicable}
     own = _of(run_model(measurements, mode, PacelineModel(hold_out), only=ids), ids)
@@ -153,7 +152,6 @@ def board(
 
 
 def board_page(found: Board, fitted_on: str) -> str:
-    """The board as a Markdown page."""
     lines = [
         "# Scoreboard",
         "",

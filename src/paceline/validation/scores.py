@@ -51,7 +51,6 @@ class Score:
     median_width: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """Names and values; None for unknown ones."""
         return asdict(self)
 
 

@@ -28,7 +28,6 @@ class LayoutSummary:
 
     @property
     def mean_regret(self) -> float:
-        """Mean over jobs."""
         return float(np.mean([choice.regret for choice in self.choices]))
 
     @property
@@ -42,7 +41,6 @@ class LayoutSummary:
         return float(np.nanmean([choice.rank_correlation for choice in self.choices]))
 
     def to_json(self) -> dict[str, Any]:
-        """Summary figures and every choice."""
         return {
             "jobs": len(self.choices),
             "mean_regret": self.mean_regret,
@@ -72,11 +70,9 @@ class ModeSummary:
 
     @property
     def mode(self) -> Mode:
-        """The mode of the run."""
         return self.run.mode
 
     def to_json(self) -> dict[str, Any]:
-        """The summary without single rows."""
         return {
             "mode": str(self.mode),
             "scores": {name: each.to_json() for name, each in self.scores.items()},
@@ -126,7 +122,6 @@ def summarise(
 
 
 def null_models(mode: Mode, measurements: Sequence[PublishedRow]) -> list[RowModel]:
-    """The null models of ``mode``."""
     if mode is Mode.BASELINE:
         return [PerfectScaling(), RingWithoutOverlap()]
     return [FlopsOverPeak.fitted(measurements)]

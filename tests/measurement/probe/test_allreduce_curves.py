@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import paceline
-from paceline.calibration.curve_evidence import with_curve
+from paceline.calibration.machine_evidence import with_curve
 from paceline.errors import InputError
 from paceline.hardware.machine_profile import CollectivePoint
 from paceline.measurement.probe.allreduce_curves import CollectiveCurve, read_curve

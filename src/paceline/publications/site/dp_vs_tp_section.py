@@ -13,7 +13,6 @@ from paceline.render.table import Cell, Column, Table
 
 
 def dp_vs_tp_section(compared: Sequence[DpVsTp]) -> Section:
-    """Both plans at every measured batch."""
     return Section(
         "Data against tensor parallelism",
         tables=[dp_vs_tp_table(compared)],

@@ -1,7 +1,7 @@
 """Measurements of a study on this machine: one section for each part."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from paceline.analysis.accuracy import AccuracyLoss
@@ -9,15 +9,16 @@ from paceline.analysis.resource_tables import resource_tables
 from paceline.explanation.explain_step import Explanation
 from paceline.publications.reproduction_result import MeasuredResult
 from paceline.publications.site.dp_vs_tp_section import describe_crossover, dp_vs_tp_section
-from paceline.publications.site.phases import describe_phases, phases_table
 from paceline.render.figures import figure
 from paceline.render.figures.heatmap import heatmap_info
 from paceline.render.html_page import Figure, Section
+from paceline.render.table import Cell, Column, Table
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.accuracy_section import accuracy_section
 from paceline.report.study_sections.explanation_section import explanations_section, timed_step
 from paceline.report.study_sections.factors_section import factors_section
 from paceline.report.study_sections.opening import design_section
+from paceline.report.study_sections.prediction_section import measured_phases
 from paceline.report.study_sections.results_section import (
     plain_groups,
     ranking_section,
@@ -25,8 +26,12 @@ from paceline.report.study_sections.results_section import (
     scaling_section,
 )
 from paceline.report.study_sections.verdict import verdict
+from paceline.step import Phase
+from paceline.units import plural
 
 _PATH = re.compile(r"(?<![\w.:/])/(?:[^\s'\"/]+/)+(?=[^\s'\"/])")
+NAMED_PHASES = 3
+"""Phases that a sentence names."""
 FIGURES_OF_A_MODEL = 2
 """For several networks, only the waterfall and phases of each are drawn."""
 
@@ -154,3 +159,36 @@ def _heat_maps(analysis: StudyAnalysis) -> Sequence[Figure]:
             caption = "Dominant phase of each time slice and rank in one instrumented step."
             return [figure("Phases by time and rank", heatmap_info(step), caption)]
     return []
+
+
+def phases_table(timed: Sequence[Explanation]) -> Table:
+    """Seconds of the timed step, and the share of each phase of the slowest rank."""
+    present = [phase for phase in Phase if any(str(phase) in measured_phases(one) for one in timed)]
+    return Table.of(
+        timed,
+        (Column("configuration"), lambda one: one.measured.description),
+        (Column("step", "ms", scale=1e3), lambda one: one.observed.step.mean),
+        *((Column(str(phase), "%", scale=100.0, decimals=1), _share(phase)) for phase in present),
+        title="Phases of a step",
+        note="Slowest rank of instrumented launches; each instant belongs to one phase, so "
+        "overlapped communication is not included.",
+    )
+
+
+def describe_phases(explanation: Explanation) -> str:
+    """The largest phases in a sentence."""
+    shares = _shares(explanation)
+    largest = sorted(shares, key=lambda phase: -shares[phase])[:NAMED_PHASES]
+    parts = ", ".join(f"{phase} {shares[phase]:.0%}" for phase in largest)
+    first = explanation.measured.first
+    return f"{first.model} on {plural(first.world_size, 'process')}: {parts}."
+
+
+def _share(phase: Phase) -> Callable[[Explanation], Cell]:
+    return lambda one: _shares(one).get(str(phase), 0.0)
+
+
+def _shares(explanation: Explanation) -> dict[str, float]:
+    phases = measured_phases(explanation)
+    total = sum(phases.values())
+    return {phase: seconds / total for phase, seconds in phases.items()} if total > 0 else {}

@@ -7,14 +7,13 @@ from paceline.predictor.sweep import SweepComparison
 from paceline.predictor.sweep.sweep_tables import crossing_lines, sweep_figure
 from paceline.publications.publication import PredictedCurves, PublishedStudy, SweptAxis
 from paceline.publications.reproduction_result import PredictedLine, ReproductionResult
-from paceline.publications.reproduction_tables import format_topology
 from paceline.publications.site.published_section import SPEED_UP, published_series
 from paceline.render.figures import ScalingInfo, ScalingPoint, ScalingSeries, figure
 from paceline.render.html_page import Figure, Section
 from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 from paceline.report.study_sections.verdict import listed
-from paceline.topology import Topology
+from paceline.topology import Topology, format_topology
 
 MOST_BANDS = 3
 """Lines of a figure up to which intervals are drawn; the numbers below have them always."""
@@ -36,7 +35,6 @@ def predicted_section(results: ReproductionResult) -> Section | None:
 
 
 def sweeps_section(results: ReproductionResult) -> Section | None:
-    """Data against model parallelism along each axis."""
     if not results.sweeps:
         return None
     first = results.sweeps[0][0].job
@@ -61,7 +59,7 @@ def describe_bottleneck(results: ReproductionResult) -> list[str]:
             bound = line.points[-1][1].bound_by.partition(":")[0]
             by_bound.setdefault(bound, []).append(line.label)
         bounds = "; ".join(f"{bound} ({listed(names)})" for bound, names in by_bound.items())
-        largest = format_topology(curves.topologies[-1])
+        largest = format_topology(*curves.topologies[-1])
         sentences.append(f"{curves.what}: {largest} is bound by {bounds}.")
     return sentences
 
@@ -81,7 +79,7 @@ def _rows_table(rows: Sequence[Row], title: str, note: str) -> Table:
     return Table.of(
         rows,
         (Column("program"), lambda row: row[0].label),
-        (Column("nodes x GPUs"), lambda row: format_topology(row[1])),
+        (Column("nodes x GPUs"), lambda row: format_topology(*row[1])),
         (
             Column("throughput", "samples/s"),
             lambda row: Ranged(row[2].samples_per_second, *row[2].samples_per_second_interval),

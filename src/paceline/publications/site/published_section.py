@@ -8,7 +8,7 @@ from paceline.publications.publication import (
     ReproducedPoint,
     Reproduction,
 )
-from paceline.publications.reproduction_tables import figure_table, format_topology
+from paceline.publications.reproduction_tables import figure_table
 from paceline.render.figures import (
     ScalingInfo,
     ScalingPoint,
@@ -20,7 +20,7 @@ from paceline.render.figures import (
 )
 from paceline.render.html_page import Figure, Section
 from paceline.render.number_format import Ranged
-from paceline.topology import Topology
+from paceline.topology import Topology, format_topology
 
 SPEED_UP = "speed-up"
 
@@ -39,7 +39,6 @@ def published_section(found: Reproduction) -> Section | None:
 
 
 def points_of(found: Reproduction, wanted: PublishedFigure) -> list[ReproducedPoint]:
-    """The points of one figure."""
     return [point for point in found.points if point.figure is wanted]
 
 
@@ -65,7 +64,7 @@ def agreement_figure(found: Sequence[Reproduction]) -> Figure:
                 ScatterPoint(
                     _speed_up(point.figure, point.published),
                     _speed_up(point.figure, point.predicted),
-                    f"{point.figure.what}, {format_topology(point.topology)}",
+                    f"{point.figure.what}, {format_topology(*point.topology)}",
                 )
                 for point in one.points
             ),

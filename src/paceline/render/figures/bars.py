@@ -34,7 +34,6 @@ class BarsInfo:
 
 
 def draw(info: BarsInfo, width: float) -> str:
-    """The figure as SVG; its height follows from the number of bars."""
     values = [value for series in info.series for value in series.values if value is not None]
     extents = finite(edge for value in values for edge in (value.value, value.low, value.high))
     axis = length_axis(info.title, extents)

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from paceline.render.figures.labels import short_bytes, short_seconds
-from paceline.render.number_format import Ranged, ranged_text
+from paceline.render.number_format import Ranged, ranged_text, short_bytes, short_seconds
 from paceline.render.svg.axis import log_axis
 from paceline.render.svg.colours import series_colour
 from paceline.render.svg.element import document, group
@@ -32,7 +31,6 @@ class CollectiveInfo:
 
 
 def draw(info: CollectiveInfo, width: float, height: float) -> str:
-    """The figure as SVG."""
     sizes = [size for s in info.series for size, _ in (*s.measured, *s.fitted)]
     times = [t for s in info.series for _, r in s.measured for t in _extent(r)]
     times += [seconds for s in info.series for _, seconds in s.fitted]

@@ -81,7 +81,6 @@ def gantt_info(step: Step, ranks: Sequence[int] | None = None) -> GanttInfo:
 
 
 def draw(info: GanttInfo, width: float) -> str:
-    """The figure as SVG; its height follows from the number of lanes."""
     factor, unit = seconds_unit(info.seconds)
     more = f", {info.left_out} more lanes not drawn" if info.left_out else ""
     axis = length_axis(f"{info.title} ({unit}){more}", [info.seconds * factor])

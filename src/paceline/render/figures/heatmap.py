@@ -114,7 +114,6 @@ def _label(ranks: Sequence[int]) -> str:
 
 
 def draw(info: HeatmapInfo, width: float) -> str:
-    """The figure as SVG; its height follows from the number of rows."""
     factor, unit = seconds_unit(info.seconds)
     axis = length_axis(f"{info.title} ({unit})", [info.seconds * factor])
     phases = in_phase_order(block.phase for row in info.rows for block in row.blocks)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from paceline.render.figures.labels import short_bytes
+from paceline.render.number_format import short_bytes
 from paceline.render.svg.axis import Axis, log_axis
 from paceline.render.svg.element import document, element, group, text
 from paceline.render.svg.legend import LegendEntry, legend
@@ -49,7 +49,6 @@ class LayersInfo:
 
 
 def draw(info: LayersInfo, width: float, height: float) -> str:
-    """The figure as SVG."""
     axis = log_axis("gradient of a layer", info.sizes, label=short_bytes, most_ticks=6)
     entries = [LegendEntry("layer", "c1")]
     entries += [LegendEntry("message and its layers", "c2")] if info.messages else []

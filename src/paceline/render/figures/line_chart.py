@@ -47,7 +47,6 @@ class LinesInfo:
 
 
 def draw(info: LinesInfo, width: float, height: float) -> str:
-    """The figure as SVG."""
     xs = [x for series in info.series for x, _ in series.points]
     ys = [v for s in info.series for _, y in s.points for v in (y.value, y.low, y.high)]
     crossings = [c for c in info.crossovers if len(finite([c.x, c.y])) == 2]

@@ -39,7 +39,6 @@ class PhaseBar:
 
     @property
     def total_seconds(self) -> float:
-        """Length of the step."""
         return sum(seconds for _, seconds in self.drawable)
 
 
@@ -55,13 +54,11 @@ class PhasesInfo:
 
 
 def phase_bar(label: str, breakdown: Breakdown) -> PhaseBar:
-    """The bar of a measured or predicted step."""
     seconds = {str(phase): value for phase, value in breakdown.exposed.items()}
     return PhaseBar(label, seconds, breakdown.hidden_communication_seconds)
 
 
 def draw(info: PhasesInfo, width: float) -> str:
-    """The figure as SVG; its height follows from the number of bars."""
     longest = max((max(b.total_seconds, b.hidden_seconds) for b in info.bars), default=0.0)
     factor, unit = seconds_unit(longest)
     axis = length_axis(f"{info.title} ({unit})", [longest * factor])

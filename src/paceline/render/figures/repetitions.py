@@ -36,7 +36,6 @@ class RepetitionsInfo:
 
 
 def draw(info: RepetitionsInfo, width: float) -> str:
-    """The figure as SVG; its height follows from the number of rows."""
     extents = finite(
         value
         for row in info.rows

@@ -68,7 +68,6 @@ class ScalingInfo:
 
 
 def draw(info: ScalingInfo, width: float, height: float) -> str:
-    """The figure as SVG."""
     counts = [p.devices for series in info.drawn for p in series.drawable] or [1]
     logarithmic = max(counts) / min(counts) >= _LOGARITHMIC_FROM
     perfect = _ideals(info)

@@ -44,7 +44,6 @@ class ScatterInfo:
 
 
 def draw(info: ScatterInfo, width: float, height: float) -> str:
-    """The figure as SVG."""
     cases = [p for group_ in info.groups for p in group_.points if p.is_drawable]
     values = [value for case in cases for value in (case.measured, case.predicted)]
     ticks = 7 if width > 560 else 5

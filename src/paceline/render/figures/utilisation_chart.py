@@ -54,7 +54,6 @@ def utilisation_info(step: Step, bins: int = 120) -> UtilisationInfo:
 
 
 def draw(info: UtilisationInfo, width: float) -> str:
-    """The figure as SVG; its height follows from the number of resources."""
     factor, unit = seconds_unit(info.seconds)
     axis = length_axis(f"{info.title} ({unit})", [info.seconds * factor])
     phases = in_phase_order(phase for lane in info.lanes for phase in lane.shares)

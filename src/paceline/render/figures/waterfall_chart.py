@@ -28,7 +28,6 @@ class WaterfallInfo:
 
 
 def draw(info: WaterfallInfo, width: float) -> str:
-    """The figure as SVG; its height follows from the number of causes."""
     total = info.waterfall.total_seconds
     items = [*info.waterfall.items, WaterfallItem(info.real_label, total, ItemKind.IDEAL)]
     spans = [*info.waterfall.spans, (0.0, total)]

@@ -41,7 +41,6 @@ class Axis:
 
     @property
     def label_width(self) -> float:
-        """Pixels of the widest label."""
         return max((text_width(tick.label) for tick in self.ticks), default=0.0)
 
 

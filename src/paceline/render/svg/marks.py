@@ -50,14 +50,12 @@ def band(upper: Sequence[Point], lower: Sequence[Point]) -> str:
 
 
 def error_bar(x: float, low: float, high: float, cap: float = 4.0) -> str:
-    """A vertical interval with caps."""
     a, b, left, right = number(low), number(high), number(x - cap), number(x + cap)
     path = f"M{left} {a}H{right}M{left} {b}H{right}M{number(x)} {a}V{b}"
     return element("path", d=path, class_="error")
 
 
 def error_bar_across(y: float, low: float, high: float, cap: float = 4.0) -> str:
-    """A horizontal interval with caps."""
     a, b, top, bottom = number(low), number(high), number(y - cap), number(y + cap)
     path = f"M{a} {top}V{bottom}M{b} {top}V{bottom}M{a} {number(y)}H{b}"
     return element("path", d=path, class_="error")

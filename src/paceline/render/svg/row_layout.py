@@ -32,7 +32,6 @@ class Rows:
 
     @property
     def labels_above(self) -> bool:
-        """Whether labels stand above their bars."""
         return self.width < _NARROW and any(self.labels)
 
     @property
@@ -58,7 +57,6 @@ class Rows:
 
     @property
     def height(self) -> float:
-        """Height of the drawing, with the axis below the rows."""
         return self.bottom + _BELOW
 
     def bar_top(self, index: int) -> float:

@@ -18,7 +18,6 @@ class LinearScale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """Pixel of ``value``."""
         span = self.high - self.low
         share = (value - self.low) / span if span > 0 else 0.5
         return _between(self.start, self.end, share)
@@ -37,7 +36,6 @@ class LogScale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """Pixel of ``value``."""
         if not value > 0:
             return self.start
         if math.isinf(value):
@@ -66,7 +64,6 @@ class BandScale:
 
     @property
     def width(self) -> float:
-        """Pixels of one band."""
         return self.pitch * (1 - self.gap)
 
     def edge(self, index: int) -> float:
@@ -74,7 +71,6 @@ class BandScale:
         return self.start + self.pitch * (index + self.gap / 2)
 
     def centre(self, index: int) -> float:
-        """Middle of thing ``index``."""
         return self.start + self.pitch * (index + 0.5)
 
 

@@ -12,7 +12,6 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 
 
 def finite(values: Iterable[float | None]) -> list[float]:
-    """Values that can be drawn."""
     return [
         value
         for value in values

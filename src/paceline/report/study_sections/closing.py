@@ -13,7 +13,7 @@ from paceline.report.study_sections.opening import describe_load
 from paceline.report.study_sections.results_section import plain_groups
 from paceline.stats.normality import ENOUGH
 from paceline.store import Status
-from paceline.units import format_seconds
+from paceline.units import format_seconds, plural
 
 BUSY = 0.5
 """Load per core before a launch above which other programs may have disturbed it."""
@@ -24,7 +24,6 @@ MOST_ROWS = 400
 
 
 def threats_section(results: StudyAnalysis) -> Section:
-    """Known limitations of the measurements and predictions."""
     return Section("Threats to validity", points=list(_threats(results)))
 
 
@@ -54,14 +53,10 @@ def _threats(results: StudyAnalysis) -> Iterator[str]:
 def _lost(results: StudyAnalysis) -> Iterator[str]:
     lost = [one for one in results.launches if one.status is not Status.FINISHED]
     if lost:
-        yield f"{_launches(len(lost))} did not finish and are excluded (see the appendix)."
+        yield f"{plural(len(lost), 'launch')} did not finish and are excluded (see the appendix)."
     unsteady = sum(one.status is Status.FINISHED and not one.is_steady for one in results.launches)
     if unsteady:
-        yield f"{_launches(unsteady)} never reached a steady state and are excluded."
-
-
-def _launches(count: int) -> str:
-    return f"{count} launch{'es' if count != 1 else ''}"
+        yield f"{plural(unsteady, 'launch')} never reached a steady state and are excluded."
 
 
 def _machine(results: StudyAnalysis) -> Iterator[str]:

@@ -15,7 +15,7 @@ from paceline.report.study_analysis import StudyAnalysis
 from paceline.report.study_sections.prediction_section import phases_figure
 from paceline.step import Step
 from paceline.store import Launch
-from paceline.units import format_seconds
+from paceline.units import format_seconds, plural
 
 
 def explanations_section(results: StudyAnalysis) -> Section | None:
@@ -76,8 +76,8 @@ def _of_one(results: StudyAnalysis, explanation: Explanation) -> Section:
     return Section(
         "Where the time goes",
         text=f"{explanation_title(explanation)}. The {kind} step is "
-        f"{format_seconds(observed.step.mean)}, the mean over {len(observed.launches)} "
-        f"launch{'es' if len(observed.launches) > 1 else ''}; the parts below add up to it.",
+        f"{format_seconds(observed.step.mean)}, the mean over "
+        f"{plural(len(observed.launches), 'launch')}; the parts below add up to it.",
         tables=[findings] if findings is not None and findings.rows else [],
         figures=figures,
         notes=[

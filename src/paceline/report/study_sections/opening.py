@@ -31,7 +31,6 @@ MOST_LEVELS = 12
 
 
 def question_section(results: StudyAnalysis) -> Section:
-    """The question of the study."""
     return Section("Question", text=question(results))
 
 

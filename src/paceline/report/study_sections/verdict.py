@@ -9,7 +9,7 @@ from paceline.explanation.explain_step import Explanation
 from paceline.render.number_format import Ranged, ranged_text, short_number
 from paceline.report.study_analysis import StudyAnalysis
 from paceline.step.waterfall import ItemKind, WaterfallItem
-from paceline.units import format_seconds
+from paceline.units import format_seconds, plural
 
 NAMED = 3
 """Limit of frameworks or factors that a sentence names."""
@@ -53,16 +53,11 @@ def listed(items: Sequence[object]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def counted(processes: int) -> str:
-    """``1 process``, ``2 processes``."""
-    return f"{processes} process{'es' if processes > 1 else ''}"
-
-
 def _ranked(processes: int, ranking: Ranking) -> str:
     best = ranking.names[0]
     rate = ranged_text(Ranged.of(ranking.groups[0].throughput), "samples/s")
     tied = ranking.tied_with(best)
-    answer = f"With {counted(processes)}, {best} has the highest throughput: {rate}"
+    answer = f"With {plural(processes, 'process')}, {best} has the highest throughput: {rate}"
     if tied:
         named = listed(tied) if len(tied) <= NAMED else f"{len(tied)} others"
         return f"{answer}; the difference from {named} is not significant."
@@ -89,7 +84,7 @@ def _explained(explanation: Explanation) -> Iterator[str]:
     measured = explanation.measured
     rate = ranged_text(Ranged.of(measured.throughput), "samples/s")
     verb = "reaches" if measured.first.world_size == 1 else "reach"
-    answer = f"{counted(measured.first.world_size)} {verb} {rate}"
+    answer = f"{plural(measured.first.world_size, 'process')} {verb} {rate}"
     if explanation.alone is not None:
         scaling = explanation.alone.step.mean / measured.step.mean
         answer += f", {scaling:.0%} of perfect scaling"

@@ -42,7 +42,6 @@ class ParityTable:
         return [row.framework for row in self.rows if not row.reason]
 
     def check_some(self) -> None:
-        """Raise an error if no framework passed."""
         if not self.same:
             reasons = "; ".join(f"{row.framework}: {row.reason}" for row in self.rows)
             raise InputError(
@@ -59,7 +58,6 @@ class ParityTable:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "ParityTable":
-        """Read a table written by `to_json`."""
         rows = tuple(
             Parity(
                 **{

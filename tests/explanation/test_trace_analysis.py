@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.explanation.trace_remedies import analyse_remedies
+from paceline.explanation.trace_analysis import analyse_remedies
 from paceline.step import Origin, Phase, Step, Task
 from paceline.step.replay import Replay
 from seen_steps import seen_step
