@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from common import arguments, finish, machine
+from emulated_lab import predict_emulated
 
 from paceline.analysis.launch_statistics import step_seconds
-from paceline.calibration.emulation import EMULATING, EmulatedDevice, emulated_job, predict_emulated
+from paceline.calibration.emulation import EMULATING, EmulatedDevice, emulated_job
 from paceline.hardware.link import Link
 from paceline.hardware.this_machine import machine_cluster
 from paceline.lab import missing_for_lab

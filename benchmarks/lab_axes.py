@@ -24,14 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from common import arguments, finish, machine
+from emulated_lab import emulated_shard, predict_emulated
 
 from lab_accuracy import curve, row, show
 from paceline.calibration.emulation import (
     EmulatedDevice,
     emulated_device,
     emulated_job,
-    emulated_shard,
-    predict_emulated,
 )
 from paceline.hardware import Cluster, Device, catalogue
 from paceline.hardware.link import Link

@@ -3,14 +3,13 @@ from dataclasses import replace
 
 import pytest
 from builders import study_launches
+from emulated_lab import emulated_shard, predict_emulated
 
 from paceline.analysis.configurations import describe_emulation, grouped, ran_natively
 from paceline.calibration.emulation import (
     EmulatedDevice,
     emulated_device,
     emulated_job,
-    emulated_shard,
-    predict_emulated,
 )
 from paceline.errors import InputError
 from paceline.hardware import catalogue

@@ -7,9 +7,8 @@ import pytest
 from paceline.errors import InputError
 from paceline.validation.cases import Mode
 from paceline.validation.paceline_model import PacelineModel
-from paceline.validation.parallel_validation import answered_by_workers
 from paceline.validation.reference_data import reference_table
-from paceline.validation.run_validation import run_model
+from paceline.validation.run_validation import answered_by_workers, run_model
 
 pytestmark = pytest.mark.thorough
 

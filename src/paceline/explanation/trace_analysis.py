@@ -149,7 +149,7 @@ def analyse_trace(paths: Sequence[Path], program: str | None = None) -> TraceAna
         raise InputError(
             f"{paths[0]} has no training step"
             + (f"; {trace.unread} entries could not be read" if trace.unread else ""),
-            "record at least one whole training step",
+            "record at least one complete training step",
         )
     shown = typical if trace.common_clock else align_clocks(typical)
     return TraceAnalysis(trace, profile, remedies, shown)

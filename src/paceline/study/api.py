@@ -159,10 +159,10 @@ def validate(
     from paceline.validation.cases import Mode
     from paceline.validation.hold_out import HoldOut
     from paceline.validation.paceline_model import PacelineModel, PhysicsAlone
-    from paceline.validation.parallel_validation import answered_by_workers
     from paceline.validation.read_rows import read_tables
     from paceline.validation.reference_data import reference_table
     from paceline.validation.row_filters import attribute_of
+    from paceline.validation.run_validation import answered_by_workers
     from paceline.validation.validation_summary import summarise
 
     table = read_tables(tuple(map(Path, files))) if files else reference_table()

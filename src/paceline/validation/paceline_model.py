@@ -1,7 +1,7 @@
 """The model under test: `predict` with corrections fitted without held-out rows."""
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from paceline.errors import PacelineError
@@ -25,7 +25,44 @@ from paceline.validation.row_step_model import (
 )
 
 
-class PacelineModel:
+class _CachedModel(ABC):
+    """A model that predicts equal rows once."""
+
+    def __init__(self) -> None:
+        self._answers: dict[tuple[object, ...], Forecast | Skipped] = {}
+
+    def predict(
+        self, configuration: Configuration, baseline: PublishedRow | None
+    ) -> Forecast | Skipped:
+        """The forecast of a row, or the reason why there is none."""
+        known = baseline and (baseline.configuration.unnamed, baseline.throughput)
+        key = (configuration.unnamed, is_reference(configuration), known)
+        if key not in self._answers:
+            self._answers[key] = self._answer(configuration, baseline)
+        return self._answers[key]
+
+    def _answer(
+        self, configuration: Configuration, baseline: PublishedRow | None
+    ) -> Forecast | Skipped:
+        try:
+            obstacle = job_of(configuration).cold_obstacle
+            if baseline is None and obstacle:
+                return Skipped(obstacle)
+            answer = self._forecast(configuration, baseline)
+        except PacelineError as problem:
+            return Skipped(problem.message)
+        except (ArithmeticError, ValueError) as problem:
+            return Skipped(f"its numbers are inconsistent: {problem}")
+        if not 0.0 < answer.throughput < math.inf:
+            return Skipped(f"its numbers give a throughput of {answer.throughput:g}")
+        return answer
+
+    @abstractmethod
+    def _forecast(self, configuration: Configuration, baseline: PublishedRow | None) -> Forecast:
+        """Predict a row that can be predicted."""
+
+
+class PacelineModel(_CachedModel):
     """Predicts rows with `paceline.predictor.predict`, with or without their baseline.
 
     ``hold_out`` selects the rows that corrections are fitted without; None uses the shipped ones.
@@ -34,18 +71,8 @@ class PacelineModel:
     name = "Paceline"
 
     def __init__(self, hold_out: HoldOut | None) -> None:
+        super().__init__()
         self._hold_out = hold_out
-        self._answers: dict[tuple[object, ...], Forecast | Skipped] = {}
-
-    def predict(
-        self, configuration: Configuration, baseline: PublishedRow | None
-    ) -> Forecast | Skipped:
-        """Throughput with its interval and memory, or a reason; equal rows are cached."""
-        known = baseline and (baseline.configuration.unnamed, baseline.throughput)
-        key = (configuration.unnamed, is_reference(configuration), known)
-        if key not in self._answers:
-            self._answers[key] = _answered(self._forecast, configuration, baseline)
-        return self._answers[key]
 
     def _forecast(self, configuration: Configuration, baseline: PublishedRow | None) -> Forecast:
         job, step = job_of(configuration), row_step(configuration)
@@ -77,49 +104,16 @@ class PacelineModel:
         return self._hold_out, level_of(configuration, self._hold_out)
 
 
-class PhysicsAlone:
+class PhysicsAlone(_CachedModel):
     """Predicts rows from schedule and data sheets, without corrections fitted to rows."""
 
     name = "physics alone"
-
-    def __init__(self) -> None:
-        self._answers: dict[tuple[object, ...], Forecast | Skipped] = {}
-
-    def predict(
-        self, configuration: Configuration, baseline: PublishedRow | None
-    ) -> Forecast | Skipped:
-        """Throughput without an interval, or a reason; equal rows are cached."""
-        known = baseline and (baseline.configuration.unnamed, baseline.throughput)
-        key = (configuration.unnamed, known)
-        if key not in self._answers:
-            self._answers[key] = _answered(self._forecast, configuration, baseline)
-        return self._answers[key]
 
     def _forecast(self, configuration: Configuration, baseline: PublishedRow | None) -> Forecast:
         step = row_step(configuration)
         if baseline is not None:
             step = with_evidence(step, baseline_evidence(baseline, configuration))
         return Forecast(_throughput(job_of(configuration), row_seconds(step)))
-
-
-def _answered(
-    forecast: Callable[[Configuration, PublishedRow | None], Forecast],
-    configuration: Configuration,
-    baseline: PublishedRow | None,
-) -> Forecast | Skipped:
-    """A forecast, or the reason why there is none."""
-    try:
-        obstacle = job_of(configuration).cold_obstacle
-        if baseline is None and obstacle:
-            return Skipped(obstacle)
-        answer = forecast(configuration, baseline)
-    except PacelineError as problem:
-        return Skipped(problem.message)
-    except (ArithmeticError, ValueError) as problem:
-        return Skipped(f"its numbers are inconsistent: {problem}")
-    if not 0.0 < answer.throughput < math.inf:
-        return Skipped(f"its numbers give a throughput of {answer.throughput:g}")
-    return answer
 
 
 def _throughput(job: PublishedJob, seconds: float) -> float:

@@ -121,7 +121,7 @@ def _summaries(
 ) -> "dict[Mode, ModeSummary]":
     from paceline.cli.progress import rows_progress
     from paceline.validation.paceline_model import PacelineModel, PhysicsAlone
-    from paceline.validation.parallel_validation import answered_by_workers
+    from paceline.validation.run_validation import answered_by_workers
     from paceline.validation.validation_summary import summarise
 
     model, compared = PacelineModel(hold_out), [PhysicsAlone()]
