@@ -105,7 +105,8 @@ def test_output_without_colour_has_the_same_text():
     assert plain.splitlines()[1:] == waterfall_lines(sample_waterfall().items, 100)[:]
 
 
-def test_a_printed_table_is_its_lines():
+def test_a_printed_table_is_its_lines(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     table = sample_table()
     assert printed(print_table, table).splitlines() == table_lines(table)
 

@@ -63,7 +63,7 @@ def test_curve_of_other_ranks_is_scaled_with_a_note():
 def test_prediction_uses_the_times_of_the_curve():
     """Neither another link nor published results change a measured curve."""
     steps = [
-        paceline.predict("vgg16", device="v100", nodes=4, link=link, curve=CURVE).step
+        paceline.predict("vgg16", device="v100", nodes=4, link=link, allreduce_curve=CURVE).step
         for link in ("eth_1g", "eth_100g")
     ]
     for step in steps:
@@ -75,4 +75,4 @@ def test_prediction_uses_the_times_of_the_curve():
 
 def test_curve_without_a_topology_is_rejected():
     with pytest.raises(InputError, match="needs a cluster"):
-        paceline.predict("vgg16", curve=CURVE)
+        paceline.predict("vgg16", allreduce_curve=CURVE)
