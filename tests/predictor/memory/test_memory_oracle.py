@@ -35,6 +35,7 @@ from paceline.predictor.memory.offload import (
     host_update_seconds,
 )
 from paceline.predictor.partition.sharding import ContextTensors, Sharding
+from paceline.predictor.partition.unfused_attention import with_unfused_scores
 from paceline.predictor.plan.plan_choices import ContextForm, OptimizerState, Recompute
 from paceline.workload import Graph, InputSpec, Node, ops
 from paceline.workload.blocks import blocks
@@ -105,6 +106,15 @@ def scores():
 def test_equation_1_and_2(t):
     expected = SBH * (10 + 24 / t + scores() / t) + STATISTICS
     assert kept(t=t) == pytest.approx(expected)
+
+
+def test_equation_1_with_dropout_of_scores():
+    """s b h (34 + 5 a s / h): probabilities before and after dropout, and a mask of one byte."""
+    sharding = Sharding(with_unfused_scores(transformer()), S, "fp16")
+    own = blocks(sharding.graph)[1]
+    sizes = [layer.profile.activation_bytes.per_sample for layer in sharding.layers()]
+    found = sum(float(size) for size in sizes[own.first : own.last])
+    assert found == pytest.approx(SBH * (34 + 5 * HEADS * S / H) + STATISTICS)
 
 
 @pytest.mark.parametrize("t", [2, 4])
