@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.predictor.framework_profiles import framework
 from paceline.predictor.plan.plan import Plan
@@ -16,6 +17,7 @@ from paceline.predictor.plan.plan_choices import PipelineSchedule
 from paceline.predictor.plan.sync_policy import synchronisation
 from paceline.predictor.predict import predict
 from paceline.predictor.search import PlanSearch
+from paceline.predictor.search.api import _search
 from paceline.predictor.search.search_space import Space, device_counts, divisors
 from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS
 from paceline.workload import zoo
@@ -32,11 +34,11 @@ CASES = [
 ]
 
 
-def searched(model, policy, schedule, nodes, batch, **changes):
-    profile = replace(framework("torch-ddp"), message_overhead_seconds=3e-4, **changes)
+def searched(model, policy, schedule, nodes, batch, sequence=128):
+    profile = replace(framework("torch-ddp"), message_overhead_seconds=3e-4)
     like = Plan(synchronisation=synchronisation(policy), pipeline=schedule, framework=profile)
     place = catalogue.cluster("hkbu-v100-pcie").with_nodes(nodes)
-    return PlanSearch(Workload.of(model, 1, 128, "fp32", "adam"), place, batch, (), like)
+    return PlanSearch(Workload.of(model, 1, sequence, "fp32", "adam"), place, batch, (), like)
 
 
 def scheduled(search, plan):
@@ -117,3 +119,53 @@ def test_columns_of_candidates():
     for index in best:
         same = [i for i in range(found.size) if chosen[i] and layouts[i] == layouts[index]]
         assert found.seconds[index] == pytest.approx(min(found.seconds[same]), rel=1e-4)
+
+
+@pytest.mark.parametrize("policy", ["bucketed", "one_message", "fused"])
+def test_gradients_of_pipelines_on_slow_links(policy):
+    """16 tokens per sample: gradients take longer than computing, their tail is most of the step.
+
+    Plain pipelines are exact to rounding below ZeRO stage 2; chunks interleave approximately.
+    """
+    search = searched("gpt_h256_l8", policy, ONE_F_ONE_B, 4, 32, sequence=16)
+    found = search.run()
+    plans = [found.plan(index, search.like) for index in range(found.size)]
+    # zero, interleaved: largest error
+    limits = {(0, False): 1e-9, (1, False): 1e-9, (2, False): 1e-3, (3, False): 1e-3}
+    limits |= {(0, True): 0.05, (1, True): 0.05, (2, True): 0.003, (3, True): 0.01}
+    for (zero, interleaved), limit in limits.items():
+        kind = [
+            index
+            for index, plan in enumerate(plans)
+            if (plan.zero, plan.interleave > 1) == (zero, interleaved)
+            and plan.pp > 1
+            and plan.dp > 1
+        ]
+        for index in np.random.default_rng(1).permutation(kind)[:6]:
+            expected = scheduled(search, plans[index]).step_seconds
+            assert found.seconds[index] == pytest.approx(expected, rel=limit), plans[index]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "largest", "searched_nodes"), [(None, 4, ()), (2, 2, (2,)), ([2, 1], 2, (1, 2))]
+)
+def test_numbers_of_nodes(nodes, largest, searched_nodes):
+    place = catalogue.cluster("dgx-a100").with_nodes(4)
+    search = _search("gpt2", place, 64, nodes, None, {"seq": 128})
+    assert (search.cluster.nodes, search.nodes) == (largest, searched_nodes)
+    assert search.global_batch == 64
+    assert search.like.framework == "megatron-lm"
+    images = _search("resnet50", place, 64, nodes, 2.5, {})
+    assert images.like.framework is None
+    assert images.cluster.price_per_device_hour == 2.5
+
+
+def test_impossible_searches():
+    place = catalogue.cluster("dgx-a100")
+    for price in (0.0, -1.0, float("inf")):
+        with pytest.raises(InputError, match="price must be positive"):
+            _search("resnet50", place, 64, None, price, {})
+    with pytest.raises(InputError, match="needs --global-batch"):
+        _search("resnet50", place, None, None, None, {})
+    with pytest.raises(InputError, match="searches the plan"):
+        _search("resnet50", place, 64, None, None, {"tp": 2})
