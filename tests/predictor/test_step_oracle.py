@@ -73,7 +73,7 @@ def matrices():
 def predicted(plan=None, cluster=None, batch=1, corrections=NOTHING, **options):
     own = plan or Plan()
     where = cluster or CLUSTER.shaped(1, own.devices)
-    workload = Workload(matrices(), batch, precision="bf16", optimiser="sgd")
+    workload = Workload(matrices(), batch, precision="bf16", optimizer="sgd")
     return predict(
         workload,
         where,
@@ -170,7 +170,7 @@ def test_matrices_divided_by_their_outputs():
 
 
 @pytest.mark.parametrize("zero", [1, 2])
-def test_sharded_optimiser(zero):
+def test_sharded_optimizer(zero):
     """Reduce-scatter, update of a quarter, all-gather of the weights."""
     plan = Plan(dp=4, zero=zero, synchronisation=synchronisation("one_message"))
     both = collective("reduce_scatter", GRADIENTS, 4) + collective("all_gather", GRADIENTS, 4)
@@ -238,12 +238,12 @@ def test_memory_by_hand():
     memory = predicted().memory
     assert float(memory.weights_bytes) == 2 * PARAMETERS
     assert float(memory.gradients_bytes) == 2 * PARAMETERS
-    assert float(memory.optimiser_bytes) == 4 * PARAMETERS
+    assert float(memory.optimizer_bytes) == 4 * PARAMETERS
     assert float(memory.activations_bytes) == pytest.approx(3 * ROWS * WIDTH * 2)
     sharded = predicted(Plan(dp=4, zero=3)).memory
     assert float(sharded.weights_bytes) == pytest.approx(2 * PARAMETERS / 4)
     assert float(sharded.gradients_bytes) == pytest.approx(2 * PARAMETERS / 4)
-    assert float(sharded.optimiser_bytes) == pytest.approx(4 * PARAMETERS / 4)
+    assert float(sharded.optimizer_bytes) == pytest.approx(4 * PARAMETERS / 4)
 
 
 # Numbers of a prediction.

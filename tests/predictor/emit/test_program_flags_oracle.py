@@ -10,7 +10,7 @@ import pytest
 
 from paceline.predictor.emit.program_flags import program_flags
 from paceline.predictor.plan.plan import Plan
-from paceline.predictor.plan.plan_choices import OptimiserState, PipelineSchedule, Recompute
+from paceline.predictor.plan.plan_choices import OptimizerState, PipelineSchedule, Recompute
 from paceline.workload.workload import Workload
 
 GPT2 = Workload.of("gpt2", 8, 1024, "bf16", "adam")
@@ -70,8 +70,8 @@ def test_megatron_sharding_and_recomputation():
     assert has("--recompute-method uniform", recompute=Recompute.FULL)
     assert has("--recompute-num-layers 1", recompute=Recompute.FULL)
     assert not has("recompute")
-    assert has("--exp-avg-dtype bf16", zero=1, optimiser_state=OptimiserState.BF16)
-    assert has("--exp-avg-sq-dtype fp8", zero=1, optimiser_state=OptimiserState.EIGHT_BIT)
+    assert has("--exp-avg-dtype bf16", zero=1, optimizer_state=OptimizerState.BF16)
+    assert has("--exp-avg-sq-dtype fp8", zero=1, optimizer_state=OptimizerState.EIGHT_BIT)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_megatron_sharding_and_recomputation():
         (Plan(dp=2, pp=4, micro_batch=1, pipeline=PipelineSchedule.GPIPE), 1),
         (Plan(dp=2, pp=4, micro_batch=1), 0),
         (Plan(dp=1, pp=8, micro_batch=1), 1),  # 12 blocks on 8 stages
-        (Plan(dp=8, optimiser_state=OptimiserState.BF16), 1),
-        (Plan(dp=8, zero=1, optimiser_state=OptimiserState.BF16), 0),
+        (Plan(dp=8, optimizer_state=OptimizerState.BF16), 1),
+        (Plan(dp=8, zero=1, optimizer_state=OptimizerState.BF16), 0),
     ],
 )
 def test_what_megatron_lacks(plan, count):
@@ -207,7 +207,7 @@ def test_fsdp_of_a_full_plan():
         (Plan(dp=8, zero=2), 1),
         (Plan(dp=2, pp=4, micro_batch=1), 1),
         (Plan(dp=4, cp=2, zero=3), 1),
-        (Plan(dp=8, zero=3, optimiser_state=OptimiserState.BF16), 1),
+        (Plan(dp=8, zero=3, optimizer_state=OptimizerState.BF16), 1),
     ],
 )
 def test_what_fsdp_lacks(plan, count):

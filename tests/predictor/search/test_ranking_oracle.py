@@ -151,7 +151,7 @@ def test_changes_between_plans():
     assert plan_changes(before, after) == "--micro-batch 2 --zero 1 --recompute full"
     tp, by_tokens = Plan(tp=8), Plan(tp=8, sequence_parallel=True)
     assert plan_changes(tp, by_tokens) == "--sequence-parallel"
-    assert plan_changes(by_tokens, tp) == "--whole-sequences"
+    assert plan_changes(by_tokens, tp) == "--no-sequence-parallel"
 
 
 def test_tables_of_advice():
