@@ -26,7 +26,7 @@ from paceline.errors import PacelineError
 from paceline.frameworks.command import check_runnable, interpreter
 from paceline.frameworks.framework_registry import framework, frameworks
 from paceline.launch import LaunchRequest, LocalLauncher
-from paceline.measurement.events import only, read_events
+from paceline.measurement.events import last_event, read_events
 from paceline.measurement.job import Job
 from paceline.measurement.run_job import events_path, run_job, thread_variables
 from paceline.store import Status, Store
@@ -102,7 +102,7 @@ def through_adapter(name: str, script: Script, core: int, steps: int, batch: int
         if launch.status is not Status.FINISHED:
             raise SystemExit(f"{name} failed: {launch.outcome.reason}")
         directory = store.path.parent / "launches" / launch.id
-        ready = only(read_events(events_path(directory, 0)), "ready")
+        ready = last_event(read_events(events_path(directory, 0)), "ready")
     assert ready is not None
     return Steps(ready["time"], launch.outcome.ranks[0].wall_seconds)
 

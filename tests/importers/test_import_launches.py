@@ -15,9 +15,9 @@ from paceline.store import Launch, Store
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
-def imported(name: str, **told: object) -> Launch:
+def imported(name: str, **given: object) -> Launch:
     path = FIXTURES / "logs" / name
-    return launch_of_log(read_log(path), path, "study", UserFacts(**told))  # type: ignore[arg-type]
+    return launch_of_log(read_log(path), path, "study", UserFacts(**given))  # type: ignore[arg-type]
 
 
 def test_a_log_becomes_a_launch_that_statistics_understand():

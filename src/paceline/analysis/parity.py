@@ -8,7 +8,7 @@ from typing import Any
 from paceline.analysis.parity_result import Parity, ParityTable
 from paceline.errors import InputError
 from paceline.frameworks.framework_registry import framework
-from paceline.measurement.events import only, read_events
+from paceline.measurement.events import last_event, read_events
 from paceline.measurement.job import Job, Optimiser
 from paceline.measurement.run_job import events_path, run_job
 from paceline.store import Launch, Status, Store
@@ -134,7 +134,7 @@ def _row(
     if run.status is not Status.FINISHED:
         return Parity(name, None, (), math.nan, run.outcome.reason or str(run.status))
     directory = store.path.parent / "launches" / run.id
-    ready = only(read_events(events_path(directory, 0)), "ready")
+    ready = last_event(read_events(events_path(directory, 0)), "ready")
     parameters = int(ready["parameters"]) if ready else 0
     losses = run.outcome.ranks[0].losses
     worst = max(abs(a - b) / abs(b) for a, b in zip(losses, reference, strict=True))

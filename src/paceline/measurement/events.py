@@ -36,14 +36,14 @@ def read_events(path: Path) -> list[Event]:
     return events
 
 
-def only(events: list[Event], kind: str) -> Event | None:
+def last_event(events: list[Event], kind: str) -> Event | None:
     found = [event for event in events if event["event"] == kind]
     return found[-1] if found else None
 
 
 def rank_steps(events: list[Event]) -> RankSteps | None:
     """Step times of the rank that wrote these events."""
-    steps = only(events, "steps")
+    steps = last_event(events, "steps")
     if steps is None:
         return None
     return RankSteps(
@@ -57,7 +57,7 @@ def rank_steps(events: list[Event]) -> RankSteps | None:
 
 def layer_timings(events: list[Event]) -> tuple[LayerTiming, ...]:
     """Times of layers; empty unless the job requested them."""
-    layers = only(events, "layers")
+    layers = last_event(events, "layers")
     names = [field.name for field in fields(LayerTiming)]
     written = layers["layers"] if layers else ()
     return tuple(LayerTiming(*(layer[name] for name in names)) for layer in written)
@@ -65,7 +65,7 @@ def layer_timings(events: list[Event]) -> tuple[LayerTiming, ...]:
 
 def step_parts(ranks: list[list[Event]]) -> dict[str, list[float]]:
     """Seconds of each separately run part of a step: the slowest rank of each round."""
-    written = [only(events, "parts") for events in ranks]
+    written = [last_event(events, "parts") for events in ranks]
     parts = [event["parts"] for event in written if event is not None]
     if not parts or len(parts) != len(ranks):
         return {}
@@ -81,7 +81,7 @@ def epoch_results(ranks: list[list[Event]]) -> list[dict[str, float]]:
 
     Losses are means over samples; ``train_loss`` is the mean over the steps of the epoch.
     """
-    epochs, steps = ([only(events, kind) for events in ranks] for kind in ("epochs", "steps"))
+    epochs, steps = ([last_event(events, kind) for events in ranks] for kind in ("epochs", "steps"))
     if not ranks or None in epochs or None in steps:
         return []
     found, begun = [], 0
@@ -126,7 +126,7 @@ def step_profile(ranks: list[list[Event]]) -> StepProfile | None:
 
 def _timelines(ranks: list[list[Event]]) -> list[tuple[Event, ...]]:
     """Instrumented steps that every rank completed, each as one timeline per rank."""
-    written = [only(events, "timelines") for events in ranks]
+    written = [last_event(events, "timelines") for events in ranks]
     return list(
         zip(*(event["steps"] if event is not None else () for event in written), strict=False)
     )
@@ -151,6 +151,7 @@ def _rank_tasks(timeline: Event, rank: int) -> list[tuple[Task, float]]:
     backward_start = forward_start + timeline["forward_seconds"]
     backward_end = backward_start + timeline["backward_seconds"]
     buckets = timeline["buckets"]
+    # DDP launches a bucket when its last gradient is computed; the rest of backward is waiting.
     computed = max((bucket["start_seconds"] for bucket in buckets), default=backward_end)
     computed = computed if computed > backward_start else backward_end
     waits = merge(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from paceline.launch import LaunchExit
-from paceline.measurement.events import Event, only
+from paceline.measurement.events import Event, last_event
 
 LOG_TAIL_BYTES = 4096
 MOST_HOSTS = 3
@@ -49,13 +49,16 @@ def failure_reason(exited: LaunchExit, ranks: list[list[Event]]) -> str:
 def _reported_or_exit(exited: LaunchExit, ranks: list[list[Event]]) -> str:
     """Exception that a rank reported, else the exit of the processes."""
     failures = {
-        rank: failure for rank, events in enumerate(ranks) if (failure := only(events, "failure"))
+        rank: failure
+        for rank, events in enumerate(ranks)
+        if (failure := last_event(events, "failure"))
     }
     # Surviving ranks report a lost connection when another rank dies: an effect, not the cause.
     first_hand = {rank: one for rank, one in failures.items() if not _lost_connection(one)}
     if first_hand:
         rank, failure = next(iter(first_hand.items()))
         return f"{_describe_failure(rank, failure)} at {failure['place']}{_log(exited, rank)}"
+    # Only lost connections were reported: the first is the cause, unless a rank was killed.
     if failures and "was killed by" not in exited.reason:
         rank, failure = next(iter(failures.items()))
         return f"{_describe_failure(rank, failure)}{_log(exited, rank)}"
@@ -84,7 +87,7 @@ def _describe_exit(exited: LaunchExit, ranks: list[list[Event]]) -> str:
         failed = exited.first_failed or 0
         last = _last_line(exited, failed) if "ended with code" in exited.reason else ""
         return f"{exited.reason}{f': {last}' if last else ''}{_log(exited, failed)}"
-    silent = [rank for rank, events in enumerate(ranks) if only(events, "end") is None]
+    silent = [rank for rank, events in enumerate(ranks) if last_event(events, "end") is None]
     return f"{_no_result(silent[0])}{_log(exited, silent[0])}" if silent else ""
 
 
@@ -93,10 +96,10 @@ def _no_result(rank: int) -> str:
 
 
 def _describe_timeout(exited: LaunchExit, ranks: list[list[Event]]) -> str:
-    for one in exited.ranks:
-        if one.code == 0 and only(ranks[one.rank], "end") is None:
-            return f"{exited.reason}; {_no_result(one.rank)}{_log(exited, one.rank)}"
-    absent = [rank for rank, events in enumerate(ranks) if only(events, "ready") is None]
+    for rank in exited.ranks:
+        if rank.code == 0 and last_event(ranks[rank.rank], "end") is None:
+            return f"{exited.reason}; {_no_result(rank.rank)}{_log(exited, rank.rank)}"
+    absent = [rank for rank, events in enumerate(ranks) if last_event(events, "ready") is None]
     if absent:
         numbers = ", ".join(map(str, absent))
         return f"{exited.reason}; not ready: rank {numbers}{_log(exited, absent[-1])}"

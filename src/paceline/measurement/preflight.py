@@ -9,7 +9,7 @@ from paceline.errors import PacelineError
 from paceline.frameworks.command import RUNTIME, SEARCH_PATH, interpreter
 from paceline.frameworks.framework_registry import framework
 from paceline.launch import Launcher, LaunchExit, LaunchRequest
-from paceline.measurement.events import Event, only, read_events
+from paceline.measurement.events import Event, last_event, read_events
 from paceline.measurement.failures import failure_reason
 from paceline.measurement.run_job import events_path, launch_directory, write_job
 from paceline.store import Store
@@ -105,9 +105,9 @@ def examine_hosts(
         )
     )
     ranks = [read_events(events_path(directory, rank)) for rank in range(len(names))]
-    if any(only(events, "end") is None for events in ranks):
+    if any(last_event(events, "end") is None for events in ranks):
         raise _failure(names, exited, ranks)
-    about = [only(events, "host") or {} for events in ranks]
+    about = [last_event(events, "host") or {} for events in ranks]
     links = _links(names, ranks)
     interfaces = {host["interface"] for host in about}
     findings = (
@@ -123,7 +123,7 @@ def examine_hosts(
 
 
 def _failure(names: tuple[str, ...], exited: LaunchExit, ranks: list[list[Event]]) -> PacelineError:
-    silent = [rank for rank, events in enumerate(ranks) if only(events, "hello") is None]
+    silent = [rank for rank, events in enumerate(ranks) if last_event(events, "hello") is None]
     rank = silent[0] if silent else exited.first_failed or 0
     did = "did not start" if silent else "did not finish its checks"
     hosts = dict(enumerate(names))
@@ -217,7 +217,7 @@ def _interface(names: tuple[str, ...], about: list[Event]) -> HostFinding:
 
 
 def _versions(names: tuple[str, ...], ranks: list[list[Event]]) -> HostFinding:
-    versions = [(only(events, "hello") or {"versions": {}})["versions"] for events in ranks]
+    versions = [(last_event(events, "hello") or {"versions": {}})["versions"] for events in ranks]
     wanted = {key: value for key, value in versions[0].items() if key != "system"}
     for name, own in zip(names, versions, strict=True):
         for key, value in wanted.items():
@@ -262,7 +262,7 @@ def _speeds(names: tuple[str, ...], links: tuple[HostLink, ...]) -> list[HostFin
     trip = statistics.median(link.round_trip_seconds or 0.0 for link in known)
     detail = f"median {format_bandwidth(rate)}, round trip {format_seconds(trip)}"
     found = [HostFinding("links", True, detail)]
-    if len(names) < 3:
+    if len(names) < 3:  # with one link, neither of its hosts can be blamed
         return found
     sends = {name: max((r for a, _, r in ways if a == name), default=rate) for name in names}
     takes = {name: max((r for _, b, r in ways if b == name), default=rate) for name in names}

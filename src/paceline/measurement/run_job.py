@@ -22,9 +22,9 @@ from paceline.launch import (
 from paceline.measurement.environment import OtherPrograms, describe_environment, load_average
 from paceline.measurement.events import (
     epoch_results,
+    last_event,
     layer_timings,
     measured_step,
-    only,
     rank_steps,
     read_events,
     step_parts,
@@ -215,14 +215,17 @@ def outcome_of(job: Job, directory: Path, exited: LaunchExit) -> Outcome:
     ranks = [read_events(events_path(directory, rank)) for rank in range(job.world_size)]
     steps = [rank_steps(events) for events in ranks]
     complete = [step for step in steps if step is not None]
-    ended = all(only(events, "end") is not None for events in ranks)
-    hello = only(ranks[0], "hello") if ranks else None
+    ended = all(last_event(events, "end") is not None for events in ranks)
+    hello = last_event(ranks[0], "hello") if ranks else None
     facts: dict[str, Any] = {
         "versions": hello["versions"] if hello else {},
-        "cores": [(only(events, "hello") or {}).get("cores", []) for events in ranks],
-        "thread_cores": [(only(events, "steps") or {}).get("thread_cores", []) for events in ranks],
+        "cores": [(last_event(events, "hello") or {}).get("cores", []) for events in ranks],
+        "thread_cores": [
+            (last_event(events, "steps") or {}).get("thread_cores", []) for events in ranks
+        ],
         "message_delay_seconds": [
-            (only(events, "steps") or {}).get("message_delay_seconds", 0.0) for events in ranks
+            (last_event(events, "steps") or {}).get("message_delay_seconds", 0.0)
+            for events in ranks
         ],
         "exit_codes": [rank.code for rank in exited.ranks],
         "seconds": exited.seconds,
@@ -242,7 +245,7 @@ def outcome_of(job: Job, directory: Path, exited: LaunchExit) -> Outcome:
         facts["resources"] = used
     if epochs := epoch_results(ranks):
         facts["epochs"] = epochs
-    asleep = [event for event in (only(events, "emulated") for events in ranks) if event]
+    asleep = [event for event in (last_event(events, "emulated") for events in ranks) if event]
     if asleep:
         facts["scheduler"] = asleep[0]["scheduler"]
         facts["late_seconds"] = max(max(event["late_seconds"], default=0.0) for event in asleep)

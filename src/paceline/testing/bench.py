@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.frameworks.adapter import FrameworkAdapter
-from paceline.measurement.events import Event, only, read_events
+from paceline.measurement.events import Event, last_event, read_events
 from paceline.measurement.job import Job
 from paceline.measurement.run_job import events_path, run_job
 from paceline.store import Launch, Status, Store
@@ -63,7 +63,7 @@ class Bench:
 
     def event(self, launch: Launch, name: str, rank: int = 0) -> Event | None:
         """Return an event of a rank by name; None without one."""
-        return only(read_events(events_path(self.directory(launch), rank)), name)
+        return last_event(read_events(events_path(self.directory(launch), rank)), name)
 
     def directory(self, launch: Launch) -> Path:
         return self.store.path.parent / "launches" / launch.id

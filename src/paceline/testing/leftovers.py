@@ -10,7 +10,7 @@ import psutil
 
 from paceline.errors import PacelineError
 from paceline.launch.ports import checked_port, free_port
-from paceline.measurement.events import only, read_events
+from paceline.measurement.events import last_event, read_events
 from paceline.measurement.job import Job
 from paceline.measurement.run_job import events_path, run_job
 from paceline.store import Launch, Store
@@ -58,8 +58,8 @@ def interrupted_launch(store: Store, job: Job, timeout_seconds: float) -> Launch
         while not done.wait(0.1):
             for directory in set(launches.iterdir()) - before if launches.exists() else ():
                 events = read_events(events_path(directory, job.world_size - 1))
-                hello = only(events, "hello")
-                if hello is not None and only(events, "ready") is not None:
+                hello = last_event(events, "hello")
+                if hello is not None and last_event(events, "ready") is not None:
                     os.kill(hello["pid"], signal.SIGTERM)
                     sent.set()
                     return

@@ -128,8 +128,8 @@ class TestTasksOfSrun:
         with pytest.raises(InputError, match="output of 2 srun tasks") as refusal:
             launch_of_log(log, tmp_path / "job.log", "study", TOLD)
         assert "-j NODESxPROCESSES" in refusal.value.hint
-        told = UserFacts(batch_per_rank=8, ranks=16, nodes=2)
-        launch = launch_of_log(log, tmp_path / "job.log", "study", told)
+        given = UserFacts(batch_per_rank=8, ranks=16, nodes=2)
+        launch = launch_of_log(log, tmp_path / "job.log", "study", given)
         assert (launch.world_size, len(launch.outcome.ranks)) == (16, 1)
 
     def test_rates_of_workers_add_up(self, tmp_path):

@@ -318,9 +318,9 @@ CONTRADICTING = {
 @pytest.mark.parametrize("name", CONTRADICTING)
 def test_a_log_that_contradicts_itself_is_not_stored(tmp_path, name):
     log = read(tmp_path, CONTRADICTING[name])
-    told = UserFacts(batch_per_rank=8)
+    given = UserFacts(batch_per_rank=8)
     with pytest.raises(InputError, match="is inconsistent"):
-        launch_of_log(log, tmp_path / "job.log", "study", told)
+        launch_of_log(log, tmp_path / "job.log", "study", given)
 
 
 def test_rows_without_times_are_an_error(tmp_path):

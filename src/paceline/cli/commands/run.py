@@ -116,7 +116,7 @@ def command(
     nodes, ranks = parse_single_topology(topology)
     request = RunRequest(
         command=arguments,
-        told=UserFacts(model, batch, ranks, nodes, precision),
+        given=UserFacts(model, batch, ranks, nodes, precision),
         study=study or model or script_name(arguments),
         program=program or reader,
         with_layers=with_layers,

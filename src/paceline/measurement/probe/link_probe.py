@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from paceline.launch import Launcher
 from paceline.measurement.environment import load_average
-from paceline.measurement.events import only
+from paceline.measurement.events import last_event
 from paceline.measurement.probe.allreduce_curves import CollectiveCurve
 from paceline.measurement.probe.probe_runs import collective_point, run_probe
 from paceline.store import Store
@@ -48,7 +48,7 @@ def probe_links(
     events = run_probe(
         store, starter, job, nodes=nodes, processes=processes, timeout_seconds=timeout_seconds
     )
-    versions = (only(events[0], "hello") or {"versions": {}})["versions"]
+    versions = (last_event(events[0], "hello") or {"versions": {}})["versions"]
     return CollectiveCurve(
         nodes * processes,
         nodes,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from paceline.hardware.machine_profile import CollectivePoint, Colocation, MachineProfile
 from paceline.launch import LocalLauncher
 from paceline.measurement.environment import load_average, machine_fingerprint
-from paceline.measurement.events import Event, only
+from paceline.measurement.events import Event, last_event
 from paceline.measurement.probe.probe_runs import collective_point, median, run_probe
 from paceline.store import Store
 from paceline.store.database import now
@@ -52,7 +52,7 @@ def probe_machine(
         all_reduce[ranks] = tuple(
             collective_point(together, size) for size in sorted(ALL_REDUCE_BYTES)
         )
-    hello = only(alone[0], "hello") or {"versions": {}}
+    hello = last_event(alone[0], "hello") or {"versions": {}}
     profile = MachineProfile(
         machine=machine_fingerprint(),
         measured_at=now(),
@@ -65,6 +65,7 @@ def probe_machine(
         load_average=load_before,
         notes=_notes(load_before),
     )
+    # The fit to measured training is kept: a probe does not change it.
     before = _stored_profile(store, threads)
     kept = replace(profile, training=None if before is None else before.training)
     save_profile(store, kept)

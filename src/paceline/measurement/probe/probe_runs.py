@@ -11,7 +11,7 @@ from paceline.frameworks.command import interpreter, worker_variables
 from paceline.frameworks.framework_registry import framework
 from paceline.hardware.machine_profile import CollectivePoint
 from paceline.launch import Launcher, LaunchRequest
-from paceline.measurement.events import Event, only, read_events
+from paceline.measurement.events import Event, last_event, read_events
 from paceline.measurement.failures import failure_reason
 from paceline.measurement.run_job import events_path, launch_directory, thread_variables, write_job
 from paceline.store import Store
@@ -55,7 +55,7 @@ def run_probe(
         )
     )
     events = [read_events(events_path(directory, rank)) for rank in range(nodes * processes)]
-    if any(only(rank, "end") is None for rank in events):
+    if any(last_event(rank, "end") is None for rank in events):
         raise PacelineError(
             f"the probe failed: {failure_reason(exited, events)}", f"see the log in {directory}"
         )

@@ -15,7 +15,7 @@ from paceline.importers.traces.parsing.spans import (
     outermost,
     subtract,
 )
-from paceline.measurement.events import Event, layer_timings, only, read_events
+from paceline.measurement.events import Event, last_event, layer_timings, read_events
 from paceline.step import Phase, Step, StepProfile, profile_steps
 from paceline.step.breakdown import merge
 from paceline.store import LayerTiming, RankSteps
@@ -40,8 +40,8 @@ class WatchedProcess:
     versions: dict[str, str]
     memory: dict[str, float]
     layers: tuple[LayerTiming, ...]
-    told_model: str = ""
-    told_batch: int = 0
+    given_model: str = ""
+    given_batch: int = 0
     cores: tuple[int, ...] = ()
     loader_workers: int = 0
     message_delay_seconds: float = 0.0
@@ -57,8 +57,8 @@ class WatchedJob:
     """The ranks of a job, with the training steps that all of them completed.
 
     ``samples`` is the number per rank and step, 0 without a data loader. ``missing`` names ranks
-    that took no step on this node, ``notes`` lists anomalies. ``told_model`` and ``told_batch`` are
-    the arguments of `paceline.record` in the script.
+    that took no step on this node, ``notes`` lists anomalies. ``given_model`` and ``given_batch``
+    are the arguments of `paceline.record` in the script.
     """
 
     ranks: tuple[WatchedProcess, ...]
@@ -67,8 +67,8 @@ class WatchedJob:
     samples: int
     missing: str = ""
     notes: tuple[str, ...] = field(default=())
-    told_model: str = ""
-    told_batch: int = 0
+    given_model: str = ""
+    given_batch: int = 0
 
     def rank_steps(self) -> tuple[RankSteps, ...]:
         return tuple(
@@ -147,7 +147,7 @@ def read_processes(
     found = []
     for path in sorted(directory.glob("process-*.events.jsonl")):
         events = read_events(path)
-        hello = only(events, "hello")
+        hello = last_event(events, "hello")
         if hello is not None and (
             concurrent_with is None or concurrent_with.saw(hello, events[-1])
         ):
@@ -156,7 +156,11 @@ def read_processes(
 
 
 def _process(hello: Event, events: list[Event]) -> WatchedProcess:
-    end, failure, told = only(events, "end"), only(events, "failure"), only(events, "told") or {}
+    end, failure, given = (
+        last_event(events, "end"),
+        last_event(events, "failure"),
+        last_event(events, "told") or {},
+    )
     steps = [step for e in events if e["event"] == "watched" for step in e["steps"]]
     reason = ""
     if failure is not None:
@@ -172,8 +176,8 @@ def _process(hello: Event, events: list[Event]) -> WatchedProcess:
         versions=dict(hello["versions"]),
         memory=dict(end.get("memory", {})) if end else {},
         layers=layer_timings(events),
-        told_model=told.get("model", ""),
-        told_batch=told.get("batch", 0),
+        given_model=given.get("model", ""),
+        given_batch=given.get("batch", 0),
         cores=tuple(hello.get("cores", ())),
         loader_workers=max((e.get("loader_workers", 0) for e in events), default=0),
         message_delay_seconds=_mean_message_delay(events),
@@ -197,6 +201,7 @@ def watched_job(processes: Sequence[WatchedProcess], all_nodes: bool = False) ->
         return None
     notes: list[str] = []
     by_rank: dict[int, WatchedProcess] = {}
+    # A restarted process has the rank of the one that it replaces.
     for process in stepped:
         known = by_rank.get(process.rank)
         if known is None or len(process.steps) > len(known.steps):
@@ -224,7 +229,7 @@ def watched_job(processes: Sequence[WatchedProcess], all_nodes: bool = False) ->
     samples = statistics.median_low([step["samples"] for p in ranks for step in p.steps])
     first = ranks[0]
     return WatchedJob(
-        ranks, kept, world, samples, missing, tuple(notes), first.told_model, first.told_batch
+        ranks, kept, world, samples, missing, tuple(notes), first.given_model, first.given_batch
     )
 
 
@@ -232,6 +237,8 @@ def _training_steps(ranks: Sequence[WatchedProcess]) -> tuple[tuple[int, ...], i
     """Indices of the training steps that every rank completed, and the number of other steps."""
     count = min(len(process.steps) for process in ranks)
     fetches = [step["fetches"] for process in ranks for step in process.steps]
+    # A step ends with the optimiser, so an evaluation after it is recorded as part of the next step,
+    # which then fetches more batches than gradient accumulation does.
     most = EVALUATION_FACTOR * statistics.median(fetches) + 1
     kept = tuple(
         index

@@ -57,7 +57,7 @@ class Recording:
         if batch is not None and batch < 1:
             raise InputError(f"invalid batch: {batch}", "give the number of samples per process")
         self._watch = _watch_module()
-        self._told = UserFacts(model, batch)
+        self._given = UserFacts(model, batch)
         self._study = study or model or "recorded"
         self._store = store or default_store_path()
         self._recorder: Any = self._watch.active
@@ -73,7 +73,7 @@ class Recording:
             self._recorder.hello()  # rank 0 sees that this rank began, though it may never step
         if self._watched:
             self._recorder.write(
-                "told", model=self._told.model, batch=self._told.batch_per_rank or 0
+                "told", model=self._given.model, batch=self._given.batch_per_rank or 0
             )
         self._recorder.steps_by_hand = True
         self._recorder.begin(self._watch.clock())
@@ -124,10 +124,10 @@ class Recording:
             study=self._study,
             created_at=now(),
             framework="python",
-            model=self._told.model or Path(sys.argv[0]).stem or "recorded",
+            model=self._given.model or Path(sys.argv[0]).stem or "recorded",
             world_size=world,
             nodes=1,
-            batch_per_rank=self._told.batch_per_rank or 1,
+            batch_per_rank=self._given.batch_per_rank or 1,
             precision="unknown",
             instrument="none",
             synchronised=True,
@@ -140,7 +140,7 @@ class Recording:
         )
         job = watched_job(processes, all_nodes=True)
         if job is not None:
-            launch = launch_of_job(job, launch, self._told, warmup_steps=3, facts={})
+            launch = launch_of_job(job, launch, self._given, warmup_steps=3, facts={})
         with Store(self._store) as store:
             store.complete(launch)
 

@@ -35,7 +35,7 @@ class RunRequest:
     """
 
     command: tuple[str, ...]
-    told: UserFacts
+    given: UserFacts
     study: str
     program: str | None = None
     with_layers: bool = False
@@ -99,8 +99,8 @@ def close_abandoned(store: Store) -> None:
         directory = store.path.parent / "launches" / launch.id
         job = watched_job(read_processes(directory)) if "command" in launch.job else None
         if job is not None:
-            told = UserFacts(launch.model, batch_per_rank=launch.job.get("batch_told"))
-            launch = launch_of_job(job, launch, told, launch.warmup_steps, {})
+            given = UserFacts(launch.model, batch_per_rank=launch.job.get("batch_told"))
+            launch = launch_of_job(job, launch, given, launch.warmup_steps, {})
         outcome = replace(
             launch.outcome, status=Status.INTERRUPTED, ended_at=now(), reason=OWNER_ENDED
         )
@@ -110,7 +110,7 @@ def close_abandoned(store: Store) -> None:
 def launch_of_job(
     job: WatchedJob,
     launch: Launch,
-    told: UserFacts,
+    given: UserFacts,
     warmup_steps: int,
     facts: Mapping[str, Any],
     ended_well: bool = False,
@@ -122,7 +122,7 @@ def launch_of_job(
     """
     steps = len(job.kept)
     warmup = min(warmup_steps, max(0, steps // 4))
-    samples = told.batch_per_rank or job.told_batch or job.samples
+    samples = given.batch_per_rank or job.given_batch or job.samples
     notes = list(job.notes)
     if not samples:
         notes.append("samples per step are unknown (give --batch): each step counts as one sample")
@@ -158,8 +158,8 @@ def launch_of_job(
     return replace(
         launch,
         framework="torch" if "torch" in first.versions else "python",
-        model=told.model or job.told_model or launch.model,
-        world_size=told.ranks or job.world,
+        model=given.model or job.given_model or launch.model,
+        world_size=given.ranks or job.world,
         batch_per_rank=samples or 1,
         warmup_steps=warmup,
         outcome=outcome,
@@ -167,21 +167,21 @@ def launch_of_job(
 
 
 def _begun(request: RunRequest) -> Launch:
-    told = request.told
+    given = request.given
     return Launch(
         id=new_launch_id(),
         study=request.study,
         created_at=now(),
         framework=request.program or "command",
-        model=told.model or script_name(request.command),
-        world_size=told.ranks or 1,
-        nodes=told.nodes or 1,
-        batch_per_rank=told.batch_per_rank or 1,
-        precision=told.precision or "unknown",
+        model=given.model or script_name(request.command),
+        world_size=given.ranks or 1,
+        nodes=given.nodes or 1,
+        batch_per_rank=given.batch_per_rank or 1,
+        precision=given.precision or "unknown",
         instrument="layers" if request.with_layers else "none",
         synchronised=True,
         warmup_steps=request.warmup_steps,
-        job={"command": list(request.command), "batch_told": told.batch_per_rank},
+        job={"command": list(request.command), "batch_told": given.batch_per_rank},
         environment=describe_environment(),
         outcome=Outcome(Status.RUNNING, ""),
     )
@@ -202,7 +202,7 @@ def _finished(
     job = None if request.program else watched_job(processes)
     if job is not None:
         watched = launch_of_job(
-            job, launch, request.told, request.warmup_steps, facts, not exited.reason
+            job, launch, request.given, request.warmup_steps, facts, not exited.reason
         )
         return _with_exit(watched, exited)
     from_log = _launch_of_output(launch, request, directory / LOG_NAME, facts)
@@ -218,7 +218,7 @@ def _interrupted(
 ) -> Launch:
     job = watched_job(read_processes(directory))
     if job is not None:
-        launch = launch_of_job(job, launch, request.told, request.warmup_steps, {})
+        launch = launch_of_job(job, launch, request.given, request.warmup_steps, {})
     end = interrupted(error)
     outcome = replace(launch.outcome, status=end.status, ended_at=end.ended_at, reason=end.reason)
     return replace(launch, outcome=outcome)
@@ -232,7 +232,7 @@ def _launch_of_output(
     if reader is None:
         return None
     try:
-        read = launch_of_log(read_log(log, reader.name), log, request.study, request.told)
+        read = launch_of_log(read_log(log, reader.name), log, request.study, request.given)
     except InputError:
         if request.program is None:
             return None
@@ -241,7 +241,7 @@ def _launch_of_output(
         read,
         id=launch.id,
         created_at=launch.created_at,
-        model=request.told.model or (read.model if read.model != "unknown" else launch.model),
+        model=request.given.model or (read.model if read.model != "unknown" else launch.model),
         job={**read.job, **launch.job},
         environment=launch.environment,
         outcome=replace(read.outcome, facts={**read.outcome.facts, **facts}),

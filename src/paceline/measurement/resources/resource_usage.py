@@ -10,7 +10,7 @@ from typing import Any
 
 from paceline.json_checks import is_amount, is_number, list_of, object_of, optional, parsed_json
 from paceline.json_checks import with_fields as with_these
-from paceline.measurement.events import Event, only
+from paceline.measurement.events import Event, last_event
 
 SECONDS = 1.0
 """Interval of samples: one takes a few milliseconds, far below 0.5 % of a core."""
@@ -67,7 +67,7 @@ def used_by_phase(directory: Path, ranks: Sequence[Sequence[Event]]) -> dict[str
     samples = _samples(directory / SAMPLES)
     found: dict[str, Any] = {}
     for name, first, last in PHASES:
-        edges = [only(list(ranks[0]), kind) if ranks else None for kind in (first, last)]
+        edges = [last_event(list(ranks[0]), kind) if ranks else None for kind in (first, last)]
         if None in edges:
             continue
         begin, end = (edge["time"] for edge in edges if edge)
