@@ -237,8 +237,8 @@ def _training_steps(ranks: Sequence[WatchedProcess]) -> tuple[tuple[int, ...], i
     """Indices of the training steps that every rank completed, and the number of other steps."""
     count = min(len(process.steps) for process in ranks)
     fetches = [step["fetches"] for process in ranks for step in process.steps]
-    # A step ends with the optimiser, so an evaluation after it is recorded as part of the next step,
-    # which then fetches more batches than gradient accumulation does.
+    # A step ends with the optimiser, so an evaluation after it is recorded in the next step, which
+    # then fetches more batches than gradient accumulation does.
     most = EVALUATION_FACTOR * statistics.median(fetches) + 1
     kept = tuple(
         index
