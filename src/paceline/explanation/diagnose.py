@@ -78,14 +78,14 @@ def _batch(case: DiagnosisInput) -> Iterator[Diagnosis]:
 
 
 def _on_cpu(case: DiagnosisInput) -> bool:
-    # On a busy machine CPU time is weak evidence, so for a handful of samples it is assumed.
+    # On a busy machine CPU time is weak evidence, so it is assumed for a few samples.
     seen = case.alone or case.observed
     cpu = seen.cpu_seconds.get(0)
     if cpu is None:
         return False
     step = seen.group.step.mean if case.alone else computing_seconds(case.profile.usual)
     at_work = cpu > number("explain.finding.host_at_work") * step
-    return case.observed.launch.batch_per_rank <= number("explain.finding.handful") or at_work
+    return case.observed.launch.batch_per_rank <= number("explain.finding.few_samples") or at_work
 
 
 def _stragglers(case: DiagnosisInput) -> Iterator[Diagnosis]:
