@@ -112,7 +112,7 @@ def test_energy():
     """Rated power of 32 devices times hosts and cooling; the interval is wider than time's."""
     found = a_prediction()
     run = TrainingRun(found, 256_000.0, CALM)
-    watts = 32 * found.cluster.device.power_watts * number("operation.power.power_overhead")
+    watts = 32 * found.cluster.device.power_watts * number("operation.power.overhead")
     assert run.energy_joules.value == pytest.approx(watts * 2000.0)
     wide = 1.645 * number("operation.power.spread")
     upper = math.hypot(math.log(1.25), wide)

@@ -220,7 +220,7 @@ class TrainingRun:
         power = self.prediction.cluster.device.power_watts
         if power is None:
             return None
-        watts = power * number("operation.power.power_overhead")
+        watts = power * number("operation.power.overhead")
         used, spread = self.device_hours.times(watts * HOUR), number("operation.power.spread")
         wide = NORMAL_QUANTILE * spread
         return RangedValue(
