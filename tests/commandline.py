@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from paceline.cli.main import cli
 from paceline.cli.next_steps import SEPARATOR
 
-TRAINING = {"measure", "compare", "demo", "probe", "run", "frameworks", "lab", "study", "rerun"}
-TRAINING |= {"selfcheck", "explore"}
+TRAINING = {"measure", "demo", "calibrate", "run", "frameworks", "lab", "explore"}
+TRAINING |= {"study run", "study rerun", "doctor --noise"}
 """Commands that start processes, networks or servers; of these, lines are checked for form."""
 
 
@@ -28,6 +28,9 @@ def is_well_formed(line):
     _, name, *words = shlex.split(line)
     command = cli.get_command(None, name)
     assert command is not None, f"no command {name}"
+    if isinstance(command, click.Group) and words and words[0] in command.commands:
+        name = words.pop(0)
+        command = command.commands[name]
     with contextlib.suppress(click.exceptions.Exit):  # --help
         command.make_context(name, words)
 
@@ -35,7 +38,8 @@ def is_well_formed(line):
 def try_out(line):
     """Run a printed command line as it stands, or only parse it where it would train."""
     assert line.startswith("paceline "), line
-    if line.split()[1] in TRAINING or "--run" in line.split():
+    words = line.split()
+    if {words[1], " ".join(words[1:3])} & TRAINING or "--run" in words:
         is_well_formed(line)
     else:
         run(line)

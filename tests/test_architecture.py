@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "launch": {"lab"},
     "store": {"step"},
     "predictor": BASE - {"stats"},
-    "catalog": {"predictor", "hardware", "workload", "render", "frameworks"},
+    "catalog": {"constants", "predictor", "hardware", "workload", "render", "frameworks"},
     "importers": {"step", "store", "render"},
 }
 ALLOWED["measurement"] = BASE | {"predictor", "store", "launch", "lab", "importers"}
@@ -159,7 +159,7 @@ def test_a_quick_start_loads_no_framework_and_no_heavy_library(command):
             "predictor.sweep predictor.per_layer workload.capture",
         ),
         ("inspect resnet20 --json", "predictor hardware measurement store frameworks"),
-        ("list --store none.db", "predictor hardware workload measurement frameworks"),
+        ("study list --store none.db", "predictor hardware workload measurement frameworks"),
     ],
 )
 def test_a_command_loads_only_what_it_uses(command, packages, tmp_path):

@@ -14,9 +14,9 @@ def test_a_typo_is_answered_with_the_nearest_names():
 def test_look_up_names_the_kind_and_the_hint():
     assert look_up("model", "vgg16", MODELS, "") == 4
     with pytest.raises(UnknownNameError) as caught:
-        look_up("model", "vgg17", MODELS, "'paceline models' lists all")
+        look_up("model", "vgg17", MODELS, "'paceline catalog models' lists all")
     assert "no model named 'vgg17'. Did you mean vgg16" in caught.value.message
-    assert caught.value.hint == "'paceline models' lists all"
+    assert caught.value.hint == "'paceline catalog models' lists all"
 
 
 def test_something_unlike_everything_gets_no_suggestion():

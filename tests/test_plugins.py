@@ -129,7 +129,7 @@ def test_a_package_s_reader_reads_a_log(command, tmp_path):
 
 
 def test_a_package_s_device_is_in_the_catalogue(command):
-    answer = command(["acme_parts"], "hardware", "acme-one", "--json")
+    answer = command(["acme_parts"], "catalog", "devices", "acme-one", "--json")
     assert answer.returncode == 0, answer.stderr
     assert "Acme" in answer.stdout
 
@@ -189,7 +189,7 @@ def test_doctor_lists_plugins_and_says_which_are_broken(command):
 
 def test_a_broken_plugin_stops_only_what_needs_it(command):
     assert command(["broken_parts"], "--help").returncode == 0
-    assert command(["broken_parts"], "published", "--help").returncode == 0
+    assert command(["broken_parts"], "catalog", "publications", "--help").returncode == 0
     answer = command(["broken_parts"], "inspect", "fcn5")
     assert answer.returncode == 2
     assert "the network 'ResNet-50' of package broken-parts cannot be used" in answer.stderr

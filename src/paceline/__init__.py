@@ -9,21 +9,77 @@ from typing import TYPE_CHECKING, Any
 from paceline.errors import PacelineError
 
 if TYPE_CHECKING:
+    from paceline.analysis.api import compare
+    from paceline.calibration.api import calibrate, calibrate_links
+    from paceline.catalog.api import (
+        clusters,
+        devices,
+        framework_profiles,
+        inspect,
+        libraries,
+        links,
+        models,
+        predictor_constants,
+        published_rows,
+        published_sources,
+        recipes,
+    )
+    from paceline.explanation.api import explain, trace, utilisation
     from paceline.hardware import Cluster
+    from paceline.importers.api import import_launches, read_log
+    from paceline.measurement.api import check_hosts, doctor, run
     from paceline.measurement.recording.record import record
     from paceline.predictor.api import bandwidth_for, predict, sweep, whatif
     from paceline.predictor.plan.plan import Plan
     from paceline.predictor.prediction import Prediction
     from paceline.predictor.search.api import advise
-    from paceline.publications.predict_studies import reproduce
-    from paceline.publications.run_studies import run_studies
+    from paceline.publications.api import reproduce
+    from paceline.report.api import write_report
     from paceline.store import Store
+    from paceline.store.api import (
+        annotate,
+        delete_study,
+        export,
+        launches,
+        merge_store,
+        rename_study,
+        show,
+        studies,
+    )
     from paceline.study import Study
-    from paceline.study.api import calibrate, compare, explain, measure, utilisation, validate
+    from paceline.study.api import demo, measure, noise_test, rerun
+    from paceline.validation.api import validate
     from paceline.workload.capture import capture
     from paceline.workload.workload import Workload
 
 __version__ = "0.2.0"
+
+_HOMES = {
+    "paceline.analysis.api": "compare",
+    "paceline.calibration.api": "calibrate calibrate_links",
+    "paceline.catalog.api": "clusters devices framework_profiles inspect libraries links models "
+    "predictor_constants published_rows published_sources recipes",
+    "paceline.explanation.api": "explain trace utilisation",
+    "paceline.hardware": "Cluster",
+    "paceline.importers.api": "import_launches read_log",
+    "paceline.measurement.api": "check_hosts doctor run",
+    "paceline.measurement.recording.record": "record",
+    "paceline.predictor.api": "bandwidth_for predict sweep whatif",
+    "paceline.predictor.plan.plan": "Plan",
+    "paceline.predictor.prediction": "Prediction",
+    "paceline.predictor.search.api": "advise",
+    "paceline.publications.api": "reproduce",
+    "paceline.report.api": "write_report",
+    "paceline.store": "Store",
+    "paceline.store.api": "annotate delete_study export launches merge_store rename_study show "
+    "studies",
+    "paceline.study": "Study",
+    "paceline.study.api": "demo measure noise_test rerun",
+    "paceline.validation.api": "validate",
+    "paceline.workload.capture": "capture",
+    "paceline.workload.workload": "Workload",
+}
+_LAZY = {name: module for module, names in _HOMES.items() for name in names.split()}
 __all__ = [
     "Cluster",
     "PacelineError",
@@ -34,45 +90,50 @@ __all__ = [
     "Workload",
     "__version__",
     "advise",
+    "annotate",
     "bandwidth_for",
     "calibrate",
+    "calibrate_links",
     "capture",
+    "check_hosts",
+    "clusters",
     "compare",
+    "delete_study",
+    "demo",
+    "devices",
+    "doctor",
     "explain",
+    "export",
+    "framework_profiles",
+    "import_launches",
+    "inspect",
+    "launches",
+    "libraries",
+    "links",
     "measure",
+    "merge_store",
+    "models",
+    "noise_test",
     "predict",
+    "predictor_constants",
+    "published_rows",
+    "published_sources",
+    "read_log",
+    "recipes",
     "record",
+    "rename_study",
     "reproduce",
-    "run_studies",
+    "rerun",
+    "run",
+    "show",
+    "studies",
     "sweep",
+    "trace",
     "utilisation",
     "validate",
     "whatif",
+    "write_report",
 ]
-
-_HOMES = {
-    "paceline.predictor.search.api": ("advise",),
-    "paceline.study.api": (
-        "calibrate",
-        "compare",
-        "explain",
-        "measure",
-        "utilisation",
-        "validate",
-    ),
-    "paceline.predictor.api": ("bandwidth_for", "predict", "sweep", "whatif"),
-    "paceline.publications.predict_studies": ("reproduce",),
-    "paceline.publications.run_studies": ("run_studies",),
-    "paceline.hardware": ("Cluster",),
-    "paceline.measurement.recording.record": ("record",),
-    "paceline.predictor.plan.plan": ("Plan",),
-    "paceline.predictor.prediction": ("Prediction",),
-    "paceline.store": ("Store",),
-    "paceline.study": ("Study",),
-    "paceline.workload.capture": ("capture",),
-    "paceline.workload.workload": ("Workload",),
-}
-_LAZY = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

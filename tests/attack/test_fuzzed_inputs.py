@@ -249,8 +249,9 @@ def worker_events(rng, folder):
     measured_step([events])
 
 
-STORE_COMMANDS = ("list", "list --json", "show b", "export e.csv", "export e.csv --table steps",
-                  "report s --out r.html", "explain s", "calibrate")  # fmt: skip
+STORE_COMMANDS = ("study list", "study list --launches --json", "study show b",
+                  "study export e.csv", "study export e.csv --table steps",
+                  "report s --out r.html", "explain s", "calibrate --no-probe")  # fmt: skip
 
 
 def store_rows(rng, folder):

@@ -134,7 +134,7 @@ def test_a_script_that_is_killed_leaves_nothing_running(kind, size, tmp_path):
 def test_a_comparison_that_is_killed_leaves_nothing_running(size, tmp_path):
     pytest.importorskip("torch")
     rng, store = random.Random(2), tmp_path / "store.db"
-    words = ["compare", "--frameworks", "torch-ddp", "--model", "fcn5", "--batch", "2"]
+    words = ["measure", "--framework", "torch-ddp,torch-fsdp", "--model", "fcn5", "--batch", "2"]
     words += ["--steps", "2", "--launches", "2", "--store", str(store)]
     for number in range(size(2, 10)):
         process = subprocess.Popen(

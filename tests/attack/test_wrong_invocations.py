@@ -113,7 +113,9 @@ def paceline(*words, **options):
 
 
 def test_a_terminal_of_no_columns_shows_tables_all_the_same():
-    answer = paceline("models", "llama", environment={"COLUMNS": "0"}, capture_output=True)
+    answer = paceline(
+        "catalog", "models", "llama", environment={"COLUMNS": "0"}, capture_output=True
+    )
     assert b"llama3_8b" in answer.stdout
 
 
@@ -132,8 +134,8 @@ def code_with_closed(streams, *words):
 
 @pytest.mark.parametrize("streams", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_do_not_change_the_exit_code(streams):
-    assert code_with_closed(streams, "models") == 0
-    assert code_with_closed(streams, "models", "--nope") == 2
+    assert code_with_closed(streams, "catalog", "models") == 0
+    assert code_with_closed(streams, "catalog", "models", "--nope") == 2
 
 
 def test_a_launch_is_recorded_though_streams_are_closed(tmp_path):
@@ -179,14 +181,14 @@ def test_a_full_disk_behind_standard_output_is_one_line():
     if not full.exists():
         pytest.skip("needs /dev/full")
     with full.open("wb") as output:
-        answer = paceline("models", "--json", stdout=output, stderr=subprocess.PIPE)
+        answer = paceline("catalog", "models", "--json", stdout=output, stderr=subprocess.PIPE)
     assert answer.returncode == 1
     assert answer.stderr == b"error: cannot write: No space left on device\n"
 
 
 def test_a_reader_that_goes_away_ends_as_in_a_shell():
     process = subprocess.Popen(
-        [sys.executable, "-m", "paceline", "models"],
+        [sys.executable, "-m", "paceline", "catalog", "models"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

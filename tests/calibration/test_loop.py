@@ -167,7 +167,7 @@ def test_without_a_finished_launch_there_is_nothing_to_explain(launches):
 def test_an_unprobed_count_is_refused_with_what_to_run(launches, profile):
     with pytest.raises(InputError, match="3 processes") as caught:
         measured_job(launches).on_processes(3, profile)
-    assert "probe --ranks 3" in caught.value.hint
+    assert "calibrate --ranks 3" in caught.value.hint
 
 
 def test_the_report_of_a_study_is_one_page_without_requests(launches, profile):

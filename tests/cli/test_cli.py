@@ -39,7 +39,7 @@ def test_help_lists_every_command_and_where_to_start():
         (
             ["measure", "--model", "resnet5"],
             "no model named 'resnet5'. Did you mean",
-            "paceline models",
+            "paceline catalog models",
         ),
         (
             ["measure", "--framework", "torch"],
@@ -65,16 +65,16 @@ def test_help_lists_every_command_and_where_to_start():
         (["measure", "--store", "/proc/nowhere/x.db"], "cannot open the store", "--store"),
         (["measure", "--resume", "nothing"], "no store at", "paceline measure"),
         (["demo", "--link", "carrier_pigeon"], "no link named 'carrier_pigeon'", ""),
-        (["probe", "--ranks", "1"], "all-reduce needs at least 2 ranks", ""),
+        (["calibrate", "--ranks", "1"], "all-reduce needs at least 2 ranks", ""),
         (["predict", "--model", "vgg16"], "no launch of 'vgg16' on this machine", "--cluster"),
         (
             ["predict", "--trace", "googlenet_k80", "--nodes", "2"],
             "has no network between nodes",
             "--link",
         ),
-        (["list"], "no store at", "paceline measure"),
-        (["show", "abc"], "no store at", "paceline measure"),
-        (["export", "table.xlsx"], "unknown format of", "launches.csv"),
+        (["study", "list"], "no store at", "paceline measure"),
+        (["study", "show", "abc"], "no store at", "paceline measure"),
+        (["study", "export", "table.xlsx"], "unknown format of", "launches.csv"),
     ],
 )
 def test_a_mistake_is_one_line_with_a_hint(arguments, message, hint, tmp_path):
@@ -108,18 +108,20 @@ def recorded(tmp_path):
 
 
 def test_list_and_show_tell_the_same_as_json(recorded):
-    table = paceline("list", "--store", recorded.name)
+    table = paceline("study", "list", "--launches", "--store", recorded.name)
     assert "aa1" in table.stdout
     assert max(map(len, table.stdout.splitlines())) <= 100
-    listed = json.loads(paceline("list", "--store", recorded, "--json").stdout)
+    listed = json.loads(
+        paceline("study", "list", "--launches", "--store", recorded, "--json").stdout
+    )
     assert listed["schema"] == "paceline/list/1"
     assert [launch["id"] for launch in listed["launches"]] == ["aa1", "ab2"]
-    shown = json.loads(paceline("show", "aa", "--store", recorded, "--json").stdout)
+    shown = json.loads(paceline("study", "show", "aa", "--store", recorded, "--json").stdout)
     assert shown["throughput_samples_per_second"] == pytest.approx(128 / 0.5)
 
 
 def test_a_trace_of_a_launch_opens_as_chrome_trace(recorded, tmp_path):
-    answer = paceline("show", "aa1", "--store", recorded, "--trace", tmp_path / "t.json")
+    answer = paceline("study", "show", "aa1", "--store", recorded, "--trace", tmp_path / "t.json")
     assert answer.returncode == 0, answer.stderr
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
 
@@ -127,7 +129,7 @@ def test_a_trace_of_a_launch_opens_as_chrome_trace(recorded, tmp_path):
 @pytest.mark.parametrize("name", ["steps.csv", "layers.parquet"])
 def test_export_writes_a_tidy_table(recorded, tmp_path, name):
     table = name.split(".")[0]
-    answer = paceline("export", name, "--table", table, "--store", recorded)
+    answer = paceline("study", "export", name, "--table", table, "--store", recorded)
     assert answer.returncode == 0, answer.stderr
     if name.endswith(".csv"):
         header, *rows = (tmp_path / name).read_text().splitlines()
@@ -138,7 +140,7 @@ def test_export_writes_a_tidy_table(recorded, tmp_path, name):
 
 
 def test_an_export_to_an_unwritable_place_leaves_nothing(recorded):
-    answer = paceline("export", "/proc/x.csv", "--store", recorded)
+    answer = paceline("study", "export", "/proc/x.csv", "--store", recorded)
     assert answer.returncode == 2
     assert "cannot write" in answer.stderr
 

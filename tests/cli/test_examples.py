@@ -52,7 +52,8 @@ def examples_in(text):
 
 def page_examples():
     text = (ROOT / "docs" / "start" / "commands.md").read_text(encoding="utf-8")
-    return [code for code in re.findall(r"`(paceline [^`]+)`", text) if "--help" not in code]
+    found = re.findall(r"`(paceline [^`]+)`", text)
+    return [code.replace("FILE", "study.toml") for code in found if "--help" not in code]
 
 
 def marked(lines):
@@ -85,13 +86,13 @@ def test_an_example_works(line, tmp_path):
     if "model.onnx" in line:
         make_onnx(tmp_path / "model.onnx")
     if "mine.csv" in line:
-        run("paceline published --family hkbu --limit 3 --export mine.csv")
+        run("paceline catalog publications --family hkbu --limit 3 --export mine.csv")
     for name in {"before.json", "after.json"} & set(line.split()):
         prediction = run("paceline predict --model resnet50 --cluster dgx-1 --json")
         (tmp_path / name).write_text(prediction)
     if "other.db" in line:
         Store(tmp_path / "other.db").close()
-    if line.startswith("paceline show 19a3b"):
+    if line.startswith("paceline study show 19a3b"):
         line = line.replace("19a3b", "19a3b06")
     try_out(line.removesuffix(" ..."))
 

@@ -1,4 +1,4 @@
-"""studies, check, diff, rerun, selfcheck: what people type, and their exit codes."""
+"""study, compare and doctor --noise: output and exit codes."""
 
 import json
 
@@ -48,57 +48,57 @@ def exit_code(line):
 
 
 def test_studies_are_listed_renamed_noted_merged_and_deleted():
-    output = run("paceline studies --store own.db")
+    output = run("paceline study list --store own.db")
     assert "3 studies" in output
     for line in next_commands(output):
         try_out(line)
-    run(["studies", "rename", "same one", "twin", "--store", "own.db"])
-    run(["studies", "annotate", "twin", "new kernel", "--store", "own.db"])
-    assert "Copied 6 launches" in run("paceline studies merge other.db --store own.db")
-    found = json.loads(run("paceline studies --store own.db --json"))["studies"]
+    run(["study", "rename", "same one", "twin", "--store", "own.db"])
+    run(["study", "annotate", "twin", "new kernel", "--store", "own.db"])
+    assert "Copied 6 launches" in run("paceline study merge other.db --store own.db")
+    found = json.loads(run("paceline study list --store own.db --json"))["studies"]
     assert [one["name"] for one in found] == ["before", "after", "twin", "theirs"]
     assert found[2]["notes"] == ["new kernel"]
     with pytest.raises(PacelineError, match="6 launches; deletion is permanent"):
-        run("paceline studies delete twin --store own.db")
-    assert "with 6 launches" in run("paceline studies delete twin --yes --store own.db")
+        run("paceline study delete twin --store own.db")
+    assert "with 6 launches" in run("paceline study delete twin --yes --store own.db")
     with pytest.raises(PacelineError, match="no store"):
-        run("paceline studies rename a b --store nothing.db")
+        run("paceline study rename a b --store nothing.db")
 
 
 def test_a_regression_has_an_exit_code_and_a_table_for_a_pull_request(tmp_path):
-    assert exit_code("check before after --store own.db --markdown change.md") == 1
+    assert exit_code("compare before after --check --store own.db --markdown change.md") == 1
     text = (tmp_path / "change.md").read_text()
     assert text.startswith("### 1 of 1 configuration slower")
     assert "one campaign each: a regression cannot be distinguished" in text
-    assert exit_code("check after before --store own.db") == 0
-    assert exit_code("check before after --threshold 20% --store own.db") == 0
-    output = run(["check", "before", "same one", "--store", "own.db"])
+    assert exit_code("compare after before --check --store own.db") == 0
+    assert exit_code("compare before after --check --threshold 20% --store own.db") == 0
+    output = run(["compare", "before", "same one", "--check", "--store", "own.db"])
     assert "0 of 1 configuration slower" in output
     for line in next_commands(output):
         try_out(line)
-    document = json.loads(run("paceline check after before --store own.db --json"))
+    document = json.loads(run("paceline compare after before --check --store own.db --json"))
     assert document["changes"][0]["verdict"] == "faster"
-    with pytest.raises(PacelineError, match="no study named 'never'"):
-        run("paceline check before never --store own.db")
+    with pytest.raises(PacelineError, match="no study is named 'never'"):
+        run("paceline compare before never --check --store own.db")
 
 
 def test_settings_come_first_and_then_time(tmp_path):
-    output = run(["diff", "before", "same one", "--store", "own.db"])
+    output = run(["compare", "before", "same one", "--store", "own.db"])
     assert "Settings, machine and versions are identical." in output
-    output = run("paceline diff before after --store own.db")
+    output = run("paceline compare before after --store own.db")
     assert "bucket_bytes" in output
     assert output.index("bucket_bytes") < output.index("verdict")
-    assert "inconclusive" in run("paceline diff before0 after1 --store own.db")
+    assert "inconclusive" in run("paceline compare before0 after1 --store own.db")
     for name, batch in (("a.json", 32), ("b.json", 64)):
         text = run(f"paceline predict --model resnet50 --batch {batch} --cluster dgx-1 --json")
         (tmp_path / name).write_text(text)
-    output = run("paceline diff a.json b.json")
+    output = run("paceline compare a.json b.json")
     assert "b.json / a.json: " in output
     with pytest.raises(PacelineError, match="no study is named 'zzz'"):
-        run("paceline diff before zzz --store own.db")
+        run("paceline compare before zzz --store own.db")
     (tmp_path / "c.json").write_text("[1]")
     with pytest.raises(PacelineError, match="is not a prediction"):
-        run("paceline diff a.json c.json")
+        run("paceline compare a.json c.json")
 
 
 def test_what_was_measured_is_measured_once_more(tmp_path, quick_framework):
@@ -107,24 +107,24 @@ def test_what_was_measured_is_measured_once_more(tmp_path, quick_framework):
     with Store(tmp_path / "quick.db") as store:
         jobs = [quick.job(), quick.job(world_size=2)]
         first = run_study(store, "mine", Design.randomised(jobs, 2, 1))[0]
-    output = run("paceline rerun mine --store quick.db")
+    output = run("paceline study rerun mine --store quick.db")
     assert "Study mine-rerun: 4 launches" in output
     for line in next_commands(output):
         try_out(line)
     assert "Study once: 2 launches" in run(
-        f"paceline rerun {first.id} --launches 2 --study once --store quick.db"
+        f"paceline study rerun {first.id} --launches 2 --study once --store quick.db"
     )
     with pytest.raises(PacelineError, match="recorded or imported, not measured"):
-        run("paceline rerun before --store own.db")
+        run("paceline study rerun before --store own.db")
 
 
 def test_a_machine_is_checked_against_itself(tmp_path, quick_framework):
     output = run(
-        "paceline selfcheck --framework quick --model resnet20 --batch 2 --launches 3 --steps 2"
-        " --study self --store quick.db"
+        "paceline doctor --noise --framework quick --model resnet20 --batch 2 --launches 3"
+        " --steps 2 --study self --store quick.db"
     )
     assert "A/A test: no false positive (p = 1.000, significance level 0.05)." in output
     assert "Detectable change with 3 launches per group, interleaved: 0 % (power 0.8)" in output
     assert "Consecutive groups of 3 launches: significantly different in 0 % of 1 case" in output
-    with pytest.raises(PacelineError, match="selfcheck needs a single configuration"):
-        run("paceline selfcheck --framework quick --model resnet20 --batch 2 -j 1x1,1x2")
+    with pytest.raises(PacelineError, match="A/A test needs a single configuration"):
+        run("paceline doctor --noise --framework quick --model resnet20 --batch 2 -j 1x1,1x2")

@@ -1,4 +1,4 @@
-"""``paceline import`` and ``paceline recipes`` as a person meets them."""
+"""``paceline import`` and ``paceline catalog recipes`` as a person meets them."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_an_imported_log_is_listed_and_shown():
     assert "60.3 samples/s" in text
     assert "Recorded:" in text
     assert recorded() == ["caffe"]
-    assert "60.3" in run("list")
+    assert "60.3" in run("study", "list", "--launches")
 
 
 def test_a_dry_run_records_nothing():
@@ -72,12 +72,11 @@ def test_json_has_units_in_its_names():
     assert log["step_seconds"] == pytest.approx(0.2, rel=1e-2)
 
 
-def test_what_is_missing_is_asked_for_after_what_was_read():
+def test_missing_facts_are_named():
     runner = CliRunner()
     answer = runner.invoke(cli, ["import", str(LOGS / "tarantella_2ranks.log")])
     assert isinstance(answer.exception, InputError)
     assert "--batch" in answer.exception.hint
-    assert "4 processes" in answer.stdout
 
 
 def test_a_layer_trace_is_sent_to_predict():
@@ -92,8 +91,8 @@ def test_a_layer_trace_is_sent_to_predict():
         (["import", "nowhere.log"], InputError),
         (["import", str(LOGS / "caffe_damaged.log"), "--program", "cafe"], UnknownNameError),
         (["import", str(LOGS / "caffe_damaged.log"), "-j", "1x1,1x2"], InputError),
-        (["recipes", "nothing"], UnknownNameError),
-        (["recipes", "caffe", "--set", "ranks"], InputError),
+        (["catalog", "recipes", "nothing"], UnknownNameError),
+        (["catalog", "recipes", "caffe", "--set", "ranks"], InputError),
     ],
 )
 def test_mistakes_are_errors_for_the_user(arguments: list[str], error: type[Exception]):
@@ -102,7 +101,7 @@ def test_mistakes_are_errors_for_the_user(arguments: list[str], error: type[Exce
 
 
 def test_a_recipe_prints_a_command_to_paste():
-    text = run("recipes", "pydtnn", "--set", "ranks=2")
+    text = run("catalog", "recipes", "pydtnn", "--set", "ranks=2")
     assert "mpirun -np 2" in text
     assert "{batch}" in text
     assert max(map(len, text.splitlines())) <= 100

@@ -1,4 +1,4 @@
-"""``paceline models`` and ``paceline inspect`` as a person meets them."""
+"""``paceline catalog models`` and ``paceline inspect`` as a person meets them."""
 
 import json
 import re
@@ -6,8 +6,8 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from paceline.cli.commands.catalog import command as catalog
 from paceline.cli.commands.inspect import command as inspect
-from paceline.cli.commands.models import command as models
 from paceline.errors import PacelineError
 from paceline.spec.resolve_model import batch_of, is_user_model
 from paceline.workload import zoo
@@ -22,7 +22,7 @@ def run(command, *arguments):
 
 
 def test_models_lists_every_network_with_its_parameters():
-    text = run(models)
+    text = run(catalog, "models")
     for name in zoo.names():
         assert f"\n{name} " in text
     assert "25,557,032" in text
@@ -30,12 +30,12 @@ def test_models_lists_every_network_with_its_parameters():
 
 
 def test_models_can_be_searched_and_printed_as_json():
-    found = json.loads(run(models, "llama 2", "--json"))
-    assert found["schema"] == "paceline/models/1"
-    assert [model["name"] for model in found["models"]] == zoo.names_like("llama2")
-    assert found["models"][0]["parameters"] == 6_738_415_616
+    found = json.loads(run(catalog, "models", "llama 2", "--json"))
+    assert found["schema"] == "paceline/catalog/1"
+    assert [model["name"] for model in found["entries"]] == zoo.names_like("llama2")
+    assert found["entries"][0]["parameters"] == 6_738_415_616
     with pytest.raises(PacelineError, match="no model name contains 'zebra'"):
-        run(models, "zebra")
+        run(catalog, "models", "zebra")
 
 
 @pytest.mark.parametrize("options", [(), ("--all-layers",)])

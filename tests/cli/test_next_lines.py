@@ -56,34 +56,36 @@ def _world(tmp_path):
         "inspect net.py:make_model --input 4x3x8x8",
         "inspect gpt2 --seq 512 --precision bf16",
         "inspect gpt2 --seq 512 --all-layers",
-        "models resnet1",
-        "hardware clusters --file lab.toml",
-        "hardware dgx-a100",
-        "recipes",
-        "recipes caffe",
+        "catalog models resnet1",
+        "catalog clusters --file lab.toml",
+        "catalog clusters dgx-a100",
+        "catalog recipes",
+        "catalog recipes caffe",
         "doctor",
-        pytest.param("published --family hkbu --limit 2", marks=pytest.mark.slow),  # validates
-        "published --sources",
-        "list --store own.db",
-        "list --store own.db --study mine",
-        "show l6 --store own.db",
+        pytest.param(
+            "catalog publications --family hkbu --limit 2", marks=pytest.mark.slow
+        ),  # validates
+        "catalog publications --sources",
+        "study list --launches --store own.db",
+        "study show mine --store own.db",
+        "study show l6 --store own.db",
         "explain mine --store own.db",
         "explain theirs --store own.db --framework jax",
         "report mine --store own.db --out 'my page.html'",
         "report theirs --store own.db",
-        "export launches.csv --store own.db --study mine",
-        "calibrate --store own.db",
+        "study export launches.csv --store own.db --study mine",
+        "calibrate --store own.db --no-probe",
         f"import {LOGS / 'caffe_train_recorded.log'} --dry-run --study it --store own.db",
         f"import {LOGS / 'caffe_time_recorded.log'} --dry-run",
         f"import {LOGS / 'caffe_train_recorded.log'} --study it --store own.db",
         f"import {LOGS / 'nccl_all_reduce.log'}",
-        "studies --store own.db",
-        "studies rename mine ours --store own.db",
-        "studies annotate mine 'new kernel' --store own.db",
-        "studies delete theirs --store own.db --yes",
-        "studies merge own.db --store other.db",
-        "diff mine theirs --store own.db",
-        "check mine again --store own.db",
+        "study list --store own.db",
+        "study rename mine ours --store own.db",
+        "study annotate mine 'new kernel' --store own.db",
+        "study delete theirs --store own.db --yes",
+        "study merge own.db --store other.db",
+        "compare mine theirs --store own.db",
+        "compare mine again --store own.db",
         "study check study.toml --store own.db",
     ],
 )
@@ -115,8 +117,8 @@ def test_the_plan_that_is_advised_is_the_one_that_is_predicted():
 
 
 def test_values_are_quoted_for_a_shell():
-    output = run(["list", "--store", "own.db", "--study", "mine"])
+    output = run(["study", "show", "mine", "--store", "own.db"])
     assert all("--store own.db" in command for command in next_commands(output))
     Path("own.db").rename("our launches.db")
-    output = run(["list", "--store", "our launches.db"])
+    output = run(["study", "list", "--store", "our launches.db"])
     assert "--store 'our launches.db'" in output

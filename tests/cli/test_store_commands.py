@@ -77,7 +77,7 @@ def test_a_failed_first_launch_decides_nothing(tmp_path):
     page = (tmp_path / "own.html").read_text()
     assert "frameworks" not in page.partition("Environment")[0]
     assert "64 samples per process" in page
-    settings = {one["name"]: one for one in document("diff", "mine", "own")["settings"]}
+    settings = {one["name"]: one for one in document("compare", "mine", "own")["settings"]}
     assert not {"framework", "batch_per_process", "processes"} & settings.keys()
 
 
@@ -109,10 +109,10 @@ def test_a_study_that_is_not_there_is_an_error_with_those_that_are(name):
 
 
 def test_list_names_the_frameworks_where_they_differ():
-    assert "jax" in run(["list", *HERE])
-    assert "torch-ddp" not in run(["list", "--study", "mine", *HERE])
-    with pytest.raises(InputError, match="no study named 'none'"):
-        run(["list", "--study", "none", *HERE])
+    assert "jax" in run(["study", "list", "--launches", *HERE])
+    assert "torch-ddp" not in run(["study", "show", "mine", *HERE])
+    with pytest.raises(InputError, match="no study is named 'none'"):
+        run(["study", "show", "none", *HERE])
 
 
 @pytest.mark.usefixtures("quick_framework")
@@ -145,10 +145,10 @@ def test_a_study_that_is_left_out_is_the_only_one_of_the_store(tmp_path):
     assert "Report: mine.html" in run(["report", "--store", "one.db"])
 
 
-@pytest.mark.parametrize("words", [["explain"], ["report"], ["rerun"], ["check", "mine"], ["diff"]])
-def test_of_several_studies_one_must_be_named(words):
+@pytest.mark.parametrize("line", ["explain", "report", "study rerun", "study show", "compare mine"])
+def test_of_several_studies_one_must_be_named(line):
     with pytest.raises(InputError, match="missing argument") as caught:
-        run([*words, *HERE])
+        run([*line.split(), *HERE])
     assert caught.value.hint == "name a study (newest first): both, mine"
 
 
@@ -156,7 +156,7 @@ def test_what_deletes_a_study_is_told_which(tmp_path):
     with Store(tmp_path / "one.db") as store:
         keep(store, study_launches("mine"))
     with pytest.raises(InputError, match="missing argument"):
-        run(["studies", "delete", "--yes", "--store", "one.db"])
+        run(["study", "delete", "--yes", "--store", "one.db"])
 
 
 def test_a_store_without_studies_says_how_to_make_one(tmp_path):

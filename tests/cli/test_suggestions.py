@@ -29,7 +29,7 @@ def answer(line):
         ("predict resnet50 --cluster dgx-1", "--model resnet50"),
         ("advise llama-3-70b --global-batch 64", "--model llama-3-70b"),
         ("whatif resnet50", "--model resnet50"),
-        ("compare resnet20 --frameworks torch-ddp", "--model resnet20"),
+        ("measure resnet20 --framework torch-ddp", "--model resnet20"),
         ("predict mine.onnx", "--model mine.onnx"),
         ("predict model=resnet50", "--model resnet50"),
         ("advise resnt50", "--model resnet50"),
@@ -48,7 +48,7 @@ def test_a_word_that_stands_alone_is_the_value_of_an_option(line, meant):
 
 
 def test_a_word_that_nobody_knows_has_the_usual_hint():
-    assert "--help" in answer("list nothing-of-this-name")[1]
+    assert "--help" in answer("study list nothing-of-this-name")[1]
     assert "without a space" in answer("advise --model llama3_8b --deadline 30 days")[1]
 
 
@@ -107,11 +107,11 @@ def test_a_file_in_place_of_a_command_is_told_what_can_be_done_with_it():
     _, hint = answer("study mine.toml")
     assert "study check mine.toml'" in hint
     assert "study run mine.toml'" in hint
-    assert "delete" in answer("studies delet")[1]
+    assert "delete" in answer("study delet")[1]
 
 
 def test_models_that_are_nearly_named_are_suggested():
-    assert "Did you mean resnet" in answer("models resnt")[0]
+    assert "Did you mean resnet" in answer("catalog models resnt")[0]
 
 
 def test_a_framework_by_its_usual_name_is_told_ours():

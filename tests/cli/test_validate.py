@@ -1,4 +1,4 @@
-"""``paceline validate`` and ``paceline published`` as a person meets them."""
+"""``paceline validate`` and ``paceline catalog publications`` as a person meets them."""
 
 import csv
 import gzip
@@ -9,7 +9,7 @@ from importlib import resources
 import pytest
 from click.testing import CliRunner
 
-from paceline.cli.commands.published import command as published
+from paceline.cli.commands.catalog import publications as published
 from paceline.cli.commands.validate import command as validate
 from paceline.errors import InputError, PacelineError, UnknownNameError
 from paceline.validation.reference_data import reference_table
@@ -157,7 +157,7 @@ def test_published_names_its_sources():
     text = run(published, "--sources")
     assert "Apache-2.0" in text
     document = json.loads(run(published, "--sources", "--json"))
-    assert sum(source["rows"] for source in document["sources"]) == 2721 + 1409
+    assert sum(source["rows"] for source in document["entries"]) == 2721 + 1409
 
 
 def test_published_suggests_names():

@@ -146,7 +146,7 @@ def test_no_spelling_means_two_devices():
 def test_an_unknown_device_names_the_nearest():
     with pytest.raises(UnknownNameError, match=r"no device named 'a1000'. Did you mean") as caught:
         device("a1000")
-    assert "paceline hardware devices" in caught.value.hint
+    assert "paceline catalog devices" in caught.value.hint
 
 
 def test_unknown_rate_error_shows_how_to_measure_it():
@@ -154,10 +154,10 @@ def test_unknown_rate_error_shows_how_to_measure_it():
     assert new.memory_bandwidth is None
     with pytest.raises(UnknownQuantityError, match=r"fp32 rate of new_part") as caught:
         new.peak("fp32")
-    assert "paceline probe" in caught.value.hint
+    assert "paceline calibrate" in caught.value.hint
     with pytest.raises(UnknownQuantityError, match=r"memory bandwidth of new_part") as caught:
         _ = new.known_memory_bandwidth
-    assert "paceline probe" in caught.value.hint
+    assert "paceline calibrate" in caught.value.hint
 
 
 def test_a_device_without_a_format_does_not_borrow_another():

@@ -98,7 +98,7 @@ def test_a_file_may_correct_the_catalogue(tmp_path):
             "no link named 'my_nett'. Did you mean my_net",
             "",
         ),
-        (('device = "my_gpu"', 'device = "my_gpv"'), 18, "no device named 'my_gpv'", "hardware"),
+        (('device = "my_gpu"', 'device = "my_gpv"'), 18, "no device named 'my_gpv'", "catalog"),
         (("= 2.0", "= 0.5"), 17, "oversubscription must be at least 1 (got 0.5)", "full bisection"),
         (('scope = "inter"', 'scope = "outer"'), 11, "invalid scope 'outer'", "intra, inter, host"),
         (("[link.my_net]", "[lnk.my_net]"), 10, "unknown table 'lnk'", "[link.NAME]"),

@@ -128,7 +128,9 @@ def test_studies_are_explained_and_calibrated_by_name(tmp_path):
     assert explanation.efficiency == pytest.approx(1.0 / 1.3)
     assert "77% ideal" in str(explanation)
     assert "<pre>" in explanation._repr_html_()
-    assert pl.calibrate("resnet44", store=path).batch == 64
+    fit = pl.calibrate("resnet44", probe=False, store=path).fit
+    assert fit is not None
+    assert fit.batch == 64
 
 
 def test_launches_of_another_device_are_not_taken_for_evidence_of_this_one(tmp_path):

@@ -34,7 +34,7 @@ def test_an_epoch_in_half_the_time_is_twice_the_speed():
 
 def test_study_a_is_predicted_from_one_device():
     (found,) = paceline.reproduce("A")
-    first = found.points[0]
+    first = found.reproduction.points[0]
     assert first.published == 10.11
     assert first.low < first.predicted < first.high
     assert 8.5 < first.predicted < 11.2

@@ -180,10 +180,10 @@ def test_short_without_run_is_one_line_with_a_hint():
 @pytest.mark.slow
 @pytest.mark.torch
 def test_study_d_runs_in_its_short_form_and_resumes(tmp_path):
-    (found,) = paceline.run_studies("D", short=True, store="own.db", site="pages")
+    (found,) = paceline.reproduce("D", run=True, short=True, store="own.db", site="pages")
     (part,) = found.measured
     before = len(part.analysis.launches)
     assert before >= 1, "as many as its time allows"
-    (again,) = paceline.run_studies("D", short=True, store="own.db")
+    (again,) = paceline.reproduce("D", run=True, short=True, store="own.db")
     assert len(again.measured[0].analysis.launches) == before
     assert "cores busy" in Path("pages/icdcs2017.html").read_text(encoding="utf-8")

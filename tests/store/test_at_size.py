@@ -43,11 +43,11 @@ def read(monkeypatch):
 @pytest.mark.parametrize(
     ("line", "most"),
     [
-        ("list", 40),
-        ("list --last 5 --json", 5),
-        ("list --study s7", 10),
-        ("show 000123", 1),
-        ("export s7.csv --study s7", 10),
+        ("study list --launches", 40),
+        ("study list --launches --last 5 --json", 5),
+        ("study show s7", 10),
+        ("study show 000123", 1),
+        ("study export s7.csv --study s7", 10),
     ],
 )
 def test_a_command_reads_no_more_than_it_shows(path, read, line, most):
@@ -73,7 +73,7 @@ def test_newest_launches_are_in_order_of_their_start(path):
 def test_exports_of_both_formats_have_the_same_rows(path, table, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     for ending in ("csv", "parquet"):
-        run(["export", f"out.{ending}", "--table", table, "--store", path])
+        run(["study", "export", f"out.{ending}", "--table", table, "--store", path])
     rows = (tmp_path / "out.csv").read_text().splitlines()
     found = parquet.read_table(tmp_path / "out.parquet")
     assert found.num_rows == len(rows) - 1 > 0
@@ -83,7 +83,8 @@ def test_exports_of_both_formats_have_the_same_rows(path, table, tmp_path):
 class TestReaders:
     def test_a_reader_leaves_the_file_as_it_was(self, path):
         before = path.read_bytes()
-        for line in ("list", "show 000123", "export out.csv", "report s3 --out page.html"):
+        studies = ("study list", "study show 000123", "study export out.csv")
+        for line in (*studies, "report s3 --out page.html"):
             run([*line.split(), "--store", path])
         assert path.read_bytes() == before
 

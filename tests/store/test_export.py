@@ -52,16 +52,16 @@ def test_every_column_is_documented():
 
 
 def test_levels_of_factors_are_columns_of_every_row():
-    run("paceline export launches.csv --store own.db")
+    run("paceline study export launches.csv --store own.db")
     first, second = rows_of("launches.csv")
     assert (first[f"{FACTOR}batch"], first[f"{FACTOR}bucket"]) == ("64", "1MiB")
     assert second[f"{FACTOR}batch"] == ""
-    run("paceline export other.csv --store own.db --study other")
+    run("paceline study export other.csv --store own.db --study other")
     assert FACTOR not in Path("other.csv").read_text()
 
 
 def test_phases_of_ranks_are_rows():
-    run("paceline export phases.csv --table phases --store own.db")
+    run("paceline study export phases.csv --table phases --store own.db")
     rows = rows_of("phases.csv")
     assert [(row["rank"], row["phase"], row["phase_seconds"]) for row in rows] == [
         ("0", "forward", "0.1"),
@@ -71,12 +71,12 @@ def test_phases_of_ranks_are_rows():
 
 def test_parquet_has_the_same_rows():
     parquet = pytest.importorskip("pyarrow.parquet")
-    run("paceline export launches.parquet --store own.db")
+    run("paceline study export launches.parquet --store own.db")
     table = parquet.read_table("launches.parquet").to_pylist()
     assert table[0][f"{FACTOR}bucket"] == "1MiB"
     assert table[1]["counted_steps"] == 1
 
 
 def test_every_printed_table_is_markdown_or_latex():
-    assert "| --- |" in run("paceline --tables markdown list --store own.db")
-    assert r"\begin{tabular}" in run("paceline --tables latex studies --store own.db")
+    assert "| --- |" in run("paceline --tables markdown study list --launches --store own.db")
+    assert r"\begin{tabular}" in run("paceline --tables latex study list --store own.db")

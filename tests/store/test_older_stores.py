@@ -52,10 +52,10 @@ def test_steps_and_layers_of_0_1_are_read(path_of_0_1):
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("list", "12 of 12 launches"),
-        ("show {launch}", "fcn5"),
-        ("export {directory}/launches.csv", "12 rows"),
-        ("export {directory}/steps.parquet --table steps", "rows"),
+        ("study list --launches", "12 of 12 launches"),
+        ("study show {launch}", "fcn5"),
+        ("study export {directory}/launches.csv", "12 rows"),
+        ("study export {directory}/steps.parquet --table steps", "rows"),
         ("explain first", "fcn5"),
     ],
 )

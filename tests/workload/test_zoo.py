@@ -348,7 +348,7 @@ def test_every_name_is_its_own_spelling():
 def test_an_unknown_name_is_refused_with_where_to_look(name):
     with pytest.raises(UnknownNameError) as refused:
         zoo.build(name)
-    assert "paceline models" in refused.value.hint
+    assert "paceline catalog models" in refused.value.hint
 
 
 def test_an_unknown_name_suggests_the_nearest():

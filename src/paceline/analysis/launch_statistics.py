@@ -34,7 +34,7 @@ def step_seconds(launch: Launch) -> list[float]:
     if launch.status is not Status.FINISHED or not ranks or not all(ranks):
         raise InputError(
             f"launch {launch.id} has no counted steps ({launch.status})",
-            f"see its details with 'paceline show {launch.id}'",
+            f"see its details with 'paceline study show {launch.id}'",
         )
     return [max(step) for step in zip(*ranks, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Tables and JSON of launches, for `measure`, `list`, `show`, pages and notebooks."""
+"""Tables and JSON of launches, for `measure`, `study show`, pages and notebooks."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -111,7 +111,7 @@ def launch_json(launch: Launch) -> dict[str, Any]:
 
 
 def launch_record(launch: Launch) -> dict[str, Any]:
-    """Everything recorded about one launch except its graph, for `paceline show`."""
+    """Everything recorded about one launch except its graph, for `paceline study show`."""
     outcome = launch.outcome
     return {
         **launch_json(launch),

@@ -79,7 +79,7 @@ def time_changes(
     if not shared:
         raise InputError(
             "the two studies have no configuration in common",
-            "compare their settings with 'paceline diff BASE NEW'",
+            "compare their settings with 'paceline compare BASE NEW'",
         )
     sessions = _sessions(history)
     parts = [(before[key], after[key], sessions.get(key, ())) for key in shared]

@@ -85,7 +85,7 @@ def _as_measured(
             comparisons.append(Comparison(job.on_nodes(nodes, link, profile)))
             continue
         if profile is None and processes > 1:
-            raise InputError("no recent profile of this machine", "run 'paceline probe'")
+            raise InputError("no recent profile of this machine", "run 'paceline calibrate'")
         found = job.on_processes(processes, profile)
         comparisons += compare_processes([found], job.launches, job.key)
     if not comparisons:
@@ -137,7 +137,7 @@ def _nothing_known(model: str) -> InputError:
     return InputError(
         f"no launch of '{model}' on this machine, and no cluster is named",
         f"run 'paceline measure --model {model} -j 1x1,1x2 --instrument none,layers "
-        "--no-sync' to measure it or 'paceline probe' to measure the machine, or use "
+        "--no-sync' to measure it or 'paceline calibrate' to measure the machine, or use "
         "--cluster NAME",
     )
 

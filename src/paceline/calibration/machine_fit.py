@@ -283,7 +283,7 @@ def _next_runs(
         runs.append(NextRun(f"{base} -j 1x2 --no-sync --launches 3", why, None))
     if profile is None:
         why = "all-reduce without training, which predictions of synchronised processes need"
-        runs.append(NextRun("paceline probe", why, None))
+        runs.append(NextRun("paceline calibrate", why, None))
     now = _half_width(between, count)
     more = NextRun(
         f"{base} -j 1x1 --launches {count + _FURTHER_LAUNCHES}",

@@ -72,7 +72,7 @@ class MeasuredJob:
         if processes > 1 and processes not in known:
             raise InputError(
                 f"{processes} processes were neither probed nor run co-located on this machine",
-                f"run 'paceline probe --ranks {processes}' and 'paceline measure "
+                f"run 'paceline calibrate --ranks {processes}' and 'paceline measure "
                 f"-j 1x{processes} --no-sync'",
             )
         plan = self._plan(processes, synchronisation)

@@ -31,7 +31,9 @@ def predict_local(
     """
     options = check_job(options)
     if model is None:
-        raise InputError("no model to predict", "use --model NAME ('paceline models' lists all)")
+        raise InputError(
+            "no model to predict", "use --model NAME ('paceline catalog models' lists all)"
+        )
     if options.get("allreduce_curve") is not None:
         raise InputError(
             "an all-reduce curve needs a cluster",

@@ -7,10 +7,7 @@ import re
 
 import click
 
-_CONTROLS = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
-)
-"""Control characters, line separators and marks of bidirectional text."""
+from paceline.json_text import CONTROLS
 
 
 def echo(text: object = "", err: bool = False) -> None:
@@ -20,12 +17,7 @@ def echo(text: object = "", err: bool = False) -> None:
 
 def escape_controls(text: str) -> str:
     """``text`` with control characters escaped, for example as ``\\x1b``."""
-    return _CONTROLS.sub(_escape, text)
-
-
-def escape_json(text: str) -> str:
-    """JSON text with control characters as ``\\uXXXX``."""
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return CONTROLS.sub(_escape, text)
 
 
 def _escape(found: re.Match[str]) -> str:

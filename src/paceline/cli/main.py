@@ -15,7 +15,7 @@ from paceline import __version__
 from paceline.cli.echo import echo
 from paceline.cli.next_steps import command_named
 from paceline.cli.suggestions import explain_usage_error, warn_of_repeated
-from paceline.errors import PacelineError, PacelineWarning
+from paceline.errors import PacelineError, PacelineWarning, UnknownNameError
 from paceline.interrupts import install_signal_handlers
 from paceline.naming import unknown_name
 
@@ -24,38 +24,25 @@ MOST_PROBLEMS = 20
 
 COMMANDS = {
     "advise": "Search for the fastest plans for a workload on a cluster.",
-    "calibrate": "Fit predictions to the launches of this machine.",
-    "check": "Test whether one study is significantly slower than another.",
-    "compare": "Train one network under several frameworks and rank them.",
-    "constants": "Show the constants of the predictor, their sources and effects.",
+    "calibrate": "Benchmark this machine; fit predictions to its launches.",
+    "catalog": "List models, hardware, constants and published rows.",
+    "compare": "Compare two studies, launches or predictions; find regressions.",
     "demo": "Measure, predict and compare on this machine; write a report.",
-    "diff": "Compare two launches, studies or predictions.",
-    "doctor": "Check this machine or a set of hosts; suggest fixes.",
+    "doctor": "Check this machine, its noise, or a set of hosts.",
     "explain": "Break a measured step down by cause.",
     "explore": "Explore predictions in a browser.",
-    "export": "Export launches as tidy CSV or Parquet tables.",
-    "frameworks": "List frameworks; install, verify or remove their environments.",
-    "hardware": "List devices, links and clusters with their sources.",
+    "frameworks": "Install, verify or remove the environments of frameworks.",
     "import": "Import logs and traces of other programs as launches.",
     "inspect": "Show the layers of a model with parameters, FLOPs and memory.",
     "lab": "Create or tear down a virtual cluster with shaped links.",
-    "list": "List recorded launches.",
-    "measure": "Measure training throughput over repeated launches.",
-    "models": "List the built-in models.",
-    "predict": "Predict step time, throughput and memory of a plan on a cluster.",
-    "probe": "Benchmark this machine: GEMM, memory, collectives, co-location.",
-    "published": "List the published measurements used for validation.",
-    "recipes": "Show how to run other training programs and collect their logs.",
+    "measure": "Measure training throughput; rank frameworks.",
+    "predict": "Predict step time, throughput and memory of a plan.",
     "report": "Write a self-contained HTML report of a study.",
     "reproduce": "Compare predictions with five published studies.",
-    "rerun": "Repeat the measurements of a study or launch.",
-    "run": "Run your own training command unchanged and record its steps.",
-    "selfcheck": "Run an A/A test and report the false-positive rate.",
-    "show": "Show everything recorded about one launch.",
-    "studies": "List, rename, delete, annotate or merge studies.",
-    "study": "Check or run a study described in a TOML file.",
+    "run": "Run your own training command and record its steps.",
+    "study": "Run study files; list, show, rerun and export studies.",
     "sweep": "Compare data and model parallelism along one or two axes.",
-    "trace": "Break a trace down by phase, find stragglers, estimate gains.",
+    "trace": "Break a trace down by phase; find stragglers.",
     "validate": "Score predictions against published measurements.",
     "whatif": "Estimate the gain from faster resources or another plan.",
     "worker": "Run ranks of a prepared launch under srun, mpirun or torchrun.",
@@ -65,26 +52,32 @@ COMMANDS = {
 The module of a command named after a Python keyword ends in an underscore (``import_``).
 """
 
-
 SECTIONS = {
-    "Measure": (
-        *("demo", "measure", "compare", "study", "rerun", "run", "worker", "probe", "selfcheck"),
-    ),
-    "Predict": ("predict", "explore", "advise", "sweep", "whatif", "inspect"),
-    "Explain": (
-        "explain",
-        "trace",
-        "report",
-        "check",
-        "diff",
-        "calibrate",
-        "validate",
-        "reproduce",
-    ),
-    "Data": ("studies", "list", "show", "export", "import", "recipes", "published"),
-    "Set up": ("doctor", "lab", "frameworks", "models", "hardware", "constants"),
+    "Predict": ("predict", "advise", "sweep", "whatif", "explore", "inspect"),
+    "Measure": ("demo", "measure", "study", "run", "import", "worker"),
+    "Explain": ("explain", "compare", "trace", "report"),
+    "Accuracy": ("calibrate", "validate", "reproduce"),
+    "Set up": ("doctor", "catalog", "frameworks", "lab"),
 }
 """Sections of the command list in help; commands of no section come last."""
+
+RENAMED = {
+    "check": "compare A B --check",
+    "constants": "catalog constants",
+    "diff": "compare A B",
+    "export": "study export",
+    "hardware": "catalog devices (or links, clusters, libraries, frameworks)",
+    "list": "study list --launches, or study show STUDY",
+    "models": "catalog models",
+    "probe": "calibrate --probe",
+    "published": "catalog publications",
+    "recipes": "catalog recipes",
+    "rerun": "study rerun",
+    "selfcheck": "doctor --noise",
+    "show": "study show",
+    "studies": "study list (or rename, delete, annotate, merge)",
+}
+"""Commands of version 0.1 and their present names."""
 
 
 class LazyGroup(click.Group):
@@ -104,6 +97,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve as click does, with suggestions for an unknown command."""
+        if args and args[0] in RENAMED:
+            raise UnknownNameError(f"'paceline {args[0]}' is now: paceline {RENAMED[args[0]]}")
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise unknown_name("command", args[0], COMMANDS, "run 'paceline --help' for a list")
         name, command, rest = super().resolve_command(ctx, args)
@@ -137,7 +132,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 200_000
     "--tables",
     type=click.Choice(["text", "markdown", "latex"]),
     default="text",
-    help="Format of tables. Give it before the command: paceline --tables latex studies.",
+    help="Format of tables. Give it before the command: paceline --tables latex study list.",
 )
 def cli(tables: str) -> None:
     """Measure, model and explain distributed deep-learning training."""

@@ -37,9 +37,12 @@ def _continued(command: str) -> str:
 
 
 def command_named(name: str) -> click.Command:
-    """Import and return the command ``name``."""
-    module = f"{name}_" if keyword.iskeyword(name) else name
+    """Import and return the command ``name``, such as ``predict`` or ``study show``."""
+    first, *rest = name.split()
+    module = f"{first}_" if keyword.iskeyword(first) else first
     command = importlib.import_module(f"paceline.cli.commands.{module}").command
+    for part in rest:
+        command = command.commands[part]
     assert isinstance(command, click.Command)
     return command
 
@@ -59,7 +62,7 @@ def same_job(name: str, *, drop: Container[str] = (), **changes: Any) -> str:
         and parameter not in drop
     }
     values = {**given, **changes}
-    arguments = ["paceline", name]
+    arguments = ["paceline", *name.split()]
     for parameter in command_named(name).params:
         value = _value_of(parameter, values, context.command.params)
         if value is not None and value != parameter.default:

@@ -1,23 +1,33 @@
 """Output shared by commands: tables, versioned JSON, figure files."""
 
-import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from paceline.cli.echo import echo, escape_json
+from paceline.cli.echo import echo
 from paceline.cli.next_steps import next_line
+from paceline.json_text import json_text
 
 if TYPE_CHECKING:
-    from paceline.render.table import Table
-    from paceline.store import Launch
+    from paceline.render.result import Part, PublicResult
 
-__all__ = ["emit_json", "json_option", "json_text", "next_line", "show", "show_launches"]
+__all__ = ["emit", "emit_json", "json_option", "json_text", "next_line", "show"]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+
+
+def emit(result: "PublicResult", as_json: bool, *next_commands: str) -> None:
+    """Print the result of a public function as tables or JSON, its warnings and next commands."""
+    if as_json:
+        kind, _, version = result.schema.rpartition("/")
+        emit_json(kind, int(version), result.to_dict())
+        return
+    show(result.parts())
+    warn(result.warnings())
+    if next_commands:
+        next_line(*next_commands)
 
 
 def emit_json(kind: str, version: int, fields: Mapping[str, Any]) -> None:
@@ -29,17 +39,12 @@ def emit_json(kind: str, version: int, fields: Mapping[str, Any]) -> None:
     click.echo(json_text(kind, version, fields))
 
 
-def json_text(kind: str, version: int, fields: Mapping[str, Any]) -> str:
-    """The text that `emit_json` prints, for commands that write it to a file."""
-    document = {"schema": f"paceline/{kind}/{version}", **fields}
-    text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
-    return escape_json(text)
-
-
-def show(parts: "Iterable[str | Table]") -> None:
-    """Print lines and tables; a verdict "does NOT fit" is printed in red."""
+def show(parts: "Iterable[Part]") -> None:
+    """Print lines, tables and waterfalls; a verdict "does NOT fit" is printed in red."""
     from paceline.render.safe_text import NO_ROOM
+    from paceline.render.table import Table
     from paceline.render.terminal import print_lines, print_table
+    from paceline.render.terminal_waterfall import print_waterfall
 
     markup = click.get_current_context().find_root().params.get("tables", "text")
     for part in parts:
@@ -49,23 +54,14 @@ def show(parts: "Iterable[str | Table]") -> None:
             echo(rest)
         elif isinstance(part, str):
             echo(part)
+        elif not isinstance(part, Table):
+            print_waterfall(part.waterfall, part.subject, part.real)
         elif markup == "text":
             print_table(part)
         else:
             from paceline.render.markup import MARKUPS
 
             echo(MARKUPS[markup](part))
-
-
-def show_launches(launches: "Sequence[Launch]") -> None:
-    """Print the throughput of each configuration with its interval, and warnings."""
-    from paceline.analysis.configurations import grouped
-    from paceline.analysis.launch_tables import throughput_table, warnings_of
-
-    groups = grouped(launches)
-    if groups:
-        show([throughput_table(groups)])
-    warn(warnings_of(launches))
 
 
 def warn(lines: Iterable[str]) -> None:
@@ -80,13 +76,3 @@ def write_figure(path: Path, info: object, caption: str = "") -> Path:
     from paceline.render.figures.drawing import draw
 
     return write_drawing(path, draw(info), caption)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

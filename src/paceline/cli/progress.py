@@ -81,17 +81,23 @@ def run_with_progress(
     timeout: str | None,
     port: int | None = None,
     file: Path | None = None,
+    figure: Path | None = None,
 ) -> "Study":
     """Run a study; when interrupted, print the command that continues it.
 
     A study from a ``file`` continues where it stopped, also with levels that were added.
     """
+    from paceline.study.api import run_measurement
+
     seconds = timeout_seconds(timeout)
     try:
         with study_progress(study.name) as progress:
-            return study.run(
+            return run_measurement(
+                study,
                 timeout_seconds=seconds,
                 port=port,
+                figure=figure,
+                on_stage=progress.stage,
                 on_launch=progress.before_launch,
                 extend=file is not None,
             )
@@ -108,7 +114,6 @@ def run_with_progress(
 def rows_progress(text: str) -> Iterator[Callable[[int, int], None]]:
     """Show progress over rows until the block ends; yields a callback of (done, total)."""
     if not sys.stderr.isatty():
-        echo(f"  {text}", err=True)
         yield lambda done, total: None
         return
     from rich.progress import TimeRemainingColumn

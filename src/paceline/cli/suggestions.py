@@ -115,7 +115,7 @@ def _suggest_subcommand(word: str, context: click.Context, group: click.Group) -
         lines = [
             f"'{context.command_path} {name} {word}'"
             for name, command in own.items()
-            if command is not None and any(isinstance(p, click.Argument) for p in command.params)
+            if command is not None and any(p.name == "file" for p in command.params)
         ]
         return f"give a command: {', '.join(lines)}"
     near = nearest(word, names)
@@ -142,7 +142,9 @@ def _near_model(word: str) -> str:
     from paceline.workload import zoo
 
     near = nearest(word, zoo.names())
-    return f"did you mean --model {near[0]}? run 'paceline models' for a list" if near else ""
+    return (
+        f"did you mean --model {near[0]}? run 'paceline catalog models' for a list" if near else ""
+    )
 
 
 def _has(context: click.Context, option: str) -> bool:

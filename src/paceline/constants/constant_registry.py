@@ -20,7 +20,7 @@ FILES = (
 """Files of ``data/constants``; the name of a constant begins with that of its file."""
 
 T = TypeVar("T")
-_HINT = "'paceline constants' lists all"
+_HINT = "'paceline catalog constants' lists all"
 _NONE: Mapping[str, float] = MappingProxyType({})
 _overrides: ContextVar[Mapping[str, float]] = ContextVar("overrides", default=_NONE)
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from html import escape
 from typing import Any
 
 from paceline.explanation.explain_step import Explanation
@@ -11,8 +10,7 @@ from paceline.explanation.finding import Diagnosis, least_share_saved
 from paceline.render.safe_text import wrap
 from paceline.render.step_tables import ranks_table
 from paceline.render.table import Column, Table
-from paceline.render.terminal import MOST_COLUMNS, table_lines
-from paceline.render.terminal_waterfall import waterfall_heading, waterfall_lines
+from paceline.render.terminal import MOST_COLUMNS
 from paceline.step.waterfall import Waterfall
 from paceline.units import format_seconds, plural
 
@@ -119,18 +117,6 @@ def noted_waterfall(explanation: Explanation) -> Waterfall:
     return Waterfall(tuple(items))
 
 
-def explanation_lines(explanation: Explanation) -> list[str]:
-    table, kind = phases_table(explanation), step_kind(explanation)
-    return [
-        f" {waterfall_heading(explanation.waterfall, explanation_title(explanation), kind)}",
-        *waterfall_lines(noted_waterfall(explanation).items),
-        *instrumented_lines(explanation),
-        *finding_lines(explanation),
-        *(table_lines(table) if table else ()),
-        *missing_lines(explanation),
-    ]
-
-
 def missing_lines(explanation: Explanation) -> list[str]:
     """Missing measurements, each with the command that collects it."""
     return [f"not measured: {one}" for one in explanation.missing]
@@ -187,19 +173,3 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
         ],
         "missing": list(explanation.missing),
     }
-
-
-class StudyExplanation(Explanation):
-    """`paceline.explanation.explain_step.Explanation` as text in a terminal or notebook."""
-
-    @classmethod
-    def of(cls, explanation: Explanation) -> "StudyExplanation":
-        return cls(**vars(explanation))
-
-    def __str__(self) -> str:
-        return "\n".join(explanation_lines(self))
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"

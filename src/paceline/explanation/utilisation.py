@@ -101,7 +101,7 @@ def _graph(launch: Launch) -> Graph:
     if launch.model not in zoo.names():
         raise InputError(
             f"unknown FLOP of '{launch.model}'",
-            "import or run it with --model NAME of the zoo (see 'paceline models')",
+            "import or run it with --model NAME of the zoo (see 'paceline catalog models')",
         )
     return zoo.build(launch.model)
 

@@ -84,7 +84,7 @@ def environments_of(names: Sequence[str]) -> list[EnvironmentSpec]:
 
 
 def recipe(name: str) -> ProgramRecipe:
-    return look_up("recipe", name, recipes(), "list all with 'paceline recipes'")
+    return look_up("recipe", name, recipes(), "list all with 'paceline catalog recipes'")
 
 
 def _by_status_and_name(manifest: FrameworkManifest) -> tuple[int, str]:

@@ -117,7 +117,7 @@ class Catalogue:
                 kind,
                 name,
                 table,
-                f"'paceline hardware {kind}s' lists all; define your own in a TOML file: "
+                f"'paceline catalog {kind}s' lists all; define your own in a TOML file: "
                 f"{kind} FILE.toml:NAME",
             )
         return table[canonical]

@@ -95,7 +95,7 @@ class Cluster(SourcedEntry):
         if self.inter is None:
             raise InputError(
                 f"{self.name} has no network between nodes",
-                "add one: --link eth_10g ('paceline hardware links' lists all)",
+                "add one: --link eth_10g ('paceline catalog links' lists all)",
             )
         return self.inter
 
@@ -105,6 +105,6 @@ class Cluster(SourcedEntry):
             raise InputError(
                 f"{self.name} has {self.devices_per_node} devices per node but no link between "
                 "them",
-                "add one: intra = \"pcie4_x16\" ('paceline hardware links' lists all)",
+                "add one: intra = \"pcie4_x16\" ('paceline catalog links' lists all)",
             )
         return self.intra

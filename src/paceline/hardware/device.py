@@ -82,7 +82,7 @@ class Device(SourcedEntry):
             known = ", ".join(self.peak_flops) or "none"
             raise UnknownQuantityError(
                 f"the {arithmetic} rate of {self.name} is unknown (known: {known})",
-                f"measure it with 'paceline probe', or set [device.{self.name}] "
+                f"measure it with 'paceline calibrate', or set [device.{self.name}] "
                 f'peak_flops = {{ {arithmetic} = "..TFLOP/s" }} in a TOML file',
             )
         return rate
@@ -108,7 +108,7 @@ class Device(SourcedEntry):
         return self._known(
             self.memory_bandwidth,
             "memory_bandwidth",
-            "measure it with 'paceline probe'",
+            "measure it with 'paceline calibrate'",
             '"900GB/s"',
         )
 

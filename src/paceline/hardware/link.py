@@ -57,7 +57,7 @@ class Link(SourcedEntry):
         if self.bandwidth is None:
             raise UnknownQuantityError(
                 f"the bandwidth of link {self.name} is unknown",
-                f"measure it with 'paceline probe', then set [link.{self.name}] "
+                f"measure it with 'paceline calibrate', then set [link.{self.name}] "
                 'bandwidth = "10gbit" in a TOML file',
             )
         return self.bandwidth

@@ -2,7 +2,7 @@
 
 import re
 import statistics
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from paceline.errors import PacelineError
@@ -74,10 +74,6 @@ class Preflight:
     def works(self) -> bool:
         """Whether every check passed."""
         return all(finding.works for finding in self.findings)
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
-        return asdict(self)
 
 
 def examine_hosts(

@@ -71,7 +71,7 @@ def predict(
     """Predict one training step: seconds, samples per second, bytes of memory, with intervals.
 
     ``model`` is a network of the zoo, FILE.py:FUNCTION, FILE.onnx, config.json, a `Graph` or a
-    `Workload`; ``cluster`` a name ('paceline hardware clusters'), a TOML file or a `Cluster`. A
+    `Workload`; ``cluster`` a name ('paceline catalog clusters'), a TOML file or a `Cluster`. A
     ``plan`` is used as given; without one, its fields are keywords. ``evidence`` holds
     measurements of the job, or is a study of it. Without a cluster, device or trace, the
     prediction is for this machine. Lists of models, clusters and of the keywords that allow lists

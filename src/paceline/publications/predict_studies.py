@@ -25,16 +25,6 @@ from paceline.spec.jobs import check_job
 from paceline.topology import Topology
 
 
-def reproduce(names: str | Sequence[str] = ()) -> list[Reproduction]:
-    """Predict the results of published studies, each curve from its smallest point.
-
-    ``names`` are names or letters of studies [all]. Published values, and predicted values with
-    90 % intervals, are in the unit of the figure: samples per second, seconds or minutes per
-    epoch, or speed-up.
-    """
-    return [reproduced(study) for study in chosen_studies(names)]
-
-
 def chosen_studies(names: str | Sequence[str] = ()) -> list[PublishedStudy]:
     """Studies by name or letter, by letter [all]."""
     studies = published_studies()

@@ -1,6 +1,8 @@
 """Waterfalls for the terminal: from an ideal step to a real one, a bar for each cause."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from paceline.render.number_format import common_decimals, format_number
@@ -46,6 +48,22 @@ def print_waterfall(
     for item, block in zip(waterfall.items, blocks, strict=True):
         lines += [(line, _BAR_STYLE[item.kind]) for line in block]
     print_lines(lines, console)
+
+
+@dataclass(frozen=True)
+class WaterfallChart:
+    """A waterfall as a part of a result; the terminal prints it in colour."""
+
+    waterfall: Waterfall
+    subject: str
+    real: str = "measured"
+
+    def __str__(self) -> str:
+        heading = f" {waterfall_heading(self.waterfall, self.subject, self.real)}"
+        return "\n".join([heading, *waterfall_lines(self.waterfall.items)])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def _waterfall_blocks(items: Sequence[WaterfallItem], width: int) -> list[list[str]]:

@@ -34,7 +34,7 @@ _degree = partial(_plan, low=1, high=LARGEST_COUNT)
 _measured = partial(Knob, group="Measurements")
 
 MODEL = _workload(
-    "Built-in model ('paceline models'), FILE.py:FUNCTION, FILE.onnx or config.json.",
+    "Built-in model ('paceline catalog models'), FILE.py:FUNCTION, FILE.onnx or config.json.",
     metavar="MODEL[,...]",
     several=True,
 )
@@ -68,7 +68,7 @@ PRECISION = _workload(
     several=True,
 )
 CLUSTER = _cluster(
-    "Cluster: a name from 'paceline hardware clusters' or a TOML file.",
+    "Cluster: a name from 'paceline catalog clusters' or a TOML file.",
     metavar="NAME|FILE[,...]",
     several=True,
 )

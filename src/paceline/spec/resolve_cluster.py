@@ -34,7 +34,7 @@ def _whole_cluster(
             is_for = where.get(named.scope, "between host and device")
             raise InputError(
                 f"{option} {named.name} is a link {is_for}, not {where[scope]}",
-                "list links and their scope with 'paceline hardware links'",
+                "list links and their scope with 'paceline catalog links'",
             )
     if cluster is not None:
         if device:
@@ -48,7 +48,7 @@ def _whole_cluster(
     if not device:
         raise InputError(
             "no cluster or device given",
-            "give one: --cluster dgx-a100 -j 4x8 ('paceline hardware clusters' lists all), "
+            "give one: --cluster dgx-a100 -j 4x8 ('paceline catalog clusters' lists all), "
             "or --device a100_sxm_80gb",
         )
     from paceline.hardware.usual_links import default_outer_link, with_default_links

@@ -27,7 +27,7 @@ def workload_of(model: Model | None, replicas: int, options: JobOptions) -> Work
         graph = traced_graph(trace)
     else:
         raise InputError(
-            "no model given", "give one: --model resnet50 ('paceline models' lists all)"
+            "no model given", "give one: --model resnet50 ('paceline catalog models' lists all)"
         )
     batch = _global_share(options, replicas)
     if batch is None:

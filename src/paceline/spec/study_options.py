@@ -69,7 +69,7 @@ class ModelOption(TypedDict, total=False):
     model: Annotated[
         str,
         Knob(
-            "Built-in model; see 'paceline models'.",
+            "Built-in model; see 'paceline catalog models'.",
             group="Study",
             metavar="NAME",
             default="resnet44",
@@ -83,10 +83,10 @@ class FrameworkOption(TypedDict, total=False):
     frameworks: Annotated[
         Names,
         Knob(
-            "Framework to use; see 'paceline frameworks'.",
+            "Framework; several are tested for parity and ranked. See 'paceline frameworks'.",
             group="Study",
             option="--framework",
-            metavar="NAME",
+            metavar="NAME[,NAME]",
             parse=parse_names,
             default="torch-ddp",
         ),

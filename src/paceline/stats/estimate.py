@@ -57,7 +57,9 @@ def estimate(values: Sequence[float], sequential: bool = False) -> Estimate:
     stopping rule chose the number of launches.
     """
     if not values:
-        raise InputError("no launch of this kind finished", "see why with 'paceline list'")
+        raise InputError(
+            "no launch of this kind finished", "see why with 'paceline study list --launches'"
+        )
     count, mean = len(values), math.fsum(values) / len(values)
     if count == 1:
         return Estimate(mean, math.nan, math.nan, 1, math.nan)

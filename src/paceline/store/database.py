@@ -240,7 +240,9 @@ class Store:
         found = list(self._read("WHERE substr(id, 1, ?) = ? LIMIT 100", (len(prefix), prefix)))
         if len(found) != 1:
             problem = f"{len(found)} launches begin" if found else "no launch begins"
-            raise StoreError(f"{problem} with '{prefix}'", "list the ids with 'paceline list'")
+            raise StoreError(
+                f"{problem} with '{prefix}'", "list the ids with 'paceline study list --launches'"
+            )
         return found[0]
 
     def studies(self) -> list[str]:

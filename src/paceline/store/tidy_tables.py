@@ -182,7 +182,9 @@ def _begun(rows: Iterable[Row]) -> tuple[Row, Iterator[Row]]:
     others = iter(rows)
     first = next(others, None)
     if first is None:
-        raise InputError("nothing to export", "list the recorded launches with 'paceline list'")
+        raise InputError(
+            "nothing to export", "list the recorded launches with 'paceline study list --launches'"
+        )
     return first, others
 
 

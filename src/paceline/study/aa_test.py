@@ -4,59 +4,89 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from paceline.analysis.launch_statistics import mean_step_seconds
 from paceline.analysis.regression import TimeChange, false_positive_rate, time_changes
-from paceline.analysis.regression_tables import changes_json
+from paceline.analysis.regression_tables import changes_json, changes_table
 from paceline.errors import InputError
+from paceline.render.result import PublicResult
+from paceline.render.table import Table
 from paceline.stats.distributions import SIGNIFICANCE
 from paceline.stats.pairs import smallest_detectable
 from paceline.store import Launch, Status
+from paceline.units import plural
 
 WINDOW = 3
 
 
-@dataclass(frozen=True)
-class SelfCheck:
+@dataclass(frozen=True, repr=False)
+class NoiseTest(PublicResult):
     """Comparison of two interleaved halves of one job, and of neighbours in time.
 
     ``in_time`` is the fraction of false positives in ``windows`` pairs of neighbouring groups of
     ``window`` launches; NaN with too few launches.
     """
 
-    blind: TimeChange
+    schema: ClassVar[str] = "noise/1"
+    study: str
+    halves: TimeChange
     in_time: float
     window: int
     windows: int
 
     @property
-    def cried_wolf(self) -> bool:
-        """Whether the comparison of the halves is a false positive."""
-        return self.blind.p_value < SIGNIFICANCE
+    def is_false_positive(self) -> bool:
+        """Whether the halves differ significantly."""
+        return self.halves.p_value < SIGNIFICANCE
 
-    def to_json(self) -> dict[str, Any]:
-        """Convert the result to JSON values."""
+    def summary(self) -> str:
+        """The result of the A/A test."""
+        verdict = "a false positive" if self.is_false_positive else "no false positive"
+        p = f"p = {self.halves.p_value:.3f}"
+        return f"A/A test: {verdict} ({p}, significance level {SIGNIFICANCE:g})."
+
+    def parts(self) -> list[str | Table]:
+        """The comparison, drift in time, and the detectable change."""
+        parts: list[str | Table] = [changes_table([self.halves]), self.summary()]
+        if not math.isnan(self.in_time):
+            parts.append(
+                f"Consecutive groups of {plural(self.window, 'launch')}: significantly different "
+                f"in {100 * self.in_time:.0f} % of {plural(self.windows, 'case')}. Well above 5 % "
+                "the machine drifts: compare interleaved launches only."
+            )
+        if not math.isnan(self.halves.detectable):
+            count = plural(len(self.halves.base.launches), "launch")
+            parts.append(
+                f"Detectable change with {count} per group, interleaved: "
+                f"{100 * self.halves.detectable:.3g} % (power 0.8). It is larger between studies "
+                "of different days."
+            )
+        return parts
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison and the rate of false positives in time."""
         return {
-            "cried_wolf": self.cried_wolf,
-            "blind": changes_json([self.blind])[0],
-            "false_alarms_in_time": self.in_time,
+            "study": self.study,
+            "false_positive": self.is_false_positive,
+            "halves": changes_json([self.halves])[0],
+            "false_positive_rate_in_time": self.in_time,
             "window_launches": self.window,
             "windows": self.windows,
         }
 
 
-def self_check(launches: Sequence[Launch]) -> SelfCheck:
+def noise_of(study: str, launches: Sequence[Launch]) -> NoiseTest:
     """Compare launches at even positions with those at odd positions: all have the same job."""
     finished = [one for one in launches if one.status is Status.FINISHED and one.is_steady]
     if len(finished) < 2:
-        raise InputError("fewer than two launches finished", "see why with 'paceline list'")
-    (blind,) = time_changes(finished[::2], finished[1::2])
+        raise InputError("fewer than two launches finished", "see why with 'paceline study show'")
+    (halves,) = time_changes(finished[::2], finished[1::2])
     seconds = [mean_step_seconds(one) for one in finished]
     logs = [[math.log(one) for one in half] for half in (seconds[::2], seconds[1::2])]
     variances = [statistics.variance(half) for half in logs if len(half) > 1]
     spread = math.sqrt(statistics.fmean(variances)) if variances else math.nan
     # The halves are interleaved: their difference contains no variance between sessions.
-    blind = replace(blind, detectable=smallest_detectable(len(logs[0]), len(logs[1]), spread))
+    halves = replace(halves, detectable=smallest_detectable(len(logs[0]), len(logs[1]), spread))
     windows = max(0, len(seconds) - 2 * WINDOW + 1)
-    return SelfCheck(blind, false_positive_rate(seconds, WINDOW), WINDOW, windows)
+    return NoiseTest(study, halves, false_positive_rate(seconds, WINDOW), WINDOW, windows)

@@ -1,175 +1,208 @@
-"""Public functions measure, compare, explain, utilisation, calibrate and validate."""
+"""Public functions that run studies: measure, rerun, noise_test, demo."""
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from paceline.explanation.explanation_tables import StudyExplanation
+from paceline.errors import InputError
 from paceline.measurement.run_job import DEFAULT_TIMEOUT_SECONDS
 from paceline.spec.keywords import with_keywords
-from paceline.spec.study_options import LaunchOptions, SettingOptions
-from paceline.store import Store, default_store_path
+from paceline.spec.study_options import SettingOptions
 from paceline.study import Study, StudySettings
+from paceline.topology import PREDICTED_LINK, PREDICTED_NODES
+from paceline.units import plural
 
 if TYPE_CHECKING:
-    from paceline.calibration.machine_fit import MachineFit
-    from paceline.explanation.utilisation import Utilisation
+    from paceline.measurement.study_design import Design
     from paceline.measurement.study_runner import Progress
-    from paceline.parallel_map import Workers
-    from paceline.validation.cases import Mode
-    from paceline.validation.validation_summary import ModeSummary
+    from paceline.store import Store
+    from paceline.study.aa_test import NoiseTest
+    from paceline.study.demo_study import DemoResult
 
-_OnLaunch = Callable[["Progress"], None]
+OnLaunch = Callable[["Progress"], None]
+OnStage = Callable[[str], None]
+
+
+def _ignore(_: object) -> None:
+    """The default of callbacks."""
 
 
 @with_keywords(SettingOptions)
 def measure(
     model: str = StudySettings.model,
     *,
-    framework: str | None = None,
+    framework: str | Sequence[str] | None = None,
     name: str | None = None,
     store: Path | str | None = None,
     timeout_seconds: float | None = None,
-    on_launch: _OnLaunch = lambda progress: None,
+    port: int | None = None,
+    figure: Path | str | None = None,
+    on_stage: OnStage = _ignore,
+    on_launch: OnLaunch = _ignore,
     **settings: Unpack[SettingOptions],
 ) -> Study:
-    """Run a study of several launches per configuration, in random order.
+    """Measure training throughput over repeated launches in random order.
 
-    ``framework`` is one of ``frameworks``; several are ranked by `compare`. ``timeout_seconds`` is
-    that of each launch [``launch_seconds``].
+    ``framework`` is short for ``frameworks``. Several are ranked: with the same weights and data,
+    each must first have the parameters and losses of the NumPy reference; those that fail are left
+    out. ``figure`` names a file for the ranking. ``timeout_seconds`` is that of each launch
+    [``launch_seconds``].
     """
     if framework is not None:
-        settings["frameworks"] = [framework]
-    study = Study(model, name=name, store=store, **settings)
-    return study.run(timeout_seconds=timeout_seconds, on_launch=on_launch)
+        if "frameworks" in settings:
+            raise InputError("framework and frameworks were both given", "give one of them")
+        settings["frameworks"] = framework
+    return run_measurement(
+        Study(model, name=name, store=store, **settings),
+        timeout_seconds=timeout_seconds,
+        port=port,
+        figure=figure,
+        on_stage=on_stage,
+        on_launch=on_launch,
+    )
 
 
-@with_keywords(LaunchOptions)
-def compare(
-    frameworks: str | Sequence[str],
+def run_measurement(
+    study: Study,
+    *,
+    timeout_seconds: float | None = None,
+    port: int | None = None,
+    extend: bool = False,
+    figure: Path | str | None = None,
+    on_stage: OnStage = _ignore,
+    on_launch: OnLaunch = _ignore,
+) -> Study:
+    """Run a study; several frameworks of a new study without factors are checked for parity."""
+    from paceline.render.figure_files.figure_files import check_figure_path
+    from paceline.study.study_result import write_ranking
+
+    settings = study.settings
+    compares = settings is not None and not extend and len(settings.frameworks) > 1
+    if figure is not None:
+        check_figure_path(Path(figure))
+        if not compares:
+            raise InputError("--figure needs several frameworks", "write --framework NAME,NAME")
+    if compares:
+        assert settings is not None
+        settings.design()  # rejects invalid settings before the parity test
+        parity = study.prove_parity(
+            timeout_seconds or settings.launch_seconds or DEFAULT_TIMEOUT_SECONDS,
+            lambda name: on_stage(f"parity: {name}"),
+        )
+        parity.check_some()
+    study.run(timeout_seconds=timeout_seconds, port=port, on_launch=on_launch, extend=extend)
+    if figure is not None:
+        write_ranking(study, Path(figure))
+    return study
+
+
+def rerun(
+    subject: str,
+    *,
+    launches: int | None = None,
+    name: str | None = None,
+    timeout_seconds: float | None = None,
+    store: Path | str | None = None,
+    on_launch: OnLaunch = _ignore,
+) -> Study:
+    """Repeat the measurements of a study or launch as a new study [STUDY-rerun].
+
+    ``subject`` is the name of a study or a prefix of a launch id; ``launches`` per configuration
+    are as before by default (3 for a launch). The same call continues after an interruption.
+    """
+    from paceline.measurement.study_runner import run_study
+    from paceline.store.api import open_store
+
+    with open_store(store) as opened:
+        old, design = _repeated(opened, subject, launches)
+    new = name or f"{old}-rerun"
+    with open_store(store, create=True) as opened:
+        run_study(opened, new, design, timeout_seconds, None, on_launch, extend=True)
+        return Study.load(new, opened)
+
+
+@with_keywords(SettingOptions)
+def noise_test(
     model: str = StudySettings.model,
     *,
     name: str | None = None,
     store: Path | str | None = None,
     timeout_seconds: float | None = None,
-    on_launch: _OnLaunch = lambda progress: None,
-    **settings: Unpack[LaunchOptions],
-) -> Study:
-    """Train one network with several frameworks; ``.analyse().rankings`` ranks them.
+    on_launch: OnLaunch = _ignore,
+    **settings: Unpack[SettingOptions],
+) -> "NoiseTest":
+    """Measure one configuration as two interleaved groups (A/A test).
 
-    Frameworks that fail the parity check with the reference training are left out.
+    Any significant difference of the groups is a false positive. ``launches`` is the number per
+    group; the settings must give one configuration.
     """
-    study = Study(model, name=name, store=store, frameworks=frameworks, **settings)
+    from paceline.study.aa_test import noise_of
+
+    settings["launches"] = 2 * settings.get("launches", StudySettings.launches)
+    study = Study(model, name=name, store=store, **settings)
     assert study.settings is not None
-    limit = timeout_seconds or study.settings.launch_seconds or DEFAULT_TIMEOUT_SECONDS
-    study.prove_parity(limit).check_some()
-    return study.run(timeout_seconds=timeout_seconds, on_launch=on_launch)
+    if len(list(study.settings.jobs())) != 1:
+        raise InputError(
+            "the A/A test needs a single configuration",
+            "give one topology and one number of threads",
+        )
+    study.run(timeout_seconds=timeout_seconds, on_launch=on_launch)
+    return noise_of(study.name, study.launches)
 
 
-def explain(
-    study: Study | str,
+def demo(
+    model: str = StudySettings.model,
     *,
-    processes: int | None = None,
-    framework: str | None = None,
-    store: Path | str | None = None,
-) -> StudyExplanation:
-    """Causes of the difference between several processes of a study and perfect scaling (s)."""
-    found = study if isinstance(study, Study) else Study.load(study, store)
-    return found.explain(processes, framework)
+    batch: int = StudySettings.batch,
+    launches: int = 3,
+    steps: int = 7,
+    nodes: Sequence[int] = PREDICTED_NODES,
+    link: str = PREDICTED_LINK,
+    seed: int = 1,
+    out: Path | str = "paceline-demo",
+    on_line: OnStage = _ignore,
+    on_stage: OnStage = _ignore,
+    on_launch: OnLaunch = _ignore,
+) -> "DemoResult":
+    """Measure, predict and compare on this machine, and write a report to ``out``.
 
-
-def utilisation(
-    study: Study | str,
-    *,
-    processes: int | None = None,
-    framework: str | None = None,
-    device: str | None = None,
-    cluster: str | Path | None = None,
-    store: Path | str | None = None,
-) -> "Utilisation":
-    """Model FLOP utilisation of a study: measured, attainable, predicted, published (0 to 1).
-
-    ``device`` or ``cluster`` names the hardware of the study in the catalogue; by default it is
-    this machine as probed.
+    Trains a small network on one and two processes, predicts two processes without their
+    synchronised launches, and predicts ``nodes`` connected by ``link``.
     """
-    from paceline.calibration.machine_evidence import machine_corrections, machine_evidence
-    from paceline.errors import InputError
-    from paceline.explanation.utilisation import explain_utilisation
-    from paceline.hardware.this_machine import machine_cluster
-    from paceline.measurement.probe.machine_probe import current_profile
-    from paceline.spec.job_options import JobOptions
-    from paceline.spec.resolve_cluster import cluster_of
+    from paceline.hardware import catalogue
+    from paceline.study.demo_study import Demonstration, DemoResult, describe_machine
 
-    found = study if isinstance(study, Study) else Study.load(study, store)
-    measured = found.explain(processes, framework).measured
-    launch = measured.first
-    if device is None and cluster is None:
-        with found.open() as opened:
-            profile = current_profile(opened)
-        if profile is None:
-            raise InputError(
-                "the peak FLOP/s of this machine is unknown",
-                "measure it with 'paceline probe', or name another device with --device",
-            )
-        cluster_here = machine_cluster(profile, launch.world_size // launch.nodes, launch.nodes)
-        known, learnt = machine_evidence(profile), machine_corrections(profile)
-        return explain_utilisation(measured, cluster_here, known, learnt)
-    options: JobOptions = {"nodes": launch.nodes, "processes": launch.world_size // launch.nodes}
-    if device is not None:
-        options["device"] = device
-    return explain_utilisation(measured, cluster_of(cluster, options))
+    network, directory = catalogue.link(link).name, Path(out)
+    study = Demonstration(
+        model, batch=batch, launches=launches, steps=steps, seed=seed, out=directory
+    )
+    begun = time.monotonic()
+    on_line(describe_machine())
+    on_line(f" probe    {study.probe(on_stage)}   {time.monotonic() - begun:.0f} s")
+    measuring = time.monotonic()
+    study.run(timeout_seconds=DEFAULT_TIMEOUT_SECONDS, on_launch=on_launch)
+    ran = f"{model} b={batch}: {plural(len(study.launches), 'launch')} in random order"
+    on_line(f" measure  {ran}   {time.monotonic() - measuring:.0f} s")
+    analysis = study.analyse(nodes, network)
+    report = study.report(directory / "report.html", analysis=analysis)
+    return DemoResult(study.name, study.path, analysis, report)
 
 
-def calibrate(model: str | None = None, *, store: Path | str | None = None) -> "MachineFit":
-    """Fit corrections for this machine to its launches of ``model`` [the one with most launches].
+def _repeated(store: "Store", subject: str, launches: int | None) -> "tuple[str, Design]":
+    """The study of ``subject``, and the design that repeats it."""
+    from paceline.measurement.study_design import Design, job_from_json
 
-    They are stored in the profile of the machine and used by later predictions. SI units.
-    """
-    from paceline.calibration.machine_fit import fit_machine
-    from paceline.measurement.probe.machine_probe import current_profile, save_profile
-
-    path = Path(store) if store is not None else default_store_path()
-    with Store(path, create=False) as opened:
-        profile = current_profile(opened)
-        fit = fit_machine(opened.launches(), profile, model)
-    if profile is not None:
-        with Store(path) as opened:
-            save_profile(opened, replace(profile, training=fit.training))
-    return fit
-
-
-def validate(
-    files: Sequence[Path | str] = (),
-    *,
-    modes: Sequence[str] = ("baseline", "cold", "layout"),
-    by: Sequence[str] = (),
-    hold_out: str = "group",
-    workers: "Workers" = 1,
-    on_row: Callable[[int, int], None] = lambda done, total: None,
-) -> "dict[Mode, ModeSummary]":
-    """Score predictions on published measurements, or on ``files`` in the same schema.
-
-    Errors are relative errors of throughput. ``by`` lists further columns to group by. The
-    corrections for a row are fitted without its ``hold_out``: its own ``group``, or all rows with
-    the same ``source``, ``generation``, ``framework``, ``model``, ``network`` or ``scale``.
-    ``workers`` is a number of processes or the address of a cluster (tcp://host:8786 of Dask,
-    ray://host:10001); the scores do not depend on it.
-    """
-    from paceline.validation.cases import Mode
-    from paceline.validation.hold_out import HoldOut
-    from paceline.validation.paceline_model import PacelineModel, PhysicsAlone
-    from paceline.validation.read_rows import read_tables
-    from paceline.validation.reference_data import reference_table
-    from paceline.validation.row_filters import attribute_of
-    from paceline.validation.run_validation import answered_by_workers
-    from paceline.validation.validation_summary import summarise
-
-    table = read_tables(tuple(map(Path, files))) if files else reference_table()
-    columns = [attribute_of(name) for name in by]
-    scored, null_models = PacelineModel(HoldOut(hold_out)), [PhysicsAlone()]
-    rows, summaries = table.measurements, {}
-    for mode in map(Mode, modes):
-        answered = answered_by_workers(scored, rows, mode, workers, on_row)
-        summaries[mode] = summarise(rows, mode, answered, columns, on_row, null_models)
-    return summaries
+    hint = "repeat its command with 'paceline run -- COMMAND'"
+    document = store.design(subject)
+    if document is not None:
+        design = Design.from_json(document)
+        if launches is None:
+            return subject, design
+        return subject, Design.randomised(design.jobs, launches, design.seed)
+    if subject in store.studies():
+        raise InputError(f"study {subject} was recorded or imported, not measured", hint)
+    launch = store.launch(subject)
+    if "graph" not in launch.job:
+        raise InputError(f"launch {launch.id} was recorded or imported, not measured", hint)
+    return launch.study, Design.randomised([job_from_json(launch.job)], launches or 3, 1)

@@ -1,16 +1,25 @@
 """Study of the demo: all launches needed to predict and explain two processes."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paceline import __version__
+from paceline.analysis.launch_tables import warnings_of
+from paceline.calibration.comparison_tables import comparison_table
 from paceline.calibration.profile_tables import describe_profile
+from paceline.errors import PacelineError
+from paceline.explanation.explanation_tables import instrumented_lines, step_kind
 from paceline.measurement.environment import load_average, machine_fingerprint
 from paceline.measurement.probe.machine_probe import current_profile, probe_machine
+from paceline.render.result import Part, PublicResult
+from paceline.render.terminal_waterfall import WaterfallChart
+from paceline.report.study_analysis import StudyAnalysis
+from paceline.report.study_json import study_json
 from paceline.study.study import Study
 from paceline.study.study_settings import StudySettings
+from paceline.units import format_bytes, format_seconds, plural
 
 if TYPE_CHECKING:
     from paceline.measurement.study_runner import Design
@@ -66,6 +75,54 @@ class DemonstrationSettings(StudySettings):
         design = Design.randomised([*kinds, kinds[-1]], counts, self.seed)
         order = tuple(min(index, len(kinds) - 1) for index in design.order)
         return replace(design, jobs=tuple(kinds), order=order)
+
+
+@dataclass(frozen=True, repr=False)
+class DemoResult(PublicResult):
+    """The analysis of the demo and its report."""
+
+    schema: ClassVar[str] = "demo/1"
+    study: str
+    store: Path
+    analysis: StudyAnalysis
+    report: Path
+
+    def warnings(self) -> list[str]:
+        """Doubtful results, and launches without results."""
+        return warnings_of(self.analysis.launches)
+
+    def summary(self) -> str:
+        """The study and its report."""
+        return f"{self.study}, report in {self.report}"
+
+    def parts(self) -> list[Part]:
+        """Predictions and measurements, the breakdown of the step, and the best bucket size."""
+        found = self.analysis
+        explanation, calibration, profile = found.explanation, found.calibration, found.profile
+        alone = None if explanation is None else explanation.alone
+        if explanation is None or alone is None or not (calibration and profile and found.here):
+            raise PacelineError(
+                "too few launches finished for a comparison",
+                "run 'paceline study show' for the reasons",
+            )
+        subject = f"Step time breakdown of {plural(PROCESSES, 'process')}"
+        waterfall = WaterfallChart(explanation.waterfall, subject, step_kind(explanation))
+        prediction = found.here[0].prediction
+        size, gain = calibration.best_bucket(profile, PROCESSES, prediction)
+        share = gain / prediction.step_seconds
+        bucket = "No other bucket size shortens the step by more than 0.2 %."
+        if share > 0.002:
+            bucket = (
+                f"Best bucket size: {format_bytes(size)} would hide {format_seconds(gain)} of the "
+                f"all-reduce ({share:.1%} of the step)."
+            )
+        table = comparison_table(alone, [*found.here, *found.elsewhere])
+        lines = [*instrumented_lines(explanation), bucket, f"Report: {self.report}"]
+        return ["", table, "", waterfall, *lines]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts of the report, and its path."""
+        return {**study_json(self.analysis), "report": str(self.report)}
 
 
 def describe_machine() -> str:

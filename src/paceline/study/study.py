@@ -3,23 +3,25 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from paceline.measurement.run_job import DEFAULT_TIMEOUT_SECONDS
+from paceline.render.result import PublicResult
 from paceline.spec.study_options import SettingOptions, StudyOptions
 from paceline.store import Launch, Status, Store, default_store_path
+from paceline.study import study_result
 from paceline.study.study_settings import StudySettings
 from paceline.topology import PREDICTED_LINK, PREDICTED_NODES
 
 if TYPE_CHECKING:
     from paceline.analysis.parity_result import ParityTable
-    from paceline.explanation.explanation_tables import StudyExplanation
+    from paceline.explanation.study_explanation import StudyExplanation
     from paceline.measurement.study_runner import Progress
     from paceline.render.table import Table
     from paceline.report.study_analysis import StudyAnalysis
     from paceline.step.difference import StepDifference
+    from paceline.study.study_check_tables import StudyCheck
     from paceline.study.study_estimate import StudyEstimate
     from paceline.study.throughput_table import Throughput
 
@@ -27,7 +29,7 @@ LAUNCHES_FOR_ESTIMATE = 500
 """Number of launches of a store, the newest, from which the time of others is estimated."""
 
 
-class Study:
+class Study(PublicResult):
     """A designed experiment and its launches so far.
 
     ``Study("resnet44", batch=64, processes=[1, 2])`` takes the keywords of `StudySettings`;
@@ -35,6 +37,8 @@ class Study:
     recorded or imported). The default ``name`` consists of the model and the time; ``store`` is
     the path of the store.
     """
+
+    schema: ClassVar[str] = "measure/1"
 
     def __init__(
         self,
@@ -169,6 +173,18 @@ class Study:
             launches = [*(one for one in launches if one.study != self.name), *own]
         return time_estimate(self.settings.design(), launches, self.name)
 
+    def check(self) -> "StudyCheck":
+        """Factors, aliased effects and the estimated time, without running anything."""
+        from paceline.study.study_check_tables import StudyCheck
+
+        assert self.settings is not None, "a check needs a study with settings"
+        return StudyCheck(self.name, self.settings, self.time_estimate())
+
+    @property
+    def has_results(self) -> bool:
+        """Whether a launch finished."""
+        return any(launch.status is Status.FINISHED for launch in self.launches)
+
     def effects_tables(self) -> "list[Table]":
         """Effects of the factors on step time; no tables without factors."""
         from paceline.analysis.effect_tables import effects_tables
@@ -244,7 +260,7 @@ class Study:
         """
         from paceline.analysis.configurations import finished
         from paceline.explanation.explain_step import explain
-        from paceline.explanation.explanation_tables import StudyExplanation
+        from paceline.explanation.study_explanation import StudyExplanation
         from paceline.measurement.probe.machine_probe import current_profile
         from paceline.naming import look_up
 
@@ -256,7 +272,7 @@ class Study:
             f"framework in study {self.name}", chosen, names, f"choose one of {', '.join(names)}"
         )
         own = [launch for launch in launches if launch.framework == chosen]
-        return StudyExplanation.of(explain(own, processes, profile))
+        return StudyExplanation(**vars(explain(own, processes, profile)), study=self.name)
 
     def difference(
         self,
@@ -309,15 +325,28 @@ class Study:
 
         return write_figures(study_page(analysis or self.analyse()), Path(directory))
 
-    def __repr__(self) -> str:
+    def parts(self) -> "list[str | Table]":
+        """Throughput of each configuration, or the ranking of frameworks; accuracy and effects."""
+        return study_result.study_parts(self)
+
+    def warnings(self) -> list[str]:
+        """Doubtful results, and launches without results."""
+        return study_result.study_warnings(self)
+
+    def summary(self) -> str:
+        """Name, model and number of launches."""
         launches = self.launches
         finished = sum(launch.status is Status.FINISHED for launch in launches)
         model = self.settings.model if self.settings else launches[0].model if launches else "?"
-        return f"<Study {self.name}: {model}, {finished} of {len(launches)} launches finished>"
+        return f"{self.name}: {model}, {finished} of {len(launches)} launches finished"
 
-    def _repr_html_(self) -> str:
-        table = self.throughput()
-        return f"<p>{escape(repr(self))}</p>{table._repr_html_() if table else ''}"
+    def to_dict(self) -> dict[str, Any]:
+        """Settings, outcome and results of each launch."""
+        return study_result.study_fields(self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per launch."""
+        return list(self.to_dict()["launches"])
 
 
 def _proven_parity(store: Store, study: str, frameworks: Sequence[str]) -> "ParityTable | None":

@@ -68,7 +68,7 @@ def read_tables(paths: Iterable[Path]) -> MeasurementTable:
 
 def read_into(table: MeasurementTable, path: Path) -> None:
     """Add the lines of the CSV (or gzipped CSV) at ``path`` to ``table``."""
-    hint = "use a CSV with the columns of 'paceline published --export FILE.csv'"
+    hint = "use a CSV with the columns of 'paceline catalog publications --export FILE.csv'"
     try:
         with opened(path) as file, _text(path, file) as stream:
             read_lines(table, path.name, stream, hint)

@@ -1,98 +1,114 @@
-"""``paceline calibrate``: fit predictions to the launches of this machine."""
+"""``paceline calibrate``: benchmark this machine and fit predictions to its launches."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from paceline.cli.echo import echo
-from paceline.cli.next_steps import next_line, with_store
-from paceline.cli.options import store_option
-from paceline.cli.output import emit_json, json_option
-
-if TYPE_CHECKING:
-    from paceline.calibration.machine_fit import MachineFit
+from paceline.cli.help_sections import SectionedCommand, together
+from paceline.cli.next_steps import next_line, same_job, with_store
+from paceline.cli.options import launcher_options, launcher_settings, out_option, store_option
+from paceline.cli.output import emit, json_option
+from paceline.errors import InputError
 
 EXAMPLE = """
 \b
 Examples:
   paceline calibrate
   paceline calibrate --model resnet44 --json
+  paceline calibrate --no-probe
+  paceline calibrate --hosts node1,node2 --launcher ssh -j 2x1 --out curve.json
 """
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=EXAMPLE)
 @click.option(
     "--model", metavar="NAME", help="Model to fit [default: the one with the most launches]."
 )
+@together(
+    click.option(
+        "--probe/--no-probe",
+        default=None,
+        help="Benchmark the machine again, or never [default: if the profile is missing or older "
+        "than a week].",
+    ),
+    click.option(
+        "--ranks",
+        metavar="N[,N]|N..N",
+        default="2",
+        show_default=True,
+        help="Numbers of ranks for all-reduce.",
+    ),
+    click.option("--threads", default=1, show_default=True, help="Threads per rank."),
+    click.option("--oversubscribe", is_flag=True, help="Allow more ranks x threads than cores."),
+    section="Benchmark of this machine",
+)
+@together(
+    click.option(
+        "-j",
+        "topology",
+        metavar="NODESxPROCESSES",
+        help="Measure all-reduce on this topology instead of this machine.",
+    ),
+    launcher_options,
+    out_option(
+        "--out", "Write the all-reduce curve between hosts, for 'predict --allreduce-curve'."
+    ),
+    section="Links between hosts",
+)
 @store_option
 @json_option
-def command(model: str | None, store_path: Path | None, as_json: bool) -> None:
-    """Fit predictions to the launches of this machine and report the quality of the fit.
+def command(
+    model: str | None,
+    probe: bool | None,
+    ranks: str,
+    threads: int,
+    oversubscribe: bool,
+    topology: str | None,
+    out: Path | None,
+    store_path: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Benchmark this machine, fit predictions to its launches, and report the quality of the fit.
 
-    Fits step time by batch size, all-reduce time during training, and variation between launches.
-    Reports the width of prediction intervals and the run that would narrow them most. The result
-    is stored in the machine profile, which 'paceline predict' uses.
+    The benchmark measures GEMM by size, memory, all-reduce by size and co-location. The fit is of
+    step time by batch size, all-reduce during training and variation between launches; the output
+    names the run that would narrow prediction intervals most. 'paceline predict' uses both.
+
+    With -j, --hosts or --launcher the command measures all-reduce between hosts instead, with the
+    message pattern of a training step; 'paceline predict --allreduce-curve' uses the result.
     """
-    from dataclasses import asdict
+    from paceline.calibration.api import calibrate, calibrate_links
+    from paceline.cli.progress import study_progress
+    from paceline.topology import parse_counts
 
-    from paceline.study.api import calibrate
-
-    fit = calibrate(model, store=store_path)
-    if as_json:
-        emit_json("calibrate", 2, {"fit": asdict(fit)})
+    launcher = launcher_settings(options)
+    if topology is None and not launcher:
+        if out is not None:
+            raise InputError("--out requires several hosts", "add -j 2x1 and --hosts or --launcher")
+        with study_progress("calibrate") as progress:
+            found = calibrate(
+                model,
+                probe=probe,
+                ranks=parse_counts(ranks, "ranks", "--ranks"),
+                threads=threads,
+                oversubscribe=oversubscribe,
+                store=store_path,
+                on_stage=progress.stage,
+            )
+        run = same_job("measure", model="resnet44", topologies="1x1,1x2")
+        emit(found, as_json, with_store(found.fit.next_runs[0].command) if found.fit else run)
         return
-    _print(fit)
-    next_line(with_store(fit.next_runs[0].command))
-
-
-def _print(fit: "MachineFit") -> None:
-    from paceline.units import format_seconds, plural
-
-    echo(
-        f"{fit.model}, batch {fit.batch}, {fit.framework}: "
-        f"{plural(fit.launches, 'finished launch')} on this machine"
-    )
-    if fit.compute is not None:
-        curve = fit.compute
-        found = f"worst residual {curve.worst_residual:.1%}"
-        if len(curve.batches) == 2:
-            found = "no residual: two batch sizes determine the line"
-        _echo_wrapped(
-            f"step time of one process: {format_seconds(curve.fixed_seconds)} + "
-            f"{format_seconds(curve.seconds_per_sample)} per sample, from batch sizes "
-            f"{', '.join(map(str, sorted(curve.batches)))}; {found}"
+    if model is not None or probe is not None:
+        raise InputError(
+            "--model and --probe are about this machine", "omit them, or -j, --hosts, --launcher"
         )
-    for one in fit.in_situ:
-        _echo_wrapped(
-            f"all-reduce of {one.ranks} ranks during training: {one.ratio_to_probe:.2f} x the "
-            f"probe ({plural(one.messages, 'message')})"
+    with study_progress("links") as progress:
+        found = calibrate_links(
+            topology, **launcher, out=out, store=store_path, on_stage=progress.stage
         )
-    _echo_wrapped(
-        f"coefficient of variation: {fit.step_variation:.1%} between steps, "
-        f"{fit.launch_variation:.1%} between launches"
-    )
-    for check in fit.checks:
-        _echo_wrapped(
-            f"check: {plural(check.processes, 'process')}: predicted "
-            f"{format_seconds(check.predicted_seconds)} per step without their "
-            f"{plural(check.launches, 'launch')}, measured "
-            f"{format_seconds(check.measured_seconds)} ({check.error:+.1%})"
-        )
-    if not fit.checks:
-        _echo_wrapped("check: none (needs synchronised launches of several processes)")
-    if fit.half_width is not None:
-        _echo_wrapped(f"90 % interval of predictions here: ± {fit.half_width:.1%}")
-    else:
-        _echo_wrapped("90 % interval of predictions here: none yet")
-    echo("  most informative next runs:")
-    for run in fit.next_runs:
-        then = "" if run.half_width is None else f" (then ± {run.half_width:.1%})"
-        _echo_wrapped(f"  {run.why}{then}")
-        echo(f"      {run.command}")
-
-
-def _echo_wrapped(text: str) -> None:
-    import textwrap
-
-    echo(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="    "))
+    emit(found, as_json)
+    if out is not None and not as_json:
+        job = f"--model resnet50 --device v100 --allreduce-curve {out} -j {topology or '2x1'}"
+        next_line(f"paceline predict {job}")

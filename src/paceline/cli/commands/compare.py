@@ -1,88 +1,78 @@
-"""``paceline compare``: train one network under several frameworks and rank them."""
+"""``paceline compare``: settings and step time of two studies, launches or predictions."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from paceline.cli.echo import echo
-from paceline.cli.help_sections import SectionedCommand
-from paceline.cli.knob_options import options_of
-from paceline.cli.next_steps import next_line, same_job
-from paceline.cli.options import (
-    figure_option,
-    store_option,
-    study_keywords,
-    study_name_option,
-    timeout_seconds,
-)
-from paceline.cli.output import emit_json, json_option, show, warn, write_figure
-from paceline.spec.study_options import FILE_ONLY, StudyOptions
+from paceline.cli.next_steps import command_line
+from paceline.cli.options import out_option, store_option
+from paceline.cli.output import emit, json_option
+from paceline.cli.study_arguments import study_argument
+from paceline.errors import InputError
+from paceline.units import parse_percent
 
 EXAMPLE = """
 \b
 Examples:
-  paceline compare --frameworks torch-ddp,jax --model resnet20 --batch 32 -j 1x1
-  paceline compare --frameworks torch-ddp,tensorflow,jax,mxnet --model resnet44 -j 1x1,1x2
+  paceline compare resnet44-0147 resnet44-1115-2140
+  paceline compare resnet44-0147 resnet44-1115-2140 --check --threshold 20%
+  paceline compare 19a3b06 19a3c06
+  paceline compare before.json after.json          (output of 'predict --json')
+
+Exit codes of --check: 0 no regression, 1 regression, 2 usage error.
 """
 
 
-@click.command(cls=SectionedCommand, epilog=EXAMPLE)
+@click.command(epilog=EXAMPLE)
+@study_argument("first", "A", may_be_left_out=False)
+@study_argument("second", "B", may_be_left_out=False)
+@click.option("--check", is_flag=True, help="Exit with code 1 if a configuration of B is slower.")
 @click.option(
-    "--frameworks",
-    metavar="NAME[,NAME]",
-    required=True,
-    help="Frameworks, comma-separated; see 'paceline frameworks'.",
+    "--threshold",
+    metavar="PERCENT",
+    default="2%",
+    show_default=True,
+    help="Smallest slowdown that counts as a regression.",
 )
-@options_of(StudyOptions, without=(*FILE_ONLY, "frameworks", "instruments", "no_sync"))
-@study_name_option
-@figure_option(
-    "--figure", "Output file of the figure [default: STUDY.svg in the directory of the store]"
-)
+@click.option("--no-history", is_flag=True, help="Ignore other studies of the store.")
+@out_option("--markdown", "Write the step times as Markdown, for a pull request.")
 @store_option
 @json_option
-def command(frameworks: str, figure: Path | None, as_json: bool, **options: Any) -> None:
-    """Train one network under several frameworks and rank them with confidence intervals.
+def command(
+    first: str,
+    second: str,
+    check: bool,
+    threshold: str,
+    no_history: bool,
+    markdown: Path | None,
+    store_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare B with A: settings, machine and versions, then step time.
 
-    A parity test comes first: with the same weights and data, each framework must have the same
-    parameters and reach the same losses as the NumPy reference (without dropout, on short
-    sequences). Frameworks that fail are excluded. Launches run in random order.
+    A and B are studies, launches (a prefix of the id is enough) or JSON files of predictions. Every
+    configuration that is in both is tested for a change. If three or more other studies in the
+    store measured it, the test includes the variance between studies, and the detectable change is
+    printed. Without them a regression cannot be distinguished from day-to-day variation, and a
+    warning is printed. To compare frameworks, use 'paceline measure --framework NAME,NAME'.
     """
-    from paceline.analysis import ranking_tables as ranking
-    from paceline.analysis.launch_tables import warnings_of
-    from paceline.cli.progress import run_with_progress, study_progress
-    from paceline.measurement.run_job import DEFAULT_TIMEOUT_SECONDS
-    from paceline.naming import file_name
-    from paceline.study import Study
+    from paceline.analysis.api import compare
+    from paceline.render.files import write_text
 
-    study = Study(**study_keywords(options), frameworks=frameworks)
-    seconds = timeout_seconds(options["launch_seconds"]) or DEFAULT_TIMEOUT_SECONDS
-    assert study.settings is not None
-    study.settings.design()  # rejects invalid settings before the parity test
-    with study_progress("parity") as progress:
-        parity = study.prove_parity(seconds, lambda name: progress.stage(f"parity: {name}"))
-    if not as_json:
-        show([ranking.parity_table(parity)])
-        warn(ranking.left_out_lines(parity))
-    parity.check_some()
-    analysis = run_with_progress(study, options["launch_seconds"]).analyse()
-    rankings = analysis.rankings
-    drawn = write_figure(
-        figure or study.path.parent / f"{file_name(study.name)}.svg",
-        ranking.ranking_figure(rankings),
-        ranking.ranking_caption(rankings, study.settings.model),
+    found = compare(
+        first,
+        second,
+        threshold=parse_percent(threshold),
+        history=not no_history,
+        store=store_path,
     )
-    if as_json:
-        document = {
-            "study": study.name,
-            "model": parity.model,
-            "parity": ranking.parity_json(parity),
-            "rankings": ranking.rankings_json(rankings),
-            "figure": str(drawn),
-        }
-        emit_json("compare", 1, document)
-        return
-    show(ranking.ranking_table(count, one) for count, one in rankings.items())
-    warn(warnings_of(analysis.launches))
-    echo(f"Figure: {drawn}")
-    next_line(same_job("report", study=study.name), same_job("list", study=study.name))
+    if check and not found.changes:
+        raise InputError(
+            "the two have no measured configuration in common", "compare without --check"
+        )
+    if markdown is not None:
+        write_text(markdown, found.to_markdown())
+    further = ("report", second) if found.are_studies else ("study", "list")
+    emit(found, as_json, command_line(*further))
+    if check and found.regressions:
+        raise SystemExit(1)

@@ -1,18 +1,13 @@
 """``paceline demo``: measure, predict and compare on this machine in a few minutes."""
 
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from paceline.cli.echo import echo
-from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.next_steps import same_job
 from paceline.cli.options import seed_option
-from paceline.cli.output import emit_json, json_option, show, warn
-
-if TYPE_CHECKING:
-    from paceline.report.study_analysis import StudyAnalysis
+from paceline.cli.output import emit, json_option
 
 EXAMPLE = """
 \b
@@ -65,69 +60,28 @@ def command(
     processes without using their synchronised launches, and larger clusters with a given network.
     Breaks the step time down by cause. Takes about three minutes on two cores.
     """
-    from paceline.cli.progress import run_with_progress, study_progress
-    from paceline.hardware import catalogue
-    from paceline.report.study_json import study_json
-    from paceline.study.demo_study import PROCESSES, Demonstration, describe_machine
+    from paceline.cli.progress import study_progress
+    from paceline.study.api import demo
     from paceline.topology import parse_counts
-    from paceline.units import plural
 
-    network = catalogue.link(link).name
-    counts = parse_counts(nodes, "nodes", "--nodes")
-    study = Demonstration(model, batch=batch, launches=launches, steps=steps, seed=seed, out=out)
-    report_line = (lambda line: None) if as_json else echo
-    begun = time.monotonic()
-    report_line(describe_machine())
-    with study_progress("probe") as progress:
-        report_line(f" probe    {study.probe(progress.stage)}   {_since(begun)}")
-    measuring = time.monotonic()
-    run_with_progress(study, "10min")
-    ran = plural(len(study.launches), "launch")
-    report_line(f" measure  {model} b={batch}: {ran} in random order   {_since(measuring)}")
-    analysis = study.analyse(counts, network)
-    report = study.report(out / "report.html", analysis=analysis)
-    if as_json:
-        emit_json("demo", 1, {**study_json(analysis), "report": str(report)})
-        return
-    _print(analysis, PROCESSES)
-    echo(f"Report: {report}   ({_since(begun)} in total)")
-    next_line(
-        same_job("explain", store_path=study.path, study=study.name),
-        same_job("list", store_path=study.path, study=study.name),
+    with study_progress("demo") as progress:
+        found = demo(
+            model,
+            batch=batch,
+            launches=launches,
+            steps=steps,
+            nodes=parse_counts(nodes, "nodes", "--nodes"),
+            link=link,
+            seed=seed,
+            out=out,
+            on_line=(lambda line: None) if as_json else echo,
+            on_stage=progress.stage,
+            on_launch=progress.before_launch,
+        )
+    emit(
+        found,
+        as_json,
+        same_job("explain", store_path=found.store, study=found.study),
+        same_job("study show", store_path=found.store, subject=found.study),
         same_job("inspect", model=model),
     )
-
-
-def _since(begun: float) -> str:
-    return f"{time.monotonic() - begun:.0f} s"
-
-
-def _print(results: "StudyAnalysis", processes: int) -> None:
-    from paceline.analysis.launch_tables import warnings_of
-    from paceline.calibration.comparison_tables import comparison_table
-    from paceline.errors import PacelineError
-    from paceline.explanation.explanation_tables import instrumented_lines, step_kind
-    from paceline.render.terminal_waterfall import print_waterfall
-    from paceline.units import format_bytes, format_seconds, plural
-
-    warn(warnings_of(results.launches))
-    explanation, calibration, profile = results.explanation, results.calibration, results.profile
-    alone = None if explanation is None else explanation.alone
-    if explanation is None or alone is None or not (calibration and profile and results.here):
-        raise PacelineError(
-            "too few launches finished for a comparison", "run 'paceline list' for the reasons"
-        )
-    show(["", comparison_table(alone, [*results.here, *results.elsewhere]), ""])
-    subject = f"Step time breakdown of {plural(processes, 'process')}"
-    print_waterfall(explanation.waterfall, subject, step_kind(explanation))
-    show(instrumented_lines(explanation))
-    prediction = results.here[0].prediction
-    size, gain = calibration.best_bucket(profile, processes, prediction)
-    share = gain / prediction.step_seconds
-    if share > 0.002:
-        echo(
-            f"Best bucket size: {format_bytes(size)} would hide {format_seconds(gain)} of the "
-            f"all-reduce ({share:.1%} of the step)."
-        )
-    else:
-        echo("No other bucket size shortens the step by more than 0.2 %.")

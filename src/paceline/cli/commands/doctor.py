@@ -1,87 +1,110 @@
-"""``paceline doctor``: check this machine or a set of hosts."""
+"""``paceline doctor``: check this machine, its noise, or a set of hosts."""
 
-from collections.abc import Iterable
+import math
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from paceline.cli.echo import echo
-from paceline.cli.next_steps import next_line
-from paceline.cli.options import launcher_options, launcher_settings, store_option
-from paceline.cli.output import emit_json, json_option, show
+from paceline.cli.help_sections import SectionedCommand
+from paceline.cli.knob_options import options_of
+from paceline.cli.next_steps import command_line
+from paceline.cli.options import (
+    launcher_options,
+    launcher_settings,
+    store_option,
+    study_keywords,
+    study_name_option,
+    timeout_seconds,
+)
+from paceline.cli.output import emit, json_option
+from paceline.errors import InputError
+from paceline.spec.study_options import StudyOptions
 
+NOISE_OPTIONS = (
+    *("model", "batch", "seq", "processes", "frameworks", "launches", "steps", "warmup_steps"),
+    *("threads", "oversubscribe", "precision", "launch_seconds", "seed"),
+)
 EXAMPLE = """
 \b
 Examples:
   paceline doctor
+  paceline doctor --noise --model resnet20 --batch 16 --launches 8
   paceline doctor --hosts localhost,localhost
 """
 
 
-@click.command(epilog=EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=EXAMPLE)
+@click.option("--noise", is_flag=True, help="Run an A/A test and report the false-positive rate.")
 @launcher_options
+@options_of(StudyOptions, only=NOISE_OPTIONS)
+@study_name_option
 @store_option
 @json_option
-def command(store_path: Path | None, as_json: bool, **options: Any) -> None:
+def command(noise: bool, store_path: Path | None, as_json: bool, **options: Any) -> None:
     """Check the installation on this machine, and suggest fixes.
 
     With --hosts a,b --launcher ssh, check hosts before training on them: name resolution, ports,
     network interface, versions, clocks, and latency and bandwidth of every pair.
+
+    With --noise, measure one configuration as two interleaved groups, so that any significant
+    difference is a false positive. --launches is the number of launches per group; the other
+    options describe the configuration.
     """
-    chosen = launcher_settings(options)
-    if chosen:
-        _examine_hosts(chosen, store_path, as_json)
+    launcher = launcher_settings(options)
+    if noise:
+        if launcher:
+            raise InputError("--noise runs on this machine", "omit the options of the launcher")
+        _test_noise({**options, "store_path": store_path}, as_json)
         return
-    from dataclasses import asdict
-
-    from paceline.measurement.machine_check import examine
-    from paceline.plugins import PluginKind
-    from paceline.render.figures import figure_kinds
-    from paceline.render.table import Column, Table
-
-    findings = examine({PluginKind.FIGURE: figure_kinds})
-    if as_json:
-        emit_json("doctor", 1, {"findings": [asdict(finding) for finding in findings]})
+    _refuse_study_options()
+    if launcher:
+        _check_hosts(launcher, store_path, as_json)
         return
-    columns = (Column("check"), Column("works"), Column("details"), Column("fix"))
-    rows = tuple((f.name, "yes" if f.works else "no", f.detail, f.remedy) for f in findings)
-    show([Table(columns, rows)])
-    next_line("paceline demo", "paceline models")
+    from paceline.measurement.api import doctor
+
+    emit(doctor(), as_json, "paceline demo", "paceline catalog models")
 
 
-def _examine_hosts(chosen: dict[str, Any], store_path: Path | None, as_json: bool) -> None:
-    """Pre-flight check; exits with code 1 if it fails."""
+def _refuse_study_options() -> None:
+    """Reject options of --noise that would be ignored."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if given and parameter.name in (*NOISE_OPTIONS, "name"):
+            raise InputError(f"{parameter.opts[0]} requires --noise", "add --noise")
+
+
+def _test_noise(options: dict[str, Any], as_json: bool) -> None:
     from paceline.cli.progress import study_progress
-    from paceline.measurement.choose_launcher import chosen_launcher
-    from paceline.measurement.host_tables import link_table
-    from paceline.measurement.preflight import examine_hosts
-    from paceline.store import Store, default_store_path
-    from paceline.units import plural
+    from paceline.study.api import noise_test
 
-    starter = chosen_launcher(**chosen)
-    with Store(store_path or default_store_path()) as store, study_progress("hosts") as progress:
-        progress.stage(f"checking {plural(len(starter.hosts()), 'host')}")
-        found = examine_hosts(store, starter)
-    if as_json:
-        emit_json("hosts", 1, found.to_json())
-    else:
-        show([link_table(found.links)])
-        for finding in found.findings:
-            echo(f"{'ok    ' if finding.works else 'FAILED'} {finding.name}: {finding.detail}")
-            if finding.remedy:
-                echo(f"       fix: {finding.remedy}")
-        options = " ".join(_option_texts(chosen))
-        next_line(
-            f"paceline probe {options}", f"paceline measure {options} -j {len(found.hosts)}x1"
+    with study_progress("A/A test") as progress:
+        found = noise_test(
+            timeout_seconds=timeout_seconds(options["launch_seconds"]),
+            on_launch=progress.before_launch,
+            **study_keywords(options),
         )
-    if not found.works:
+    emit(found, as_json, command_line("study", "show", found.study))
+    if math.isnan(found.halves.p_value):
         raise SystemExit(1)
 
 
-def _option_texts(chosen: dict[str, Any]) -> Iterable[str]:
-    for option in ("launcher", "hosts"):
-        if option in chosen:
-            yield f"--{option} {chosen[option]}"
-    for option in chosen.get("launcher_options", ()):
-        yield f"--launcher-option {option}"
+def _check_hosts(launcher: dict[str, Any], store_path: Path | None, as_json: bool) -> None:
+    from paceline.cli.progress import study_progress
+    from paceline.measurement.api import check_hosts
+
+    with study_progress("hosts") as progress:
+        progress.stage("checking hosts")
+        found = check_hosts(**launcher, store=store_path)
+    given = [f"--{name} {launcher[name]}" for name in ("launcher", "hosts") if name in launcher]
+    given += [
+        f"--launcher-option {shlex.quote(one)}" for one in launcher.get("launcher_options", ())
+    ]
+    words = " ".join(given)
+    measured = f"paceline measure {words} -j {len(found.hosts)}x1"
+    emit(found, as_json, f"paceline calibrate {words}", measured)
+    if not found.works:
+        raise SystemExit(1)

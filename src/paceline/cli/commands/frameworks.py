@@ -109,7 +109,7 @@ def verify(names: tuple[str, ...], all_networks: bool, logs: Path | None, as_jso
         rows = [{"name": name, "checks": list(map(asdict, r))} for name, r in results.items()]
         emit_json("contract", 1, {"frameworks": rows})
     elif not failed:
-        next_line(f"paceline compare --frameworks {','.join(names)}")
+        next_line(f"paceline measure --framework {','.join(names)}")
     if failed:
         raise click.exceptions.Exit(1)
 

@@ -1,18 +1,13 @@
 """``paceline import``: import logs and traces of other programs as launches."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from paceline.cli.echo import echo
-from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.next_steps import command_line, same_job
 from paceline.cli.options import IntegerRange, parse_single_topology, store_option
-from paceline.cli.output import emit_json, json_option, show, warn
-from paceline.errors import InputError
-
-if TYPE_CHECKING:
-    from paceline.store import Launch
+from paceline.cli.output import emit, json_option
 
 EXAMPLE = """
 \b
@@ -66,41 +61,31 @@ def command(
     Each log is one launch; trace files given together are the ranks of one launch. Missing facts
     must be given as options; they are never guessed. Launches have the provenance "imported".
     """
-    from paceline.importers.import_launches import UserFacts
-    from paceline.importers.import_tables import imported_json, imported_parts
-    from paceline.importers.imported_files import read_files
+    from paceline.importers.api import import_launches
 
     nodes, ranks = parse_single_topology(topology)
-    facts = UserFacts(model, batch, ranks, nodes, precision)
-    found = read_files(files, program, _announce_large_file)
-    if not as_json:
-        for one in found:
-            show(imported_parts(one))
-            warn(f"warning: {warning}" for warning in one.warnings(facts))
-    try:
-        made = [one.launch(study or files[0].stem, facts) for one in found]
-    except InputError as error:
-        if not dry_run:
-            raise
-        echo(f"missing facts: {error.message}; {error.hint}")
-        made = []
-    launches = [launch for launch in made if launch is not None]
-    if not dry_run:
-        _record(launches, store_path)
-    if as_json:
-        documents = [imported_json(one) for one in found]
-        ids = [] if dry_run else [launch.id for launch in launches]
-        emit_json("import", 1, {"files": documents, "launches": ids})
-        return
+    found = import_launches(
+        files,
+        program=program,
+        model=model,
+        batch=batch,
+        nodes=nodes,
+        ranks=ranks,
+        precision=precision,
+        study=study,
+        dry_run=dry_run,
+        store=store_path,
+        on_file=_announce_large_file,
+    )
+    further = [same_job("import", as_json=True), "paceline catalog recipes"]
     if dry_run:
-        next_line(same_job("import", drop=("dry_run",)) if launches else "paceline import --help")
-    elif launches:
-        echo(f"Recorded: {', '.join(launch.id for launch in launches)}")
-        first = launches[0]
-        next_line(same_job("show", launch_id=first.id), same_job("report", study=first.study))
-    else:
-        echo("The files contain no launch; nothing was recorded.")
-        next_line(same_job("import", as_json=True), "paceline recipes")
+        again = same_job("import", drop=("dry_run",))
+        further = [again if found.launches else "paceline import --help"]
+    elif found.launches:
+        first = found.launches[0]
+        shown = command_line("study", "show", first.id)
+        further = [shown, same_job("report", study=first.study)]
+    emit(found, as_json, *further)
 
 
 def _announce_large_file(path: Path) -> None:
@@ -110,12 +95,3 @@ def _announce_large_file(path: Path) -> None:
     if size > LONG_FILE_BYTES:
         about = format_seconds(size / BYTES_PER_SECOND)
         echo(f"  reading {path.name}, {format_bytes(size)}, about {about}", err=True)
-
-
-def _record(launches: "list[Launch]", store_path: Path | None) -> None:
-    from paceline.store import Store, default_store_path
-
-    if launches:
-        with Store(store_path or default_store_path()) as store:
-            for launch in launches:
-                store.complete(launch)

@@ -2,9 +2,9 @@
 
 import click
 
-from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.next_steps import same_job
 from paceline.cli.options import seq_option
-from paceline.cli.output import emit_json, json_option, show
+from paceline.cli.output import emit, json_option
 
 EXAMPLE = """
 \b
@@ -51,19 +51,13 @@ def command(
 ) -> None:
     """Show the layers of MODEL with parameters, FLOPs and memory of a training step.
 
-    MODEL is a built-in model ('paceline models' lists them), a function in a Python file that
-    returns a torch module, an ONNX file, or a Hugging Face config.json.
+    MODEL is a built-in model ('paceline catalog models' lists them), a function in a Python file
+    that returns a torch module, an ONNX file, or a Hugging Face config.json.
     """
-    from paceline.catalog.model_tables import inspected_json, inspected_parts
-    from paceline.spec.resolve_model import batch_of, graph_of
-    from paceline.workload.capture_notes import capture_notes
+    from paceline.catalog.api import inspect
 
-    graph = graph_of(model, inputs, seq)
-    samples, precision = batch_of(batch, inputs, graph), precision or graph.dtype or "fp32"
-    if as_json:
-        emit_json("inspect", 1, inspected_json(graph, samples, seq, precision))
-        return
-    show(inspected_parts(graph, samples, seq, precision, all_layers=all_layers))
-    show(f"note: {note}" for note in capture_notes(graph))
+    found = inspect(
+        model, batch=batch, seq=seq, precision=precision, inputs=inputs, all_layers=all_layers
+    )
     further = {"precision": "bf16"} if all_layers else {"all_layers": True}
-    next_line(same_job("inspect", **further))
+    emit(found, as_json, same_job("inspect", **further))

@@ -10,15 +10,16 @@ from click.core import ParameterSource
 from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.knob_options import options_of
-from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.next_steps import command_line, next_line, same_job
 from paceline.cli.options import (
     IntegerRange,
+    figure_option,
     launcher_settings,
     store_option,
     study_keywords,
     study_name_option,
 )
-from paceline.cli.output import emit_json, json_option, show, show_launches
+from paceline.cli.output import emit, emit_json, json_option
 from paceline.errors import InputError
 from paceline.spec.study_options import FILE_ONLY, LAUNCHER, StudyOptions
 from paceline.units import parse_seconds, plural
@@ -31,6 +32,7 @@ EXAMPLE = """
 Examples:
   paceline measure --model resnet44 --batch 64 -j 1x1,1x2
   paceline measure --model resnet20 --batch 128 --scaling strong -j 1x1,1x2 --launches 5
+  paceline measure --framework torch-ddp,jax --model resnet20 --batch 32 -j 1x1,1x2
   paceline measure --from study.toml
   paceline measure --from study.toml --launcher local --hosts localhost,localhost
   paceline measure --from study.toml --launcher slurm --dry-run prepared
@@ -41,6 +43,7 @@ Examples:
 @click.command(cls=SectionedCommand, epilog=EXAMPLE)
 @options_of(StudyOptions, without=FILE_ONLY)
 @study_name_option
+@figure_option("--figure", "Draw the ranking of several frameworks")
 @click.option(
     "--port",
     type=IntegerRange(1, 65535),
@@ -73,9 +76,12 @@ def command(as_json: bool, **options: Any) -> None:
 
     Each launch restarts all processes: launch-to-launch variation exceeds step-to-step variation.
     Continue an interrupted study with --resume.
+
+    Several frameworks are ranked with confidence intervals. A parity test comes first: with the
+    same weights and data, each must have the same parameters and reach the same losses as the NumPy
+    reference (without dropout, on short sequences). Frameworks that fail are excluded.
     """
     from paceline.cli.progress import run_with_progress
-    from paceline.store import Status
 
     if options["prepared"]:
         _prepare(_study(options), options["prepared"], options["launch_seconds"], as_json)
@@ -84,22 +90,19 @@ def command(as_json: bool, **options: Any) -> None:
         study = _collected(options["collected"], options["store_path"])
     else:
         study = run_with_progress(
-            _study(options), options["launch_seconds"], options["port"], options["file"]
+            _study(options),
+            options["launch_seconds"],
+            options["port"],
+            options["file"],
+            options["figure"],
         )
-    launches = study.launches
-    if as_json:
-        from paceline.analysis.launch_tables import launches_json
-
-        emit_json("measure", 1, {"study": study.name, "launches": launches_json(launches)})
-    else:
-        echo(f"Study {study.name}: {plural(len(launches), 'launch')} in {study.path}")
-        show_launches(launches)
-        show(study.outcome_tables())
-        several = len({launch.world_size for launch in launches}) > 1
-        names = ["explain"] if several and study.analyse().explanations else []
-        further = [same_job(name, study=study.name) for name in (*names, "report", "list")]
-        next_line(*further)
-    if all(launch.status is not Status.FINISHED for launch in launches):
+    several = len({launch.world_size for launch in study.launches}) > 1
+    names = ["explain"] if several and study.analyse().explanations else []
+    further = [same_job(name, study=study.name) for name in (*names, "report")]
+    emit(study, as_json, *further, command_line("study", "show", study.name))
+    if options["figure"] and not as_json:
+        echo(f"Figure: {options['figure']}")
+    if not study.has_results:
         raise SystemExit(1)
 
 

@@ -72,7 +72,7 @@ def command(
     Several topologies (-j 1x4,2x4), models, clusters or links, comma-separated, are compared in a
     table; --chrome-trace, --timeline and --emit use the last one. Without --cluster or --device
     the prediction is for this machine, based on launches of the same job in the store or on the
-    machine profile ('paceline probe', 'paceline calibrate'). A --trace without a cluster is
+    machine profile ('paceline calibrate', 'paceline calibrate'). A --trace without a cluster is
     replayed on nodes of the traced device connected by --link.
 
     --tokens or --epochs predict time, device-hours, cost and energy of a complete training run,

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import click
 
-from paceline.cli.echo import echo
-from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.next_steps import command_line
 from paceline.cli.options import out_option, store_option
-from paceline.cli.output import emit_json, json_option
+from paceline.cli.output import emit, json_option
 from paceline.cli.study_arguments import study_argument
 
 EXAMPLE = """
@@ -53,23 +52,11 @@ def command(
     Sections: verdict, question, design, environment, results, ranking, scaling, prediction versus
     measurement, step time breakdown, effects, threats to validity, list of launches.
     """
-    from paceline.naming import file_name
-    from paceline.report.study_json import study_json
-    from paceline.study import Study
+    from paceline.report.api import write_report
     from paceline.topology import parse_counts
-    from paceline.units import plural
 
     counts = parse_counts(nodes, "nodes", "--nodes")
-    found = Study.load(study, store_path)
-    analysis = found.analyse(counts, link)
-    page = found.report(out or Path(f"{file_name(study)}.html"), analysis=analysis)
-    drawn = found.figures(figures, analysis=analysis) if figures is not None else []
-    if as_json:
-        written = {"report": str(page), "figures": [str(path) for path in drawn]}
-        emit_json("report", 1, {**study_json(analysis), **written})
-        return
-    echo(f"Report: {page}")
-    if drawn:
-        echo(f"Figures: {plural(len(drawn) - 1, 'file')} in {figures}, captions in figures.tex")
-    first = "explain" if analysis.explanations else "list"
-    next_line(same_job(first), same_job("export", path="launches.csv"))
+    found = write_report(study, out=out, figures=figures, nodes=counts, link=link, store=store_path)
+    first = ("explain", study) if found.analysis.explanations else ("study", "show", study)
+    export = command_line("study", "export", "launches.csv", "--study", study)
+    emit(found, as_json, command_line(*first), export)

@@ -1,21 +1,18 @@
 """``paceline reproduce``: compare predictions with published studies; repeat them here."""
 
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from paceline.cli.echo import echo
-from paceline.cli.next_steps import WIDTH, command_line, next_line, same_job
+from paceline.cli.next_steps import command_line, same_job
 from paceline.cli.options import store_option
-from paceline.cli.output import emit_json, json_option, show
-from paceline.errors import InputError
+from paceline.cli.output import emit, json_option
 
 if TYPE_CHECKING:
-    from paceline.publications.reproduction_result import ReproductionResult
+    from paceline.publications.api import ReproducedStudies
 
-DEFAULT_SITE = Path("five-studies")
 EXAMPLE = """
 \b
 Examples:
@@ -57,99 +54,31 @@ def command(
     cores. The same command continues after an interruption. --site alone writes the pages from
     the launches in the store.
     """
-    if runs or site is not None:
-        _reproduce_here(studies, runs, site or DEFAULT_SITE, short, store_path, as_json)
-        return
-    if short or store_path is not None:
-        raise InputError(
-            "--short and --store require --run or --site", "add --run or --site DIRECTORY"
-        )
-    from paceline.publications.predict_studies import reproduce
-    from paceline.publications.reproduction_tables import (
-        reproduction_json,
-        reproduction_parts,
-        summary_table,
-    )
-
-    found = reproduce(studies)
-    if as_json:
-        emit_json("reproduce", 1, reproduction_json(found))
-        return
-    for one in found:
-        show([*reproduction_parts(one), ""])
-    show([summary_table(found)])
-    next_line("paceline reproduce --run --short", "paceline validate --hold-out source")
-
-
-def _reproduce_here(
-    studies: tuple[str, ...],
-    runs: bool,
-    site: Path,
-    short: bool,
-    store_path: Path | None,
-    as_json: bool,
-) -> None:
-    """Run the remaining launches with ``runs``, predict, and write the pages."""
     from paceline.cli.progress import study_progress
-    from paceline.publications.run_studies import INDEX, run_studies, studies_so_far
+    from paceline.publications.api import reproduce
 
-    with study_progress("published studies") as progress:
-        if not runs:
-            results = studies_so_far(
-                studies, store=store_path, short=short, site=site, on_stage=progress.stage
+    try:
+        with study_progress("published studies") as progress:
+            found = reproduce(
+                studies,
+                run=runs,
+                site=site,
+                short=short,
+                store=store_path,
+                on_stage=progress.stage,
+                on_launch=progress.before_launch,
             )
-        else:
-            try:
-                results = run_studies(
-                    studies,
-                    store=store_path,
-                    short=short,
-                    site=site,
-                    on_stage=progress.stage,
-                    on_launch=progress.before_launch,
-                )
-            except KeyboardInterrupt:
-                echo(f"\ncontinue with: {same_job('reproduce')}", err=True)
-                raise
-    if as_json:
-        _emit(results, site / INDEX)
-    else:
-        _show(results, site / INDEX)
+    except KeyboardInterrupt:
+        if runs:
+            echo(f"\ncontinue with: {same_job('reproduce')}", err=True)
+        raise
+    emit(found, as_json, *_further(found))
 
 
-def _emit(results: "list[ReproductionResult]", index: Path) -> None:
-    from paceline.publications.reproduction_tables import reproduction_json
-
-    document = reproduction_json([one.reproduction for one in results])
-    measured = [
-        {
-            "study": one.reproduction.study.name,
-            "part": part.part.what,
-            "name": part.study,
-            "launches": 0 if part.analysis is None else len(part.analysis.launches),
-            "missing_frameworks": dict(part.missing),
-            "reason": part.reason,
-        }
-        for one in results
-        for part in one.measured
-    ]
-    emit_json("reproduce", 1, {**document, "measured": measured, "site": str(index)})
-
-
-def _show(results: "list[ReproductionResult]", index: Path) -> None:
-    from paceline.publications.reproduction_tables import summary_table
-    from paceline.publications.site.site_pages import answers, measured_table
-
-    parts = [(one, part) for one in results for part in one.measured]
-    lines = [textwrap.fill(text, WIDTH, subsequent_indent="   ") for text in answers(parts)]
-    show([measured_table(parts), "", *lines, ""])
-    show([summary_table([one.reproduction for one in results])])
-    missing = {name: hint for _, part in parts for name, hint in part.missing.items()}
-    for name, hint in missing.items():
-        echo(f"omitted: {name} is not installed; {hint}")
-    echo(f"Pages: {index}")
-    ran = [part.study for _, part in parts if part.analysis is not None]
+def _further(found: "ReproducedStudies") -> tuple[str, ...]:
+    ran = [part.study for _, part in found.measured if part.analysis is not None]
     if ran:
-        next_line(command_line("report", ran[0]), command_line("list", "--study", ran[0]))
-    else:
-        next_line(same_job("reproduce", runs=True, short=True))
+        return command_line("report", ran[0]), command_line("study", "show", ran[0])
+    if found.index is not None:
+        return (same_job("reproduce", runs=True, short=True),)
+    return "paceline reproduce --run --short", "paceline validate --hold-out source"

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import click
 
-from paceline.cli.echo import echo
-from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.next_steps import same_job
 from paceline.cli.options import figure_option, out_option
-from paceline.cli.output import emit_json, json_option, show, warn, write_figure
+from paceline.cli.output import emit, json_option
 
 EXAMPLE = """
 \b
@@ -53,40 +52,8 @@ def command(
     with recognisable names, OTF2, or a table with the columns rank, step, operation, start and
     duration (optional: stage, dp_rank and other coordinates of a rank).
     """
-    from paceline.explanation import trace_tables as tables
-    from paceline.explanation.trace_analysis import analyse_trace
-    from paceline.importers.traces.otf2_archive import write_otf2
-    from paceline.render.figures.heatmap import heatmap_info
-    from paceline.render.files import write_text
-    from paceline.render.step_tables import difference_tables, ranks_table
-    from paceline.step.difference import step_difference
-    from paceline.step.serialise import chrome_trace
-    from paceline.units import plural
+    from paceline.explanation.api import trace
 
-    found = analyse_trace(files, program)
-    if out is not None:
-        write_text(out, chrome_trace(found.typical))
-    if otf2 is not None:
-        write_otf2(found.typical, otf2)
-    if heatmap is not None:
-        write_figure(heatmap, heatmap_info(found.typical))
-    if as_json:
-        emit_json("trace", 1, tables.trace_json(found))
-        return
-    show(tables.trace_lines(found))
-    repairs = tables.remedies_table(found)
-    show([ranks_table(found.profile), *tables.messages_lines(found.profile)])
-    groups = tables.groups_table(found)
-    show([table for table in (groups, repairs) if table is not None])
-    if against:
-        other = analyse_trace(against, program)
-        changes = step_difference(other.typical, found.typical)
-        show(difference_tables(changes, "against", "this trace"))
-    warn(f"warning: {text}" for text in found.trace.warnings)
-    if found.trace.unread:
-        warn([f"warning: skipped {plural(found.trace.unread, 'unreadable entry')}"])
-    for title, path in (("Chrome trace", out), ("OTF2", otf2), ("Heat map", heatmap)):
-        if path is not None:
-            echo(f"{title}: {path}")
-    drawn = ("otf2", "heatmap")
-    next_line(same_job("trace", drop=drawn, out="step.json"), same_job("import", dry_run=True))
+    found = trace(files, program=program, against=against, out=out, otf2=otf2, heatmap=heatmap)
+    further = same_job("trace", drop=("otf2", "heatmap"), out="step.json")
+    emit(found, as_json, further, same_job("import", dry_run=True))

@@ -50,7 +50,7 @@ class CollectiveCurve:
 
 
 def read_curve(path: Path) -> CollectiveCurve:
-    """Read a curve from a file of 'paceline probe --out' or a log of nccl-tests or OSU."""
+    """Read a curve from a file of 'paceline calibrate --out' or a log of nccl-tests or OSU."""
     text = read_text(path, MOST_BYTES, "a curve")
     return _of_json(path, text) if text.lstrip().startswith("{") else _of_log(path)
 
@@ -98,6 +98,6 @@ def _of_log(path: Path) -> CollectiveCurve:
 
 
 _HINT = (
-    "give a file written by 'paceline probe --out', or the output of all_reduce_perf (nccl-tests) "
+    "give a file written by 'paceline calibrate --out', or the output of all_reduce_perf "
     "or osu_allreduce"
 )

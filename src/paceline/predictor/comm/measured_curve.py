@@ -34,7 +34,7 @@ class MeasuredCurve:
                 repetitions.setdefault(float(size), []).append(seconds)
         if not repetitions:
             raise InputError(
-                "the all-reduce curve has no measured point", "run 'paceline probe' again"
+                "the all-reduce curve has no measured point", "run 'paceline calibrate' again"
             )
         sizes = tuple(sorted(repetitions))
         times = np.maximum.accumulate([float(np.median(repetitions[size])) for size in sizes])

@@ -209,7 +209,10 @@ class Efficiency:
         for name, number in changes.items():
             if name not in known and not name.startswith("devices."):
                 raise unknown_name(
-                    "efficiency constant", name, known, "'paceline constants kernels' lists them"
+                    "efficiency constant",
+                    name,
+                    known,
+                    "'paceline catalog constants kernels' lists them",
                 )
             group, key = name.split(".", 1)
             current = groups.get(group, getattr(self, group))

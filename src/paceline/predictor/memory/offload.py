@@ -25,7 +25,7 @@ def check_offload(plan: Plan, cluster: Cluster) -> None:
     if cluster.host is None or cluster.host.bandwidth is None:
         raise InputError(
             f"cannot offload {what}: {cluster.name} has no link to the host",
-            "use a cluster with a 'host' link ('paceline hardware clusters'), or add one in a TOML "
+            "use a cluster with a 'host' link ('paceline catalog clusters'), or add one in a TOML "
             "file",
         )
 

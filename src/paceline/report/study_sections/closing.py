@@ -83,18 +83,20 @@ def appendix_section(results: StudyAnalysis) -> Section:
     shown = results.launches[:MOST_ROWS]
     note = "In order of execution."
     if len(results.launches) > len(shown):
-        note += f" The first {len(shown)} of {len(results.launches)}; paceline export has all."
+        note += (
+            f" The first {len(shown)} of {len(results.launches)}; 'paceline study export' has all."
+        )
     table = launch_table(shown, note, of_one_study=True)
     name, plain = results.study, plain_groups(results)
     resources = resource_tables(plain, results.design.get("node_price"))
-    again = f"paceline rerun {name}" if results.design else f"paceline list --study {name}"
+    again = f"paceline study rerun {name}" if results.design else f"paceline study show {name}"
     return Section(
         "Appendix: launches",
         tables=[*statistics_tables(plain), *resources, table],
         text="Export the launches for R or pandas, write the figures for a paper, or repeat the "
         "study:",
         commands=[
-            f"paceline export {file_name(name)}.csv --study {name}",
+            f"paceline study export {file_name(name)}.csv --study {name}",
             f"paceline report {name} --figures figures",
             again,
         ],

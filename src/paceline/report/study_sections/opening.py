@@ -60,7 +60,7 @@ def environment_section(results: StudyAnalysis) -> Section:
         [fact for fact in facts if fact[1]],
         (Column("property"), lambda fact: fact[0]),
         (Column("value"), lambda fact: fact[1]),
-        note="Recorded with every launch; 'paceline show LAUNCH' prints all of it.",
+        note="Recorded with every launch; 'paceline study show LAUNCH' prints all of it.",
     )
     return Section("Environment", tables=[table])
 

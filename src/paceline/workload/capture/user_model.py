@@ -92,4 +92,4 @@ def _hint_for_missing(path: Path) -> str:
     if similar:
         return f"files in '{folder}': {', '.join(similar)}"
     missing = f"'{folder.resolve()}' has no {path.suffix or 'such'} file"
-    return f"{missing}; 'paceline models' lists the models of the zoo"
+    return f"{missing}; 'paceline catalog models' lists the models of the zoo"

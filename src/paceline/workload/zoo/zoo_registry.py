@@ -15,7 +15,7 @@ from paceline.workload.zoo.entry import ZooEntry, adapted_llama, build_with, ela
 from paceline.workload.zoo.spelling import canonical, squeezed
 
 _HINT = (
-    "run 'paceline models' for a list; names such as gpt_h1024_l24, bert_h768_l12, "
+    "run 'paceline catalog models' for a list; names such as gpt_h1024_l24, bert_h768_l12, "
     "llama_h4096_l32 and llama3_8b_lora give other sizes"
 )
 

@@ -17,7 +17,7 @@ def _other(monkeypatch, quick_framework):
 
 def run(*words):
     sizes = ["--model", "resnet20", "--batch", "4", "--steps", "2", "--launches", "2"]
-    return CliRunner().invoke(cli, ["compare", *sizes, *words], catch_exceptions=False)
+    return CliRunner().invoke(cli, ["measure", *sizes, *words], catch_exceptions=False)
 
 
 @pytest.mark.usefixtures("_other")
@@ -26,7 +26,7 @@ def test_frameworks_that_train_something_else_are_not_compared():
     with pytest.raises(
         InputError, match="reproduces the reference training of resnet20: quick: 0 par"
     ):
-        run("--frameworks", "quick,other")
+        run("--framework", "quick,other")
 
 
 @pytest.mark.usefixtures("_other")
@@ -34,9 +34,9 @@ def test_those_that_train_the_same_are_ranked_with_a_figure(tmp_path, monkeypatc
     monkeypatch.setattr("paceline.analysis.parity.PARITY_TOLERANCE", 10.0)
     monkeypatch.setattr("paceline.analysis.parity.only", lambda *_: {"parameters": 269722})
     figure = tmp_path / "figure.svg"
-    answer = run("--frameworks", "quick,other", "--figure", str(figure), "--json")
+    answer = run("--framework", "quick,other", "--figure", str(figure), "--json")
     document = json.loads(answer.stdout)
-    assert document["schema"] == "paceline/compare/1"
+    assert document["schema"] == "paceline/measure/1"
     assert [row["same"] for row in document["parity"]["frameworks"]] == [True, True]
     (ranking,) = document["rankings"]
     assert {row["name"] for row in ranking["frameworks"]} == {"quick", "other"}
@@ -53,7 +53,7 @@ def test_dropout_is_left_out_of_parity_and_not_of_what_is_measured(tmp_path, mon
     monkeypatch.setattr("paceline.analysis.parity.only", lambda *_: {"parameters": 61100840})
     path = tmp_path / "store.db"
     where = ["--store", str(path), "--study", "mine", "--figure", str(tmp_path / "figure.svg")]
-    answer = run("--frameworks", "quick,other", "--model", "alexnet", *where)
+    answer = run("--framework", "quick,other", "--model", "alexnet", *where)
     assert "Expected parameters: 61100840" in " ".join(answer.stdout.split())
     assert "Trained without dropout" in " ".join(answer.stdout.split())
     with Store(path) as store:
@@ -68,4 +68,4 @@ def test_dropout_is_left_out_of_parity_and_not_of_what_is_measured(tmp_path, mon
 
 def test_no_name_is_refused():
     with pytest.raises(InputError, match="no framework given"):
-        run("--frameworks", " , ")
+        run("--framework", " , ")

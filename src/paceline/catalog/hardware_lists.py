@@ -1,7 +1,7 @@
-"""Lists of the catalogue: ``paceline hardware devices``, links, clusters and others."""
+"""Lists of devices, links, clusters, libraries and frameworks."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import Any
 
 from paceline.catalog.hardware_facts import (
@@ -11,6 +11,7 @@ from paceline.catalog.hardware_facts import (
     device_facts,
     link_facts,
 )
+from paceline.catalog.listing import Listing
 from paceline.hardware import Cluster, Device, Link
 from paceline.hardware.catalogue import Catalogue
 from paceline.predictor.comm.library import Library, library, library_names
@@ -18,50 +19,57 @@ from paceline.predictor.framework_profiles import FrameworkProfile, framework, f
 from paceline.render.table import Column, Table
 
 _TERA, _GIGA = 1e-12, 1e-9
+EXAMPLES = {
+    "devices": "v100",
+    "links": "ib_edr_100g",
+    "clusters": "dgx-a100",
+    "libraries": "nccl",
+    "frameworks": "torch-ddp",
+}
+"""One name of each list."""
 
 
-@dataclass(frozen=True)
-class Listing:
-    """One list: a table, its entries as JSON, and an example of a name."""
-
-    table: Table
-    entries: list[dict[str, Any]]
-    example: str
-
-
-def listing(what: str, known: Catalogue) -> Listing:
-    """The list called ``what``."""
-    match what:
+def hardware_list(kind: str, known: Catalogue) -> Listing:
+    """All devices, links, clusters, libraries or frameworks."""
+    entries: Iterable[dict[str, Any]]
+    match kind:
         case "devices":
-            return _devices(list(known.devices.values()))
+            table, entries = (
+                _devices(known.devices.values()),
+                map(device_facts, known.devices.values()),
+            )
         case "links":
-            return _links(list(known.links.values()))
+            table, entries = _links(known.links.values()), map(link_facts, known.links.values())
         case "clusters":
-            return _clusters(list(known.clusters.values()))
+            found = list(known.clusters.values())
+            table, entries = _clusters(found), map(cluster_facts, found)
         case "libraries":
-            return _libraries([library(name) for name in library_names()])
+            libraries = [library(name) for name in library_names()]
+            table, entries = _libraries(libraries), map(asdict, libraries)
         case _:
-            return _frameworks([framework(name) for name in framework_names()])
+            profiles = [framework(name) for name in framework_names()]
+            table, entries = _frameworks(profiles), map(asdict, profiles)
+    more = (f"paceline catalog {kind} {EXAMPLES[kind]}", "paceline predict --help")
+    return Listing(kind, tuple(entries), (table,), more)
 
 
-def _devices(devices: list[Device]) -> Listing:
+def _devices(devices: Iterable[Device]) -> Table:
     def rate(name: str) -> tuple[Column, Callable[[Device], float | None]]:
         return Column(name, "TFLOP/s", scale=_TERA), lambda one: one.peak_flops.get(name)
 
-    table = Table.of(
+    return Table.of(
         devices,
         (Column("device"), lambda one: one.name),
         *map(rate, ("fp32", "tf32", "fp16", "bf16", "fp8")),
         (Column("memory", "GB", scale=_GIGA, decimals=0), lambda one: one.memory_bytes),
         (Column("bandwidth", "GB/s", scale=_GIGA, decimals=0), lambda one: one.memory_bandwidth),
-        note="Dense peaks; unknown values are empty. 'paceline hardware NAME' shows the sources.",
+        note="Dense peaks; unknown values are empty. Give a NAME for the sources.",
     )
-    return Listing(table, [device_facts(d) for d in devices], "v100")
 
 
-def _links(links: list[Link]) -> Listing:
+def _links(links: Iterable[Link]) -> Table:
     reached = Column("collective bandwidth", "GB/s", scale=_GIGA, decimals=0)
-    table = Table.of(
+    return Table.of(
         links,
         (Column("link"), lambda one: one.name),
         (Column("scope"), lambda one: one.scope),
@@ -72,11 +80,10 @@ def _links(links: list[Link]) -> Listing:
         (reached, lambda one: one.collective_bandwidth),
         note="Unidirectional bandwidth. Latency of wire and adapter, without that of libraries.",
     )
-    return Listing(table, [link_facts(link) for link in links], "eth_10g")
 
 
-def _clusters(clusters: list[Cluster]) -> Listing:
-    table = Table.of(
+def _clusters(clusters: Iterable[Cluster]) -> Table:
+    return Table.of(
         clusters,
         (Column("cluster"), lambda one: one.name),
         (Column("device"), lambda one: one.device.name),
@@ -85,26 +92,24 @@ def _clusters(clusters: list[Cluster]) -> Listing:
         (Column("inter-node link"), lambda one: one.inter.name if one.inter else None),
         (Column("NICs", decimals=0), lambda one: float(one.nics_per_node)),
     )
-    return Listing(table, [cluster_facts(cluster) for cluster in clusters], "dgx-a100")
 
 
-def _libraries(libraries: list[Library]) -> Listing:
+def _libraries(libraries: Iterable[Library]) -> Table:
     def algorithms(one: Library) -> str:
         found = (v.algorithm for v in one.variants if v.operation == "all_reduce")
         return ", ".join(dict.fromkeys(found))
 
-    table = Table.of(
+    return Table.of(
         libraries,
         (Column("library"), lambda one: one.name),
         (Column("all-reduce algorithms"), algorithms),
         (Column("source"), lambda one: one.source),
     )
-    return Listing(table, [asdict(one) for one in libraries], "nccl")
 
 
-def _frameworks(frameworks: list[FrameworkProfile]) -> Listing:
+def _frameworks(frameworks: Iterable[FrameworkProfile]) -> Table:
     columns = (Column("framework"), Column("title"), Column("gradients"), Column("input pipeline"))
     rows = tuple(
         (one.name, one.title, describe_policy(one), describe_input(one)) for one in frameworks
     )
-    return Listing(Table(columns, rows), [asdict(one) for one in frameworks], "torch-ddp")
+    return Table(columns, rows)

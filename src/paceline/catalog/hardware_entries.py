@@ -1,7 +1,7 @@
-"""One catalogue entry with the source of each number: ``paceline hardware NAME``."""
+"""One device, link, cluster, library or framework with the source of each number."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from paceline.catalog.hardware_facts import (
@@ -11,58 +11,33 @@ from paceline.catalog.hardware_facts import (
     device_facts,
     link_facts,
 )
-from paceline.errors import UnknownNameError
-from paceline.hardware import Cluster, Device, Link, Provenance
+from paceline.catalog.listing import Listing
+from paceline.hardware import Cluster, Device, Link
 from paceline.hardware.catalogue import Catalogue
-from paceline.naming import unknown_name
-from paceline.predictor.comm.library import Library, Variant, library, library_names
-from paceline.predictor.framework_profiles import FrameworkProfile, framework, framework_names
+from paceline.predictor.comm.library import Library, Variant, library
+from paceline.predictor.framework_profiles import FrameworkProfile, framework
 from paceline.render.safe_text import wrap
 from paceline.render.table import Column, Table
 from paceline.render.terminal import terminal_width
 from paceline.units import format_bandwidth, format_bytes, format_flops, format_seconds
 
 
-@dataclass(frozen=True)
-class CatalogueEntry:
-    """One device, link, cluster, library or framework with the source of each number."""
-
-    table: Table
-    facts: dict[str, Any]
-    next_commands: tuple[str, ...]
-    sources: tuple[str, ...] = ()
-
-    @property
-    def parts(self) -> list[str | Table]:
-        """The table, followed by its numbered sources."""
-        numbered = [f"[{number}] {source}" for number, source in enumerate(self.sources, start=1)]
-        return [self.table, *(line for text in numbered for line in wrap(text, terminal_width()))]
-
-
-def entry(name: str, known: Catalogue) -> CatalogueEntry:
-    """The entry called ``name``, of any kind."""
-    finders: tuple[Callable[[str], CatalogueEntry], ...] = (
-        lambda text: _cluster_entry(known.cluster(text)),
-        lambda text: _device_entry(known.device(text)),
-        lambda text: _link_entry(known.link(text)),
-        lambda text: _framework_entry(framework(text)),
-        lambda text: _library_entry(library(text)),
-    )
-    for find in finders:
-        try:
-            return find(name)
-        except UnknownNameError:
-            continue
-    names = [*known.devices, *known.links, *known.clusters, *framework_names(), *library_names()]
-    raise unknown_name(
-        "device, link, cluster, library or framework",
-        name,
-        names,
-        "run 'paceline hardware devices', or links, clusters, libraries or frameworks, for a list",
-    )
+def hardware_entry(kind: str, name: str, known: Catalogue) -> Listing:
+    """The entry of ``kind`` called ``name``."""
+    match kind:
+        case "devices":
+            return _device_entry(known.device(name))
+        case "links":
+            return _link_entry(known.link(name))
+        case "clusters":
+            return _cluster_entry(known.cluster(name))
+        case "libraries":
+            return _library_entry(library(name))
+        case _:
+            return _framework_entry(framework(name))
 
 
-def _device_entry(device: Device) -> CatalogueEntry:
+def _device_entry(device: Device) -> Listing:
     facts: list[tuple[str, str | None, str]] = [
         (f"{name} peak", f"{format_flops(rate)}/s", f"peak_flops.{name}")
         for name, rate in device.peak_flops.items()
@@ -85,11 +60,11 @@ def _device_entry(device: Device) -> CatalogueEntry:
         ("year", _shown(device.year, str), "year"),
     ]
     title = f"{device.name}: {device.vendor} {device.kind}"
-    further = ("paceline hardware clusters", "paceline predict --help")
-    return _entry(title, facts, device.provenance, device.notes, device_facts(device), further)
+    further = ("paceline catalog clusters", "paceline predict --help")
+    return _entry("devices", title, facts, device, device_facts(device), further)
 
 
-def _link_entry(link: Link) -> CatalogueEntry:
+def _link_entry(link: Link) -> Listing:
     facts = [
         ("scope", link.scope, "scope"),
         ("technology", f"{link.technology} {link.transport}".strip(), "technology"),
@@ -102,11 +77,11 @@ def _link_entry(link: Link) -> CatalogueEntry:
             "collective_bandwidth",
         ),
     ]
-    further = ("paceline hardware clusters", "paceline predict --help")
-    return _entry(link.name, facts, link.provenance, link.notes, link_facts(link), further)
+    further = ("paceline catalog clusters", "paceline predict --help")
+    return _entry("links", link.name, facts, link, link_facts(link), further)
 
 
-def _cluster_entry(cluster: Cluster) -> CatalogueEntry:
+def _cluster_entry(cluster: Cluster) -> Listing:
     links = (cluster.intra, cluster.inter, cluster.host)
     intra, inter, host = (link.name if link else None for link in links)
     price = cluster.price_per_device_hour
@@ -121,13 +96,15 @@ def _cluster_entry(cluster: Cluster) -> CatalogueEntry:
         ("oversubscription", f"{cluster.oversubscription:g}", "oversubscription"),
         ("price per device-hour", _shown(price, str), "price_per_device_hour"),
     ]
-    names = [name for name in (cluster.device.name, intra, inter) if name]
-    further = tuple(f"paceline hardware {name}" for name in names)
-    facts_json = cluster_facts(cluster)
-    return _entry(cluster.name, facts, cluster.provenance, cluster.notes, facts_json, further)
+    names = [
+        f"devices {cluster.device.name}",
+        *(f"links {name}" for name in (intra, inter) if name),
+    ]
+    further = tuple(f"paceline catalog {name}" for name in names)
+    return _entry("clusters", cluster.name, facts, cluster, cluster_facts(cluster), further)
 
 
-def _framework_entry(one: FrameworkProfile) -> CatalogueEntry:
+def _framework_entry(one: FrameworkProfile) -> Listing:
     priors = set(one.priors)
     facts = [
         ("gradient synchronisation", describe_policy(one), "synchronisation"),
@@ -153,11 +130,11 @@ def _framework_entry(one: FrameworkProfile) -> CatalogueEntry:
         title=f"{one.name}: {one.title}",
         note=one.policy,
     )
-    further = ("paceline hardware frameworks", "paceline predict --help")
-    return CatalogueEntry(table, asdict(one), further, (one.source,))
+    further = ("paceline catalog frameworks", "paceline predict --help")
+    return Listing("frameworks", (asdict(one),), (table, *_numbered([one.source])), further)
 
 
-def _library_entry(one: Library) -> CatalogueEntry:
+def _library_entry(one: Library) -> Listing:
     def hop(family: str) -> tuple[Column, Callable[[Variant], float | None]]:
         column = Column(f"hop {family}", "us", scale=1e6)
         return column, lambda variant: variant.hop_seconds.get(family.lower())
@@ -172,19 +149,21 @@ def _library_entry(one: Library) -> CatalogueEntry:
         title=one.name,
         note=one.source,
     )
-    return CatalogueEntry(table, asdict(one), (f"paceline constants libraries.{one.name}",))
+    further = (f"paceline catalog constants libraries.{one.name}",)
+    return Listing("libraries", (asdict(one),), (table,), further)
 
 
 def _entry(
+    kind: str,
     title: str,
     facts: list[tuple[str, str | None, str]],
-    provenance: Mapping[str, Provenance],
-    notes: str,
+    described: Device | Link | Cluster,
     facts_json: dict[str, Any],
     next_commands: tuple[str, ...],
-) -> CatalogueEntry:
+) -> Listing:
     rows = []
     sources: list[str] = []
+    provenance = described.provenance
     for label, value, key in facts:
         source = provenance.get(key) or provenance.get(key.split(".")[0])
         if not value or source is None:
@@ -195,8 +174,13 @@ def _entry(
             sources.append(text)
         rows.append((label, value, str(source.confidence), f"[{sources.index(text) + 1}]"))
     columns = (Column("property"), Column("value"), Column("confidence"), Column("source"))
-    table = Table(columns, tuple(rows), title=title, note=notes)
-    return CatalogueEntry(table, facts_json, next_commands, tuple(sources))
+    table = Table(columns, tuple(rows), title=title, note=described.notes)
+    return Listing(kind, (facts_json,), (table, *_numbered(sources)), next_commands)
+
+
+def _numbered(sources: list[str]) -> list[str]:
+    texts = (f"[{number}] {source}" for number, source in enumerate(sources, start=1))
+    return [line for text in texts for line in wrap(text, terminal_width())]
 
 
 def _shown(value: Any, text: Callable[[Any], str]) -> str | None:
