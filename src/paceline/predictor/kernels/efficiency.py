@@ -12,16 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from paceline.constants import built_from_constants, numbers_of
+from paceline.constants import built_from_constants, number, numbers_of
 from paceline.hardware import Device
 from paceline.located_toml import TomlTable
 from paceline.naming import unknown_name
 from paceline.workload.cost import Number
 
-_POWER_LIMITED_SINCE = 2022
-_ROWS_OF_SCORES = 128
 _FLOP_PER_SCORE_AND_NUMBER = 4.0
-_TABLES = ("matrix", "vector", "processor", "products", "memory", "half_bytes", "devices")
+_TABLES = ("matrix", "vector", "processor", "products", "memory", "half_bytes", "devices", "limits")
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class UnitEfficiency:
 
     def attainable_of(self, device: Device) -> float:
         """Fraction of peak that the best GEMM of an unmeasured device reaches."""
-        new = device.year is not None and device.year >= _POWER_LIMITED_SINCE
+        new = device.year is not None and device.year >= number("kernels.limits.newer_since")
         return self.attainable_since_2022 if new else self.attainable
 
     def of_product(self, m: Number, n: Number, k: Number, count: Number, units: float) -> Number:
@@ -100,7 +98,7 @@ class UnitEfficiency:
         # three is the (shorter) sequence.
         width = np.minimum(np.minimum(m, n), k)
         sequence = m + n + k - width - np.maximum(np.maximum(m, n), k)
-        rounds = count * sequence / (_ROWS_OF_SCORES * units)
+        rounds = count * sequence / (number("kernels.limits.attention_rows") * units)
         softmax = self.score_work / (_FLOP_PER_SCORE_AND_NUMBER * width * plain_share)
         # Softmax runs on vector units beside the GEMMs. On B200 both take equally long for heads
         # of 128, on L40S the softmax is hidden: hence a norm between sum and maximum.
@@ -206,7 +204,7 @@ class Efficiency:
         """A copy with the named constants replaced."""
         known = self.constants()
         groups: dict[str, Any] = {}
-        for name, number in changes.items():
+        for name, value in changes.items():
             if name not in known and not name.startswith("devices."):
                 raise unknown_name(
                     "efficiency constant",
@@ -217,9 +215,9 @@ class Efficiency:
             group, key = name.split(".", 1)
             current = groups.get(group, getattr(self, group))
             if isinstance(current, UnitEfficiency):
-                groups[group] = dataclasses.replace(current, **{key: number})
+                groups[group] = dataclasses.replace(current, **{key: value})
             else:
-                groups[group] = {**current, key: number}
+                groups[group] = {**current, key: value}
         return dataclasses.replace(self, **groups)
 
 

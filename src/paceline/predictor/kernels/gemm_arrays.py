@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.constants import number
 from paceline.hardware import Device
 from paceline.predictor.kernels.efficiency import Efficiency, UnitEfficiency
 from paceline.predictor.kernels.winograd import WINDOWS, TransformedProducts
@@ -15,8 +16,6 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 FORWARD, BACKWARD = 0, 1
 
-# A convolution with at most so many filters per group runs as a direct kernel on plain units.
-_DEPTHWISE_FILTERS = 4
 _CONVOLUTIONS = ("conv", "stem")
 _BY_ELEMENT = ("causal_conv", "selective_scan")
 """Kinds of layer whose GEMMs are so thin that kernels compute them element by element."""
@@ -147,7 +146,9 @@ class GemmArrays:
         reached = np.where(
             self._of_kinds("attention"), reached, reached / (1 + read_again * reached)
         )
-        small = (np.minimum(self.m, self.k) <= _DEPTHWISE_FILTERS) & (self.count > 1)
+        # Convolutions with few filters per group run as direct kernels on plain units.
+        few = number("kernels.limits.depthwise_filters")
+        small = (np.minimum(self.m, self.k) <= few) & (self.count > 1)
         by_element = (self._of_kinds(*_CONVOLUTIONS) & small) | self._of_kinds(*_BY_ELEMENT)
         depthwise = efficiency.product_factor("depthwise") * (plain_share or 1.0)
         return np.where(by_element, depthwise, reached)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.constants import number
 from paceline.errors import InputError
 from paceline.predictor.memory.fit_probability import room_bytes
 from paceline.predictor.plan.plan import Plan
@@ -23,8 +24,6 @@ _FURTHER = 2
 _SEEDS = 4
 """Plans whose variations are tried."""
 _NAMED_LOSSES = 2
-_FEWER_CHUNKS_COST = 0.015
-"""Largest relative slowdown at which fewer chunks are preferred: less than is measurable."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def _fewer_chunks(
     search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], index: int
 ) -> int:
     """The plan with the fewest chunks among nearly equally fast, otherwise identical plans."""
-    most = (1.0 + _FEWER_CHUNKS_COST) * found.seconds[index]
+    most = (1.0 + number("spread.comparison.fewer_chunks")) * found.seconds[index]
     same = fits & (found.layout == found.layout[index]) & (found.zero == found.zero[index])
     plan = found.plan(index, search.like)
     others = {

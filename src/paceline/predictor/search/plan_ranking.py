@@ -9,8 +9,7 @@ from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_text import RECOMPUTATION
 from paceline.predictor.search.layer_table import MODES
 
-_LEAST_DIFFERENCE = 0.02
-"""Smallest relative difference that counts, however certain the predictions are."""
+_LEAST_DIFFERENCE = "spread.comparison.least"
 
 
 def effort(prediction: Prediction) -> tuple[float, ...]:
@@ -43,7 +42,9 @@ def distinguishable(own: Prediction, faster: Prediction) -> float:
     independent errors.
     """
     # Fitted to pairs of nanotron layouts of one job (data/constants/spread.toml).
-    return max(_LEAST_DIFFERENCE, number("spread.comparison.losses") * lost_apart(own, faster))
+    return max(
+        number(_LEAST_DIFFERENCE), number("spread.comparison.losses") * lost_apart(own, faster)
+    )
 
 
 def lost_apart(own: Prediction, faster: Prediction) -> float:
@@ -71,7 +72,7 @@ def within_noise(own: Prediction, faster: Prediction) -> bool:
     """Whether ``own`` is not slower than ``faster`` beyond the uncertainty."""
     slower = own.step_seconds / faster.step_seconds - 1.0
     # The cheap test comes first: losses need a full schedule.
-    return slower <= _LEAST_DIFFERENCE or slower <= distinguishable(own, faster)
+    return slower <= number(_LEAST_DIFFERENCE) or slower <= distinguishable(own, faster)
 
 
 def best_guesses(predictions: Sequence[Prediction]) -> list[Prediction]:
@@ -127,5 +128,5 @@ def _contenders(predictions: Sequence[Prediction]) -> list[Prediction]:
 
 def _simplest_of_one_layout(plans: Sequence[Prediction]) -> Prediction:
     """The simplest plan of a layout among those about as fast as its first, fastest one."""
-    most = (1.0 + _LEAST_DIFFERENCE) * plans[0].step_seconds
+    most = (1.0 + number(_LEAST_DIFFERENCE)) * plans[0].step_seconds
     return min((own for own in plans if own.step_seconds <= most), key=effort)

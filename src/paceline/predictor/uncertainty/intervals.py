@@ -30,8 +30,6 @@ from paceline.predictor.uncertainty.quantities import (
 )
 from paceline.predictor.uncertainty.step_corrections import StepCorrections
 
-_COMPUTING_SHARE = 0.9
-"""Approximate share of computing in a step that waits for the slowest worker."""
 NORMAL_QUANTILE = 1.645
 """Standard errors on each side of a 90 % interval."""
 
@@ -165,11 +163,12 @@ def scaling_variance(
     moved = {each.name: fitted.moved(each.name, SMALL_MOVE) for each in SCALING}
     now = seconds_of(applied)
     costlier = moved[OVERHEAD.name].overhead_seconds - applied.overhead_seconds
-    # Jitter scales only the computing part of a step, hence _COMPUTING_SHARE below.
+    # Jitter lengthens only the computing part of a step.
+    computing = number("spread.step.computing_share")
     slower = slowest_of(moved[VARIATION.name]) / slowest_of(applied) - 1.0
     growth = {
         OVERHEAD.name: np.log1p(costlier / now),
-        VARIATION.name: np.log1p(slower * _COMPUTING_SHARE),
+        VARIATION.name: np.log1p(slower * computing),
         **{each.name: np.log(seconds_of(moved[each.name]) / now) for each in (UNHIDDEN, BANDWIDTH)},
     }
     # Quantities are fitted as independent, so their contributions add.

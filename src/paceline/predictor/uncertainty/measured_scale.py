@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from paceline.constants import number
 from paceline.errors import InputError
 from paceline.predictor.prediction_inputs import ModelledStep, PredictionInputs
 from paceline.predictor.schedule.device_times import DeviceTimes, device_times
@@ -11,8 +12,7 @@ from paceline.predictor.uncertainty.applied_corrections import apply_corrections
 from paceline.predictor.uncertainty.step_corrections import NO_CORRECTIONS, StepCorrections
 from paceline.units import format_seconds
 
-_LEAST_WORK = 0.05
-"""Least share of computing in a measured baseline, whatever the model says of the rest."""
+_LEAST_COMPUTING = "spread.step.least_computing"
 _SCALE_ERROR = 1e-5
 _MOST_TRIALS = 60
 
@@ -87,14 +87,14 @@ def scale_of_baseline(step: ModelledStep, corrections: StepCorrections, seconds:
 
     if plan.devices == 1:
         rest = max(0.0, scaled(1.0) - work)
-        return max(seconds - rest, _LEAST_WORK * seconds) / work
+        return max(seconds - rest, number(_LEAST_COMPUTING) * seconds) / work
 
     def excess(scale: float) -> float:
         return scaled(scale) / seconds - 1.0
 
     # Exchanges under computing shrink as it grows, so only computing itself bounds the factor.
     computing = step.parts.total(modelled.forward + modelled.backward)
-    low = _LEAST_WORK * seconds / work
+    low = number(_LEAST_COMPUTING) * seconds / work
     high = plan.pp * seconds / (step.parts.micro_batches * computing) * (1.0 + _SCALE_ERROR)
     return low if excess(low) >= 0 else _root(excess, low, high)
 
