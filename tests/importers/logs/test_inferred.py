@@ -7,7 +7,7 @@ import pytest
 from paceline.errors import InputError
 from paceline.importers.logs import read_log
 from paceline.importers.logs.inferred import READER
-from paceline.importers.logs.parsing.line_rules import split_rank
+from paceline.importers.logs.parsing.log_lines import split_rank
 
 REFUSED = None
 

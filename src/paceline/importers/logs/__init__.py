@@ -1,6 +1,6 @@
 """Readers of other programs' logs, chosen by name or by content."""
 
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import (
     LineParser,
     LineRule,

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from paceline.importers.logs.parsing.caffe_network import BYTES_PER_PARAMETER, CaffeNetwork
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.printed_numbers import (
     NUMBER,

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from paceline.importers.logs.caffe import CaffeParser
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import LineRule, ProgramReader
 from paceline.importers.logs.parsing.printed_numbers import (
     NUMBER,

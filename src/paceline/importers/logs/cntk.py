@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 
 from paceline.importers.logs.parsing.agreement import agree, mean_rate
-from paceline.importers.logs.parsing.line_rules import LogLine
 from paceline.importers.logs.parsing.log_builder import MOST_RECORDS
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.printed_numbers import (
     NUMBER,

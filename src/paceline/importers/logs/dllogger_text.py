@@ -3,7 +3,7 @@
 import re
 
 from paceline.importers.logs.parsing.line_clock import stamp
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import LineRule, ProgramReader
 from paceline.importers.logs.parsing.metric_parser import MetricParser
 from paceline.importers.logs.parsing.printed_numbers import NUMBER, finite

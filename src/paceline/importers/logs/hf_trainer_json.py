@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import ProgramReader
 from paceline.importers.logs.parsing.metric_parser import MetricParser, plain_numbers
 from paceline.importers.logs.parsing.metric_rows import check_run_length

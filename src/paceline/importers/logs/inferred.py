@@ -15,8 +15,8 @@ from paceline.importers.logs.inference.step_time import (
     step_estimates,
 )
 from paceline.importers.logs.inference.training_series import Series, training_series
-from paceline.importers.logs.parsing.line_rules import LogLine
 from paceline.importers.logs.parsing.log_builder import LogBuilder
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.parsed_log import ParsedLog, RateScope, RateUnit
 
 CLEAR = 3

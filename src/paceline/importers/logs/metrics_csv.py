@@ -2,7 +2,7 @@
 
 import csv
 
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import ProgramReader
 from paceline.importers.logs.parsing.metric_parser import MetricParser, starts_with
 from paceline.importers.logs.parsing.printed_numbers import finite

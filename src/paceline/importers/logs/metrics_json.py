@@ -2,7 +2,7 @@
 
 import json
 
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import ProgramReader
 from paceline.importers.logs.parsing.metric_parser import MetricParser, plain_numbers, starts_with
 

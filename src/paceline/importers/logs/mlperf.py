@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.mlperf_samples import (
     SampleCounts,

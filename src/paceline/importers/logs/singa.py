@@ -2,7 +2,7 @@
 
 import re
 
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.printed_numbers import (
     NUMBER,

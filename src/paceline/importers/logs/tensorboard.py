@@ -4,8 +4,8 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from paceline.importers.logs.parsing.line_rules import read_chunks
 from paceline.importers.logs.parsing.log_builder import LogBuilder
+from paceline.importers.logs.parsing.log_lines import read_chunks
 from paceline.importers.logs.parsing.metric_rows import MetricRows
 from paceline.importers.logs.parsing.parsed_log import ParsedLog
 from paceline.importers.logs.parsing.protocol_buffers import FIXED32, FIXED64, fields

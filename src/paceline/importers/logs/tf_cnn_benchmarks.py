@@ -3,7 +3,7 @@
 import math
 import re
 
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, finite, positive
 

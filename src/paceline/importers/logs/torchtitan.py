@@ -4,7 +4,7 @@ import re
 from datetime import datetime
 from math import prod
 
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.parsed_log import RateScope, RateUnit
 from paceline.importers.logs.parsing.printed_numbers import NUMBER, count, finite, positive

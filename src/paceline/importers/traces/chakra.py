@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.importers.logs.parsing.line_rules import read_chunks
+from paceline.importers.logs.parsing.log_lines import read_chunks
 from paceline.importers.logs.parsing.protocol_buffers import BYTES, fields, varint
 from paceline.importers.traces.parsing.parsed_trace import ParsedTrace
 from paceline.importers.traces.parsing.phase_names import phase_of

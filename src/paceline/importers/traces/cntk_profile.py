@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from paceline.importers.logs.parsing.line_rules import read_lines
+from paceline.importers.logs.parsing.log_lines import read_lines
 from paceline.importers.logs.parsing.printed_numbers import finite
 from paceline.importers.traces.parsing.parsed_trace import ParsedTrace
 from paceline.importers.traces.parsing.regions import Region, RegionPairing, region_trace

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.importers.logs.parsing.line_rules import read_lines
+from paceline.importers.logs.parsing.log_lines import read_lines
 from paceline.importers.logs.parsing.printed_numbers import finite
 from paceline.importers.traces.parsing.table_cells import cells_of, split_unit
 from paceline.step.layer_trace import LayerTrace, TracedLayer

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.importers.logs.parsing.line_rules import read_lines
+from paceline.importers.logs.parsing.log_lines import read_lines
 from paceline.importers.logs.parsing.printed_numbers import finite
 from paceline.importers.traces.parsing.parsed_trace import ParsedTrace
 from paceline.importers.traces.parsing.phase_names import lane_of, phase_of

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.importers.logs.parsing.line_rules import read_lines
+from paceline.importers.logs.parsing.log_lines import read_lines
 from paceline.importers.logs.parsing.printed_numbers import count, finite
 from paceline.importers.traces.parsing.parsed_trace import ParsedTrace
 from paceline.importers.traces.parsing.spans import Span, measured_step

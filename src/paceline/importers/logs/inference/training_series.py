@@ -10,7 +10,7 @@ from paceline.importers.logs.inference.line_fields import (
     fields_of,
     line_stamp,
 )
-from paceline.importers.logs.parsing.line_rules import LogLine
+from paceline.importers.logs.parsing.log_lines import LogLine
 
 MOST_RECORDS = 50_000
 MOST_SERIES = 200

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from paceline.importers.logs.parsing.agreement import agree, disagreements, outside_all_steps
 from paceline.importers.logs.parsing.parsed_log import (
@@ -217,29 +218,12 @@ class LogBuilder:
         self.global_batch = mean
 
     def _parsed(self) -> ParsedLog:
-        return ParsedLog(
-            program=self.program,
-            version=self.version,
-            model=self.model,
-            ranks=self.ranks,
-            nodes=self.nodes,
-            global_batch=self.global_batch,
-            sequence_length=self.sequence_length,
-            precision=self.precision,
-            steps=tuple(self.steps),
-            throughput=self.throughput,
-            phases=dict(self.phases),
-            layers=tuple(self.layers.values()),
-            operations=tuple(self.operations),
-            collectives=tuple(self.collectives),
-            losses=tuple(self.losses),
-            facts=dict(self.facts),
-            finished=self.finished,
-            lines=self.lines,
-            unread_lines=self.unread_lines,
-            warnings=tuple(self.warnings),
-            contradictions=tuple(self.contradictions),
-        )
+        found: dict[str, Any] = {own.name: getattr(self, own.name) for own in fields(ParsedLog)}
+        found["layers"] = list(self.layers.values())
+        for name, value in found.items():
+            if isinstance(value, list | dict):
+                found[name] = tuple(value) if isinstance(value, list) else dict(value)
+        return ParsedLog(**found)
 
     def _has_room(self, records: Sized) -> bool:
         if len(records) < MOST_RECORDS:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from paceline.importers.logs.parsing.line_rules import LogLine
 from paceline.importers.logs.parsing.log_builder import LogBuilder
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.parsed_log import ParsedLog
 
 

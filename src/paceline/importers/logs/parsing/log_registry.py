@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError
-from paceline.importers.logs.parsing.line_rules import read_lines
+from paceline.importers.logs.parsing.log_lines import read_lines
 from paceline.importers.logs.parsing.log_reader import LogReader
 from paceline.importers.logs.parsing.parsed_log import ParsedLog
 from paceline.importers.logs.tensorboard import is_event_file, read_event_file
@@ -20,55 +20,13 @@ SNIFFED_WINDOWS = 50
 SURE_ENOUGH = 0.5
 
 MODULES = (
-    "caffe",
-    "caffe_mpi",
-    "cntk",
-    "cntk_profiler",
-    "deepspeed",
-    "dllogger_text",
-    "hf_trainer",
-    "horovod",
-    "lbann",
-    "mlperf",
-    "nccl_tests",
-    "osu",
-    "pydtnn",
-    "singa",
-    "tarantella",
-    "tf_cnn_benchmarks",
-    "torchtitan",
-    "megatron",
-    "nanotron",
-    "nemo",
-    "nemo_automodel",
-    "fairseq",
-    "nanogpt",
-    "mxnet",
-    "tensorflow",
-    "timm",
-    "pytorch_imagenet",
-    "mmengine",
-    "mmcv",
-    "detectron2",
-    "semseg",
-    "maskrcnn_benchmark",
-    "paddle",
-    "maxtext",
-    "litgpt",
-    "llm_c",
-    "modded_nanogpt",
-    "paddle_trainer",
-    "open_clip",
-    "metric_logger",
-    "swin",
-    "hf_trainer_json",
-    "metrics_csv",
-    "metrics_json",
-    "dllogger",
-    "composer",
-    "mlflow",
-    "tqdm",
-    "inferred",
+    *("caffe", "caffe_mpi", "cntk", "cntk_profiler", "deepspeed", "dllogger_text", "hf_trainer"),
+    *("horovod", "lbann", "mlperf", "nccl_tests", "osu", "pydtnn", "singa", "tarantella"),
+    *("tf_cnn_benchmarks", "torchtitan", "megatron", "nanotron", "nemo", "nemo_automodel"),
+    *("fairseq", "nanogpt", "mxnet", "tensorflow", "timm", "pytorch_imagenet", "mmengine", "mmcv"),
+    *("detectron2", "semseg", "maskrcnn_benchmark", "paddle", "maxtext", "litgpt", "llm_c"),
+    *("modded_nanogpt", "paddle_trainer", "open_clip", "metric_logger", "swin", "hf_trainer_json"),
+    *("metrics_csv", "metrics_json", "dllogger", "composer", "mlflow", "tqdm", "inferred"),
 )
 """Modules of `paceline.importers.logs`, each named after its program.
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 
 from paceline.importers.logs.parsing.agreement import agree
-from paceline.importers.logs.parsing.line_rules import LogLine
 from paceline.importers.logs.parsing.log_builder import LogBuilder
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import LineRule
 from paceline.importers.logs.parsing.printed_numbers import NUMBER, half_unit, positive
 

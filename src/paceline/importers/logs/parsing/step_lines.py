@@ -24,8 +24,8 @@ from typing import TypeAlias
 
 from paceline.importers.logs.parsing.agreement import agree, devices, mean_rate
 from paceline.importers.logs.parsing.line_clock import IMPOSSIBLE, LineClock, stamp
-from paceline.importers.logs.parsing.line_rules import LogLine
 from paceline.importers.logs.parsing.log_builder import MOST_RECORDS
+from paceline.importers.logs.parsing.log_lines import LogLine
 from paceline.importers.logs.parsing.log_reader import LineParser, LineRule, ProgramReader
 from paceline.importers.logs.parsing.parsed_log import RateScope, RateUnit
 from paceline.importers.logs.parsing.printed_numbers import (

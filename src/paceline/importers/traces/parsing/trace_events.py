@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paceline.importers.logs.parsing.line_rules import read_chunks
+from paceline.importers.logs.parsing.log_lines import read_chunks
 
 LONGEST_EVENT = 1 << 17
 LONGEST_HEADER = 1 << 22

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.importers.logs.parsing.line_rules import read_chunks
+from paceline.importers.logs.parsing.log_lines import read_chunks
 from paceline.importers.logs.parsing.log_registry import read_log, sniff_log
 from paceline.importers.traces.chakra import looks_like_chakra, read_chakra
 from paceline.importers.traces.chrome_trace import read_chrome_trace

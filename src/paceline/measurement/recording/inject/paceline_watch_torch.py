@@ -14,15 +14,8 @@ from typing import Any, Callable
 from paceline_watch import Recorder, clock
 
 COLLECTIVES = (
-    "all_gather",
-    "all_gather_into_tensor",
-    "all_gather_single",
-    "all_reduce",
-    "all_to_all_single",
-    "broadcast",
-    "reduce",
-    "reduce_scatter_single",
-    "reduce_scatter_tensor",
+    *("all_gather", "all_gather_into_tensor", "all_gather_single", "all_reduce"),
+    *("all_to_all_single", "broadcast", "reduce", "reduce_scatter_single", "reduce_scatter_tensor"),
 )
 """Names in all versions of PyTorch. One may call another: the inner call is no separate message."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import InputError
-from paceline.importers.logs.parsing.line_rules import LONGEST_LINE, LogLine, read_lines, split_rank
+from paceline.importers.logs.parsing.log_lines import LONGEST_LINE, LogLine, read_lines, split_rank
 
 
 @pytest.mark.parametrize(
