@@ -180,15 +180,6 @@ def _texts() -> dict[str, ZooEntry]:
         family = "Mixtral" if decoder.experts else name.split("_")[0].replace("llama", "Llama ")
         table[name] = network(family, "llama.llama", name, decoder)
     table["llama2_70b_lora"] = adapted_llama("llama2_70b")
-    for family, names in {
-        "DeepSeek": ("deepseek_v3",),
-        "Kimi": ("kimi_k2",),
-        "Qwen3": ("qwen3_30b_a3b", "qwen3_235b_a22b"),
-        "GPT-OSS": ("gpt_oss_20b", "gpt_oss_120b"),
-        "Llama 4": ("llama4_scout", "llama4_maverick"),
-    }.items():
-        for name in names:
-            table[name] = network(family, "sparse_decoders.sparse_decoder", name)
     return table
 
 

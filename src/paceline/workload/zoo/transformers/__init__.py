@@ -6,7 +6,6 @@ from paceline.workload.zoo.transformers.shape import (
     LayerKind,
     StateSpace,
     TransformerShape,
-    layer_kinds,
 )
 from paceline.workload.zoo.transformers.stack import stack, transformer
 
@@ -16,7 +15,6 @@ __all__ = [
     "LayerKind",
     "StateSpace",
     "TransformerShape",
-    "layer_kinds",
     "stack",
     "transformer",
 ]

@@ -1,6 +1,5 @@
 """Sizes and choices of transformer, state-space and hybrid architectures."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -71,18 +70,6 @@ class LayerKind:
     mixers: tuple[Literal["attention", "state_space"], ...] = ("attention",)
     feed_forward: Literal["dense", "experts", "none"] = "dense"
     window: int = 0
-
-
-def layer_kinds(
-    layers: int,
-    has_experts: Callable[[int], bool] = lambda _: False,
-    window: Callable[[int], int] = lambda _: 0,
-) -> tuple[LayerKind, ...]:
-    """Attention layers by number: with experts or dense, and their windows."""
-    return tuple(
-        LayerKind(feed_forward="experts" if has_experts(layer) else "dense", window=window(layer))
-        for layer in range(layers)
-    )
 
 
 @dataclass(frozen=True, slots=True)
