@@ -70,6 +70,12 @@ def same_job(name: str, *, drop: Container[str] = (), **changes: Any) -> str:
     return shlex.join(arguments)
 
 
+def single_values(index: int) -> dict[str, Any]:
+    """One value of each option that has several: the first (0) or the last (-1)."""
+    given = click.get_current_context().params
+    return {name: value[index] for name, value in given.items() if isinstance(value, list)}
+
+
 def _value_of(
     parameter: click.Parameter, values: dict[str, Any], own: list[click.Parameter]
 ) -> Any:

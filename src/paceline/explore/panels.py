@@ -46,7 +46,8 @@ def _plans(job: AskedJob) -> dict[str, Any]:
     whole = job.batch * max(1, job.cluster.devices // job.replica)
     advised = advise(job.model, state.cluster, global_batch=whole, nodes=state.nodes, **words)
     best = sorted(advised.advice.best, key=lambda own: own.prediction.step_seconds)
-    table = advice_table(advised.search, replace(advised.advice, best=tuple(best)))
+    ordered = replace(advised.searches[0], advice=replace(advised.advice, best=tuple(best)))
+    table = advice_table([ordered])
     rule = "Fastest first."
     if advised.advice.close > 1:
         rule += f" {advised.advice.close} plans are within the error margin: benchmark them."

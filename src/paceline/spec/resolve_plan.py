@@ -61,6 +61,18 @@ def plan_fields(options: JobOptions) -> dict[str, Any]:
     return found if synchronisation is None else {**found, "synchronisation": synchronisation}
 
 
+def plan_options(plan: Plan) -> dict[str, Any]:
+    """Options that state a plan; None for those at their default, and for ``dp``, which follows."""
+    usual = Plan()
+    names = [each.name for each in fields(Plan) if each.name in JobOptions.__annotations__]
+    given = {name: getattr(plan, name) for name in names}
+    found = {
+        name: None if value == getattr(usual, name) else value for name, value in given.items()
+    }
+    written = plan.format_recompute
+    return {**found, "dp": None, "recompute": None if written == "none" else written}
+
+
 def _same(value: Any) -> Any:
     return value
 

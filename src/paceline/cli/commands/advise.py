@@ -8,7 +8,7 @@ import click
 from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.knob_options import options_of
-from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.next_steps import next_line, same_job, single_values
 from paceline.cli.options import IntegerRange, emit_option
 from paceline.cli.output import emit_json, json_option, show
 from paceline.errors import InputError
@@ -89,11 +89,14 @@ def command(
 
     began = time.monotonic()
     training, options = split_training_options(options)
+    limited = budget is not None or deadline is not None
     if per_layer:
+        _refuse("--per-layer", {**training, "emit": emit, "budget": budget, "deadline": deadline})
         _per_layer(options, as_json)
         return
     echo("searching plans ...", err=True)
-    if budget is not None or deadline is not None:
+    if limited:
+        _refuse("--budget and --deadline", {"emit": emit})
         most = None if budget is None else parse_count(budget)
         runs = advise_within(budget=most, deadline=deadline, training=training, **options)
         _limited(runs, Limits(most, None if deadline is None else parse_seconds(deadline)), as_json)
@@ -107,19 +110,29 @@ def command(
     _show(found, time.monotonic() - began, emit, as_json)
 
 
+def _refuse(mode: str, options: dict[str, Any]) -> None:
+    """Reject options that ``mode`` does not use."""
+    for name, value in options.items():
+        if value is not None:
+            option = name.replace("_", "-")
+            raise InputError(f"{mode} does not support --{option}", f"omit --{option}")
+
+
 def _show(found: "Advised", seconds: float, emit: str | None, as_json: bool) -> None:
     from paceline.predictor.emit.emit_tables import flags_lines
     from paceline.predictor.search.advice_tables import advice_json, advice_parts, describe_search
 
     if as_json:
-        emit_json("advice", 1, advice_json(found.search, found.advice, seconds, emit))
+        emit_json("advice", 1, advice_json(found.searches, seconds, emit))
         return
-    echo(describe_search(found.search, found.advice, seconds))
-    show(advice_parts(found.search, found.advice))
+    echo(describe_search(found.searches, seconds))
+    show(advice_parts(found.searches))
     if emit is not None:
-        for number, own in enumerate(found.advice.best, 1):
-            echo("\n".join(flags_lines(own.prediction, emit, number)))
-    next_line(same_job("predict", drop=("price",), **_plan_of(found.best[0])))
+        for number, own in enumerate(found.best, 1):
+            echo("\n".join(flags_lines(own, emit, number)))
+    next_line(
+        same_job("predict", drop=("price",), **{**single_values(0), **_plan_of(found.best[0])})
+    )
 
 
 def _limited(runs: "tuple[TrainingRun, ...]", limits: "Limits", as_json: bool) -> None:
@@ -139,29 +152,19 @@ def _limited(runs: "tuple[TrainingRun, ...]", limits: "Limits", as_json: bool) -
         return
     show(training_parts(runs))
     echo(describe_limits(runs[0], limits))
-    next_line(same_job("predict", **_plan_of(runs[0].prediction)))
+    next_line(same_job("predict", **{**single_values(0), **_plan_of(runs[0].prediction)}))
 
 
 def _plan_of(best: "Prediction") -> dict[str, Any]:
     """The best plan as options of ``paceline predict``."""
-    plan = best.plan
-    chosen = {
+    from paceline.spec.resolve_plan import plan_options
+
+    return {
+        **plan_options(best.plan),
         "topology": format_topology(best.cluster.nodes, best.cluster.devices_per_node),
         "nodes": None,
+        "processes": None,
         "precision": best.workload.precision,
-        "framework": plan.framework,
-        "fused_attention": plan.fused_attention,
-        "micro_batch": plan.micro_batch,
-        "recompute": plan.format_recompute if plan.format_recompute != "none" else None,
-        "sequence_parallel": plan.sequence_parallel,
-        "shard_group": plan.shard_group,
-        "optimizer_state": str(plan.optimizer_state),
-    }
-    degrees = {name: getattr(plan, name) for name in ("tp", "pp", "cp", "ep", "interleave")}
-    return {
-        **chosen,
-        **{name: size if size > 1 else None for name, size in degrees.items()},
-        "zero": plan.zero or None,
     }
 
 

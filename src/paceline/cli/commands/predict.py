@@ -9,7 +9,7 @@ import click
 from paceline.cli.echo import echo
 from paceline.cli.help_sections import SectionedCommand
 from paceline.cli.knob_options import options_of
-from paceline.cli.next_steps import next_line, same_job
+from paceline.cli.next_steps import next_line, same_job, single_values
 from paceline.cli.options import emit_option, figure_option, out_option, store_option
 from paceline.cli.output import emit_json, json_option, show, write_figure
 from paceline.errors import InputError
@@ -97,7 +97,7 @@ def command(
     if here is None and last.fits is False and options["model"] and not options["trace"]:
         next_line(_search_of(last))
     elif here is None:
-        next_line(same_job("whatif", **_last_values()))
+        next_line(same_job("whatif", **single_values(-1)))
     elif here.alone is None:
         next_line(same_job("measure", instrument="none,layers"))
     else:
@@ -218,18 +218,11 @@ def _show(answer: _Answer) -> None:
         echo("\n".join(describe_bandwidth(answer.target, answer.needed)))
 
 
-def _last_values() -> dict[str, Any]:
-    """The last value of each option that has several, for commands that take one."""
-    given = click.get_current_context().params
-    several = {name: value for name, value in given.items() if isinstance(value, list)}
-    return {name: value[-1] for name, value in several.items()}
-
-
 def _search_of(prediction: "Prediction") -> str:
     """The command that searches for plans that fit, for the same job."""
     drop = (*TrainingOptions.__annotations__, "emit", "batch")
     batch = prediction.samples_per_step
-    return same_job("advise", drop=drop, **_last_values(), global_batch=batch)
+    return same_job("advise", drop=drop, **single_values(-1), global_batch=batch)
 
 
 def _explain(prediction: "Prediction") -> None:

@@ -15,7 +15,7 @@ from paceline.predictor.predict import predict
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.search.plan_ranking import best_guesses, layout_of, shown_plans
 from paceline.predictor.search.plan_search import Candidates, PlanSearch
-from paceline.predictor.search.plan_variants import PlanVariation, variations
+from paceline.predictor.search.plan_variants import PlanVariation, possible_plans, variations
 from paceline.predictor.search.remedies import network_remedies
 from paceline.units import format_bytes, format_seconds
 
@@ -68,6 +68,8 @@ def advise(search: PlanSearch, top: int = 5) -> Advice:
     sharding among the equally fast ones.
     """
     found = search.run()
+    if search.predicts_each:
+        return _advise_each(search, search.fixed.candidates(found, search.like), top)
     available = room_bytes(search.cluster.device.known_memory_bytes)
     fits = found.memory_bytes <= available
     listed = _shortlist(search, found, fits, top + _FURTHER)
@@ -96,6 +98,34 @@ def advise(search: PlanSearch, top: int = 5) -> Advice:
         ),
         close=len(best_guesses(best)),
         fastest=fastest,
+        remedies=network_remedies(search, best[0]),
+    )
+
+
+def _advise_each(search: PlanSearch, plans: Sequence[Plan], top: int) -> Advice:
+    """Predict ``plans`` one by one and list the ``top`` ones."""
+    tried = sorted(possible_plans(search, plans), key=lambda own: own.seconds)
+    available = room_bytes(search.cluster.device.known_memory_bytes)
+    roomy = [own for own in tried if own.memory_bytes <= available]
+    found = [prediction_of_plan(search, plan) for plan in _layouts(roomy)[: top + _FURTHER]]
+    predictions = [own for own in found if own.fits]
+    if not predictions:
+        needed = min((own.memory_bytes for own in tried), default=None)
+        least = "" if needed is None else f": the smallest needs {format_bytes(needed)}"
+        fixed = ", ".join(f"{name} {value}" for name, value in search.fixed.added.items())
+        raise InputError(
+            f"no plan {f'with {fixed} ' if fixed else ''}is possible and fits in "
+            f"{format_bytes(search.cluster.device.known_memory_bytes)}{least}",
+            "predict one plan with 'paceline predict' for the reason, or use more devices",
+        )
+    best = shown_plans(predictions, top)
+    return Advice(
+        tried=len(tried),
+        fitting=len(roomy),
+        best=tuple(Ranked(own, _why(own, best[0])) for own in best),
+        infeasible=tuple(_infeasible_variations(search, tried, best[0])),
+        close=len(best_guesses(best)),
+        fastest=min(range(len(best)), key=lambda number: best[number].step_seconds),
         remedies=network_remedies(search, best[0]),
     )
 
@@ -208,7 +238,8 @@ def _infeasible_variations(
     same_layout = [own for own in large if layout_of(own.plan) == layout_of(best.plan)]
     for own in dict.fromkeys([*large[:1], *same_layout[:1]]):
         missing = format_bytes(own.memory_bytes - available)
-        remedy = f"needs {missing} more per device; {_further_degrees(own.plan)}"
+        further = _further_degrees(own.plan)
+        remedy = f"needs {missing} more per device{f'; {further}' if further else ''}"
         yield Infeasible(own.plan, own.seconds, own.memory_bytes, remedy)
 
 
@@ -217,7 +248,8 @@ def _further_degrees(plan: Plan) -> str:
     shared = [f"{name} {getattr(plan, name)}" for name in ("cp", "ep") if getattr(plan, name) > 1]
     shared += [f"shard groups of {plan.shard_degree}"] if plan.shard_copies > 1 else []
     shared += [f"recompute {plan.format_recompute}"] if plan.recompute_every > 1 else []
-    return ", ".join(shared) or f"uneven stages, {plan.interleave} chunks each"
+    uneven = f"uneven stages, {plan.interleave} chunks each" if plan.pp > 1 else ""
+    return ", ".join(shared) or uneven
 
 
 def _remedy(search: PlanSearch, found: Candidates, fits: NDArray[np.bool_], index: int) -> str:

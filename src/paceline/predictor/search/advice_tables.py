@@ -1,6 +1,7 @@
 """Advice as tables and JSON."""
 
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from paceline.predictor.emit.emit_tables import flags_json
 from paceline.predictor.plan.plan import Plan
@@ -11,21 +12,33 @@ from paceline.render.number_format import Ranged
 from paceline.render.table import Column, Table
 from paceline.units import format_bytes, seconds_unit
 
+if TYPE_CHECKING:
+    from paceline.predictor.search.api import Searched
 
-def describe_search(search: PlanSearch, advice: Advice, seconds: float) -> str:
+
+def describe_search(searches: "Sequence[Searched]", seconds: float) -> str:
     """Number of plans tried, search time, and number of plans that fit."""
-    memory = format_bytes(search.cluster.device.known_memory_bytes)
+    first = searches[0].search
+    tried = sum(one.advice.tried for one in searches)
+    fitting = sum(one.advice.fitting for one in searches)
+    devices = {one.search.cluster.devices for one in searches}
+    memories = {one.search.cluster.device.known_memory_bytes for one in searches}
+    where = f" in {format_bytes(first.cluster.device.known_memory_bytes)}"
     return (
-        f"{search.cluster.devices} devices, {advice.tried:,} plans tried in {seconds:.1f} s, "
-        f"{advice.fitting:,} fit in {memory}"
+        f"{', '.join(map(str, sorted(devices)))} devices, {tried:,} plans tried in "
+        f"{seconds:.1f} s, {fitting:,} fit{where if len(memories) == 1 else ''}"
     )
 
 
-def advice_parts(search: PlanSearch, advice: Advice) -> list[str | Table]:
+def advice_parts(searches: "Sequence[Searched]") -> list[str | Table]:
     """The best plans with their losses, and faster plans that do not fit."""
+    table = advice_table(searches)
+    if len(searches) > 1:
+        return [table, *notes_of([one.advice.best[0].prediction for one in searches])]
+    advice = searches[0].advice
     too_large: list[str | Table] = ["", infeasible_table(advice)] if advice.infeasible else []
     return [
-        advice_table(search, advice),
+        table,
         "Losses of plan 1; additional losses of the others:",
         *(f"  {number}  {own.why}" for number, own in enumerate(advice.best, 1)),
         *too_large,
@@ -35,22 +48,37 @@ def advice_parts(search: PlanSearch, advice: Advice) -> list[str | Table]:
     ]
 
 
-def advice_table(search: PlanSearch, advice: Advice) -> Table:
-    """The best plans, one row per layout of degrees."""
-    priced = search.cluster.price_per_device_hour is not None
-    slowest = max(own.prediction.step_seconds for own in advice.best)
-    scale, unit = seconds_unit(slowest)
-    plans = [own.prediction.plan for own in advice.best]
+_FACTORS: tuple[tuple[str, Callable[[PlanSearch], Any]], ...] = (
+    ("model", lambda search: search.workload.graph.name),
+    ("global batch", lambda search: float(search.global_batch)),
+    ("seq", lambda search: float(search.workload.sequence or 0)),
+    ("precision", lambda search: search.workload.precision),
+    ("cluster", lambda search: search.cluster.name),
+    ("link", lambda search: "" if search.cluster.inter is None else search.cluster.inter.name),
+    ("nodes x GPUs", lambda search: f"{search.cluster.nodes}x{search.cluster.devices_per_node}"),
+    ("framework", lambda search: search.like.framework or ""),
+)
+"""Options that searches may vary."""
+
+
+def advice_table(searches: "Sequence[Searched]") -> Table:
+    """The best plans, one row per search and layout of degrees."""
+    ranked = [(one.search, own) for one in searches for own in one.advice.best]
+    factors = [(name, of) for name, of in _FACTORS if len({of(one.search) for one in searches}) > 1]
+    priced = any(one.search.cluster.price_per_device_hour is not None for one in searches)
+    scale, unit = seconds_unit(max(own.prediction.step_seconds for _, own in ranked))
+    plans = [own.prediction.plan for _, own in ranked]
     degrees = ["tp", "pp", "dp"]
     degrees += [name for name in ("cp", "ep") if any(getattr(p, name) > 1 for p in plans)]
     grouped = any(plan.shard_copies > 1 for plan in plans)
     some = any(plan.recompute_every > 1 for plan in plans)
+    numbers = [number for one in searches for number, _ in enumerate(one.advice.best, 1)]
     rows = []
-    for number, own in enumerate(advice.best, 1):
+    for number, (search, own) in zip(numbers, ranked, strict=True):
         p, plan = own.prediction, own.prediction.plan
-        cost = [p.price_per_million_samples] if priced else []
         rows.append(
             (
+                *(of(search) for _, of in factors),
                 float(number),
                 *(float(getattr(plan, name)) for name in degrees),
                 float(plan.interleave),
@@ -59,25 +87,26 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
                 float(plan.zero),
                 *([float(plan.shard_degree)] if grouped else []),
                 Ranged(p.step_seconds, *p.step_interval_seconds),
+                *([p.samples_per_second] if factors else []),
                 float(p.memory.total_bytes),
-                *cost,
+                *([p.price_per_million_samples] if priced else []),
             )
         )
     table = Table(
         columns=(
+            *(Column(name, decimals=0) for name, _ in factors),
             Column("#", decimals=0),
             *(Column(name, decimals=0) for name in (*degrees, "chunks", "micro")),
             Column("recompute"),
             Column("zero", decimals=0),
             *([Column("shards", decimals=0)] if grouped else []),
             Column("step", unit, scale=scale),
+            *([Column("throughput", "samples/s")] if factors else []),
             Column("memory", "GB", scale=1e-9, decimals=1),
             *([Column("cost / 1M samples", decimals=2)] if priced else []),
         ),
         rows=tuple(rows),
-        title=f"{search.workload.graph.name}, global batch {search.global_batch}, "
-        f"{search.workload.precision} on {search.cluster.name}, "
-        f"{advice.best[0].prediction.framework}",
+        title=_title(searches[0], {name for name, _ in factors}),
     )
     return with_interval_note(
         table,
@@ -85,6 +114,19 @@ def advice_table(search: PlanSearch, advice: Advice) -> Table:
         + ("; every:2: every second block is recomputed" if some else "")
         + ("; shards: size of a shard group." if grouped else "."),
     )
+
+
+def _title(first: "Searched", varied: Collection[str]) -> str:
+    """The options that all searches share."""
+    search, framework = first.search, first.advice.best[0].prediction.framework
+    parts = {
+        "model": search.workload.graph.name,
+        "global batch": f"global batch {search.global_batch}",
+        "precision": search.workload.precision,
+    }
+    text = ", ".join(part for name, part in parts.items() if name not in varied)
+    text += "" if "cluster" in varied else f" on {search.cluster.name}"
+    return text.strip() + ("" if "framework" in varied else f", {framework}")
 
 
 def infeasible_table(advice: Advice) -> Table:
@@ -118,9 +160,16 @@ def closing_line(advice: Advice) -> str:
 
 
 def advice_json(
-    search: PlanSearch, advice: Advice, seconds: float, program: str | None = None
+    searches: "Sequence[Searched]", seconds: float, program: str | None = None
 ) -> dict[str, Any]:
-    """The same as JSON, with the flags of ``program`` if given."""
+    """One search as JSON, or a list of several, with the flags of ``program`` if given."""
+    found = [_search_json(one.search, one.advice, seconds, program) for one in searches]
+    return found[0] if len(found) == 1 else {"searches": found}
+
+
+def _search_json(
+    search: PlanSearch, advice: Advice, seconds: float, program: str | None
+) -> dict[str, Any]:
     return {
         "model": search.workload.graph.name,
         "cluster": search.cluster.name,

@@ -1,22 +1,19 @@
-"""Public functions of advise: resolve names and options, then search."""
+"""Public functions of advise: check options, resolve names, search."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.prediction import Prediction
 from paceline.spec.defaults import MEGATRON, complete_workload
-from paceline.spec.job_options import (
-    JobOptions,
-    TopologyOptions,
-    VariedOptions,
-    WorkloadOptions,
-)
-from paceline.spec.jobs import check_job
+from paceline.spec.job_options import JobLists, JobOptions, Many, MeasuredOptions
+from paceline.spec.jobs import JobRequest, check_job, jobs_of
+from paceline.spec.keywords import with_keywords
+from paceline.spec.knob import knobs_of
 from paceline.spec.resolve_cluster import cluster_of
 from paceline.spec.resolve_model import Model
 from paceline.spec.resolve_plan import plan_fields, program_of
@@ -29,66 +26,81 @@ if TYPE_CHECKING:
     from paceline.predictor.training_run import TrainingRun
     from paceline.spec.training_options import TrainingOptions
 
+Target = str | Path | Cluster
+
 
 @dataclass(frozen=True)
-class Advised:
-    """The search and its best plans; prints as tables."""
+class Searched:
+    """One search and its advice."""
 
     search: "PlanSearch"
     advice: "Advice"
 
+
+@dataclass(frozen=True)
+class Advised:
+    """The best plans of each search; prints as tables."""
+
+    searches: tuple[Searched, ...]
+
+    @property
+    def search(self) -> "PlanSearch":
+        """The first search."""
+        return self.searches[0].search
+
+    @property
+    def advice(self) -> "Advice":
+        """The advice of the first search."""
+        return self.searches[0].advice
+
     @property
     def best(self) -> list[Prediction]:
-        """Predictions of the best plans, the fastest first."""
-        return [own.prediction for own in self.advice.best]
+        """Predictions of the best plans of each search, the recommended one first."""
+        return [own.prediction for one in self.searches for own in one.advice.best]
 
     def __str__(self) -> str:
         from paceline.predictor.search.advice_tables import advice_parts
 
-        return "\n".join(map(str, advice_parts(self.search, self.advice)))
+        return "\n".join(map(str, advice_parts(self.searches)))
 
     __repr__ = __str__
 
 
+@with_keywords(JobLists)
 def advise(
-    model: Model,
-    cluster: str | Path | Cluster | None = None,
+    model: Many[Model],
+    cluster: Many[Target] | None = None,
     *,
-    global_batch: int | None,
-    nodes: int | Sequence[int] | None = None,
     top: int = 5,
     price: float | None = None,
-    **options: Any,
+    **options: Unpack[JobLists],
 ) -> Advised:
     """Search the ``top`` plans for ``global_batch`` samples per step.
 
     ``nodes`` are the numbers of nodes to search [those of the cluster]; ``price`` is per device and
-    hour. Further keywords are those of `predict` for workload and cluster, ``framework``,
-    ``tuning``, ``fused_attention`` and ``optimizer_state``. Options of a plan are rejected because
-    plans are searched.
+    hour. Options of the plan constrain the search: ``tp=8`` searches plans with 8 tensor-parallel
+    devices. Lists of other options give one search for each combination.
     """
     from paceline.predictor.search import advise as search_plans
 
-    search = _search(model, cluster, global_batch, nodes, price, options)
-    return Advised(search, search_plans(search, top))
+    searches = _searches(model, cluster, options, price)
+    return Advised(tuple(Searched(search, search_plans(search, top)) for search in searches))
 
 
 def advise_within(
-    model: Model,
-    cluster: str | Path | Cluster | None = None,
+    model: Many[Model],
+    cluster: Many[Target] | None = None,
     *,
-    global_batch: int | None,
-    nodes: int | Sequence[int] | None = None,
     budget: float | None = None,
     deadline: str | float | None = None,
     training: "TrainingOptions",
-    **options: Any,
+    **options: Unpack[JobLists],
 ) -> "tuple[TrainingRun, ...]":
     """The best plan for each number of nodes that meets a budget and a deadline.
 
-    ``training`` gives the amount of training and its conditions (`Prediction.training`), ``budget``
-    is in the currency of the price, ``deadline`` in seconds or a string such as "30d". With a
-    budget the fastest plan comes first, else the cheapest.
+    ``training`` gives the amount of training and its conditions, ``budget`` is in the currency of
+    the price, ``deadline`` in seconds or a string such as "30d". With a budget the fastest plan
+    comes first, else the cheapest. Other arguments as in `advise`.
     """
     from paceline.predictor.search.budget import Limits, within_limits
     from paceline.spec.training_options import asks_for_training, training_of
@@ -99,81 +111,93 @@ def advise_within(
             "add --tokens 15T or --epochs 90",
         )
     limits = Limits(budget, None if deadline is None else parse_seconds(deadline))
-    search = _search(model, cluster, global_batch, nodes, training.get("price"), options)
-    return within_limits(search, lambda found: training_of(found, training), limits)
-
-
-def _search(
-    model: Model,
-    cluster: str | Path | Cluster | None,
-    global_batch: int | None,
-    nodes: int | Sequence[int] | None,
-    price: float | None,
-    options: dict[str, Any],
-) -> "PlanSearch":
-    """Resolve all names and options of a search."""
-    from paceline.predictor.partition.tensor_parallel import is_transformer
-    from paceline.predictor.search import PlanSearch
-
-    job = _searchable(options)
-    given = job.get("nodes") if nodes is None else nodes
-    counts = tuple(sorted([given] if isinstance(given, int) else given or ()))
-    target = _priced(cluster_of(cluster, job), price)
-    target = target.with_nodes(max(counts)) if counts else target
-    workload = _searched(model, target, global_batch, job)
-    usual = MEGATRON if is_transformer(workload.graph) else None
-    like = Plan(
-        **{"framework": usual, **plan_fields(job)},
-    )
-    return PlanSearch(workload, target, workload.batch, counts, like, program=program_of(job))
+    searches = _searches(model, cluster, options, training.get("price"))
+    if len(searches) > 1:
+        raise InputError(
+            f"--budget and --deadline search one job (got {len(searches)})",
+            "give one value of each option; --nodes may be a list",
+        )
+    return within_limits(searches[0], lambda found: training_of(found, training), limits)
 
 
 def advise_per_layer(
-    model: Model,
-    cluster: str | Path | Cluster | None = None,
-    *,
-    global_batch: int | None,
-    **options: Any,
+    model: Model, cluster: Target | None = None, **options: Unpack[JobOptions]
 ) -> "PerLayerPlan":
     """Choose data or model parallelism for each layer; not for transformers.
 
-    ``global_batch`` is samples per step of all devices; memory is not checked. Keywords as in
-    `advise`.
+    ``global_batch`` is samples per step of all devices; memory is not checked. Other arguments as
+    in `advise`, except that options of the plan are limited to ``framework``, ``overlap``,
+    ``bucket`` and ``optimizer_state``.
     """
     from paceline.predictor.per_layer import choose_per_layer
 
-    job = _searchable(options)
+    job = _searchable(check_job(options, "advise"))
+    fields = plan_fields(job)
+    refused = sorted(fields.keys() - {"framework", "synchronisation", "optimizer_state"})
+    if refused:
+        raise InputError(
+            f"--per-layer does not support {', '.join(refused)}: it divides single layers",
+            "omit them, or search whole plans without --per-layer",
+        )
     target = cluster_of(cluster, job)
-    workload = _searched(model, target, global_batch, job)
+    workload = _searched(model, target, job)
     if workload.batch % target.devices:
         raise InputError(
             f"global batch {workload.batch} is not a multiple of {target.devices} devices",
             f"use a multiple of {target.devices}",
         )
     own = workload.with_batch(workload.batch // target.devices)
-    return choose_per_layer(own, target, Plan(**plan_fields(job)))
+    return choose_per_layer(own, target, Plan(**fields))
 
 
-_SEARCHABLE = {
-    *VariedOptions.__annotations__,
-    *WorkloadOptions.__annotations__,
-    *TopologyOptions.__annotations__,
-    *("framework", "tuning", "fused_attention", "optimizer_state"),
-}
+def _searches(
+    model: Any, cluster: Any, options: Mapping[str, Any], price: float | None
+) -> "list[PlanSearch]":
+    """One search for each combination of listed options; a search covers all ``nodes``."""
+    nodes = knobs_of(JobLists)["nodes"].check(options.get("nodes"))
+    counts = [nodes] if isinstance(nodes, int) else list(nodes or ())
+    others = {name: value for name, value in options.items() if name != "nodes"}
+    whole = {"nodes": max(counts)} if counts else {}
+    jobs = jobs_of(model, cluster, {**others, **whole}, "advise")
+    return [_search(job, counts, price) for job in jobs]
 
 
-def _searchable(options: dict[str, Any]) -> JobOptions:
-    """Options of a search; unsupported ones are rejected."""
-    job = check_job(options, "advise")
-    refused = [name for name in job if name not in _SEARCHABLE]
+def _search(job: JobRequest, nodes: Sequence[int], price: float | None) -> "PlanSearch":
+    """Resolve all names and options of a search."""
+    from paceline.predictor.partition.tensor_parallel import is_transformer
+    from paceline.predictor.search import PlanSearch
+    from paceline.predictor.search.plan_constraints import split_plan_fields
+
+    options = _searchable(job.options)
+    if job.model is None:
+        raise InputError(
+            "no model given", "give one: --model resnet50 ('paceline models' lists all)"
+        )
+    target = _priced(cluster_of(job.cluster, options), price)
+    workload = _searched(job.model, target, options)
+    usual = MEGATRON if is_transformer(workload.graph) else None
+    shared, fixed = split_plan_fields(plan_fields(options))
+    given = options.get("nodes")
+    counts = tuple(sorted(nodes)) or (() if given is None else (given,))
+    return PlanSearch(
+        workload,
+        target,
+        workload.batch,
+        counts,
+        Plan(**{"framework": usual, **shared}),
+        program=program_of(options),
+        fixed=fixed,
+    )
+
+
+def _searchable(job: JobOptions) -> JobOptions:
+    """Options of a search; measurements of one plan are rejected."""
+    refused = sorted(job.keys() & (MeasuredOptions.__annotations__.keys() - {"tuning"}))
     if refused:
         raise InputError(
-            f"advise does not support {', '.join(refused)}: it searches the plan",
-            "omit them, or predict one plan with 'paceline predict'",
+            f"advise does not support {', '.join(refused)}: a measurement belongs to one plan",
+            "omit it, or predict one plan with 'paceline predict'",
         )
-    link = job.get("link")
-    if link and "," in link:
-        raise InputError(f"advise supports one --link (got '{link}')", "give one --link")
     return job
 
 
@@ -187,20 +211,15 @@ def _priced(cluster: Cluster, price: float | None) -> Cluster:
     return replace(cluster, price_per_device_hour=price)
 
 
-def _searched(
-    model: Model,
-    cluster: Cluster,
-    global_batch: int | None,
-    job: JobOptions,
-) -> Workload:
+def _searched(model: Model, cluster: Cluster, job: JobOptions) -> Workload:
     """The workload of a search; its batch is that of all devices."""
     if job.get("trace") is not None:
         raise InputError(
             "advise does not support --trace", "give a network instead: --model resnet50"
         )
+    global_batch = job.get("global_batch")
     if global_batch is None:
         raise InputError(
             "advise needs --global-batch", "give the batch of all devices: --global-batch 1536"
         )
-    job = {**job, "global_batch": global_batch}
     return complete_workload(model, cluster, job).with_batch(global_batch)

@@ -1,16 +1,18 @@
 """Plans for a training run within a budget and a deadline."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from paceline.errors import InputError
 from paceline.predictor.memory.fit_probability import room_bytes
+from paceline.predictor.plan.plan import Plan
 from paceline.predictor.prediction import Prediction
-from paceline.predictor.search.advice import predicted
+from paceline.predictor.search.advice import predicted, prediction_of_plan
 from paceline.predictor.search.plan_search import PlanSearch
+from paceline.predictor.search.plan_variants import possible_plans
 from paceline.predictor.training_run import DAY, TrainingRun
 
 
@@ -63,6 +65,8 @@ def within_limits(
 def best_by_devices(search: PlanSearch) -> list[Prediction]:
     """Predictions of the fastest plan that fits for each number of devices."""
     found = search.run()
+    if search.predicts_each:
+        return _best_of_each(search, search.fixed.candidates(found, search.like))
     fits = found.memory_bytes <= room_bytes(search.cluster.device.known_memory_bytes)
     best = []
     for count in np.unique(found.devices[fits]):
@@ -75,6 +79,21 @@ def best_by_devices(search: PlanSearch) -> list[Prediction]:
             "use more devices, or devices with more memory",
         )
     return best
+
+
+def _best_of_each(search: PlanSearch, plans: Sequence[Plan]) -> list[Prediction]:
+    """As `best_by_devices`, for plans that are predicted one by one."""
+    room = room_bytes(search.cluster.device.known_memory_bytes)
+    fastest: dict[int, Plan] = {}
+    for own in sorted(possible_plans(search, plans), key=lambda own: own.seconds):
+        if own.memory_bytes <= room:
+            fastest.setdefault(own.plan.devices, own.plan)
+    if not fastest:
+        raise InputError(
+            f"no plan fits in the memory of {search.cluster.device.name}",
+            "use more devices, or devices with more memory",
+        )
+    return [prediction_of_plan(search, fastest[count]) for count in sorted(fastest)]
 
 
 def _out_of_reach(runs: list[TrainingRun], limits: Limits) -> InputError:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from paceline.constants import number
 from paceline.predictor.plan.plan import Plan
+from paceline.predictor.plan.plan_choices import Recompute
 from paceline.predictor.prediction import Prediction
 from paceline.predictor.prediction_text import RECOMPUTATION
-from paceline.predictor.search.layer_table import MODES
 
 _LEAST_DIFFERENCE = "spread.comparison.least"
 
@@ -26,7 +26,7 @@ def effort(prediction: Prediction) -> tuple[float, ...]:
         plan.cp,
         plan.tp,
         plan.ep,
-        MODES.index(plan.recompute),
+        tuple(Recompute).index(plan.recompute),
         plan.recompute_every,
         plan.interleave,
         plan.zero,

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from paceline.errors import InputError
 from paceline.hardware import Cluster
-from paceline.predictor.comm.compression import NO_COMPRESSION
 from paceline.predictor.framework_profiles import framework as find_framework
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.layer_arrays import Array
@@ -21,6 +20,7 @@ from paceline.predictor.predict import DEFAULT_FRAMEWORK
 from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.timeline import step_costs
 from paceline.predictor.search.layer_table import MODES, LayerTable
+from paceline.predictor.search.plan_constraints import PlanConstraints
 from paceline.predictor.search.plan_grid import PlanGrid
 from paceline.predictor.search.plan_memory import memory_bytes
 from paceline.predictor.search.search_space import ZERO_STAGES, Degrees, Space, device_counts
@@ -115,7 +115,7 @@ class PlanSearch:
 
     ``workload.batch`` is not used. ``like`` gives the fields that are not searched: framework,
     synchronisation, pipeline schedule, attention kernels; ``program`` describes the training
-    program. Context and expert parallelism are not searched.
+    program, ``fixed`` the fields of plans that the user states.
     """
 
     workload: Workload
@@ -125,33 +125,9 @@ class PlanSearch:
     like: Plan = field(default_factory=Plan)
     efficiency: Efficiency | None = None
     program: Program | None = None
+    fixed: PlanConstraints = field(default_factory=PlanConstraints)
 
     def __post_init__(self) -> None:
-        if self.like.recompute_every > 1:
-            raise InputError(
-                "advise does not support recompute_every",
-                "omit it, or predict one plan with 'paceline predict'",
-            )
-        if self.like.offload or self.workload.frozen_bytes is not None:
-            raise InputError(
-                "advise does not support --offload or --qlora",
-                "omit them, or predict one plan with 'paceline predict'",
-            )
-        if self.like.pipeline.splits_backward:
-            raise InputError(
-                f"advise does not support the schedule {self.like.pipeline}",
-                "omit it, or predict one plan with 'paceline predict'",
-            )
-        if self.like.shard_group is not None:
-            raise InputError(
-                "advise does not support shard_group; it tries shard groups of a node by itself",
-                "omit it, or predict one plan with 'paceline predict'",
-            )
-        if self.like.cp > 1 or self.like.ep > 1 or self.like.compression != NO_COMPRESSION:
-            raise InputError(
-                "advise does not support cp, ep or compressed gradients",
-                "omit them, or predict one plan with 'paceline predict'",
-            )
         if self.workload.profile.has_sparse_gradients:
             raise InputError(
                 "advise does not support sparse embedding tables",
@@ -182,7 +158,13 @@ class PlanSearch:
         searched = tuple(
             (grid.degrees, grid.table.sequence_parallel, grid.table.micro_batches) for grid in grids
         )
-        return Candidates(searched, *map(np.concatenate, zip(*columns, strict=True)))
+        found = Candidates(searched, *map(np.concatenate, zip(*columns, strict=True)))
+        return self.fixed.restricted(found, self.global_batch)
+
+    @property
+    def predicts_each(self) -> bool:
+        """Whether plans have properties that the arrays do not model."""
+        return bool(self.fixed.added) or self.workload.frozen_bytes is not None
 
     def _tables(self) -> Iterator[tuple[Degrees, LayerTable]]:
         """Layer times for each tensor-parallel degree, with and without sequence parallelism."""
@@ -218,7 +200,8 @@ class PlanSearch:
         )
         profile = find_framework(plan.framework or DEFAULT_FRAMEWORK)
         corrections = cluster_corrections(self.cluster.name)
-        return PredictionInputs(self.workload, self.cluster, plan, profile, corrections=corrections)
+        workload = replace(self.workload, frozen_bytes=None)
+        return PredictionInputs(workload, self.cluster, plan, profile, corrections=corrections)
 
     @cached_property
     def _whole(self) -> Partition:

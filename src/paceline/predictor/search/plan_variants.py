@@ -43,19 +43,20 @@ class PlanVariation:
 def variations(search: PlanSearch, plans: Sequence[Plan]) -> list[PlanVariation]:
     """Possible variations of ``plans``, and uneven pipelines, fastest first."""
     tried = [*_shared_out(search, plans), *_in_groups(search, plans), *_uneven(search)]
-    found = list(_possible(search, tried))
-    found += _possible(search, _expert_layouts(search), only_fitting=True)
-    found += _possible(search, _some_again(search, [*_possible(search, plans), *found]))
+    found = list(possible_plans(search, tried))
+    found += possible_plans(search, _expert_layouts(search), only_fitting=True)
+    found += possible_plans(search, _some_again(search, [*possible_plans(search, plans), *found]))
     return sorted(found, key=lambda own: own.seconds)
 
 
-def _possible(
+def possible_plans(
     search: PlanSearch, plans: Iterable[Plan], *, only_fitting: bool = False
 ) -> Iterator[PlanVariation]:
     """The distinct valid plans (that fit), with tensor parallelism inside a node."""
     room = room_bytes(search.cluster.device.known_memory_bytes) if only_fitting else inf
     for plan in dict.fromkeys(plans):
-        if plan.tp <= search.cluster.devices_per_node:
+        allowed = search.fixed.allows(plan, search.global_batch)
+        if allowed and plan.tp <= search.cluster.devices_per_node:
             with suppress(PacelineError):
                 step = _step(search, plan)
                 memories = stage_memories(step.parts, step.communication.chunks)
