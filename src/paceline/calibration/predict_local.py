@@ -8,8 +8,8 @@ from paceline.calibration.local_prediction import LocalPredictions, predict_from
 from paceline.errors import InputError
 from paceline.hardware import catalogue
 from paceline.measurement.probe.machine_probe import current_profile
-from paceline.spec.job_options import JobOptions
-from paceline.spec.jobs import check_job
+from paceline.spec.job_options import LocalOptions
+from paceline.spec.jobs import LOCAL, check_job
 from paceline.spec.resolve_model import Model
 from paceline.spec.resolve_workload import workload_of
 from paceline.store import Store, default_store_path
@@ -21,25 +21,20 @@ def predict_local(
     topologies: Sequence[Topology] = (),
     *,
     store: Path | None = None,
-    **options: Unpack[JobOptions],
+    **options: Unpack[LocalOptions],
 ) -> LocalPredictions:
     """Predict processes of this machine, or nodes like it connected by ``link``.
 
     ``topologies`` are nodes x processes [every number that ran co-located]. The evidence is
     launches of the same model, ``batch``, ``framework``, ``precision`` and ``seq``, or the
-    machine's profile if there are none. Further keywords are those of `predict`.
+    machine's profile if there are none.
     """
-    options = check_job(options)
+    job = check_job(options, LOCAL, LocalOptions)
     if model is None:
         raise InputError(
             "no model to predict", "use --model NAME ('paceline catalog models' lists all)"
         )
-    if options.get("allreduce_curve") is not None:
-        raise InputError(
-            "an all-reduce curve needs a cluster",
-            "use --cluster FILE.toml or --device NAME -j 2x1",
-        )
-    path, link = store or default_store_path(), options.get("link")
+    path, link = store or default_store_path(), job.get("link")
     launches, profile = [], None
     if path.exists():
         with Store(path, create=False) as opened:
@@ -47,12 +42,12 @@ def predict_local(
     return predict_from_launches(
         launches,
         profile,
-        lambda: workload_of(model, 1, options),
+        lambda: workload_of(model, 1, job),
         topologies,
         catalogue.link(link) if link else None,
-        model=model if isinstance(model, str) else workload_of(model, 1, options).graph.name,
-        batch=options.get("batch"),
-        framework=options.get("framework"),
-        precision=options.get("precision"),
-        sequence=options.get("seq"),
+        model=model if isinstance(model, str) else workload_of(model, 1, job).graph.name,
+        batch=job.get("batch"),
+        framework=job.get("framework"),
+        precision=job.get("precision"),
+        sequence=job.get("seq"),
     )

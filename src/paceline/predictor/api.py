@@ -93,7 +93,7 @@ def _predict(job: JobRequest, plan: Plan | None, evidence: "Evidence | Study | N
         topology = (options.pop("nodes", None) or 1, options.pop("processes", None) or 1)
         store = None if evidence is None else evidence.path
         _refuse_plan(plan)
-        local = predict_local(job.model, [topology], store=store, **options)
+        local = predict_local(job.model, [topology], store=store, **cast(Any, options))
         return local.comparisons[0].prediction
     prepared, note = _completed(job.model, job.cluster, plan, options, evidence)
     found = _noted(predictor.predict_job(prepared), note)

@@ -150,7 +150,8 @@ def _synchronisations(current: Synchronisation) -> Mapping[str, Synchronisation]
 def _pipelines(case: PredictionInputs, plan: Plan) -> Iterator[tuple[str, PredictionInputs]]:
     for chunks in (2, 4):
         if plan.pipeline is PipelineSchedule.ONE_F_ONE_B and chunks != plan.interleave:
-            yield f"interleave {chunks}", _with_plan(case, replace(plan, interleave=chunks))
+            even = replace(plan, interleave=chunks, stage_layers=())  # sizes are given per chunk
+            yield f"interleave {chunks}", _with_plan(case, even)
     micro_batch, count = plan.batches(case.workload.batch)
     if micro_batch % 2 == 0:
         halved = replace(plan, micro_batch=micro_batch // 2, micro_batches=2 * count)

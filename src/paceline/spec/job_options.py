@@ -67,6 +67,11 @@ PRECISION = _workload(
     default="that of config.json, else bf16 if the device supports it, else fp32",
     several=True,
 )
+INPUT = _workload(
+    "Input shape of a model file, batch first, such as 32x3x224x224; repeatable.",
+    metavar="SHAPE",
+    repeated=True,
+)
 CLUSTER = _cluster(
     "Cluster: a name from 'paceline catalog clusters' or a TOML file.",
     metavar="NAME|FILE[,...]",
@@ -135,14 +140,7 @@ class VariedLists(TypedDict, total=False):
 class WorkloadOptions(TypedDict, total=False):
     """The workload."""
 
-    input: Annotated[
-        str | Sequence[str] | None,
-        _workload(
-            "Input shape of a model file, batch first, such as 32x3x224x224; repeatable.",
-            metavar="SHAPE",
-            repeated=True,
-        ),
-    ]
+    input: Annotated[str | Sequence[str] | None, INPUT]
     trace: Annotated[
         "str | Path | LayerTrace | None",
         _workload(
@@ -345,6 +343,17 @@ class JobLists(VariedLists, FixedOptions, total=False):
 
 class SweepOptions(VariedOptions, WorkloadOptions, TopologyOptions, OverlapOptions, total=False):
     """The keywords of a sweep, which varies the hardware and compares fixed plans."""
+
+
+class LocalOptions(TypedDict, total=False):
+    """The keywords of a prediction for this machine, which identify launches."""
+
+    batch: Annotated[int | None, BATCH]
+    seq: Annotated[int | None, SEQ]
+    precision: Annotated[str | None, PRECISION]
+    input: Annotated[str | Sequence[str] | None, INPUT]
+    link: Annotated[str | None, LINK]
+    framework: Annotated[str | None, FRAMEWORK]
 
 
 class Target(TypedDict, total=False):

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from paceline.spec.resolve_model import Model
 
 MOST_JOBS = 10_000
+LOCAL = "a prediction for this machine"
+_REASONS = {
+    "sweep": (
+        "it compares data parallelism with model parallelism",
+        "omit it, or use 'paceline predict' for each point",
+    ),
+    LOCAL: ("it starts from launches of the same job", "omit it, or name a cluster or a device"),
+}
+"""Functions with fewer options than `predict`: why, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +48,8 @@ def check_job(
                 f"call {function} once for each value",
             )
         if name in JobOptions.__annotations__ and name not in spec.__annotations__:
-            raise InputError(
-                f"{function} does not support {name}",
-                f"omit it, or use 'paceline predict' for each {function} point",
-            )
+            reason, hint = _REASONS[function]
+            raise InputError(f"{function} does not support {name}: {reason}", hint)
     job = check_options(spec, options, function)
     topology = job.pop("topology", None)
     if topology is not None:

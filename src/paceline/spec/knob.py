@@ -109,7 +109,7 @@ class KnobField:
             return [self.read(part.strip(), label) for part in text.split(",")]
         if self.kind is int:
             if self.knob.several and ("," in text or ".." in text):
-                return self.check(parse_counts(text, self.name, label), label)
+                return self._integers(text, label)
             return self.check(_integer_of(text, label, self._range("an integer")), label)
         if self.kind is float:
             try:
@@ -118,6 +118,16 @@ class KnobField:
                 raise self._error("a number", text, label) from None
         checked = self.check(text, label)
         return checked if self.knob.parse is None else text
+
+    def _integers(self, text: str, label: str) -> list[int]:
+        """The integers of ``1,4..8``."""
+        found: list[int] = []
+        for part in text.split(","):
+            if ".." in part:
+                found += parse_counts(part, self.name, label)
+            else:
+                found.append(_integer_of(part, label, self._range("an integer")))
+        return [self._integer(one, label) for one in dict.fromkeys(found)]
 
     def write(self, value: Any) -> list[str]:
         """The value as arguments of a command: the inverse of `read`."""

@@ -166,8 +166,9 @@ def test_tables_of_advice():
         cluster=replace(cluster, price_per_device_hour=2.0),
         workload=found[0].workload,
         global_batch=128,
+        like=Plan(),
     )
-    table = advice_table(search, advice)
+    table = advice_table([SimpleNamespace(search=search, advice=advice)])
     shown = [column.title for column in table.columns]
     assert shown[:6] == ["#", "tp", "pp", "dp", "chunks", "micro"]
     assert "cost / 1M samples" in shown

@@ -166,6 +166,7 @@ def _local(options: dict[str, Any], store: Path | None) -> "LocalPredictions":
     counts = [nodes] if isinstance(nodes, int) else nodes or []
     texts = [topologies] if isinstance(topologies, str) else topologies or []
     grids = [(count, 1) for count in counts] + [parse_topology(text) for text in texts]
+    given.setdefault("precision", "fp32")
     return predict_local(given.pop("model", None), grids, store=store, **given)
 
 
