@@ -51,8 +51,6 @@ def test_a_plan_that_does_not_fit_is_not_emitted():
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (f"{ADVISE} --link ib_hdr_200g,eth_100g", "one value of link"),
-        (f"{ADVISE.replace('--nodes 1,2,4', '-j 1x1,1x8')}", "one value of topology"),
         (f"{PREDICT} --mtbf 3h", "--tokens or --epochs"),
         (f"{PREDICT} --tokens 15T", "does not train on tokens"),
         (f"{PREDICT} --epochs many", "not a count"),
@@ -69,6 +67,19 @@ def test_mistakes_are_told_with_a_hint(line, words):
         run(line)
     assert words in told.value.message
     assert told.value.hint
+
+
+@pytest.mark.parametrize(
+    ("change", "column"),
+    [(" --link 100gbit,400gbit", "link"), (" -j 1x8,2x8", "nodes x GPUs")],
+)
+def test_lists_give_one_search_each(change, column):
+    line = ADVISE.replace(" --nodes 1,2,4", "" if "-j" in change else " --nodes 1")
+    found = json.loads(run(f"{line}{change} --top 1 --json"))["searches"]
+    assert len(found) == 2
+    names = {"link": "link", "nodes x GPUs": "nodes"}
+    assert len({one["best"][0][names[column]] for one in found}) == 2
+    assert column.split()[0] in run(f"{line}{change} --top 1")
 
 
 def test_a_deadline_gives_the_cheapest_and_a_budget_the_quickest():

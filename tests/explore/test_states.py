@@ -13,7 +13,7 @@ from paceline.explore.answers import answer, job_of
 from paceline.explore.panels import panel
 from paceline.explore.state import ExplorerState, state_of
 from paceline.explore.uploads import Uploads
-from paceline.predictor.search.api import advise
+from paceline.predictor.search.api import Advised, advise
 from paceline.workload import zoo
 
 
@@ -155,8 +155,9 @@ def test_facts_have_three_significant_digits():
 
 def test_the_best_plans_are_listed_fastest_first(monkeypatch):
     def simplest_first(*words, **named):
-        found = advise(*words, **named)
-        return replace(found, advice=replace(found.advice, best=found.advice.best[::-1], close=3))
+        found = advise(*words, **named).searches[0]
+        advice = replace(found.advice, best=found.advice.best[::-1], close=3)
+        return Advised((replace(found, advice=advice),))
 
     monkeypatch.setattr("paceline.explore.panels.advise", simplest_first)
     choice = {"model": "gpt2_small", "cluster": "dgx-a100", "nodes": 2, "batch": 8}

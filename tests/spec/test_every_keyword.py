@@ -184,7 +184,7 @@ def test_lists_give_one_prediction_for_each_combination():
     )
     assert len(found) == 8
     assert [one.workload.batch for one in found[:4]] == [32, 32, 64, 64]
-    assert all(column in str(found) for column in ("model", "batch", "x GPUs"))
+    assert all(column in str(found) for column in ("model", "batch", "GPUs"))
     factors = ("model", "batch_per_replica", "link", "nodes")
     assert {tuple(row[name] for name in factors) for row in found.to_dict()} == {
         (model, batch, "100gbit", nodes)

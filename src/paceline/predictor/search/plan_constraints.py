@@ -21,6 +21,11 @@ _SEARCHED = {
 }
 _LIKE = ("framework", "fused_attention", "optimizer_state", "synchronisation")
 """Fields that all plans of a search share."""
+NOT_MODELLED = (
+    *("cp", "ep", "shard_group", "offload", "compression", "recompute_every"),
+    *("stage_layers", "tp_overlap"),
+)
+"""Fields that the arrays of a search do not model."""
 _MOST_LAYOUTS = 16
 """Layouts whose plans are predicted one by one."""
 

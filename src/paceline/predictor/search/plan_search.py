@@ -20,7 +20,7 @@ from paceline.predictor.predict import DEFAULT_FRAMEWORK
 from paceline.predictor.prediction_inputs import PredictionInputs
 from paceline.predictor.schedule.timeline import step_costs
 from paceline.predictor.search.layer_table import MODES, LayerTable
-from paceline.predictor.search.plan_constraints import PlanConstraints
+from paceline.predictor.search.plan_constraints import NOT_MODELLED, PlanConstraints
 from paceline.predictor.search.plan_grid import PlanGrid
 from paceline.predictor.search.plan_memory import memory_bytes
 from paceline.predictor.search.search_space import ZERO_STAGES, Degrees, Space, device_counts
@@ -128,6 +128,13 @@ class PlanSearch:
     fixed: PlanConstraints = field(default_factory=PlanConstraints)
 
     def __post_init__(self) -> None:
+        usual, like = Plan(), self.like
+        wrong = [name for name in NOT_MODELLED if getattr(like, name) != getattr(usual, name)]
+        if wrong or like.pipeline.splits_backward:
+            raise InputError(
+                f"the arrays of a search do not model {', '.join(wrong or ['split backward'])}",
+                "give such fields as constraints",
+            )
         if self.workload.profile.has_sparse_gradients:
             raise InputError(
                 "advise does not support sparse embedding tables",
