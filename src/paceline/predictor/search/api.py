@@ -171,7 +171,7 @@ def _search(job: JobRequest, nodes: Sequence[int], price: float | None) -> "Plan
     options = _searchable(job.options)
     if job.model is None:
         raise InputError(
-            "no model given", "give one: --model resnet50 ('paceline models' lists all)"
+            "no model given", "give one: --model resnet50 ('paceline catalog models' lists all)"
         )
     target = _priced(cluster_of(job.cluster, options), price)
     workload = _searched(job.model, target, options)
