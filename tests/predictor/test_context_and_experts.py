@@ -81,7 +81,7 @@ def test_gathering_holds_all_keys_and_values():
     def first_stage(form):
         plan = Plan(pp=4, cp=2, micro_batch=1, cp_impl=form)
         step = model_step(prepare(LONG.with_batch(4), H100.shaped(1, 8), plan))
-        return stage_memories(step.parts, step.communication.chunks)[0].activations_bytes
+        return stage_memories(step.parts, step.communication.stage_counts)[0].activations_bytes
 
     assert first_stage(ContextForm.GATHER) > first_stage(ContextForm.RING)
 

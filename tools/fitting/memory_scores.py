@@ -66,7 +66,7 @@ def predicted_memories(configuration: Configuration) -> list[Memory]:
 
 
 def _stages(step: ModelledStep) -> list[Memory]:
-    return list(stage_memories(step.parts, step.communication.chunks))
+    return list(stage_memories(step.parts, step.communication.stage_counts))
 
 
 def memory_error(layouts: Sequence[PublishedRow]) -> Uncertain:

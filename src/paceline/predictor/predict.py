@@ -12,12 +12,14 @@ docs/explanation/predictor.md walks through one prediction with the values of ea
 """
 
 from dataclasses import replace
+from functools import partial
 
 from paceline.hardware import Cluster
 from paceline.predictor.comm.communication import communication
 from paceline.predictor.evidence import NO_EVIDENCE, Evidence
 from paceline.predictor.framework_profiles import FrameworkProfile
 from paceline.predictor.framework_profiles import framework as find_framework
+from paceline.predictor.kernels.copy_and_update import stage_update_seconds
 from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.layer_times import executed_flop_share, layer_times
 from paceline.predictor.memory.offload import check_offload
@@ -100,7 +102,10 @@ def model_step(job: PredictionInputs) -> ModelledStep:
     parts = partition(job.workload, job.cluster, job.plan, job.framework, each_layer=bool(measured))
     layers = layer_times(parts, job.efficiency, measured)
     messages = communication(parts, layers, job.evidence.all_reduce)
-    return ModelledStep(job, parts, layers, messages)
+    updates = stage_update_seconds(
+        parts, messages.stage_counts, job.efficiency, job.evidence.update_seconds
+    )
+    return ModelledStep(job, parts, layers, messages, updates)
 
 
 def predict_step(step: ModelledStep) -> Prediction:
@@ -108,7 +113,7 @@ def predict_step(step: ModelledStep) -> Prediction:
     job, parts = step.job, step.parts
     reference = reference_step(job)
     timeline = corrected_timeline(step, job.corrections, reference)
-    memories = stage_memories(parts, step.communication.chunks)
+    memories = stage_memories(parts, step.communication.stage_counts)
     losses = step_losses(step, timeline.corrections)
     return Prediction(
         workload=job.workload,
@@ -123,7 +128,7 @@ def predict_step(step: ModelledStep) -> Prediction:
         sharing_seconds=losses.sharing,
         waiting_seconds=losses.waiting,
         training_flops=float(job.workload.cost.training_flops) * job.plan.dp,
-        executed_share=executed_flop_share(parts, job.efficiency),
+        executed=partial(executed_flop_share, parts, job.efficiency),
         interval=interval(timeline, reference),
         division_seconds=losses.division,
         recomputing_seconds=losses.recomputing,

@@ -31,8 +31,8 @@ class Prediction:
     for it. ``sharing_seconds`` is memory and cache contention within a machine,
     ``waiting_seconds`` jitter (slowest worker against the mean), ``division_seconds`` the cost of
     unequal or split work in context and expert parallelism, ``recomputing_seconds`` recomputation
-    of the mean device. ``executed_share`` is the executed share of the model's FLOP. ``interval``
-    is the 90 % interval as factors on throughput. ``notes`` list assumptions and unknowns.
+    of the mean device. ``executed`` computes `executed_share`. ``interval`` is the 90 % interval as
+    factors on throughput. ``notes`` list assumptions and unknowns.
     """
 
     workload: Workload
@@ -51,7 +51,12 @@ class Prediction:
     notes: tuple[str, ...] = ()
     division_seconds: float = 0.0
     recomputing_seconds: float = 0.0
-    executed_share: float = 1.0
+    executed: Callable[[], float] = lambda: 1.0
+
+    @cached_property
+    def executed_share(self) -> float:
+        """Executed FLOP over FLOP of the model; below 1 with Winograd convolutions."""
+        return self.executed()
 
     @property
     def devices(self) -> int:

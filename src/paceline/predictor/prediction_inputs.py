@@ -42,9 +42,13 @@ class PredictionInputs:
 
 @dataclass(frozen=True, eq=False)
 class ModelledStep:
-    """A job after the stages that corrections do not change: `predict.model_step`."""
+    """A job after the stages that corrections do not change: `predict.model_step`.
+
+    ``updates`` are the seconds of each pipeline stage's weight update.
+    """
 
     job: PredictionInputs
     parts: "Partition"
     layers: "LayerTimes"
     communication: "Communication"
+    updates: tuple[float, ...]

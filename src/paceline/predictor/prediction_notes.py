@@ -1,6 +1,7 @@
 """Notes of a prediction: assumptions and unknowns."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from paceline.constants import number
 from paceline.predictor.partition.partition import Partition, expert_imbalance
@@ -10,6 +11,7 @@ from paceline.predictor.schedule.timeline import Timeline
 from paceline.predictor.uncertainty.applied_corrections import variation_of
 from paceline.predictor.uncertainty.correction_table import shipped_corrections
 from paceline.workload.capture_notes import capture_notes
+from paceline.workload.graph import Graph
 
 
 def prediction_notes(timeline: Timeline) -> tuple[str, ...]:
@@ -30,10 +32,15 @@ def prediction_notes(timeline: Timeline) -> tuple[str, ...]:
     if job.plan.tp > 1 and not parts.sharding.divides:
         notes.append("tp divides no layer of this model: every device computes all of them")
     notes += _choices(parts)
-    notes += [*corrections.step.notes, *capture_notes(job.workload.graph)]
+    notes += [*corrections.step.notes, *_graph_notes(job.workload.graph)]
     if job.evidence.launches == 0:
         notes += _outside_domain(job)
     return tuple(notes)
+
+
+@lru_cache(maxsize=64)
+def _graph_notes(graph: Graph) -> tuple[str, ...]:
+    return tuple(capture_notes(graph))
 
 
 def _choices(parts: Partition) -> Iterator[str]:

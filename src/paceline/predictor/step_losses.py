@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from paceline.predictor.kernels.copy_and_update import stage_update_seconds
 from paceline.predictor.kernels.layer_times import layer_times
 from paceline.predictor.partition.partition import partition
 from paceline.predictor.prediction_inputs import ModelledStep
@@ -40,12 +39,7 @@ def step_losses(step: ModelledStep, corrections: AppliedCorrections) -> StepLoss
         corrections.work_scale,
         corrections.modelled_factor,
     )
-    updates = stage_update_seconds(
-        parts,
-        step.communication.chunks,
-        step.job.efficiency,
-        step.job.evidence.update_seconds,
-    )
+    updates = step.updates
     exposed_input = step.job.evidence.input_seconds or 0.0
     share = parts.micro_batches / plan.pp
     work = share * parts.total(mean.forward + mean.backward + mean.recompute)

@@ -190,7 +190,7 @@ def _memory_bytes(model: Graph | Workload, cluster: Cluster, job: JobOptions) ->
     workload = workload_of(model, plan.dp, job)
     check_recomputation(plan, workload.graph)
     step = model_step(job_of(workload, cluster, plan))
-    return float(fullest(stage_memories(step.parts, step.communication.chunks)).total_bytes)
+    return float(fullest(stage_memories(step.parts, step.communication.stage_counts)).total_bytes)
 
 
 def _note(job: JobOptions, given: JobOptions, cluster: Cluster, before: str = "") -> str:

@@ -10,14 +10,13 @@ from paceline.hardware import catalogue
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.plan_choices import WHOLE_BACKWARD, PipelineSchedule
 from paceline.predictor.predict import predict
-from paceline.predictor.schedule.pipeline_orders import listed_passes
 from paceline.predictor.schedule.pipeline_tasks import (
     ChunkTime,
     PipelineSegment,
     PipelineSharding,
     pipeline_tasks,
 )
-from paceline.predictor.schedule.pipeline_times import pipeline_clocks
+from paceline.predictor.schedule.pipeline_times import _columns, pipeline_clocks
 from paceline.predictor.schedule.task_schedule import COMPUTE, NETWORK, TaskSchedule
 from paceline.workload.workload import Workload
 
@@ -86,14 +85,14 @@ def test_rounds_that_repeat_are_counted_and_not_gone_through():
     for times in (alike, [*alike[:-1], replace(alike[-1], backward_seconds=2.5)]):
         steps = []
         for way in (pipeline_tasks, pipeline_clocks):
-            listed_passes.cache_clear()
+            _columns.cache_clear()
             builder = TaskSchedule()
             way(builder, times, 4, 400, PipelineSchedule.ONE_F_ONE_B)
             steps.append(builder.build().seconds)
         assert steps[1] == pytest.approx(steps[0], rel=SAME)
-        assert listed_passes.cache_info().currsize == 1
-        assert len(listed_passes(PipelineSchedule.ONE_F_ONE_B, 4, 20, 1)) == 2 * 4 * 20
-        assert listed_passes.cache_info().hits > 0
+        assert _columns.cache_info().currsize == 1
+        assert len(_columns(PipelineSchedule.ONE_F_ONE_B, 4, 12, 1).stage) == 2 * 4 * 12
+        assert _columns.cache_info().hits == 1, "three rounds of four micro-batches"
 
 
 @pytest.mark.parametrize("zero", [0, 1, 2, 3])

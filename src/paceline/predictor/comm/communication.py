@@ -7,8 +7,8 @@ from paceline.predictor.comm.gradient_exchange import gradient_exchange
 from paceline.predictor.comm.layer_comm import ReplicaMessages
 from paceline.predictor.comm.replica_comm import replica_messages
 from paceline.predictor.kernels.layer_times import LayerTimes
-from paceline.predictor.partition.partition import Partition
-from paceline.predictor.partition.pipeline_stages import Chunk, chunks_of
+from paceline.predictor.partition.partition import Array, Partition
+from paceline.predictor.partition.pipeline_stages import Chunk, chunks_of, stage_counts
 from paceline.predictor.schedule.device_times import device_times
 from paceline.predictor.schedule.step_costs import CollectiveSeconds, GradientExchange
 
@@ -19,12 +19,14 @@ class Communication:
 
     ``within`` are those of each layer among the devices of a replica. ``gradients`` are those among
     replicas; None for a single replica. ``chunks`` are the runs of layers between which a pipeline
-    sends activations; one without a pipeline.
+    sends activations; one without a pipeline. ``stage_counts`` (stage, kind) are the numbers of
+    layers of each kind on each pipeline stage.
     """
 
     within: ReplicaMessages
     gradients: GradientExchange | None
     chunks: tuple[Chunk, ...]
+    stage_counts: Array
 
 
 def communication(
@@ -43,4 +45,4 @@ def communication(
         chunks: tuple[Chunk, ...] = (Chunk(0, len(parts.workload.graph.nodes), 0.0),)
     else:
         chunks = chunks_of(parts, device_times(parts, layers, within))
-    return Communication(within, gradients, chunks)
+    return Communication(within, gradients, chunks, stage_counts(parts, chunks))

@@ -1,9 +1,11 @@
 """Cost of gradient messages: all-reduce, sharded, compressed, parameter server."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
+from paceline.predictor.comm.collective_cost import CollectiveCost
 from paceline.predictor.comm.parameter_server import parameter_server_cost
 from paceline.predictor.comm.rank_group import Group, Numbers
 from paceline.predictor.comm.replica_comm import cost_among
@@ -60,17 +62,21 @@ def _message(
 ) -> CollectiveSeconds:
     """Seconds of an operation among replicas on ``times`` the bytes of a message.
 
-    Results are cached by size because a job is scheduled many times.
+    The cost of an operation is computed when it is first used, and kept by size because a job is
+    scheduled several times.
     """
-    cost = cost_among(parts, operation, group)
     delay = parts.framework.message_latency_seconds
     known: dict[float, Numbers] = {}
 
+    @lru_cache(maxsize=1)
+    def cost() -> CollectiveCost:
+        return cost_among(parts, operation, group)
+
     def seconds(size: Numbers) -> Numbers:
         if not isinstance(size, float):
-            return delay + cost.seconds(times * size)
+            return delay + cost().seconds(times * size)
         if size not in known:
-            known[size] = delay + cost.seconds(times * size)
+            known[size] = delay + cost().seconds(times * size)
         return known[size]
 
     return seconds

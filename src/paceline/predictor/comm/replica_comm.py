@@ -21,13 +21,15 @@ def cost_among(parts: Partition, operation: str, group: Group) -> CollectiveCost
 def replica_messages(parts: Partition) -> ReplicaMessages:
     """Tensor, expert and context-parallel messages of one micro-batch, by kind of layer."""
     plan, layout, kinds = parts.plan, parts.layout, parts.kinds
-    tensor = (
-        _seconds(parts, [part.tensor_forward for part in kinds], layout.tensor),
-        _seconds(parts, [part.tensor_backward for part in kinds], layout.tensor),
+    tensor = _seconds(
+        parts,
+        [part.tensor_forward for part in kinds] + [part.tensor_backward for part in kinds],
+        layout.tensor,
     )
-    experts = (
-        parts.loads * _seconds(parts, [part.expert_forward for part in kinds], layout.experts),
-        parts.loads * _seconds(parts, [part.expert_backward for part in kinds], layout.experts),
+    experts = parts.loads * _seconds(
+        parts,
+        [part.expert_forward for part in kinds] + [part.expert_backward for part in kinds],
+        layout.experts,
     )
     context = {}
     if plan.cp > 1:
@@ -39,14 +41,17 @@ def replica_messages(parts: Partition) -> ReplicaMessages:
             if part.context is not None
         }
     hidden = number("parallelism.tensor.hidden_share") if plan.tp_overlap else 0.0
-    return ReplicaMessages(np.array(tensor), np.array(experts), hidden, context)
+    return ReplicaMessages(tensor, experts, hidden, context)
 
 
 def _seconds(parts: Partition, sent: Sequence[Sequence[ShardMessage]], group: Group) -> Array:
-    """Seconds of the messages of each kind among the ranks of a group."""
+    """Seconds of messages among the ranks of a group, by pass and kind.
+
+    ``sent`` are the messages of each kind in forward, then those in backward.
+    """
     result = np.zeros(len(sent))
     if group.ranks == 1:
-        return result
+        return result.reshape(2, -1)
     operations = sorted({message.operation for own in sent for message in own})
     for operation in operations:
         counted = [
@@ -58,7 +63,7 @@ def _seconds(parts: Partition, sent: Sequence[Sequence[ShardMessage]], group: Gr
         kinds, sizes = zip(*counted, strict=True)
         seconds = cost_among(parts, operation, group).seconds(np.array(sizes))
         np.add.at(result, list(kinds), seconds)
-    return result
+    return result.reshape(2, -1)
 
 
 def _context_links(parts: Partition) -> ContextLinks:

@@ -1,7 +1,6 @@
 """Host-to-device copies of batches, and weight updates."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -9,8 +8,7 @@ from paceline.predictor.kernels.efficiency import Efficiency
 from paceline.predictor.kernels.roofline import update_seconds
 from paceline.predictor.memory.memory_parts import optimizer_bytes_per_parameter
 from paceline.predictor.memory.offload import host_update_seconds
-from paceline.predictor.partition.partition import Partition
-from paceline.predictor.partition.pipeline_stages import Chunk, stage_counts
+from paceline.predictor.partition.partition import Array, Partition
 from paceline.predictor.plan.plan_choices import Offload, OptimizerState
 from paceline.workload.graph import SEQUENCE, InputSpec
 from paceline.workload.precision import Precision
@@ -50,29 +48,29 @@ def update_traffic_bytes(
 
 def stage_update_seconds(
     parts: Partition,
-    chunks: Sequence[Chunk],
+    counts: Array,
     efficiency: Efficiency | None = None,
     measured: float | None = None,
-) -> list[float]:
+) -> tuple[float, ...]:
     """Seconds of the weight update of each pipeline stage, or of its shard.
 
-    ``measured`` is the update of the whole model on one device.
+    ``counts`` (stage, kind) are the numbers of layers on each stage; ``measured`` is the update of
+    the whole model on one device.
     """
     workload, plan, widths = parts.workload, parts.plan, parts.precision
     moved = update_traffic_bytes(workload.optimizer, widths, plan.optimizer_state)
     shards = plan.shard_degree if plan.zero >= 1 else 1
-    counts = stage_counts(parts, chunks)
     if measured is not None:
         held = counts @ [float(part.profile.parameters) for part in parts.kinds]
-        return [
-            float(each) for each in measured * held / (shards * (workload.profile.parameters or 1))
-        ]
+        whole = workload.profile.parameters or 1
+        return tuple((measured * held / (shards * whole)).tolist())
     gradients = [float(part.profile.gradient_bytes.at(workload.batch)) for part in parts.kinds]
     parameters = counts @ gradients / widths.gradient_bytes
     if Offload.OPTIMIZER in plan.offload:
         passed = widths.gradient_bytes + widths.weight_bytes
-        return [
-            host_update_seconds(own / shards, moved, passed, parts.cluster) for own in parameters
-        ]
+        return tuple(
+            host_update_seconds(float(own) / shards, moved, passed, parts.cluster)
+            for own in parameters
+        )
     seconds = update_seconds(parameters / shards, moved, parts.cluster.device, efficiency)
-    return [float(each) for each in np.where(parameters > 0, seconds, 0.0)]
+    return tuple(np.where(parameters > 0, seconds, 0.0).tolist())

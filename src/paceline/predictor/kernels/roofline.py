@@ -293,4 +293,7 @@ def _unlisted_flops(
 
 
 def _counts(flops: Affine) -> bool:
-    return bool(np.any(flops.fixed) or np.any(flops.per_sample))
+    return any(
+        bool(part.any()) if isinstance(part, np.ndarray) else part != 0
+        for part in (flops.fixed, flops.per_sample)
+    )

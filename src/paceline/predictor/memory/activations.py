@@ -132,15 +132,28 @@ def whole_bytes(layer: ShardedLayer, tp: Number) -> Affine:
 
 
 def working_bytes(layers: Sequence[ShardedLayer], sharding: Sharding) -> Affine:
-    """Activations of the largest block: temporary memory of full recomputation."""
-    totals: dict[str, Affine] = {}
-    for node, layer in zip(sharding.graph.nodes, layers, strict=True):
-        part = part_of(node.name)
-        totals[part] = totals.get(part, Affine()) + layer.profile.activation_bytes
-    totals.pop("", None)
-    if not totals:
-        return Affine()
-    return max(totals.values(), key=lambda size: _magnitude(size.per_sample))
+    """Activations of the largest block: temporary memory of full recomputation.
+
+    Blocks with equal layers (the same objects) are evaluated once.
+    """
+    distinct = {
+        tuple(id(layers[position]) for position in block): block
+        for block in _numbered_blocks(sharding.graph)
+    }
+    sizes = [
+        total(layers[position].profile.activation_bytes for position in block)
+        for block in distinct.values()
+    ]
+    return max(sizes, key=lambda size: _magnitude(size.per_sample), default=Affine())
+
+
+@lru_cache(maxsize=64)
+def _numbered_blocks(graph: Graph) -> tuple[tuple[int, ...], ...]:
+    """Positions of the layers of each numbered block."""
+    found: dict[str, list[int]] = {}
+    for position, node in enumerate(graph.nodes):
+        found.setdefault(part_of(node.name), []).append(position)
+    return tuple(tuple(own) for name, own in found.items() if name)
 
 
 def loss_working_bytes(

@@ -24,7 +24,6 @@ from paceline.predictor.memory.memory_parts import (
 )
 from paceline.predictor.memory.offload import moved_bytes
 from paceline.predictor.partition.partition import Partition, weights_at
-from paceline.predictor.partition.pipeline_stages import Chunk, stage_counts
 from paceline.predictor.plan.plan_choices import Offload, PipelineSchedule, Recompute
 from paceline.predictor.schedule.zero_bubble_orders import peaks_held
 from paceline.workload.blocks import blocks
@@ -38,9 +37,12 @@ def fullest(stages: Sequence[Memory]) -> Memory:
     return max(stages, key=lambda memory: float(memory.total_bytes))
 
 
-def stage_memories(parts: Partition, chunks: Sequence[Chunk]) -> tuple[Memory, ...]:
-    """Stage 6, memory: bytes by part on a device of each pipeline stage."""
-    stages = _stages_memory(parts, stage_counts(parts, chunks))
+def stage_memories(parts: Partition, counts: Array) -> tuple[Memory, ...]:
+    """Stage 6, memory: bytes by part on a device of each pipeline stage.
+
+    ``counts`` (stage, kind) is the number of layers of each kind on each stage.
+    """
+    stages = _stages_memory(parts, counts)
     sizes = [np.broadcast_to(size, parts.plan.pp) for size in stages.parts().values()]
     return tuple(Memory(*(float(size[stage]) for size in sizes)) for stage in range(parts.plan.pp))
 

@@ -84,9 +84,9 @@ def stage_counts(parts: Partition, chunks: Sequence[Chunk]) -> NDArray[np.float6
 
 def tied_bytes(parts: Partition, chunks: Sequence[Chunk]) -> float:
     """Gradient bytes of weights that layers of two chunks share (tied embeddings)."""
-    starts, layers = [chunk.first for chunk in chunks], parts.layers
+    starts, kind_of = [chunk.first for chunk in chunks], parts.classes.of_layer
     return sum(
-        float(layers[owner].profile.gradient_bytes.at(parts.workload.batch))
+        float(parts.kinds[kind_of[owner]].profile.gradient_bytes.at(parts.workload.batch))
         for owner, user in _sharing(parts.workload.graph)
         if bisect_right(starts, owner) != bisect_right(starts, user)
     )

@@ -20,6 +20,7 @@ from paceline.predictor.schedule.task_schedule import (
     REPLICA_LINK,
     ScheduleBackend,
     WholePass,
+    accumulated_scatters,
 )
 from paceline.step import Phase
 
@@ -131,17 +132,12 @@ class ArraySchedule:
             self._pass(count * exchanged)
             return
         self._settle()
-        # Closed form of the recurrence: all micro-batches are equal, so the overlap of each further
-        # one is the same and queued time grows linearly.
-        slower = 1.0 + self.interference
-        further = np.maximum(count - 1.0, 0.0)
-        under_forward = np.minimum(slower * forward.work, scatter)
-        left = np.maximum(scatter - under_forward - forward.exchange, 0.0)
-        hidden = under_forward + np.minimum(slower * backward.work, left)
-        queued = further * np.maximum(scatter - slower * work - exchanged, 0.0)
+        worked, hidden, queued = accumulated_scatters(
+            count, forward, backward, scatter, self.interference
+        )
         self._ends_now = None
-        self._worked = self._worked + count * (work + exchanged)
-        self._under_messages = self._under_messages + further * hidden
+        self._worked = self._worked + worked
+        self._under_messages = self._under_messages + hidden
         self.occupy_network(np.where(count > 0, scatter + queued, self._busy[NETWORK]))
 
     def accumulate(

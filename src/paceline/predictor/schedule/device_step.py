@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from paceline.predictor.schedule.array_schedule import ArraySchedule
 from paceline.predictor.schedule.ddp_step import schedule_ddp
 from paceline.predictor.schedule.fsdp_step import schedule_fsdp, schedule_zero12
+from paceline.predictor.schedule.number_schedule import NumberSchedule
 from paceline.predictor.schedule.step_costs import GradientExchange, LayerTime, Seconds, StepCosts
 from paceline.predictor.schedule.task_schedule import ScheduleBackend, TaskSchedule
 from paceline.step import Step
@@ -46,8 +47,14 @@ class DeviceStep:
         self.schedule_on(builder)
         return builder.build(label)
 
-    def seconds(self) -> Seconds:
-        """Duration of the step, without its tasks."""
+    def seconds(self) -> float:
+        """Duration of the step, if all times are numbers."""
+        clocks = NumberSchedule(self.costs.interference)
+        self.schedule_on(clocks)
+        return clocks.seconds
+
+    def array_seconds(self) -> Seconds:
+        """Durations of the step over all configurations."""
         clocks = ArraySchedule(self.costs.interference)
         self.schedule_on(clocks)
         return clocks.seconds

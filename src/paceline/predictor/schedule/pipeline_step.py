@@ -11,7 +11,7 @@ from paceline.predictor.comm.collective_cost import CollectiveCost
 from paceline.predictor.comm.rank_group import Group
 from paceline.predictor.comm.replica_comm import cost_among
 from paceline.predictor.partition.partition import Array, Partition
-from paceline.predictor.partition.pipeline_stages import Chunk, stage_counts, tied_bytes
+from paceline.predictor.partition.pipeline_stages import Chunk, tied_bytes
 from paceline.predictor.schedule.device_times import DeviceTimes
 from paceline.predictor.schedule.fsdp_prefetch import FsdpUnit, fsdp_pass_seconds
 from paceline.predictor.schedule.pipeline_tasks import (
@@ -41,6 +41,8 @@ def pipeline_step(timeline: "Timeline", *, with_passes: bool) -> Step:
     parts, exchange, costs = timeline.step.parts, timeline.gradients, timeline.costs
     plan, chunks = parts.plan, timeline.step.communication.chunks
     times = chunk_times(timeline)
+    if with_passes:
+        times = [replace(own, name=f"chunk {number}") for number, own in enumerate(times)]
     builder = TaskSchedule(costs.interference)
     passes = pipeline_tasks if with_passes else pipeline_clocks
     if plan.pipeline.splits_backward:
@@ -50,7 +52,7 @@ def pipeline_step(timeline: "Timeline", *, with_passes: bool) -> Step:
     tied = _tied(builder, parts, chunks, waits, timeline.corrections.step.bandwidth_factor)
     gathered = np.zeros(plan.pp)
     if exchange is not None and plan.zero in (1, 2):
-        gathered = stage_counts(parts, chunks) @ parts.weight_bytes
+        gathered = timeline.step.communication.stage_counts @ parts.weight_bytes
     for stage, finished in enumerate(waits):
         after = (*finished, *tied.get(stage, ()))
         _update(builder, stage, timeline.updates[stage], after, exchange, float(gathered[stage]))
@@ -61,13 +63,14 @@ def chunk_times(timeline: "Timeline") -> list[ChunkTime]:
     """Times of all chunks; chunks with equal layers are evaluated once."""
     parts, chunks = timeline.step.parts, timeline.step.communication.chunks
     hops = _HopSeconds(parts, timeline.corrections.step.bandwidth_factor)
+    kinds, width = parts.classes.of_layer.tobytes(), parts.classes.of_layer.itemsize
     known: dict[object, ChunkTime] = {}
     times = []
-    for number, chunk in enumerate(chunks):
-        key = (parts.classes.of_layer[chunk.first : chunk.last].tobytes(), chunk.sent_bytes)
+    for chunk in chunks:
+        key = (kinds[width * chunk.first : width * chunk.last], chunk.sent_bytes)
         if key not in known:
             known[key] = _chunk_time(chunk, timeline, hops)
-        times.append(replace(known[key], name=f"chunk {number}"))
+        times.append(known[key])
     return times
 
 

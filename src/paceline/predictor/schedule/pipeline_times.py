@@ -5,6 +5,7 @@ The same passes in the same order as `pipeline_tasks`, but only clocks are kept.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -21,8 +22,8 @@ from paceline.predictor.schedule.task_schedule import (
 )
 from paceline.step import Phase, Task
 
-_ROUNDS = 5
-"""Rounds of ``pp`` micro-batches that are evaluated to detect repetition."""
+_ROUNDS = (3, 6)
+"""Rounds of ``pp`` micro-batches that are evaluated to detect repetition; 3 is the least."""
 _REPEATS = 1e-10
 """Relative difference up to which rounds take the same time."""
 
@@ -35,18 +36,7 @@ def pipeline_clocks(
     schedule: PipelineSchedule,
 ) -> list[tuple[int, ...]]:
     """As `pipeline_tasks`, with one task for all passes of a stage."""
-    clocks = _Clocks(chunks, pp, builder.interference)
-    further = (micro_batches - _ROUNDS * pp) // pp
-    if further < 1 or schedule is PipelineSchedule.GPIPE or any(clocks.slow):
-        clocks.run(schedule, micro_batches)
-    else:
-        clocks.run(schedule, micro_batches - further * pp)
-        round_seconds = clocks.round_seconds(schedule, micro_batches - further * pp)
-        if round_seconds is None:
-            clocks = _Clocks(chunks, pp, builder.interference)
-            clocks.run(schedule, micro_batches)
-        else:
-            clocks.delay(further * round_seconds)
+    clocks = _evaluated(chunks, pp, micro_batches, schedule, builder.interference)
     done: list[tuple[int, ...]] = []
     for stage in range(pp):
         builder.occupy((stage, COMPUTE), clocks.computed[stage])
@@ -56,47 +46,86 @@ def pipeline_clocks(
     return done
 
 
+def _evaluated(
+    chunks: Sequence[ChunkTime],
+    pp: int,
+    micro_batches: int,
+    schedule: PipelineSchedule,
+    interference: float,
+) -> "_Clocks":
+    """The clocks after all passes; only some rounds are evaluated if the others repeat them."""
+    is_sharded = any(chunk.backward_sharding is not None for chunk in chunks)
+    if schedule is PipelineSchedule.ONE_F_ONE_B and not is_sharded:
+        for rounds in _ROUNDS:
+            further = micro_batches // pp - rounds
+            if further < 1:
+                break
+            few = micro_batches - further * pp
+            clocks = _Clocks(chunks, pp, interference)
+            clocks.run(schedule, few)
+            if (seconds := clocks.round_seconds(schedule, few)) is not None:
+                clocks.delay(further * seconds)
+                return clocks
+    clocks = _Clocks(chunks, pp, interference)
+    clocks.run(schedule, micro_batches)
+    return clocks
+
+
 class _Clocks:
     """Clocks of each stage: end of computing, end of network use, end of everything."""
 
     def __init__(self, chunks: Sequence[ChunkTime], pp: int, interference: float) -> None:
         self.chunks, self.pp, self.interference = chunks, pp, interference
         self.computed, self.network, self.finished = ([0.0] * pp for _ in range(3))
-        self.slow = [
-            any(chunk.backward_sharding is not None for chunk in chunks[stage::pp])
-            for stage in range(pp)
-        ]
-        self.ends: list[float] = []
         self.arrived: list[float] = []
 
     def run(self, schedule: PipelineSchedule, micro_batches: int) -> None:
         """Evaluate all passes."""
-        chunks, final, last = self.chunks, micro_batches - 1, len(self.chunks) - 1
-        forward = [chunk.forward_seconds + chunk.forward_exchange_seconds for chunk in chunks]
-        backward = [
-            chunk.backward_seconds + chunk.launch_seconds + chunk.backward_exchange_seconds
-            for chunk in chunks
-        ]
-        hops = [chunk.send_seconds for chunk in chunks]
-        free, sent = [0.0] * self.pp, [0.0] * self.pp
-        ends, arrived, slow = self.ends, self.arrived, self.slow
-        for stage, place, is_forward, micro_batch, source in listed_passes(
-            schedule, self.pp, micro_batches, len(chunks) // self.pp
+        chunks, network, pp = self.chunks, self.network, self.pp
+        columns = _columns(schedule, pp, micro_batches, len(chunks) // pp)
+        work = np.array(
+            [
+                seconds
+                for chunk in chunks
+                for seconds in (
+                    chunk.backward_seconds + chunk.launch_seconds + chunk.backward_exchange_seconds,
+                    chunk.forward_seconds + chunk.forward_exchange_seconds,
+                )
+            ]
+        )
+        hops = np.array([0.0, *(chunk.send_seconds for chunk in chunks)])
+        # Messages to other stages queue only if one takes longer than a pass.
+        queues = bool(hops.max() > work.min())
+        sends = columns.is_last
+        if any(chunk.backward_sharding is not None for chunk in chunks):
+            sends = [True] * len(sends)
+        free, sent = [0.0] * pp, [0.0] * pp
+        # The first entry is for passes that wait for nothing.
+        arrived = self.arrived = [0.0]
+        # This loop takes most of the time of a long pipeline.
+        for stage, source, seconds, hop, is_sending in zip(
+            columns.stage,
+            columns.source,
+            work[columns.work].tolist(),
+            hops[columns.hop].tolist(),
+            sends,
+            strict=True,
         ):
-            start, ready = free[stage], arrived[source] if source >= 0 else 0.0
+            start, ready = free[stage], arrived[source]
             if ready > start:
                 start = ready
-            is_last = micro_batch == final and not is_forward
-            if is_last or slow[stage]:
-                end = self._with_messages(stage, chunks[place], is_forward, is_last, start)
+            if is_sending or network[stage] > start:
+                number = len(arrived) - 1
+                place, is_forward = divmod(columns.work[number], 2)
+                is_last = columns.is_last[number]
+                end = self._with_messages(stage, chunks[place], bool(is_forward), is_last, start)
             else:
-                end = start + (forward if is_forward else backward)[place]
+                end = start + seconds
             free[stage] = end
-            ends.append(end)
-            if place != (last if is_forward else 0):
-                before = sent[stage]
-                end = (end if end > before else before) + hops[place if is_forward else place - 1]
-                sent[stage] = end
+            if queues and hop > 0:
+                end = sent[stage] = max(end, sent[stage]) + hop
+            else:
+                end += hop
             arrived.append(end)
 
     def _with_messages(
@@ -115,7 +144,6 @@ class _Clocks:
                 clock += interfered_seconds(work, network - clock, self.interference)
             if segment.size_bytes > 0:
                 network = max(network, clock) + segment.message_seconds
-                self.slow[stage] = True
         self.computed[stage], self.network[stage] = clock, network
         exchange = chunk.forward_exchange_seconds if is_forward else chunk.backward_exchange_seconds
         if is_last:
@@ -125,10 +153,9 @@ class _Clocks:
 
     def round_seconds(self, schedule: PipelineSchedule, micro_batches: int) -> float | None:
         """Seconds of each further round; None if the last rounds differ."""
-        now, before = _repeated(schedule, self.pp, micro_batches, len(self.chunks) // self.pp)
-        times = np.array([self.ends, self.arrived])
-        added = times[:, now] - times[:, before]
-        shortest, longest = float(added.min()), float(added.max())
+        pairs = _repeated(schedule, self.pp, micro_batches, len(self.chunks) // self.pp)
+        added = [self.arrived[now] - self.arrived[before] for now, before in pairs]
+        shortest, longest = min(added), max(added)
         return longest if longest - shortest <= _REPEATS * longest else None
 
     def delay(self, seconds: float) -> None:
@@ -137,17 +164,55 @@ class _Clocks:
             clocks[:] = [clock + seconds if clock > 0 else 0.0 for clock in clocks]
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """All passes of a step as columns.
+
+    ``source`` is the entry of the arrival that a pass waits for (0: none), ``work`` twice the index
+    of its chunk plus 1 for forward, ``hop`` the chunk whose message it is plus 1 (0: not sent).
+    ``is_last`` marks backwards of the last micro-batch.
+    """
+
+    stage: list[int]
+    source: list[int]
+    work: NDArray[np.intp]
+    hop: NDArray[np.intp]
+    is_last: list[bool]
+
+
+@lru_cache(maxsize=64)
+def _columns(schedule: PipelineSchedule, pp: int, micro_batches: int, interleave: int) -> _Columns:
+    listed = listed_passes(schedule, pp, micro_batches, interleave)
+    chunks = pp * interleave
+    return _Columns(
+        [work.stage for work in listed],
+        [work.source + 1 for work in listed],
+        np.array([2 * work.place + work.is_forward for work in listed]),
+        np.array([(w.place + 1) % chunks if w.is_forward else w.place for w in listed]),
+        [not work.is_forward and work.micro_batch == micro_batches - 1 for work in listed],
+    )
+
+
 @lru_cache(maxsize=64)
 def _repeated(
     schedule: PipelineSchedule, pp: int, micro_batches: int, interleave: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Indices of the passes of two mid-step rounds, and of the same passes one round before."""
-    listed = listed_passes(schedule, pp, micro_batches, interleave)
-    where = {(work.place, work.is_forward, work.micro_batch): i for i, work in enumerate(listed)}
-    pairs = [
-        (index, where[place, is_forward, number - pp])
-        for (place, is_forward, number), index in where.items()
-        if 1 <= (micro_batches - 1 - number) // pp - (0 if is_forward else 1) <= 2
-    ]
-    now, before = np.array(pairs, dtype=np.intp).T
-    return now, before
+) -> tuple[tuple[int, int], ...]:
+    """Entries of the passes at one point of the steady state, each with that one round before.
+
+    The k-th forward of stage s has the label k + s, its k-th backward k + pp - 1, or with v chunks
+    per stage k + (v + 1) pp - 2 - s. In the steady state of 1F1B (Narayanan et al. 2021) every pass
+    waits only for passes with its own label or the one before. So if all passes with one label end
+    later than those one round (v pp labels) before by the same time, every further round takes that
+    time.
+    """
+    entries: dict[int, dict[tuple[int, bool], int]] = {}
+    counts = [[0, 0] for _ in range(pp)]
+    for entry, work in enumerate(listed_passes(schedule, pp, micro_batches, interleave), 1):
+        number = counts[work.stage][work.is_forward]
+        counts[work.stage][work.is_forward] += 1
+        backward = pp - 1 if interleave == 1 else (interleave + 1) * pp - 2 - work.stage
+        label = number + (work.stage if work.is_forward else backward)
+        entries.setdefault(label, {})[work.stage, work.is_forward] = entry
+    final = micro_batches * interleave - 1
+    now, before = entries[final], entries[final - pp * interleave]
+    return tuple((now[key], before[key]) for key in now)

@@ -8,6 +8,8 @@ step or of arrays of steps.
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from paceline.predictor.schedule.step_costs import Seconds
 from paceline.step import Phase, Step, Task, breakdown
 from paceline.step.schedule import Timetable
@@ -92,6 +94,28 @@ def interfered_seconds(work_seconds: float, busy_seconds: float, interference: f
         return work_seconds
     slowed = busy_seconds / (1.0 + interference)
     return work_seconds + interference * min(work_seconds, slowed)
+
+
+def accumulated_scatters(
+    count: Seconds,
+    forward: WholePass,
+    backward: WholePass,
+    scatter: Seconds,
+    interference: float,
+) -> tuple[Seconds, Seconds, Seconds]:
+    """Time of ``count`` micro-batches, hidden messages, and messages queued at the end, in seconds.
+
+    Each micro-batch scatters its gradients during the next one. All are equal, so the overlap of
+    each but the first is the same, and messages that do not fit queue up linearly.
+    """
+    work, exchanged = forward.work + backward.work, forward.exchange + backward.exchange
+    slower = 1.0 + interference
+    further = np.maximum(count - 1.0, 0.0)
+    under_forward = np.minimum(slower * forward.work, scatter)
+    left = np.maximum(scatter - under_forward - forward.exchange, 0.0)
+    hidden = under_forward + np.minimum(slower * backward.work, left)
+    queued = further * np.maximum(scatter - slower * work - exchanged, 0.0)
+    return count * (work + exchanged), further * hidden, queued
 
 
 class TaskSchedule(Timetable):

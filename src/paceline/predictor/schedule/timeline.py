@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from paceline.predictor.kernels.copy_and_update import copy_seconds, stage_update_seconds
+from paceline.predictor.kernels.copy_and_update import copy_seconds
 from paceline.predictor.partition.partition import Partition
 from paceline.predictor.prediction_inputs import ModelledStep, PredictionInputs
 from paceline.predictor.schedule.coalesce_layers import coalesced_step
@@ -66,10 +66,7 @@ def schedule(step: ModelledStep, corrections: AppliedCorrections) -> Timeline:
         corrections.step.bandwidth_factor,
     )
     times = with_compression(times, parts)
-    modelled = stage_update_seconds(
-        parts, communication.chunks, job.efficiency, job.evidence.update_seconds
-    )
-    updates = tuple(corrections.rest_factor * seconds for seconds in modelled)
+    updates = tuple(corrections.rest_factor * seconds for seconds in step.updates)
     timeline = Timeline(
         step,
         corrections,
@@ -130,7 +127,7 @@ def _seconds(timeline: Timeline) -> float:
     parts = timeline.step.parts
     if parts.plan.pp == 1:
         short = coalesced_step(parts, timeline.times, timeline.gradients, timeline.costs)
-        return float(short.seconds())
+        return short.seconds()
     from paceline.predictor.schedule.pipeline_step import pipeline_step
 
     return pipeline_step(timeline, with_passes=False).seconds

@@ -103,7 +103,7 @@ class _Plans:
         times, weights = zip(*layers, strict=True)
         units = [(number,) for number in range(len(times))]
         step = DeviceStep(times, exchange, costs, stage, weights, units, self.micro_batches)
-        seconds = step.seconds()
+        seconds = step.array_seconds()
         return np.broadcast_to(seconds, (len(self.dp), self.grid.micro_batch.size, 3, 1))
 
     def _one_by_one(self, stage: int) -> Array:

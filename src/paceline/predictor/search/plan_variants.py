@@ -59,7 +59,7 @@ def possible_plans(
         if allowed and plan.tp <= search.cluster.devices_per_node:
             with suppress(PacelineError):
                 step = _step(search, plan)
-                memories = stage_memories(step.parts, step.communication.chunks)
+                memories = stage_memories(step.parts, step.communication.stage_counts)
                 memory = float(fullest(memories).total_bytes)
                 if memory <= room:
                     yield PlanVariation(

@@ -208,10 +208,10 @@ class DataParallelSweep(Sweep):
             [(number,) for number in range(len(layers))],
         )
         if (workers > 1).all():
-            return np.asarray(several.seconds())
+            return np.asarray(several.array_seconds())
         costs = self._costs(batch, memory, workers, corrections, is_alone=True)
         alone = DeviceStep(layers, None, costs)
-        return np.asarray(np.where(workers > 1, several.seconds(), alone.seconds()))
+        return np.asarray(np.where(workers > 1, several.array_seconds(), alone.array_seconds()))
 
     def _costs(
         self,

@@ -87,7 +87,7 @@ class ModelParallelSweep(Sweep):
             update_seconds=self.update_seconds(parameters, points.memory),
             overhead_seconds=self.job.framework.overhead_seconds(int(tensors), 1),
         )
-        return np.asarray(DeviceStep([whole], None, costs).seconds())
+        return np.asarray(DeviceStep([whole], None, costs).array_seconds())
 
     def _computing(
         self, kinds: tuple[ShardedLayer, ...], each: Array, batches: Array, points: Points

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from paceline.hardware import Cluster, Device, Link
 from paceline.predictor.comm.fabric import inner_family, outer_family
+from paceline.workload.graph import Graph
 from paceline.workload.ops import Attention
 from paceline.workload.precision import precision
 from paceline.workload.workload import Workload
@@ -126,8 +128,14 @@ def kind_of(workload: Workload) -> str:
         return IMAGE
     if not any(spec.dtype == "integer" and spec.shape for spec in inputs):
         return OTHER
+    return DECODER if _is_causal(graph) else TEXT
+
+
+@lru_cache(maxsize=64)
+def _is_causal(graph: Graph) -> bool:
+    """Whether a graph has attention, all of it causal."""
     attention = [node.op for node in graph.nodes if isinstance(node.op, Attention)]
-    return DECODER if attention and all(op.causal for op in attention) else TEXT
+    return bool(attention) and all(op.causal for op in attention)
 
 
 def width_of(workload: Workload) -> str:
