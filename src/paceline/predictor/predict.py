@@ -12,7 +12,6 @@ docs/explanation/predictor.md walks through one prediction with the values of ea
 """
 
 from dataclasses import replace
-from functools import partial
 
 from paceline.hardware import Cluster
 from paceline.predictor.comm.communication import communication
@@ -21,9 +20,9 @@ from paceline.predictor.framework_profiles import FrameworkProfile
 from paceline.predictor.framework_profiles import framework as find_framework
 from paceline.predictor.kernels.copy_and_update import stage_update_seconds
 from paceline.predictor.kernels.efficiency import Efficiency
-from paceline.predictor.kernels.layer_times import executed_flop_share, layer_times
+from paceline.predictor.kernels.layer_times import layer_times
 from paceline.predictor.memory.offload import check_offload
-from paceline.predictor.memory.peak_memory import fullest, stage_memories
+from paceline.predictor.memory.peak_memory import stage_memories
 from paceline.predictor.partition.partition import partition
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.plan.validate_for_model import (
@@ -113,22 +112,19 @@ def predict_step(step: ModelledStep) -> Prediction:
     job, parts = step.job, step.parts
     reference = reference_step(job)
     timeline = corrected_timeline(step, job.corrections, reference)
-    memories = stage_memories(parts, step.communication.stage_counts)
     losses = step_losses(step, timeline.corrections)
     return Prediction(
         workload=job.workload,
         cluster=job.cluster,
         plan=job.plan,
         framework=job.framework.name,
-        step_seconds=timeline.seconds,
-        schedule=timeline.tasks,
-        memory=fullest(memories),
+        timeline=timeline,
+        stage_memories=stage_memories(parts, step.communication.stage_counts),
         ideal_seconds=losses.ideal,
         ideal_input_seconds=job.evidence.input_seconds or 0.0,
         sharing_seconds=losses.sharing,
         waiting_seconds=losses.waiting,
         training_flops=float(job.workload.cost.training_flops) * job.plan.dp,
-        executed=partial(executed_flop_share, parts, job.efficiency),
         interval=interval(timeline, reference),
         division_seconds=losses.division,
         recomputing_seconds=losses.recomputing,

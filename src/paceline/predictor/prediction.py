@@ -1,15 +1,21 @@
 """Prediction: time and memory of a step, its bottleneck and interval."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from paceline.hardware import Cluster
+from paceline.predictor.kernels.layer_times import executed_flop_share
 from paceline.predictor.memory.fit_probability import room_bytes
 from paceline.predictor.memory.memory_parts import Memory
+from paceline.predictor.memory.peak_memory import fullest
+from paceline.predictor.partition.pipeline_stages import stage_chunks
 from paceline.predictor.plan.plan import Plan
 from paceline.predictor.prediction_text import as_html, as_text, bound_by, losses_seconds
+from paceline.predictor.schedule.device_times import named_layers
+from paceline.predictor.schedule.step_costs import LayerTime
+from paceline.predictor.schedule.timeline import Timeline
 from paceline.predictor.uncertainty.intervals import ThroughputInterval
 from paceline.step import Breakdown, Phase, Step, breakdown
 from paceline.workload.precision import precision
@@ -26,22 +32,23 @@ _COMPUTING = (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE, Phase.OTHER)
 class Prediction:
     """A predicted step with its memory. Times in seconds, sizes in bytes.
 
+    ``timeline`` is the scheduled step with the values of all earlier stages, ``stage_memories`` the
+    memory of a device of each pipeline stage.
     ``ideal_seconds`` is a device's share of the arithmetic alone: no messages, bubbles, jitter or
     recomputation, but ``ideal_input_seconds`` of input if one device alone was measured to wait
     for it. ``sharing_seconds`` is memory and cache contention within a machine,
     ``waiting_seconds`` jitter (slowest worker against the mean), ``division_seconds`` the cost of
     unequal or split work in context and expert parallelism, ``recomputing_seconds`` recomputation
-    of the mean device. ``executed`` computes `executed_share`. ``interval`` is the 90 % interval as
-    factors on throughput. ``notes`` list assumptions and unknowns.
+    of the mean device. ``interval`` is the 90 % interval as factors on throughput. ``notes`` list
+    assumptions and unknowns.
     """
 
     workload: Workload
     cluster: Cluster
     plan: Plan
     framework: str
-    step_seconds: float
-    schedule: Callable[[], Step]
-    memory: Memory
+    timeline: Timeline
+    stage_memories: tuple[Memory, ...]
     ideal_seconds: float
     ideal_input_seconds: float
     sharing_seconds: float
@@ -51,12 +58,37 @@ class Prediction:
     notes: tuple[str, ...] = ()
     division_seconds: float = 0.0
     recomputing_seconds: float = 0.0
-    executed: Callable[[], float] = lambda: 1.0
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds of the step."""
+        return self.timeline.seconds
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Bytes by part on a device of the pipeline stage that needs most."""
+        return fullest(self.stage_memories)
+
+    @cached_property
+    def layers(self) -> tuple[LayerTime, ...]:
+        """Times of each layer on the slowest device, for one micro-batch."""
+        return tuple(named_layers(self.timeline.step.parts, self.timeline.times))
+
+    @cached_property
+    def layer_stages(self) -> tuple[int, ...]:
+        """Pipeline stage of each layer."""
+        stage_of = [0] * len(self.workload.graph.nodes)
+        for stage in range(self.plan.pp):
+            chunks = stage_chunks(self.plan, self.timeline.step.communication.chunks, stage)
+            for position in (position for chunk in chunks for position in chunk.positions):
+                stage_of[position] = stage
+        return tuple(stage_of)
 
     @cached_property
     def executed_share(self) -> float:
         """Executed FLOP over FLOP of the model; below 1 with Winograd convolutions."""
-        return self.executed()
+        step = self.timeline.step
+        return executed_flop_share(step.parts, step.job.efficiency)
 
     @property
     def devices(self) -> int:
@@ -66,7 +98,7 @@ class Prediction:
     @cached_property
     def step(self) -> Step:
         """The scheduled tasks of the step."""
-        return self.schedule()
+        return self.timeline.tasks()
 
     @property
     def step_interval_seconds(self) -> tuple[float, float]:

@@ -53,6 +53,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
             _OLD_PARTS.get(name, name): float(size) for name, size in memory.parts().items()
         },
         "memory_total_bytes": float(memory.total_bytes),
+        "stage_memory_total_bytes": [float(own.total_bytes) for own in prediction.stage_memories],
         "device_memory_bytes": prediction.device_memory_bytes,
         "fits": prediction.fits,
         "price_per_million_samples": prediction.price_per_million_samples,
