@@ -219,18 +219,45 @@ def test_unhidden_communication():
     assert shown - calm == pytest.approx(2 * message * 0.5)
 
 
-@pytest.mark.parametrize("schedule", [PipelineSchedule.GPIPE, PipelineSchedule.ONE_F_ONE_B])
-def test_pipeline_of_three_stages(schedule):
-    """Stage times f = t, b = t, 2 t, 2 t; m micro-batches at the pace of 3 t; hops of 64 MiB."""
-    count = 6
-    plan = Plan(pp=3, micro_batch=1, pipeline=schedule)
-    found = predicted(plan, CLUSTER.shaped(1, 3), batch=count)
-    hop = ROWS * WIDTH * 2 / 100e9
-    low = 8 * T + (count - 1) * 3 * T
-    assert low < found.step_seconds < low + UPDATE + 4 * (hop + 1e-4) + 2 * count * hop
-    assert "pipeline bubble" in found.losses
-    weights = found.memory.weights_bytes
-    assert float(weights) == pytest.approx(2 * PARAMETERS / 3)
+@pytest.mark.parametrize(
+    ("schedule", "hops"), [(PipelineSchedule.GPIPE, 4), (PipelineSchedule.ONE_F_ONE_B, 6)]
+)
+def test_pipeline_of_three_stages(schedule, hops):
+    """Forward t, backward t, 2 t, 2 t; three micro-batches; drawn by hand.
+
+    GPipe: 2 t to the last stage, its 3 t forward and 6 t backward, 2 t and t back. 1F1B takes 14 t
+    too, but its longest path turns around twice: the third forward of the second stage waits for
+    the first backward.
+    """
+    found = predicted(Plan(pp=3, micro_batch=1, pipeline=schedule), CLUSTER.shaped(1, 3), batch=3)
+    hop = collective("point_to_point", ROWS * WIDTH * 2, 2)
+    assert hop < T / 3
+    assert found.step_seconds == pytest.approx(14 * T + hops * hop + UPDATE / 3)
+    assert found.losses["pipeline bubble"] > 0
+    assert float(found.memory.weights_bytes) == pytest.approx(2 * PARAMETERS / 3)
+
+
+@pytest.mark.parametrize(("last", "fullest"), [(1, 2), (3, 3)])
+def test_pipeline_stages_of_unequal_blocks(last, fullest):
+    """Blocks that cost 1, 1, 1, 1 are cut 2 + 2; 1, 1, 1, 3 are cut 3 + 1."""
+    sources = ("x", *(f"layer.{i}.matrix" for i in range(3)))
+    nodes = tuple(
+        Node(
+            f"layer.{i}.matrix",
+            ops.Linear(WIDTH * (last if i == 3 else 1), bias=False),
+            (source,),
+        )
+        for i, source in enumerate(sources)
+    )
+    graph = Graph("unequal", {"x": InputSpec((ROWS, WIDTH))}, nodes, nodes[-1].name)
+    found = predict(
+        Workload(graph, 4, precision="bf16", optimizer="sgd"),
+        CLUSTER.shaped(1, 2),
+        Plan(pp=2, micro_batch=1, framework=BARE),
+        corrections=NOTHING,
+        efficiency=IDEAL,
+    )
+    assert float(found.memory.weights_bytes) == pytest.approx(fullest * WIDTH * WIDTH * 2)
 
 
 def test_memory_by_hand():
